@@ -1,0 +1,164 @@
+//! Attributes of nodes.
+
+use crate::{NodeId, Time};
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum FileKind {
+    File,
+    Dir,
+    Symlink,
+    Fifo,
+    Socket,
+    CharDevice,
+    BlockDevice,
+}
+
+impl FileKind {
+    /// The `S_IFMT` bits of `st_mode`.
+    pub const fn mode_bits(self) -> u32 {
+        match self {
+            Self::File => 0o100_000,
+            Self::Dir => 0o040_000,
+            Self::Symlink => 0o120_000,
+            Self::Fifo => 0o010_000,
+            Self::Socket => 0o140_000,
+            Self::CharDevice => 0o020_000,
+            Self::BlockDevice => 0o060_000,
+        }
+    }
+
+    /// The kind that the `S_IFMT` bits of `mode` name, if they name one.
+    pub const fn from_mode(mode: u32) -> Option<Self> {
+        Some(match mode & 0o170_000 {
+            0o100_000 => Self::File,
+            0o040_000 => Self::Dir,
+            0o120_000 => Self::Symlink,
+            0o010_000 => Self::Fifo,
+            0o140_000 => Self::Socket,
+            0o020_000 => Self::CharDevice,
+            0o060_000 => Self::BlockDevice,
+            _ => return None,
+        })
+    }
+}
+
+/// The attributes of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attr {
+    /// The node.
+    pub node: NodeId,
+    /// What it is.
+    pub kind: FileKind,
+    /// Permission bits with set-uid, set-gid and sticky: 12 bits.
+    pub mode: u32,
+    /// How many names it has.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// For devices: major number in the upper half, minor in the lower.
+    pub rdev: u64,
+    /// Length of the content in bytes.
+    pub size: u64,
+    /// Bytes that it takes on the volume.
+    pub allocated: u64,
+    /// The size in which it is best read and written, in bytes.
+    pub io_size: u32,
+    /// Last access.
+    pub atime: Time,
+    /// Last change of the content.
+    pub mtime: Time,
+    /// Last change of content or attributes.
+    pub ctime: Time,
+    /// Birth, where the format keeps it.
+    pub btime: Option<Time>,
+    /// Grows with every change of content or attributes while the volume is
+    /// attached.
+    pub change: u64,
+    /// DOS attributes, where the format keeps them: read-only 1, hidden 2,
+    /// system 4, archive 0x20.
+    pub dos: Option<u8>,
+}
+
+/// A time to set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTime {
+    /// The time of the call.
+    Now,
+    /// This time, rounded down to what the format keeps.
+    To(Time),
+}
+
+/// Attributes to change; `None` leaves one as it is. At creation, what is
+/// `None` is the driver's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// Permission bits: 12 bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size: content past it is cut off, content up to it reads as zeros.
+    pub size: Option<u64>,
+    /// Last access.
+    pub atime: Option<SetTime>,
+    /// Last change of the content.
+    pub mtime: Option<SetTime>,
+    /// Birth.
+    pub btime: Option<SetTime>,
+    /// DOS attributes; see [`Attr::dos`].
+    pub dos: Option<u8>,
+}
+
+impl SetAttr {
+    /// Only the permission bits.
+    pub fn mode(mode: u32) -> Self {
+        Self {
+            mode: Some(mode),
+            ..Self::default()
+        }
+    }
+    /// Only the size.
+    pub fn size(size: u64) -> Self {
+        Self {
+            size: Some(size),
+            ..Self::default()
+        }
+    }
+    /// Permission bits, owner and group, as for a new node.
+    pub fn owned(mode: u32, uid: u32, gid: u32) -> Self {
+        Self {
+            mode: Some(mode),
+            uid: Some(uid),
+            gid: Some(gid),
+            ..Self::default()
+        }
+    }
+}
+
+/// A set of kinds of access, as `access(2)` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Access(pub u8);
+
+impl Access {
+    /// Execute a file, walk through a directory.
+    pub const EXEC: Self = Self(1);
+    /// Write.
+    pub const WRITE: Self = Self(2);
+    /// Read.
+    pub const READ: Self = Self(4);
+
+    /// Both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+    /// Whether all of `other` is in it.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}

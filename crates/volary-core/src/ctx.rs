@@ -1,0 +1,86 @@
+//! What comes in with each call: who asks, when, and whether to go on.
+
+use crate::{Kind, Result, Time};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Who asks, at what time, and whether they still want the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Ctx<'a> {
+    /// The caller.
+    pub cred: &'a Cred,
+    /// The time of the call: what new time stamps are made from.
+    pub now: Time,
+    /// Set when the caller has lost interest.
+    pub cancel: &'a Cancel,
+}
+
+impl Ctx<'_> {
+    /// For loops over long work.
+    ///
+    /// # Errors
+    /// `Interrupted` once the caller has lost interest.
+    pub fn check_cancel(&self) -> Result<()> {
+        if self.cancel.is_set() {
+            Err(Kind::Interrupted.into())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A caller's identity: user, group and further groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cred {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Further groups.
+    pub groups: Arc<[u32]>,
+}
+
+impl Cred {
+    /// User 0, group 0.
+    pub fn root() -> Self {
+        Self::new(0, 0)
+    }
+
+    /// A user with one group.
+    pub fn new(uid: u32, gid: u32) -> Self {
+        Self {
+            uid,
+            gid,
+            groups: Arc::from([]),
+        }
+    }
+
+    /// Whether the caller is in the group.
+    pub fn in_group(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups.contains(&gid)
+    }
+
+    /// Whether the caller is user 0, for whom access is not checked.
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+}
+
+/// A flag that ends long work early.
+#[derive(Debug, Default)]
+pub struct Cancel(AtomicBool);
+
+impl Cancel {
+    /// Not set.
+    pub const fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+    /// Sets it, for good.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

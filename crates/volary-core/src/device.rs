@@ -1,0 +1,121 @@
+//! Block devices: the bytes below a driver.
+
+use crate::Result;
+
+/// A block device, real or simulated, shared by its users.
+///
+/// # What a driver may assume, and no more
+///
+/// 1. A read gives what was last written there, or, where nothing was, what
+///    the device was made with.
+/// 2. A write that has returned is seen by every later read. It is durable
+///    only after a [`flush`](Self::flush) that began after it returned.
+/// 3. When power fails before that, any subset of the sectors that were
+///    written since the last flush may have reached the disk, each sector
+///    (of [`Geometry::sector`] bytes) whole or not at all.
+///
+/// Reads and writes at the same time are allowed; overlapping ones mix by
+/// sector. Offsets and lengths are in bytes and need not be aligned: a device
+/// that needs alignment sees to it itself.
+pub trait BlockDevice: Send + Sync {
+    /// Size and sectors. Constant.
+    fn geometry(&self) -> Geometry;
+
+    /// Fills `buf` from byte `offset` on.
+    ///
+    /// # Errors
+    /// `Invalid` past the end; `Io`.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+
+    /// Writes `data` at byte `offset`. If it fails, any of the sectors may
+    /// have been written.
+    ///
+    /// # Errors
+    /// `ReadOnly`; `Invalid` past the end; `NoSpace` when what backs the
+    /// device is full; `Io`.
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Writes the parts one after the other from byte `offset` on, as one
+    /// request where the device can.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn write_gather(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        let mut at = offset;
+        for part in parts {
+            self.write_at(at, part)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was written before the call.
+    ///
+    /// # Errors
+    /// `Io`. What was written since the last flush that succeeded may then be
+    /// lost, and a later flush that succeeds does not mean that it is not.
+    fn flush(&self) -> Result<()>;
+
+    /// A hint that the range is not needed; what it reads as after is not
+    /// said. Default: nothing.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        let _ = (offset, len);
+        Ok(())
+    }
+
+    /// Reads many ranges. Each read has its own result. Default: one by one.
+    fn read_batch(&self, reads: &mut [Read<'_>]) {
+        for r in reads {
+            r.result = self.read_at(r.offset, r.buf);
+        }
+    }
+}
+
+/// Size and sectors of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Size in bytes.
+    pub size: u64,
+    /// What is written whole or not at all, in bytes: a power of two, at least 512.
+    pub sector: u32,
+    /// Whether writes are refused.
+    pub read_only: bool,
+}
+
+/// One of many reads; see [`BlockDevice::read_batch`].
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// Byte offset.
+    pub offset: u64,
+    /// What to fill.
+    pub buf: &'a mut [u8],
+    /// How it went.
+    pub result: Result<()>,
+}
+
+impl<D: BlockDevice + ?Sized> BlockDevice for std::sync::Arc<D> {
+    fn geometry(&self) -> Geometry {
+        (**self).geometry()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        (**self).write_at(offset, data)
+    }
+    fn write_gather(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        (**self).write_gather(offset, parts)
+    }
+    fn flush(&self) -> Result<()> {
+        (**self).flush()
+    }
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        (**self).discard(offset, len)
+    }
+    fn read_batch(&self, reads: &mut [Read<'_>]) {
+        (**self).read_batch(reads);
+    }
+}

@@ -1,0 +1,284 @@
+//! What can go wrong: ordinary answers, device errors, damage.
+
+use std::fmt;
+
+/// Every operation's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, in terms that a caller can act on. Servers map each of
+/// these to a code of their protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// There is no such entry.
+    NotFound,
+    /// The name is taken.
+    Exists,
+    /// Not a directory.
+    NotDir,
+    /// A directory, where none can be.
+    IsDir,
+    /// The directory has entries.
+    NotEmpty,
+    /// The request makes no sense.
+    Invalid,
+    /// A name or a symlink's target is longer than the format can keep.
+    NameTooLong,
+    /// One more link than the format can count.
+    TooManyLinks,
+    /// Too many symlinks on the way.
+    SymlinkLoop,
+    /// Larger than the format can keep.
+    TooBig,
+    /// The volume, or a directory of fixed size, is full.
+    NoSpace,
+    /// The caller has had their share.
+    Quota,
+    /// The volume does not take changes.
+    ReadOnly,
+    /// The mode bits forbid it (EACCES).
+    Access,
+    /// Only the owner or root may do this (EPERM).
+    NotPermitted,
+    /// The node or open is gone.
+    Stale,
+    /// Somebody holds a lock that is in the way.
+    Locked,
+    /// Waiting for this lock would never end.
+    Deadlock,
+    /// The node is open or in use in a way that forbids it.
+    Busy,
+    /// The caller lost interest.
+    Interrupted,
+    /// The volume cannot do this.
+    Unsupported,
+    /// There is no such extended attribute.
+    NoXattr,
+    /// From one volume to another.
+    CrossVolume,
+    /// The device failed.
+    Io,
+    /// The volume contradicts itself or its format.
+    Corrupt,
+}
+
+impl Kind {
+    /// Every kind, for tables that must have a row for each.
+    pub const ALL: [Self; 25] = [
+        Self::NotFound,
+        Self::Exists,
+        Self::NotDir,
+        Self::IsDir,
+        Self::NotEmpty,
+        Self::Invalid,
+        Self::NameTooLong,
+        Self::TooManyLinks,
+        Self::SymlinkLoop,
+        Self::TooBig,
+        Self::NoSpace,
+        Self::Quota,
+        Self::ReadOnly,
+        Self::Access,
+        Self::NotPermitted,
+        Self::Stale,
+        Self::Locked,
+        Self::Deadlock,
+        Self::Busy,
+        Self::Interrupted,
+        Self::Unsupported,
+        Self::NoXattr,
+        Self::CrossVolume,
+        Self::Io,
+        Self::Corrupt,
+    ];
+
+    /// In a few words, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NotFound => "no such file or directory",
+            Self::Exists => "already exists",
+            Self::NotDir => "not a directory",
+            Self::IsDir => "is a directory",
+            Self::NotEmpty => "directory not empty",
+            Self::Invalid => "invalid argument",
+            Self::NameTooLong => "name too long",
+            Self::TooManyLinks => "too many links",
+            Self::SymlinkLoop => "too many levels of symbolic links",
+            Self::TooBig => "file too large",
+            Self::NoSpace => "no space left on the volume",
+            Self::Quota => "quota exceeded",
+            Self::ReadOnly => "volume is read-only",
+            Self::Access => "permission denied",
+            Self::NotPermitted => "operation not permitted",
+            Self::Stale => "the file is gone",
+            Self::Locked => "locked by another",
+            Self::Deadlock => "waiting would never end",
+            Self::Busy => "in use",
+            Self::Interrupted => "interrupted",
+            Self::Unsupported => "this volume cannot do that",
+            Self::NoXattr => "no such extended attribute",
+            Self::CrossVolume => "source and target are on different volumes",
+            Self::Io => "input/output error",
+            Self::Corrupt => "the volume is damaged",
+        }
+    }
+}
+
+/// An error: a [`Kind`], and where it helps, what exactly and where.
+/// Two words long, so that it costs nothing where it does not happen.
+pub struct Error {
+    kind: Kind,
+    detail: Option<Box<Detail>>,
+}
+
+#[derive(Debug)]
+enum Detail {
+    Io(IoDetail),
+    Corrupt(Corrupt),
+    Note(String),
+}
+
+/// What the device said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoDetail {
+    /// What was tried: `read`, `write`, `flush`, `open`.
+    pub doing: &'static str,
+    /// Byte offset on the device.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// The system's words.
+    pub cause: String,
+}
+
+/// A contradiction found on a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Corrupt {
+    /// The structure and field, in the specification's words: `BPB_SecPerClus`.
+    pub what: &'static str,
+    /// Where it stands: byte offset on the device.
+    pub offset: u64,
+    /// What is there.
+    pub found: String,
+    /// What should be there.
+    pub expected: String,
+}
+
+impl Error {
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// A kind with a sentence that says what and, where it can, what to do.
+    pub fn note(kind: Kind, words: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: Some(Box::new(Detail::Note(words.into()))),
+        }
+    }
+
+    /// A device error.
+    pub fn io(doing: &'static str, offset: u64, len: u64, cause: impl Into<String>) -> Self {
+        let io = IoDetail {
+            doing,
+            offset,
+            len,
+            cause: cause.into(),
+        };
+        Self {
+            kind: Kind::Io,
+            detail: Some(Box::new(Detail::Io(io))),
+        }
+    }
+
+    /// Damage, in a structure named `what` that stands at byte `offset`.
+    pub fn corrupt(
+        what: &'static str,
+        offset: u64,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        let c = Corrupt {
+            what,
+            offset,
+            found: found.into(),
+            expected: expected.into(),
+        };
+        Self {
+            kind: Kind::Corrupt,
+            detail: Some(Box::new(Detail::Corrupt(c))),
+        }
+    }
+
+    /// What the device said, for an `Io` that came from one.
+    pub fn as_io(&self) -> Option<&IoDetail> {
+        match self.detail.as_deref() {
+            Some(Detail::Io(io)) => Some(io),
+            _ => None,
+        }
+    }
+
+    /// What contradicts what, for a `Corrupt`.
+    pub fn as_corrupt(&self) -> Option<&Corrupt> {
+        match self.detail.as_deref() {
+            Some(Detail::Corrupt(c)) => Some(c),
+            _ => None,
+        }
+    }
+}
+
+impl From<Kind> for Error {
+    fn from(kind: Kind) -> Self {
+        Self { kind, detail: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.detail.as_deref() {
+            None => f.write_str(self.kind.words()),
+            Some(Detail::Note(words)) => f.write_str(words),
+            Some(Detail::Io(io)) => {
+                write!(
+                    f,
+                    "{} of {} bytes at byte {} failed: {}",
+                    io.doing, io.len, io.offset, io.cause
+                )
+            }
+            Some(Detail::Corrupt(c)) => {
+                write!(
+                    f,
+                    "damaged: {} at byte {} is {}, expected {}",
+                    c.what, c.offset, c.found, c.expected
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.kind)?;
+        match self.detail {
+            Some(_) => write!(f, " ({self})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Two errors are the same if their kinds are: the detail is for people.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind
+    }
+}
+
+impl PartialEq<Kind> for Error {
+    fn eq(&self, other: &Kind) -> bool {
+        self.kind == *other
+    }
+}
+
+const _: () = assert!(size_of::<Error>() == 16);

@@ -1,0 +1,54 @@
+//! The one way in which names are printed.
+
+use std::fmt;
+
+/// Bytes from a disk or a wire, safe to print on a terminal: valid UTF-8 as it
+/// is, but control characters, backslash and all other bytes as `\n`, `\\` or
+/// `\x1b`. Distinct bytes print distinctly.
+pub fn escape(bytes: &[u8]) -> Escaped<'_> {
+    Escaped(bytes)
+}
+
+/// See [`escape`].
+#[derive(Clone, Copy)]
+pub struct Escaped<'a>(&'a [u8]);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c {
+                    '\\' => f.write_str("\\\\")?,
+                    '\n' => f.write_str("\\n")?,
+                    '\t' => f.write_str("\\t")?,
+                    c if is_unsafe(c) => write!(f, "{}", c.escape_unicode())?,
+                    c => f.write_char(c)?,
+                }
+            }
+            for b in chunk.invalid() {
+                write!(f, "\\x{b:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Characters that move the cursor, hide text or change its direction.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn terminal_codes_do_not_reach_the_terminal() {
+        assert_eq!(escape(b"a\x1b[2J").to_string(), "a\\u{1b}[2J");
+        assert_eq!(escape("\u{202e}gpj".as_bytes()).to_string(), "\\u{202e}gpj");
+        assert_eq!(escape(b"\xff\\").to_string(), "\\xff\\\\");
+        assert_eq!(escape("grün".as_bytes()).to_string(), "grün");
+    }
+}

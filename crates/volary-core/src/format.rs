@@ -1,0 +1,368 @@
+//! Formats: what makes, checks, shows and tunes volumes of one kind.
+
+use crate::{BlockDevice, Error, Fs, Kind, Options, Result, Time};
+use std::fmt;
+use std::sync::Arc;
+
+/// A kind of volume. Each driver exports one.
+///
+/// The operations on a device need it for themselves: a volume that is
+/// attached must not be checked, tuned or made anew at the same time.
+pub trait Format: Send + Sync {
+    /// The format's name: `fat`.
+    fn name(&self) -> &'static str;
+
+    /// The kinds that [`make`](Self::make) knows: `fat12`, `fat16`, `fat32`.
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// Looks whether the device holds a volume of this format, by as little
+    /// as tells it for sure. Damage past that is not looked for.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>>;
+
+    /// Options that [`attach`](Self::attach) knows.
+    fn attach_options(&self) -> &'static [OptionSpec];
+
+    /// Options that [`make`](Self::make) knows.
+    fn make_options(&self) -> &'static [OptionSpec];
+
+    /// Attaches the volume on the device.
+    ///
+    /// # Errors
+    /// `Invalid` for an option; `Corrupt` naming the first field that is out
+    /// of its range; `Unsupported` for a variant that is not known.
+    fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs>;
+
+    /// Makes a new, empty volume over the whole device. What was there is lost.
+    ///
+    /// # Errors
+    /// `Invalid` for an option, or if the device is too small or too large
+    /// for the kind; nothing is written then.
+    fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>>;
+
+    /// Checks the volume and mends it as far as `how` allows. `report` is told
+    /// of each finding, in order, and decides in [`CheckMode::Ask`].
+    ///
+    /// After a run that left nothing, another finds nothing and writes nothing.
+    ///
+    /// # Errors
+    /// `Corrupt` if there is too little left to say what the volume was; `Io`.
+    fn check(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        how: &Check,
+        report: &mut dyn FnMut(&Finding) -> Answer,
+        progress: &dyn Progress,
+    ) -> Result<CheckReport>;
+
+    /// The superblock and the layout, in words.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>>;
+
+    /// What [`dump`](Self::dump) can show: a pattern such as `cluster N`, and
+    /// what it prints.
+    fn dump_topics(&self) -> &'static [OptionSpec];
+
+    /// Prints one structure in full, as it is stored. Works on damaged volumes
+    /// as far as it can.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown topic; `NotFound`.
+    fn dump(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        what: &[String],
+        out: &mut dyn fmt::Write,
+    ) -> Result<()>;
+
+    /// What lies where, in at most `cells` cells of equal length.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap>;
+
+    /// Changes a volume in place, and says what was done. It may be stopped at
+    /// any point, by a power cut too, without harm to what the volume holds.
+    ///
+    /// # Errors
+    /// `Invalid`; `Unsupported`; `Corrupt` for a volume that needs `check` first.
+    fn tune(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        how: &Tune,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Fact>>;
+
+    /// Marks sectors (numbers counted from the start of the device, in the
+    /// volume's own sector size) so that nothing is put there.
+    ///
+    /// # Errors
+    /// `Invalid` for a sector outside of the data area; `Busy` for one that
+    /// holds a file's data; nothing is marked then.
+    fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>>;
+}
+
+/// What a device was recognised as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The kind: `fat16`.
+    pub kind: &'static str,
+    /// The volume's label, if it has one.
+    pub label: Option<String>,
+}
+
+/// An option, or a topic: what help prints of it.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// `iosize`
+    pub name: &'static str,
+    /// What a value looks like, or "" for a flag: `SIZE`.
+    pub value: &'static str,
+    /// One sentence, with the default.
+    pub help: &'static str,
+}
+
+/// How to attach.
+#[derive(Clone, Debug)]
+pub struct Attach {
+    /// Refuse changes, and write nothing at all.
+    pub read_only: bool,
+    /// Bound on the memory for caches, in bytes.
+    pub memory: u64,
+    /// User of the one who attaches: owns what has no owner of its own.
+    pub uid: u32,
+    /// Their group.
+    pub gid: u32,
+    /// Their umask.
+    pub umask: u32,
+    /// The format's own options.
+    pub options: Options,
+}
+
+impl Attach {
+    /// The memory bound unless the user sets another: 64 MiB.
+    pub const MEMORY: u64 = 64 << 20;
+}
+
+impl Default for Attach {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            memory: Self::MEMORY,
+            uid: 0,
+            gid: 0,
+            umask: 0o022,
+            options: Options::new(),
+        }
+    }
+}
+
+/// How to make a volume.
+#[derive(Clone, Debug, Default)]
+pub struct Make {
+    /// The volume's label.
+    pub label: Option<String>,
+    /// The time for its time stamps.
+    pub now: Time,
+    /// What random parts (a serial number) are made from: same seed, same bytes.
+    pub seed: u64,
+    /// The format's own options.
+    pub options: Options,
+}
+
+/// What a check may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckMode {
+    /// Write nothing (`-n`).
+    Look,
+    /// Mend what a crash can leave, and stop at anything else (`-p`).
+    Preen,
+    /// Mend everything (`-y`).
+    Mend,
+    /// Ask for each finding.
+    Ask,
+}
+
+/// How to check.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What it may do.
+    pub mode: CheckMode,
+    /// The time for time stamps of what it makes (`lost+found`).
+    pub now: Time,
+    /// The format's own options.
+    pub options: Options,
+}
+
+/// How bad a [`Finding`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing; nothing is wrong.
+    Note,
+    /// A power cut can leave this: preen mends it.
+    Crash,
+    /// Damage.
+    Damage,
+}
+
+/// Something that a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// A stable code, listed in the driver's `FORMAT.md`: `cross-link`.
+    pub code: &'static str,
+    /// How bad.
+    pub severity: Severity,
+    /// The file or directory concerned, as an absolute path.
+    pub path: Option<Vec<u8>>,
+    /// Where on the device, in bytes.
+    pub offset: Option<u64>,
+    /// What is wrong, in a sentence without a full stop.
+    pub message: String,
+    /// What mending does, in the same form; "" if nothing can be done.
+    pub repair: String,
+}
+
+/// The answer to a [`Finding`] in [`CheckMode::Ask`]; ignored in other modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Mend it.
+    Yes,
+    /// Leave it.
+    No,
+}
+
+/// How a check went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Findings but notes.
+    pub found: u64,
+    /// Of these, mended.
+    pub mended: u64,
+    /// Sectors written.
+    pub written: u64,
+    /// In figures: files, directories, free space.
+    pub facts: Vec<Fact>,
+}
+
+impl CheckReport {
+    /// Findings that are still there.
+    pub fn left(&self) -> u64 {
+        self.found.saturating_sub(self.mended)
+    }
+}
+
+/// A figure or a word about a volume, for a table or for JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// What: `cluster size`.
+    pub key: &'static str,
+    /// In words for people: `4096 bytes`.
+    pub value: String,
+    /// As a number, where it is one, in the unit that `value` names.
+    pub number: Option<u64>,
+}
+
+impl Fact {
+    /// A fact in words.
+    pub fn word(key: &'static str, value: impl Into<String>) -> Self {
+        Self {
+            key,
+            value: value.into(),
+            number: None,
+        }
+    }
+    /// A figure and its unit.
+    pub fn number(key: &'static str, number: u64, unit: &str) -> Self {
+        let value = if unit.is_empty() {
+            number.to_string()
+        } else {
+            format!("{number} {unit}")
+        };
+        Self {
+            key,
+            value,
+            number: Some(number),
+        }
+    }
+}
+
+/// How to tune.
+#[derive(Clone, Debug, Default)]
+pub struct Tune {
+    /// A new label; "" takes it away.
+    pub label: Option<String>,
+    /// Put each file's data in one piece, at the start of the volume.
+    pub compact: bool,
+    /// Sets or clears the mark of a volume that was not cleanly left.
+    pub dirty: Option<bool>,
+    /// The time for time stamps.
+    pub now: Time,
+    /// The format's own options.
+    pub options: Options,
+}
+
+/// What lies where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeMap {
+    /// Bytes that a cell stands for; the last may stand for fewer.
+    pub cell_len: u64,
+    /// The cells, in order.
+    pub cells: Vec<MapCell>,
+    /// Runs of file data that do not follow on the one before in the file.
+    pub breaks: u64,
+}
+
+/// What is in one cell: bytes of each use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapCell {
+    /// The format's own structures.
+    pub system: u64,
+    /// Directories.
+    pub dir: u64,
+    /// Files that lie in one piece.
+    pub file: u64,
+    /// Files that lie in several.
+    pub broken: u64,
+    /// Marked bad.
+    pub bad: u64,
+    /// Free.
+    pub free: u64,
+    /// Taken, but by nothing that a path leads to.
+    pub lost: u64,
+}
+
+/// Is told how far long work has come, and can end it.
+pub trait Progress {
+    /// `done` of `total` units of `what`; `total` is 0 while it is not known.
+    ///
+    /// # Errors
+    /// `Interrupted` when the user has had enough: the work stops at the next
+    /// point where it leaves no harm.
+    fn progress(&self, what: &'static str, done: u64, total: u64) -> Result<()>;
+}
+
+/// Tells nobody, goes on to the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn progress(&self, _: &'static str, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// `Invalid` with the kinds that there are, for [`Format::make`].
+pub fn unknown_kind(format: &dyn Format, kind: &str) -> Error {
+    Error::note(
+        Kind::Invalid,
+        format!(
+            "unknown kind '{kind}'; {} has: {}",
+            format.name(),
+            format.kinds().join(", ")
+        ),
+    )
+}

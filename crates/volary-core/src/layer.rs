@@ -1,0 +1,209 @@
+//! [`Layer`]: a file system over a file system.
+//!
+//! A layer says in `below` what it lies on and overrides what it changes; all
+//! else is forwarded, through [`Layer::around`], which sees every operation.
+//! The blanket impl at the end makes each layer a [`FileSystem`]; its lint
+//! fails the build when an operation is added and not forwarded.
+
+use crate::{
+    Access, Attr, Caps, ChangeSink, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind,
+    FileSystem, Fs, Lock, Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch,
+};
+use std::sync::Arc;
+
+/// An operation on its way down, as [`Layer::around`] sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Op<'a> {
+    /// Which.
+    pub call: Call,
+    /// The node, or the directory, that it is about.
+    pub node: Option<NodeId>,
+    /// The open that it is about.
+    pub open: Option<OpenId>,
+    /// The name that it is about.
+    pub name: Option<Name<'a>>,
+    /// Byte offset, for reads, writes and the like.
+    pub offset: Option<u64>,
+    /// Length in bytes, likewise.
+    pub len: u64,
+}
+
+impl<'a> Op<'a> {
+    fn new(call: Call) -> Self {
+        Self {
+            call,
+            node: None,
+            open: None,
+            name: None,
+            offset: None,
+            len: 0,
+        }
+    }
+    fn node(mut self, node: NodeId) -> Self {
+        self.node = Some(node);
+        self
+    }
+    fn open(mut self, open: OpenId) -> Self {
+        self.open = Some(open);
+        self
+    }
+    fn name(mut self, name: Name<'a>) -> Self {
+        self.name = Some(name);
+        self
+    }
+    fn range(mut self, offset: impl Into<Option<u64>>, len: usize) -> Self {
+        self.offset = offset.into();
+        self.len = len as u64;
+        self
+    }
+}
+
+/// Defines [`Call`], [`Layer`] and the blanket impl from one list, so that the
+/// three cannot differ. A row: words, method, variant of `Call`, whether it
+/// changes the volume, arguments, result, and what `around` is told.
+macro_rules! operations {
+    ($( $(#[$doc:meta])* $method:ident $call:ident $changes:literal
+        ($($arg:ident: $ty:ty),*) -> $out:ty $(, $told:ident($($what:expr),*))*; )*) => {
+        /// Which operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "each is the method of FileSystem of that name")]
+        pub enum Call { $($call),* }
+
+        impl Call {
+            /// Every operation that goes through [`Layer::around`].
+            pub const ALL: &'static [Self] = &[$(Self::$call),*];
+
+            /// The method's name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$call => stringify!($method)),* }
+            }
+
+            /// Whether the operation can change what the volume holds. `Open`
+            /// and `Create` open for writing; what changes is told by `write`.
+            pub const fn changes(self) -> bool {
+                match self { $(Self::$call => $changes),* }
+            }
+        }
+
+        /// A file system over a file system. Every method forwards unless it is
+        /// overridden; see [`FileSystem`] for what each promises.
+        pub trait Layer: Send + Sync + Sized {
+            /// What this layer lies on.
+            fn below(&self) -> &Fs;
+
+            /// Sees every operation that is not overridden: it may act before
+            /// and after, refuse, or answer in place of `call`.
+            fn around<T>(
+                &self,
+                op: &Op<'_>,
+                call: impl FnOnce() -> Result<T>,
+            ) -> Result<T> {
+                let _ = op;
+                call()
+            }
+
+            /// What the volume can do through this layer.
+            fn caps(&self) -> Caps { self.below().caps() }
+            /// The root directory.
+            fn root(&self) -> NodeId { self.below().root() }
+            /// A hint; not seen by `around`.
+            fn forget(&self, node: NodeId, lookups: u64) { self.below().forget(node, lookups); }
+
+            $(
+                $(#[$doc])*
+                fn $method(&self, $($arg: $ty),*) -> $out {
+                    let op = Op::new(Call::$call)$(.$told($($what),*))*;
+                    self.around(&op, || self.below().$method($($arg),*))
+                }
+            )*
+        }
+
+        #[deny(clippy::missing_trait_methods)]
+        impl<L: Layer> FileSystem for L {
+            fn caps(&self) -> Caps { Layer::caps(self) }
+            fn root(&self) -> NodeId { Layer::root(self) }
+            fn forget(&self, node: NodeId, lookups: u64) { Layer::forget(self, node, lookups); }
+            $( fn $method(&self, $($arg: $ty),*) -> $out { Layer::$method(self, $($arg),*) } )*
+        }
+    };
+}
+
+operations! {
+    /// Forwards [`FileSystem::statfs`].
+    statfs StatFs false (cx: &Ctx<'_>) -> Result<StatFs>;
+    /// Forwards [`FileSystem::sync`].
+    sync Sync false (cx: &Ctx<'_>) -> Result<()>;
+    /// Forwards [`FileSystem::detach`].
+    detach Detach false (cx: &Ctx<'_>) -> Result<()>;
+    /// Forwards [`FileSystem::watch`].
+    watch Watch false (sink: Arc<dyn ChangeSink>) -> Result<Watch>;
+    /// Forwards [`FileSystem::lookup`].
+    lookup Lookup false (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>, node(dir), name(name);
+    /// Forwards [`FileSystem::parent`].
+    parent Parent false (cx: &Ctx<'_>, dir: NodeId) -> Result<Entry>, node(dir);
+    /// Forwards [`FileSystem::readdir`].
+    readdir ReadDir false (cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool>, open(dir), range(from.0, 0);
+    /// Forwards [`FileSystem::create`].
+    create Create true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, how: Create, set: &SetAttr) -> Result<(Entry, OpenId)>, node(dir), name(name);
+    /// Forwards [`FileSystem::mkdir`].
+    mkdir MkDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry>, node(dir), name(name);
+    /// Forwards [`FileSystem::mknod`].
+    mknod MkNod true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, kind: FileKind, rdev: u64, set: &SetAttr) -> Result<Entry>, node(dir), name(name);
+    /// Forwards [`FileSystem::symlink`].
+    symlink Symlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, target: &[u8], set: &SetAttr) -> Result<Entry>, node(dir), name(name);
+    /// Forwards [`FileSystem::link`].
+    link Link true (cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry>, node(dir), name(name);
+    /// Forwards [`FileSystem::unlink`].
+    unlink Unlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, node(dir), name(name);
+    /// Forwards [`FileSystem::rmdir`].
+    rmdir RmDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, node(dir), name(name);
+    /// Forwards [`FileSystem::rename`].
+    rename Rename true (cx: &Ctx<'_>, from: NodeId, name: Name<'_>, to: NodeId, new_name: Name<'_>, flags: RenameFlags) -> Result<()>, node(from), name(name);
+    /// Forwards [`FileSystem::getattr`].
+    getattr GetAttr false (cx: &Ctx<'_>, node: NodeId) -> Result<Attr>, node(node);
+    /// Forwards [`FileSystem::setattr`].
+    setattr SetAttr true (cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr>, node(node);
+    /// Forwards [`FileSystem::access`].
+    access Access false (cx: &Ctx<'_>, node: NodeId, want: Access) -> Result<Access>, node(node);
+    /// Forwards [`FileSystem::readlink`].
+    readlink ReadLink false (cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>>, node(node);
+    /// Forwards [`FileSystem::getxattr`].
+    getxattr GetXattr false (cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>>, node(node);
+    /// Forwards [`FileSystem::setxattr`].
+    setxattr SetXattr true (cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()>, node(node);
+    /// Forwards [`FileSystem::listxattr`].
+    listxattr ListXattr false (cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>>, node(node);
+    /// Forwards [`FileSystem::removexattr`].
+    removexattr RemoveXattr true (cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()>, node(node);
+    /// Forwards [`FileSystem::open`].
+    open Open false (cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId>, node(node);
+    /// Forwards [`FileSystem::read`].
+    read Read false (cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize>, open(open), range(offset, buf.len());
+    /// Forwards [`FileSystem::write`].
+    write Write true (cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64>, open(open), range(offset, data.len());
+    /// Forwards [`FileSystem::fsync`].
+    fsync FSync false (cx: &Ctx<'_>, open: OpenId, data_only: bool) -> Result<()>, open(open);
+    /// Forwards [`FileSystem::allocate`].
+    allocate Allocate true (cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64, hole: bool) -> Result<()>, open(open), range(offset, 0);
+    /// Forwards [`FileSystem::extents`].
+    extents Extents false (cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64, out: &mut Vec<Extent>) -> Result<()>, open(open), range(offset, 0);
+    /// Forwards [`FileSystem::lock`].
+    lock Lock false (cx: &Ctx<'_>, open: OpenId, lock: Lock) -> Result<()>, open(open);
+    /// Forwards [`FileSystem::ioctl`].
+    ioctl Ioctl false (cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>>, open(open);
+    /// Forwards [`FileSystem::close`].
+    close Close false (cx: &Ctx<'_>, open: OpenId) -> Result<()>, open(open);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Call;
+
+    #[test]
+    fn every_operation_has_a_distinct_name() {
+        let mut names: Vec<_> = Call::ALL.iter().map(|c| c.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Call::ALL.len());
+    }
+}

@@ -1,0 +1,48 @@
+//! The traits and vocabulary of volary: what a driver, a layer, a device and
+//! a format are. No I/O, no clock, no threads: time, credentials and
+//! cancellation come in with each call ([`Ctx`]).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`fs`](FileSystem) | what a driver gives, and all that a session asks for |
+//! | [`layer`](Layer) | a file system over a file system |
+//! | [`device`](BlockDevice) | bytes that can be read, written and flushed |
+//! | [`format`](Format) | a kind of volume: probe, attach, make, check, dump, tune |
+//! | the rest | ids, names, attributes, time, errors, options |
+#![forbid(unsafe_code)]
+
+mod attr;
+mod caps;
+mod ctx;
+mod device;
+mod dirbuf;
+mod error;
+mod escape;
+mod format;
+mod fs;
+mod id;
+mod layer;
+mod name;
+mod options;
+mod time;
+
+pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
+pub use caps::Caps;
+pub use ctx::{Cancel, Cred, Ctx};
+pub use device::{BlockDevice, Geometry, Read};
+pub use dirbuf::{DirBuf, DirEntry};
+pub use error::{Corrupt, Error, IoDetail, Kind, Result};
+pub use escape::{Escaped, escape};
+pub use format::{
+    Answer, Attach, Check, CheckMode, CheckReport, Fact, Finding, Format, Make, MapCell,
+    OptionSpec, Probe, Progress, Quiet, Severity, Tune, VolumeMap, unknown_kind,
+};
+pub use fs::{
+    Change, ChangeSink, Create, Entry, Extent, FileSystem, Fs, Lock, Mode, Place, RenameFlags,
+    StatFs, Watch,
+};
+pub use id::{Cookie, NodeId, OpenId};
+pub use layer::{Call, Layer, Op};
+pub use name::{BadName, Name};
+pub use options::Options;
+pub use time::Time;

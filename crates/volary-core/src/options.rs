@@ -1,0 +1,200 @@
+//! `-o key=value,flag`: options of a mount or of mkfs, as each format has them.
+
+use crate::{Error, Kind, OptionSpec, Result};
+
+/// Options as the user gave them, in order; the last of a name counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options(Vec<(String, Option<String>)>);
+
+impl Options {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From `key=value,flag`. Empty parts are passed over.
+    pub fn parse(text: &str) -> Self {
+        let mut all = Self::default();
+        all.add(text);
+        all
+    }
+
+    /// Adds what `text` says.
+    pub fn add(&mut self, text: &str) {
+        for part in text.split(',').filter(|p| !p.is_empty()) {
+            match part.split_once('=') {
+                Some((k, v)) => self.0.push((k.into(), Some(v.into()))),
+                None => self.0.push((part.into(), None)),
+            }
+        }
+    }
+
+    /// Sets one.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.0.push((key.into(), Some(value.into())));
+    }
+
+    /// Takes `key` out and gives its value: `None` if it was not given,
+    /// `Some("")` for a flag without a value.
+    pub fn take(&mut self, key: &str) -> Option<String> {
+        let found = self
+            .0
+            .iter()
+            .rev()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.clone());
+        self.0.retain(|(k, _)| k != key);
+        found.map(Option::unwrap_or_default)
+    }
+
+    /// Refuses options that `known` does not list.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option and those that there are.
+    pub fn check_known(&self, known: &[OptionSpec]) -> Result<()> {
+        for (key, _) in &self.0 {
+            if !known.iter().any(|spec| spec.name == key) {
+                let names: Vec<&str> = known.iter().map(|spec| spec.name).collect();
+                return Err(Error::note(
+                    Kind::Invalid,
+                    format!("unknown option '{key}'; known are: {}", names.join(", ")),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A flag: absent, bare, or one of `yes no true false on off 1 0`.
+    ///
+    /// # Errors
+    /// `Invalid` for any other value.
+    pub fn flag(&self, key: &str, default: bool) -> Result<bool> {
+        match self.get(key) {
+            None => Ok(default),
+            Some("" | "yes" | "true" | "on" | "1") => Ok(true),
+            Some("no" | "false" | "off" | "0") => Ok(false),
+            Some(v) => Err(bad(key, v, "yes or no")),
+        }
+    }
+
+    /// A number: decimal, `0x` hexadecimal, `0o` octal, with `k`, `M`, `G`, `T`
+    /// for powers of 1024.
+    ///
+    /// # Errors
+    /// `Invalid` if it is not one.
+    pub fn number(&self, key: &str) -> Result<Option<u64>> {
+        self.get(key)
+            .map(|v| parse_size(v).ok_or_else(|| bad(key, v, "a number such as 16k or 0x1000")))
+            .transpose()
+    }
+
+    /// An octal number, as modes and masks are written.
+    ///
+    /// # Errors
+    /// `Invalid` if it is not one.
+    pub fn octal(&self, key: &str) -> Result<Option<u32>> {
+        self.get(key)
+            .map(|v| {
+                u32::from_str_radix(v.trim_start_matches("0o"), 8)
+                    .map_err(|_| bad(key, v, "an octal number such as 022"))
+            })
+            .transpose()
+    }
+
+    /// The value of `key`; "" for a flag without one.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_deref().unwrap_or(""))
+    }
+
+    /// One of `choices`, by its name.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the choices.
+    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
+        let Some(v) = self.get(key) else {
+            return Ok(None);
+        };
+        let names = || choices.iter().map(|c| c.0).collect::<Vec<_>>().join(" or ");
+        match choices.iter().find(|c| c.0 == v) {
+            Some(c) => Ok(Some(c.1)),
+            None => Err(bad(key, v, &names())),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A size in bytes as people write it: `512`, `64M`, `0x1000`, `1.5G` is
+    /// not one. `None` for what is not one or does not fit.
+    pub fn parse_size(text: &str) -> Option<u64> {
+        parse_size(text)
+    }
+}
+
+fn bad(key: &str, value: &str, expected: &str) -> Error {
+    Error::note(
+        Kind::Invalid,
+        format!("option '{key}' is '{value}', expected {expected}"),
+    )
+}
+
+fn parse_size(text: &str) -> Option<u64> {
+    if let Some(hex) = text.strip_prefix("0x") {
+        return u64::from_str_radix(hex, 16).ok();
+    }
+    if let Some(oct) = text.strip_prefix("0o") {
+        return u64::from_str_radix(oct, 8).ok();
+    }
+    let text = text.trim_end_matches("iB").trim_end_matches('B');
+    let digits = text.trim_end_matches(['k', 'K', 'M', 'G', 'T']);
+    let shift = match &text[digits.len()..] {
+        "" => 0,
+        "k" | "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_as_people_write_them() {
+        for (text, n) in [
+            ("512", 512),
+            ("64M", 64 << 20),
+            ("0x1000", 4096),
+            ("16k", 16 << 10),
+            ("2TiB", 2 << 40),
+        ] {
+            assert_eq!(parse_size(text), Some(n), "{text}");
+        }
+        for text in ["", "M", "1.5G", "12Q", "99999999999T", "-1"] {
+            assert_eq!(parse_size(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_a_name_counts_and_unknown_ones_are_named() {
+        let o = Options::parse("ro,uid=5,uid=7");
+        assert_eq!(o.number("uid"), Ok(Some(7)));
+        assert_eq!(o.flag("ro", false), Ok(true));
+        let known = [OptionSpec {
+            name: "uid",
+            value: "ID",
+            help: "",
+        }];
+        let e = o.check_known(&known).unwrap_err();
+        assert_eq!(e.to_string(), "unknown option 'ro'; known are: uid");
+    }
+}

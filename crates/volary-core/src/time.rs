@@ -1,0 +1,116 @@
+//! Points in time.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A point in time: nanoseconds since 1970-01-01 00:00 UTC, leap seconds not
+/// counted, as POSIX has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time {
+    /// Whole seconds, rounded down.
+    pub secs: i64,
+    /// The rest, below 1,000,000,000.
+    pub nanos: u32,
+}
+
+impl Time {
+    /// 1970-01-01 00:00 UTC.
+    pub const EPOCH: Self = Self { secs: 0, nanos: 0 };
+
+    /// A time at a whole second.
+    pub const fn from_secs(secs: i64) -> Self {
+        Self { secs, nanos: 0 }
+    }
+
+    /// A time; nanoseconds past a second are carried over.
+    pub fn new(secs: i64, nanos: u32) -> Self {
+        let carry = i64::from(nanos / 1_000_000_000);
+        Self {
+            secs: secs.saturating_add(carry),
+            nanos: nanos % 1_000_000_000,
+        }
+    }
+
+    /// The last multiple of `step` nanoseconds that is not after this time.
+    /// A step of 0 leaves it as it is.
+    #[must_use]
+    pub fn round_down(self, step: u64) -> Self {
+        if step <= 1 {
+            return self;
+        }
+        let all = i128::from(self.secs) * 1_000_000_000 + i128::from(self.nanos);
+        let rounded = all - all.rem_euclid(i128::from(step));
+        Self {
+            secs: i64::try_from(rounded.div_euclid(1_000_000_000)).unwrap_or(self.secs),
+            nanos: u32::try_from(rounded.rem_euclid(1_000_000_000)).unwrap_or(0),
+        }
+    }
+}
+
+impl From<SystemTime> for Time {
+    fn from(t: SystemTime) -> Self {
+        match t.duration_since(UNIX_EPOCH) {
+            Ok(d) => Self {
+                secs: i64::try_from(d.as_secs()).unwrap_or(i64::MAX),
+                nanos: d.subsec_nanos(),
+            },
+            Err(e) => {
+                let d = e.duration();
+                let secs = -i64::try_from(d.as_secs()).unwrap_or(i64::MAX);
+                match d.subsec_nanos() {
+                    0 => Self { secs, nanos: 0 },
+                    n => Self {
+                        secs: secs - 1,
+                        nanos: 1_000_000_000 - n,
+                    },
+                }
+            }
+        }
+    }
+}
+
+impl From<Time> for SystemTime {
+    /// Times that the host cannot say become the epoch.
+    fn from(t: Time) -> Self {
+        let whole = Duration::from_secs(t.secs.unsigned_abs());
+        let base = if t.secs >= 0 {
+            UNIX_EPOCH.checked_add(whole)
+        } else {
+            UNIX_EPOCH.checked_sub(whole)
+        };
+        base.and_then(|b| b.checked_add(Duration::from_nanos(t.nanos.into())))
+            .unwrap_or(UNIX_EPOCH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_goes_down_before_the_epoch_too() {
+        assert_eq!(
+            Time::new(-1, 500).round_down(2_000_000_000),
+            Time::from_secs(-2)
+        );
+        assert_eq!(
+            Time::new(3, 999_999_999).round_down(2_000_000_000),
+            Time::from_secs(2)
+        );
+        assert_eq!(
+            Time::new(3, 123_456_789).round_down(10_000_000),
+            Time::new(3, 120_000_000)
+        );
+    }
+
+    #[test]
+    fn host_times_come_back() {
+        for t in [
+            Time::new(5, 7),
+            Time::new(-5, 7),
+            Time::EPOCH,
+            Time::from_secs(-1),
+        ] {
+            assert_eq!(Time::from(SystemTime::from(t)), t);
+        }
+    }
+}
