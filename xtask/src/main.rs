@@ -1,3 +1,43 @@
-//! Skeleton.
+//! Project automation, all of it: `cargo xtask COMMAND`.
 
-fn main() {}
+mod check;
+mod run;
+mod test;
+mod tools;
+
+#[cfg(test)]
+mod tidy;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  check            the quick gate: fmt, clippy with warnings denied, unit tests, docs
+  test             everything CI runs: the gate, the oracles, real mounts, suites, fuzz smoke
+                   (installs missing tools by apt and cargo; --no-install leaves that out)
+  suites           pjdfstest and fsx on real mounts (needs /dev/fuse)
+  soak             the long runs: 2,000 differential sequences of each kind, all crash states
+  fuzz TARGET [N]  one fuzz target under libFuzzer, N runs (default 1,000,000)
+  tools            installs what `test` needs, and says what it found
+";
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["check"] => check::gate(),
+        ["test"] => test::everything(true),
+        ["test", "--no-install"] => test::everything(false),
+        ["suites"] => test::suites(),
+        ["soak"] => test::soak(),
+        ["fuzz", target] => test::fuzz(target, "1000000"),
+        ["fuzz", target, runs] => test::fuzz(target, runs),
+        ["tools"] => tools::install(),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("unknown command\n\n{HELP}"),
+    }
+}

@@ -1,0 +1,223 @@
+//! The house rules that a program can hold us to.
+
+use crate::run::root;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Who may depend on whom, in the program itself; "dev" rows are for tests only.
+/// A row that is not here is an edge that the design does not have: talk first.
+const EDGES: &[(&str, &[&str], &[&str])] = &[
+    ("volary-core", &[], &[]),
+    ("volary-block", &["volary-core"], &[]),
+    ("volary-session", &["volary-core"], &["volary-mem"]),
+    ("volary-layers", &["volary-core"], &["volary-mem"]),
+    ("volary-mem", &["volary-core"], &["volary-testkit"]),
+    (
+        "volary-fat",
+        &["volary-core", "volary-block"],
+        &["volary-testkit", "volary-session"],
+    ),
+    (
+        "volary-fuse",
+        &["volary-core", "volary-session"],
+        &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
+    ),
+    (
+        "volary-testkit",
+        &[
+            "volary-core",
+            "volary-session",
+            "volary-mem",
+            "volary-layers",
+        ],
+        &[],
+    ),
+    (
+        "volary",
+        &[
+            "volary-core",
+            "volary-block",
+            "volary-session",
+            "volary-layers",
+            "volary-fat",
+            "volary-mem",
+            "volary-fuse",
+        ],
+        &[],
+    ),
+    ("volary-bench", &["volary", "volary-core"], &[]),
+    ("volary-cli", &["volary", "volary-bench"], &[]),
+    ("xtask", &[], &[]),
+];
+
+/// Files may be this long; see [`LONG_FILES`].
+const FILE_LINES_MAX: usize = 600;
+
+/// Files that are longer, and may not grow. Empty is the aim.
+const LONG_FILES: &[(&str, usize)] = &[];
+
+/// What every driver has, so that whoever knows one knows all.
+const DRIVER_SKELETON: &[&str] = &["src/lib.rs", "src/fs.rs"];
+
+/// What every driver of an on-disk format has besides.
+const FORMAT_SKELETON: &[&str] = &[
+    "FORMAT.md",
+    "src/ondisk.rs",
+    "src/volume.rs",
+    "src/make.rs",
+    "src/check",
+    "src/dump.rs",
+];
+
+#[test]
+fn the_crate_graph_has_only_the_edges_of_the_design() {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo metadata");
+    let meta: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let packages = meta["packages"].as_array().expect("packages");
+    for package in packages {
+        let name = package["name"].as_str().expect("name");
+        let row = EDGES.iter().find(|r| r.0 == name);
+        let (_, deps, dev) = row.unwrap_or_else(|| panic!("{name} has no row in EDGES"));
+        for dep in package["dependencies"].as_array().expect("dependencies") {
+            let to = dep["name"].as_str().expect("name");
+            if !to.starts_with("volary") {
+                continue;
+            }
+            let for_tests = dep["kind"].as_str() == Some("dev");
+            let allowed = deps.contains(&to) || for_tests && dev.contains(&to);
+            assert!(allowed, "{name} -> {to} is not an edge of the design");
+        }
+    }
+    assert_eq!(packages.len(), EDGES.len(), "a row of EDGES has no crate");
+}
+
+#[test]
+fn source_files_can_be_read_at_a_sitting() {
+    let mut long = Vec::new();
+    for file in sources() {
+        let lines = std::fs::read_to_string(&file)
+            .expect("source")
+            .lines()
+            .count();
+        let name = relative(&file);
+        let max = LONG_FILES
+            .iter()
+            .find(|f| f.0 == name)
+            .map_or(FILE_LINES_MAX, |f| f.1);
+        if lines > max {
+            long.push(format!("{name}: {lines} lines, at most {max}"));
+        }
+    }
+    assert!(long.is_empty(), "split these:\n{}", long.join("\n"));
+}
+
+#[test]
+fn every_driver_is_laid_out_like_the_others() {
+    for driver in std::fs::read_dir(root().join("drivers")).expect("drivers") {
+        let dir = driver.expect("entry").path();
+        let has_format = dir.join("src/ondisk.rs").exists();
+        let more = if has_format { FORMAT_SKELETON } else { &[] };
+        for part in DRIVER_SKELETON.iter().chain(more) {
+            let alone = dir.join(part).exists() || dir.join(format!("{part}.rs")).exists();
+            assert!(alone, "{} lacks {part}", relative(&dir));
+        }
+    }
+}
+
+#[test]
+fn every_finding_is_in_the_drivers_format_page() {
+    for driver in std::fs::read_dir(root().join("drivers")).expect("drivers") {
+        let dir = driver.expect("entry").path();
+        let Ok(page) = std::fs::read_to_string(dir.join("FORMAT.md")) else {
+            continue;
+        };
+        for code in finding_codes(&dir.join("src/check")) {
+            assert!(
+                page.contains(&format!("`{code}`")),
+                "{}: {code} is not in FORMAT.md",
+                relative(&dir)
+            );
+        }
+    }
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("page");
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let dir = page.parent().expect("folder");
+            assert!(
+                dir.join(target).exists(),
+                "{}: {link} leads nowhere",
+                relative(&page)
+            );
+        }
+    }
+}
+
+/// The values of `code: "…"` under `dir`.
+fn finding_codes(dir: &Path) -> BTreeSet<String> {
+    let mut codes = BTreeSet::new();
+    for file in files_below(dir, "rs") {
+        let text = std::fs::read_to_string(file).expect("source");
+        for rest in text.split("code: \"").skip(1) {
+            codes.extend(rest.split('"').next().map(str::to_owned));
+        }
+    }
+    codes
+}
+
+fn sources() -> Vec<PathBuf> {
+    ["crates", "drivers", "servers", "xtask", "fuzz"]
+        .iter()
+        .flat_map(|dir| files_below(&root().join(dir), "rs"))
+        .collect()
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = files_below(&root().join("drivers"), "md");
+    for entry in std::fs::read_dir(root()).expect("root") {
+        let path = entry.expect("entry").path();
+        if path.extension().is_some_and(|e| e == "md") {
+            pages.push(path);
+        }
+    }
+    pages
+}
+
+fn files_below(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return found;
+    };
+    for entry in entries {
+        let path = entry.expect("entry").path();
+        if path.is_dir() && path.file_name().is_some_and(|n| n != "target") {
+            found.extend(files_below(&path, extension));
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root())
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}

@@ -1,0 +1,84 @@
+//! Programs of others that the tests judge volary by.
+
+use crate::run::{Step, found, root};
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+
+/// Program, and the Debian package it is in.
+const DEBIAN: &[(&str, &str)] = &[
+    ("mcopy", "mtools"),
+    ("fsck.fat", "dosfstools"),
+    ("fls", "sleuthkit"),
+    ("qemu-img", "qemu-utils"),
+    ("fusermount3", "fuse3"),
+    ("fusefat", "fusefat"),
+    ("fuse2fs", "fuse2fs"),
+    ("mke2fs", "e2fsprogs"),
+    ("g++", "g++"),
+    ("git", "git"),
+];
+
+/// Crates whose programs the suites run, with the version.
+const CARGO: &[(&str, &str)] = &[("pjdfstest", "0.2"), ("fsx", "0.3")];
+
+/// Where programs from crates.io are installed.
+pub(crate) fn cargo_root() -> PathBuf {
+    root().join("target/tools")
+}
+
+/// Installs what is missing: Debian's packages by apt (as root), crates by cargo.
+pub(crate) fn install() -> Result<()> {
+    install_debian()?;
+    for (name, version) in CARGO {
+        if cargo_root().join("bin").join(name).is_file() {
+            continue;
+        }
+        let dir = cargo_root();
+        let line = format!(
+            "cargo install --quiet --locked --root {} {name} --version {version}",
+            dir.display()
+        );
+        Step::new(&line).run()?;
+    }
+    install_guest()
+}
+
+fn install_debian() -> Result<()> {
+    let missing: Vec<&str> = DEBIAN
+        .iter()
+        .filter(|(p, _)| !found(p))
+        .map(|(_, pkg)| *pkg)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !found("apt-get") {
+        bail!(
+            "missing programs, in Debian's packages: {}",
+            missing.join(" ")
+        );
+    }
+    Step::new("apt-get update -qq").run()?;
+    let line = format!(
+        "apt-get install -y -qq --no-install-recommends {}",
+        missing.join(" ")
+    );
+    Step::new(&line)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .run()
+}
+
+/// The folder with the guest kernel's tools and images of other systems, if it
+/// stands beside the workspace.
+pub(crate) fn shared() -> Option<PathBuf> {
+    let dir = root().parent()?.join("shared");
+    dir.is_dir().then_some(dir)
+}
+
+/// Linux in a virtual machine, where its recipe stands beside the workspace.
+fn install_guest() -> Result<()> {
+    match shared().map(|s| s.join("tools/vmrun/setup")) {
+        Some(setup) if setup.is_file() => Step::new(&setup.display().to_string()).run(),
+        _ => Ok(()),
+    }
+}
