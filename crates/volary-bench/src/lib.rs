@@ -1,1 +1,8 @@
-//! Skeleton.
+//! Benchmarks: volary beside its rivals, in one run, on this machine.
+//!
+//! No figure is printed that was not measured here, against something run
+//! beside it: the runs of both alternate, and the medians are compared.
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+pub mod measure;
+pub mod peers;

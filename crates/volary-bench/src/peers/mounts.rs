@@ -1,0 +1,83 @@
+//! FUSE mounts of volary and of its rivals.
+
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to mount or to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A mounted volume; unmounted when it is dropped, at the latest.
+pub(crate) struct Mounted {
+    server: Option<Child>,
+    dir: PathBuf,
+}
+
+impl Mounted {
+    /// Starts `command`, which stays in the foreground, and waits until `dir`
+    /// is a mount.
+    pub(crate) fn start(mut command: Command, dir: &Path) -> Result<Self> {
+        fs::create_dir_all(dir)?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let server = command
+            .spawn()
+            .with_context(|| format!("cannot run {command:?}"))?;
+        let mut mounted = Self {
+            server: Some(server),
+            dir: dir.to_owned(),
+        };
+        let start = Instant::now();
+        while !is_mount(dir)? {
+            let ended = mounted
+                .server
+                .as_mut()
+                .map(Child::try_wait)
+                .transpose()?
+                .flatten();
+            if ended.is_some() || start.elapsed() > PATIENCE {
+                bail!("did not mount: {command:?}");
+            }
+            std::thread::yield_now();
+        }
+        Ok(mounted)
+    }
+
+    /// Unmounts and waits for the server to end: everything is on the device.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.unmount()
+    }
+
+    fn unmount(&mut self) -> Result<()> {
+        let Some(mut server) = self.server.take() else {
+            return Ok(());
+        };
+        let status = Command::new("fusermount3")
+            .arg("-u")
+            .arg(&self.dir)
+            .status()?;
+        if !status.success() {
+            server.kill()?;
+        }
+        server.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // The benchmark has failed already if this is the first try.
+        let _ = self.unmount();
+    }
+}
+
+/// Whether another file system begins at `dir`.
+fn is_mount(dir: &Path) -> Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let above = dir.parent().unwrap_or(dir);
+    Ok(fs::metadata(dir)?.dev() != fs::metadata(above)?.dev())
+}
