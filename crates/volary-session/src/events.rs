@@ -1,0 +1,219 @@
+//! Change events: who changed what.
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use volary_core::NodeId;
+
+/// One of a volume's users, as [`Volume::client`](crate::Volume::client) gives
+/// it: a mount, a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub(crate) u64);
+
+/// A change that has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Whose session made it; `None` for a session without a client, and for
+    /// changes from elsewhere than through this volume.
+    pub origin: Option<ClientId>,
+    /// What changed.
+    pub news: News,
+}
+
+/// What changed. Names are as the caller gave them; a volume that does not tell
+/// upper from lower case may keep the entry in another case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A directory has a new entry.
+    Made {
+        /// The directory.
+        dir: NodeId,
+        /// The entry's name.
+        name: Box<[u8]>,
+        /// Where it leads.
+        node: NodeId,
+    },
+    /// A directory has lost an entry.
+    Removed {
+        /// The directory.
+        dir: NodeId,
+        /// The entry's name.
+        name: Box<[u8]>,
+        /// Where it led, as far as known.
+        node: Option<NodeId>,
+    },
+    /// An entry has moved, or two have swapped places.
+    Renamed {
+        /// The directory that it was in.
+        from: NodeId,
+        /// Its name there.
+        name: Box<[u8]>,
+        /// The directory that it is in.
+        to: NodeId,
+        /// Its name now.
+        new_name: Box<[u8]>,
+        /// What the new name led to before, if anything.
+        replaced: Option<NodeId>,
+        /// Whether that took the old name.
+        swapped: bool,
+    },
+    /// Content has changed, and with it times and maybe the size.
+    Data(NodeId),
+    /// Attributes have changed.
+    Attr(NodeId),
+    /// Entries of a directory have changed, it is not known which.
+    Entries(NodeId),
+    /// A node is gone.
+    Gone(NodeId),
+    /// Anything may have changed: more happened than could be kept, or told.
+    Everything,
+}
+
+/// Takes events.
+///
+/// Called by the thread that made the change, after it took effect and before
+/// the call returns, with no lock of the volume held; from many threads at
+/// once. Events of two changes that overlapped may come in either order. A
+/// sink should only note the event; [`EventQueue`] is a sink that does.
+pub trait EventSink: Send + Sync {
+    /// One event.
+    fn event(&self, event: &Event);
+}
+
+/// Keeps a subscription alive; dropping it ends the subscription. A call to
+/// the sink that is under way then may still come to its end.
+#[must_use = "the subscription ends when this is dropped"]
+pub struct Subscription {
+    hub: Weak<Hub>,
+    id: u64,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.end(self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The subscribers of one volume.
+#[derive(Default)]
+pub(crate) struct Hub {
+    /// How many, so that telling nobody costs one load.
+    count: AtomicUsize,
+    ids: AtomicU64,
+    sinks: RwLock<Vec<(u64, Arc<dyn EventSink>)>>,
+}
+
+impl Hub {
+    pub(crate) fn subscribe(self: &Arc<Self>, sink: Arc<dyn EventSink>) -> Subscription {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let mut sinks = self.sinks.write();
+        sinks.push((id, sink));
+        self.count.store(sinks.len(), Ordering::Release);
+        Subscription {
+            hub: Arc::downgrade(self),
+            id,
+        }
+    }
+
+    fn end(&self, id: u64) {
+        let mut sinks = self.sinks.write();
+        sinks.retain(|(other, _)| *other != id);
+        self.count.store(sinks.len(), Ordering::Release);
+    }
+
+    /// Whether anybody listens.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn tell(&self, event: &Event) {
+        let sinks: Vec<_> = self.sinks.read().iter().map(|s| s.1.clone()).collect();
+        for sink in sinks {
+            sink.event(event);
+        }
+    }
+}
+
+/// A sink that keeps events until they are taken, at most so many: if more
+/// come, they are thrown away, and one [`News::Everything`] stands for them.
+#[derive(Debug)]
+pub struct EventQueue {
+    state: Mutex<Waiting>,
+    came: Condvar,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    closed: bool,
+}
+
+impl EventQueue {
+    /// A queue for at most `limit` events (at least one).
+    pub fn new(limit: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            came: Condvar::new(),
+            limit: limit.max(1),
+        }
+    }
+
+    /// The next event; waits for one. `None` once the queue is closed and
+    /// empty.
+    pub fn take(&self) -> Option<Event> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(event) = state.events.pop_front() {
+                return Some(event);
+            }
+            if state.closed {
+                return None;
+            }
+            self.came.wait(&mut state);
+        }
+    }
+
+    /// The next event, if there is one now.
+    pub fn try_take(&self) -> Option<Event> {
+        self.state.lock().events.pop_front()
+    }
+
+    /// Takes no more events, and lets those who wait for one go.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.came.notify_all();
+    }
+}
+
+impl EventSink for EventQueue {
+    fn event(&self, event: &Event) {
+        let mut state = self.state.lock();
+        if state.closed {
+            return;
+        }
+        if state.events.len() < self.limit {
+            state.events.push_back(event.clone());
+        } else {
+            state.events.clear();
+            state.events.push_back(Event {
+                origin: None,
+                news: News::Everything,
+            });
+        }
+        drop(state);
+        self.came.notify_one();
+    }
+}

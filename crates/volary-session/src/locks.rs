@@ -1,0 +1,262 @@
+//! The lock table: who holds which bytes, who waits for whom.
+
+mod ranges;
+
+use crate::events::ClientId;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use ranges::Holding;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use volary_core::{Cancel, Kind, NodeId, OpenId, Result};
+
+pub use ranges::Range;
+
+/// How long one who waits sleeps before looking whether they still want it.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Whose a lock is. Locks of one owner never conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockOwner {
+    /// The client among whose owners this is; `None` for sessions without one.
+    pub client: Option<ClientId>,
+    /// The client's number for the owner: a process, say.
+    pub number: u64,
+}
+
+impl LockOwner {
+    /// The owner of an open's whole-file lock.
+    pub(crate) fn of_open(open: OpenId) -> Self {
+        Self {
+            client: None,
+            number: open.0,
+        }
+    }
+}
+
+/// A lock that somebody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldLock {
+    /// Whose.
+    pub owner: LockOwner,
+    /// Which bytes.
+    pub range: Range,
+    /// Exclusive, or shared.
+    pub exclusive: bool,
+}
+
+/// A lock asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) node: NodeId,
+    pub(crate) owner: LockOwner,
+    /// Through which open; it ends with that.
+    pub(crate) open: OpenId,
+    pub(crate) range: Range,
+    pub(crate) exclusive: bool,
+}
+
+/// All locks of one kind on a volume.
+#[derive(Default)]
+pub(crate) struct LockTable {
+    state: Mutex<State>,
+    /// Notified when a lock is given back, and to wake those who wait.
+    freed: Condvar,
+    /// How many nodes have locks, so that closing an unlocked file costs one
+    /// load.
+    locked_nodes: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    nodes: HashMap<NodeId, NodeLocks>,
+    waiting: Vec<(u64, Wanted)>,
+    tickets: u64,
+    shut: bool,
+}
+
+#[derive(Default)]
+struct NodeLocks {
+    held: Holding,
+    /// Which owner locked through which open.
+    through: Vec<(OpenId, LockOwner)>,
+}
+
+impl LockTable {
+    /// Takes a lock, replacing what the owner holds of the range.
+    ///
+    /// # Errors
+    /// `Locked`.
+    pub(crate) fn try_lock(&self, want: &Wanted) -> Result<()> {
+        let mut state = self.state.lock();
+        state.check_open()?;
+        if state.blockers(want).next().is_some() {
+            return Err(Kind::Locked.into());
+        }
+        self.take(&mut state, want);
+        Ok(())
+    }
+
+    /// The same, but waits until it can be had.
+    ///
+    /// # Errors
+    /// `Deadlock` if that would never be; `Interrupted` once `cancel` is set;
+    /// `Stale` once the table is shut.
+    pub(crate) fn lock(&self, want: &Wanted, cancel: &Cancel) -> Result<()> {
+        let mut state = self.state.lock();
+        state.tickets += 1;
+        let ticket = state.tickets;
+        let mut listed = false;
+        let answer = loop {
+            if let Err(e) = state.check_open() {
+                break Err(e);
+            }
+            if state.blockers(want).next().is_none() {
+                self.take(&mut state, want);
+                break Ok(());
+            }
+            if cancel.is_set() {
+                break Err(Kind::Interrupted.into());
+            }
+            if state.would_never_end(want) {
+                break Err(Kind::Deadlock.into());
+            }
+            if !listed {
+                state.waiting.push((ticket, *want));
+                listed = true;
+            }
+            self.freed.wait_for(&mut state, NAP);
+        };
+        if listed {
+            state.waiting.retain(|(other, _)| *other != ticket);
+        }
+        answer
+    }
+
+    /// Gives back what the owner holds of the range.
+    pub(crate) fn unlock(&self, node: NodeId, owner: LockOwner, range: Range) {
+        self.release(node, |locks| locks.held.clear(owner, range));
+    }
+
+    /// Gives back all that the owner holds on the node.
+    pub(crate) fn end_owner(&self, node: NodeId, owner: LockOwner) {
+        self.release(node, |locks| {
+            locks.held.clear(owner, Range::ALL);
+            locks.through.retain(|(_, other)| *other != owner);
+        });
+    }
+
+    /// Gives back all that is held on the node by owners who locked through
+    /// this open.
+    pub(crate) fn end_open(&self, node: NodeId, open: OpenId) {
+        self.release(node, |locks| {
+            let NodeLocks { held, through } = locks;
+            let ended: Vec<_> = through
+                .extract_if(.., |(other, _)| *other == open)
+                .collect();
+            for (_, owner) in ended {
+                held.clear(owner, Range::ALL);
+                through.retain(|(_, other)| *other != owner);
+            }
+        });
+    }
+
+    /// A lock that keeps this one from being had: the first one by offset.
+    pub(crate) fn test(&self, want: &Wanted) -> Option<HeldLock> {
+        self.state.lock().blockers(want).next()
+    }
+
+    /// All locks on the node, by offset.
+    pub(crate) fn held(&self, node: NodeId) -> Vec<HeldLock> {
+        let state = self.state.lock();
+        let locks = state.nodes.get(&node);
+        locks.map_or_else(Vec::new, |locks| locks.held.iter().copied().collect())
+    }
+
+    /// Lets those who wait look whether they still want it.
+    pub(crate) fn wake(&self) {
+        drop(self.state.lock());
+        self.freed.notify_all();
+    }
+
+    /// Refuses locks from now on, and sends away those who wait.
+    pub(crate) fn shut(&self) {
+        self.state.lock().shut = true;
+        self.freed.notify_all();
+    }
+
+    fn take(&self, state: &mut MutexGuard<'_, State>, want: &Wanted) {
+        let locks = state.nodes.entry(want.node).or_default();
+        let lowers = locks.held.set(HeldLock {
+            owner: want.owner,
+            range: want.range,
+            exclusive: want.exclusive,
+        });
+        let through = (want.open, want.owner);
+        if !locks.through.contains(&through) {
+            locks.through.push(through);
+        }
+        self.locked_nodes
+            .store(state.nodes.len(), Ordering::Release);
+        if lowers {
+            self.freed.notify_all();
+        }
+    }
+
+    fn release(&self, node: NodeId, how: impl FnOnce(&mut NodeLocks)) {
+        if self.locked_nodes.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut state = self.state.lock();
+        let Some(locks) = state.nodes.get_mut(&node) else {
+            return;
+        };
+        how(locks);
+        if locks.held.is_empty() {
+            state.nodes.remove(&node);
+            self.locked_nodes
+                .store(state.nodes.len(), Ordering::Release);
+        }
+        self.freed.notify_all();
+    }
+}
+
+impl State {
+    fn check_open(&self) -> Result<()> {
+        if self.shut {
+            return Err(Kind::Stale.into());
+        }
+        Ok(())
+    }
+
+    fn blockers(&self, want: &Wanted) -> impl Iterator<Item = HeldLock> {
+        let (owner, range, exclusive) = (want.owner, want.range, want.exclusive);
+        let locks = self.nodes.get(&want.node);
+        locks
+            .into_iter()
+            .flat_map(|locks| locks.held.iter().copied())
+            .filter(move |held| {
+                held.owner != owner && (held.exclusive || exclusive) && held.range.overlaps(range)
+            })
+    }
+
+    /// Whether one of those in the way waits, by way of others, for the one who
+    /// wants this.
+    fn would_never_end(&self, want: &Wanted) -> bool {
+        let mut seen: Vec<LockOwner> = Vec::new();
+        let mut to_see: Vec<LockOwner> = self.blockers(want).map(|held| held.owner).collect();
+        while let Some(owner) = to_see.pop() {
+            if owner == want.owner {
+                return true;
+            }
+            if seen.contains(&owner) {
+                continue;
+            }
+            seen.push(owner);
+            for (_, theirs) in self.waiting.iter().filter(|(_, w)| w.owner == owner) {
+                to_see.extend(self.blockers(theirs).map(|held| held.owner));
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,123 @@
+//! Which owner holds which bytes of one node: arithmetic on ranges.
+
+use super::{HeldLock, LockOwner};
+
+/// A range of bytes: the first and the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Range {
+    /// The first byte.
+    pub first: u64,
+    /// The last byte, not before the first.
+    pub last: u64,
+}
+
+impl Range {
+    /// Every byte that a file can have.
+    pub const ALL: Self = Self {
+        first: 0,
+        last: u64::MAX,
+    };
+
+    /// `len` bytes from `offset` on; all from there on if `len` is 0 or more
+    /// than there can be.
+    pub const fn new(offset: u64, len: u64) -> Self {
+        let last = match len {
+            0 => u64::MAX,
+            _ => offset.saturating_add(len - 1),
+        };
+        Self {
+            first: offset,
+            last,
+        }
+    }
+
+    /// Whether they have a byte in common.
+    pub const fn overlaps(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// How many bytes, as a driver is told: 0 if it goes to the end of all that a file can have.
+    pub(crate) const fn lock_len(self) -> u64 {
+        if self.last == u64::MAX {
+            0
+        } else {
+            self.last - self.first + 1
+        }
+    }
+}
+
+/// The locks on one node, by first byte. Those of one owner neither overlap
+/// nor, where they are of one kind, touch.
+#[derive(Default)]
+pub(super) struct Holding(Vec<HeldLock>);
+
+impl Holding {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &HeldLock> {
+        self.0.iter()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes what the owner holds of the range away from it.
+    pub(super) fn clear(&mut self, owner: LockOwner, range: Range) {
+        let mut ends = Vec::new();
+        self.0.retain_mut(|held| {
+            if held.owner != owner || !held.range.overlaps(range) {
+                return true;
+            }
+            let Range { first, last } = held.range;
+            if last > range.last {
+                ends.push(HeldLock {
+                    range: Range {
+                        first: range.last + 1,
+                        last,
+                    },
+                    ..*held
+                });
+            }
+            if first < range.first {
+                held.range.last = range.first - 1;
+                return true;
+            }
+            false
+        });
+        for end in ends {
+            self.insert(end);
+        }
+    }
+
+    /// Gives the owner this lock in place of what it holds of the range. True
+    /// if it gave up an exclusive lock on some of it.
+    pub(super) fn set(&mut self, mut lock: HeldLock) -> bool {
+        let lowers = !lock.exclusive
+            && self.0.iter().any(|held| {
+                held.owner == lock.owner && held.exclusive && held.range.overlaps(lock.range)
+            });
+        self.clear(lock.owner, lock.range);
+        self.0.retain(|held| {
+            let joins = held.owner == lock.owner
+                && held.exclusive == lock.exclusive
+                && touches(held.range, lock.range);
+            if joins {
+                lock.range.first = lock.range.first.min(held.range.first);
+                lock.range.last = lock.range.last.max(held.range.last);
+            }
+            !joins
+        });
+        self.insert(lock);
+        lowers
+    }
+
+    fn insert(&mut self, lock: HeldLock) {
+        let at = self
+            .0
+            .partition_point(|held| held.range.first <= lock.range.first);
+        self.0.insert(at, lock);
+    }
+}
+
+fn touches(a: Range, b: Range) -> bool {
+    a.last.checked_add(1) == Some(b.first) || b.last.checked_add(1) == Some(a.first)
+}

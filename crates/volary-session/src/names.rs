@@ -1,0 +1,415 @@
+//! Operations on names: look up, make, link, remove, rename.
+
+use crate::events::News;
+use crate::rules;
+use crate::session::Session;
+use volary_core::{
+    Access, Attr, Caps, Create, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId,
+    RenameFlags, Result, SetAttr,
+};
+
+/// What it takes to change entries.
+const CHANGE: Access = Access::WRITE.and(Access::EXEC);
+
+impl Session {
+    /// The node that `name` leads to in `dir`; `.` is the directory itself and
+    /// `..` the one that holds it. A symlink is not followed. Needs search
+    /// (execute) access on the directory.
+    ///
+    /// # Errors
+    /// `NotDir`, `Access`, `NotFound`, `Invalid`, `NameTooLong`.
+    pub fn lookup(&self, dir: NodeId, name: &[u8]) -> Result<Entry> {
+        let cx = self.ctx();
+        if self.volume.trust && name != b"." && name != b".." {
+            let name = self.name(name, Kind::Invalid)?;
+            return self.fs().lookup(&cx, dir, name);
+        }
+        let attr = self.searchable(&cx, dir)?;
+        self.lookup_in(&cx, &attr, name)
+    }
+
+    /// The same, in a directory that was found searchable.
+    pub(crate) fn lookup_in(&self, cx: &Ctx<'_>, dir: &Attr, name: &[u8]) -> Result<Entry> {
+        match name {
+            b"." => Ok(Entry {
+                node: dir.node,
+                attr: *dir,
+            }),
+            b".." => self.fs().parent(cx, dir.node),
+            _ => {
+                let name = self.name(name, Kind::Invalid)?;
+                self.fs().lookup(cx, dir.node, name)
+            }
+        }
+    }
+
+    /// Opens the file `name` in `dir` for `mode`, making it if there is none,
+    /// as one step; with [`Create::Truncate`], what there is is cut to nothing,
+    /// which needs a `mode` that writes. A new file gets what `set` says; its owner
+    /// and group are the caller's unless `set` or the directory (set-gid) says
+    /// otherwise. The new file may be written even if its mode forbids it. A symlink
+    /// is not followed.
+    ///
+    /// To make one needs write and search access on the directory; to open
+    /// what there is, search access there and on the file what `mode` says.
+    ///
+    /// # Errors
+    /// `NotDir`, `Access` for search; `Exists` with [`Create::New`]; `Access`;
+    /// `NotPermitted` for an owner or group that the caller cannot give;
+    /// `IsDir`; `SymlinkLoop` for a symlink; `Invalid` for other kinds of
+    /// node, for a name that the volume cannot keep, and for truncation
+    /// without writing.
+    pub fn create(
+        &self,
+        dir: NodeId,
+        name: &[u8],
+        how: Create,
+        mode: Mode,
+        set: &SetAttr,
+    ) -> Result<(Entry, OpenId)> {
+        if how == Create::Truncate && mode == Mode::Read {
+            return Err(Kind::Invalid.into());
+        }
+        let cx = self.ctx();
+        let name = self.name(name, Kind::IsDir)?;
+        let parent = self.searchable(&cx, dir)?;
+        // The entry can come and go between the two ways to open it.
+        for _ in 0..RACES_MAX {
+            match self.make_file(&cx, &parent, name, mode, set) {
+                Err(e) if e == Kind::Exists && how != Create::New => {}
+                made => return made,
+            }
+            match self.open_existing(&cx, dir, name, how, mode) {
+                Err(e) if e == Kind::NotFound => {}
+                opened => return opened,
+            }
+        }
+        Err(Kind::Busy.into())
+    }
+
+    fn make_file(
+        &self,
+        cx: &Ctx<'_>,
+        dir: &Attr,
+        name: Name<'_>,
+        mode: Mode,
+        set: &SetAttr,
+    ) -> Result<(Entry, OpenId)> {
+        let set = self.for_new(cx, dir, name, FileKind::File, set)?;
+        let (entry, below) = self.fs().create(cx, dir.node, name, Create::New, &set)?;
+        let plain_at = self.plain_epoch(&entry.attr);
+        let open = self.enter_open(cx, below, entry.node, mode, false, plain_at)?;
+        self.tell_made(dir.node, name, &entry);
+        Ok((entry, open))
+    }
+
+    fn open_existing(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        how: Create,
+        mode: Mode,
+    ) -> Result<(Entry, OpenId)> {
+        let mut entry = self.fs().lookup(cx, dir, name)?;
+        if entry.attr.kind == FileKind::Dir {
+            return Err(Kind::IsDir.into());
+        }
+        let truncate = how == Create::Truncate;
+        let open = self.open_entry(cx, &entry.attr, mode, false, truncate)?;
+        if truncate {
+            entry.attr = self.fs().getattr(cx, entry.node)?;
+        }
+        Ok((entry, open))
+    }
+
+    /// Makes a directory. Needs write and search access on `dir`.
+    ///
+    /// # Errors
+    /// `NotDir`, `Access` for search, `Exists`, `Access`, `NotPermitted`,
+    /// `TooManyLinks`, `Invalid` for a name that the volume cannot keep.
+    pub fn mkdir(&self, dir: NodeId, name: &[u8], set: &SetAttr) -> Result<Entry> {
+        let cx = self.ctx();
+        let name = self.name(name, Kind::Exists)?;
+        let parent = self.searchable(&cx, dir)?;
+        let set = self.for_new(&cx, &parent, name, FileKind::Dir, set)?;
+        let entry = self.fs().mkdir(&cx, dir, name, &set)?;
+        self.tell_made(dir, name, &entry);
+        Ok(entry)
+    }
+
+    /// Makes a node of any kind but directory and symlink; `rdev` counts for
+    /// devices only, which only root makes. Needs write and search access on
+    /// `dir`.
+    ///
+    /// # Errors
+    /// As [`mkdir`](Self::mkdir); before those, `Invalid` for another kind and
+    /// `NotPermitted` for a device; `Unsupported` without [`Caps::DEVICES`].
+    pub fn mknod(
+        &self,
+        dir: NodeId,
+        name: &[u8],
+        kind: FileKind,
+        rdev: u64,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        match kind {
+            FileKind::File => {
+                let (entry, open) = self.create(dir, name, Create::New, Mode::Write, set)?;
+                self.close(open)?;
+                return Ok(entry);
+            }
+            FileKind::Dir | FileKind::Symlink => return Err(Kind::Invalid.into()),
+            FileKind::CharDevice | FileKind::BlockDevice => {
+                if self.checks_rights() && !self.cred.is_root() {
+                    return Err(Kind::NotPermitted.into());
+                }
+            }
+            FileKind::Fifo | FileKind::Socket => {}
+        }
+        let cx = self.ctx();
+        let name = self.name(name, Kind::Exists)?;
+        let parent = self.searchable(&cx, dir)?;
+        let set = self.for_new(&cx, &parent, name, kind, set)?;
+        let entry = self.fs().mknod(&cx, dir, name, kind, rdev, &set)?;
+        self.tell_made(dir, name, &entry);
+        Ok(entry)
+    }
+
+    /// Makes a symlink that holds `target`, which need not lead anywhere.
+    /// Needs write and search access on `dir`.
+    ///
+    /// # Errors
+    /// `NotFound` for an empty target, `NameTooLong` for one past
+    /// [`PATH_MAX`](crate::PATH_MAX), `Invalid` for one with NUL; then as
+    /// [`mkdir`](Self::mkdir); `Unsupported` without [`Caps::SYMLINKS`].
+    pub fn symlink(&self, dir: NodeId, name: &[u8], target: &[u8], set: &SetAttr) -> Result<Entry> {
+        crate::walk::check_path(target)?;
+        let cx = self.ctx();
+        let name = self.name(name, Kind::Exists)?;
+        let parent = self.searchable(&cx, dir)?;
+        let set = self.for_new(&cx, &parent, name, FileKind::Symlink, set)?;
+        let entry = self.fs().symlink(&cx, dir, name, target, &set)?;
+        self.tell_made(dir, name, &entry);
+        Ok(entry)
+    }
+
+    /// Gives `node` one more name. Needs write and search access on `dir`.
+    ///
+    /// # Errors
+    /// `NotDir`, `Access` for search, `Exists`, `NotPermitted` for a
+    /// directory, `Access`, `TooManyLinks`; `Unsupported` without
+    /// [`Caps::HARD_LINKS`].
+    pub fn link(&self, node: NodeId, dir: NodeId, name: &[u8]) -> Result<Entry> {
+        let cx = self.ctx();
+        let name = self.name(name, Kind::Exists)?;
+        let parent = self.searchable(&cx, dir)?;
+        let is_dir = self.fs().getattr(&cx, node)?.kind == FileKind::Dir;
+        self.check_make(&cx, &parent, name, is_dir)?;
+        let entry = self.fs().link(&cx, node, dir, name)?;
+        self.tell_made(dir, name, &entry);
+        self.tell(|| News::Attr(node));
+        Ok(entry)
+    }
+
+    /// Takes away a name of what is not a directory. The node goes with its
+    /// last name and last open. Needs write and search access on `dir`; in a
+    /// sticky directory the caller must own it or the node.
+    ///
+    /// # Errors
+    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
+    /// a sticky directory, `IsDir`.
+    pub fn unlink(&self, dir: NodeId, name: &[u8]) -> Result<()> {
+        let cx = self.ctx();
+        let name = self.name(name, Kind::IsDir)?;
+        let node = self.removable(&cx, dir, name)?;
+        self.fs().unlink(&cx, dir, name)?;
+        self.tell_removed(dir, name, node);
+        Ok(())
+    }
+
+    /// Removes an empty directory. Needs the same access as
+    /// [`unlink`](Self::unlink).
+    ///
+    /// # Errors
+    /// `Invalid` for `.`, `NotEmpty` for `..`; then as
+    /// [`unlink`](Self::unlink), but `NotDir` and `NotEmpty` in place of `IsDir`.
+    pub fn rmdir(&self, dir: NodeId, name: &[u8]) -> Result<()> {
+        let cx = self.ctx();
+        let dots = if name == b".." {
+            Kind::NotEmpty
+        } else {
+            Kind::Invalid
+        };
+        let name = self.name(name, dots)?;
+        let node = self.removable(&cx, dir, name)?;
+        self.fs().rmdir(&cx, dir, name)?;
+        self.tell_removed(dir, name, node);
+        Ok(())
+    }
+
+    /// Moves a name, replacing what the new name led to unless `flags` says
+    /// otherwise. Needs write and search access on both directories; in sticky
+    /// ones, as [`unlink`](Self::unlink) for what is moved and what is
+    /// replaced; to move a directory into another one, write access on it.
+    ///
+    /// # Errors
+    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
+    /// a sticky directory; then as
+    /// [`FileSystem::rename`](volary_core::FileSystem::rename).
+    pub fn rename(
+        &self,
+        from: NodeId,
+        name: &[u8],
+        to: NodeId,
+        new_name: &[u8],
+        flags: RenameFlags,
+    ) -> Result<()> {
+        let cx = self.ctx();
+        let name = self.name(name, Kind::Invalid)?;
+        let new_name = self.name(new_name, Kind::Invalid)?;
+        self.check_writable()?;
+        let heard = self.volume.hub.is_heard();
+        let mut replaced = None;
+        if self.checks_rights() || heard {
+            let (from_attr, to_attr) = (self.searchable(&cx, from)?, self.searchable(&cx, to)?);
+            let moved = self.fs().lookup(&cx, from, name)?;
+            let found = self.fs().lookup(&cx, to, new_name).ok();
+            self.check_moved(&cx, &from_attr, &moved.attr, &to_attr)?;
+            if let Some(found) = &found {
+                self.check_replaced(&cx, &to_attr, &found.attr, &from_attr, flags)?;
+            }
+            replaced = found.map(|entry| entry.node);
+        }
+        self.fs().rename(&cx, from, name, to, new_name, flags)?;
+        self.tell(|| News::Renamed {
+            from,
+            name: name.as_bytes().into(),
+            to,
+            new_name: new_name.as_bytes().into(),
+            replaced,
+            swapped: flags == RenameFlags::SWAP,
+        });
+        Ok(())
+    }
+
+    fn check_moved(&self, cx: &Ctx<'_>, from: &Attr, moved: &Attr, to: &Attr) -> Result<()> {
+        self.need(cx, from, CHANGE)?;
+        self.need(cx, to, CHANGE)?;
+        self.check_sticky(from, moved)?;
+        if moved.kind == FileKind::Dir && from.node != to.node {
+            self.need(cx, moved, Access::WRITE)?;
+        }
+        Ok(())
+    }
+
+    fn check_replaced(
+        &self,
+        cx: &Ctx<'_>,
+        to: &Attr,
+        found: &Attr,
+        from: &Attr,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        if flags == RenameFlags::KEEP {
+            return Ok(());
+        }
+        self.check_sticky(to, found)?;
+        let moves = flags == RenameFlags::SWAP && found.kind == FileKind::Dir;
+        if moves && from.node != to.node {
+            self.need(cx, found, Access::WRITE)?;
+        }
+        Ok(())
+    }
+
+    fn check_sticky(&self, dir: &Attr, entry: &Attr) -> Result<()> {
+        if self.checks_rights() && rules::sticks(dir, entry, &self.cred) {
+            return Err(Kind::NotPermitted.into());
+        }
+        Ok(())
+    }
+
+    /// Checks that the caller may take `name` away; gives the node where it
+    /// had to be looked up.
+    fn removable(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Option<NodeId>> {
+        self.check_writable()?;
+        let heard = self.volume.hub.is_heard();
+        if self.volume.trust && !heard {
+            return Ok(None);
+        }
+        let attr = self.searchable(cx, dir)?;
+        let may = self.may(cx, &attr, Access::WRITE)?;
+        if may && !heard && (attr.mode & rules::STICKY == 0 || self.cred.is_root()) {
+            return Ok(None);
+        }
+        let entry = self.fs().lookup(cx, dir, name)?;
+        if !may {
+            return Err(Kind::Access.into());
+        }
+        self.check_sticky(&attr, &entry.attr)?;
+        Ok(Some(entry.node))
+    }
+
+    /// What a new entry `name` of the directory is made with, once it is found
+    /// that the caller may make it.
+    ///
+    /// # Errors
+    /// As [`check_make`](Self::check_make).
+    fn for_new(
+        &self,
+        cx: &Ctx<'_>,
+        dir: &Attr,
+        name: Name<'_>,
+        kind: FileKind,
+        set: &SetAttr,
+    ) -> Result<SetAttr> {
+        let forbidden = self.checks_rights() && !rules::may_own(dir, &self.cred, set);
+        self.check_make(cx, dir, name, forbidden)?;
+        if self.volume.caps.has(Caps::MODES) {
+            Ok(rules::for_new(dir, &self.cred, kind, set))
+        } else {
+            Ok(*set)
+        }
+    }
+
+    /// Checks that the caller may make the entry `name`.
+    ///
+    /// # Errors
+    /// If the caller may not: `Exists` if the name is taken, else `ReadOnly`,
+    /// `NotPermitted` if it is `forbidden` as such, `Access`.
+    fn check_make(&self, cx: &Ctx<'_>, dir: &Attr, name: Name<'_>, forbidden: bool) -> Result<()> {
+        let refused = if let Err(e) = self.check_writable() {
+            e
+        } else if forbidden {
+            Kind::NotPermitted.into()
+        } else if self.may(cx, dir, Access::WRITE)? {
+            return Ok(());
+        } else {
+            Kind::Access.into()
+        };
+        match self.fs().lookup(cx, dir.node, name) {
+            Ok(_) => Err(Kind::Exists.into()),
+            Err(e) if e == Kind::NotFound => Err(refused),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn tell_made(&self, dir: NodeId, name: Name<'_>, entry: &Entry) {
+        self.tell(|| News::Made {
+            dir,
+            name: name.as_bytes().into(),
+            node: entry.node,
+        });
+    }
+
+    fn tell_removed(&self, dir: NodeId, name: Name<'_>, node: Option<NodeId>) {
+        self.tell(|| News::Removed {
+            dir,
+            name: name.as_bytes().into(),
+            node,
+        });
+    }
+}
+
+/// How often [`Session::create`] tries again when the entry comes and goes.
+const RACES_MAX: u32 = 16;

@@ -1,0 +1,165 @@
+//! Operations on nodes: attributes, access, symlinks.
+
+use crate::events::News;
+use crate::rules;
+use crate::session::Session;
+use std::sync::atomic::Ordering;
+use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr};
+
+impl Session {
+    /// The node's attributes. Needs no access.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn getattr(&self, node: NodeId) -> Result<Attr> {
+        self.fs().getattr(&self.ctx(), node)
+    }
+
+    /// Changes attributes, all or none, and gives them as they now are.
+    ///
+    /// Mode, owner, group, birth time and DOS attributes are changed by the
+    /// owner and root, and only root gives a node to another owner or to a
+    /// group that it is not in. Times are set by the owner and root; both to
+    /// now also by who may write. A size needs write access.
+    ///
+    /// Beside what is asked: a change of owner or group, or of size by anybody
+    /// but root, takes set-uid and set-gid (if the group may execute) from
+    /// what is not a directory; set-gid is not set by one who is not in the
+    /// file's group.
+    ///
+    /// # Errors
+    /// `TooBig`; for a size, `IsDir` and, for what is not a file, `Invalid`;
+    /// `NotPermitted`; `Access`; `Unsupported` for an attribute that the volume
+    /// cannot keep.
+    pub fn setattr(&self, node: NodeId, set: &SetAttr) -> Result<Attr> {
+        self.change(&self.ctx(), node, set, false)
+    }
+
+    /// The same for the node of an open, where a size needs only that it was
+    /// opened for writing.
+    ///
+    /// # Errors
+    /// As [`setattr`](Self::setattr); `Access` for a size if it was opened
+    /// for reading only.
+    pub fn setattr_open(&self, open: OpenId, set: &SetAttr) -> Result<Attr> {
+        let opened = self.volume.opens.get(open)?;
+        if set.size.is_some() && !opened.writes() {
+            return Err(Kind::Access.into());
+        }
+        self.change(&self.ctx(), opened.node, set, true)
+    }
+
+    /// The attributes of the node of an open.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn getattr_open(&self, open: OpenId) -> Result<Attr> {
+        let opened = self.volume.opens.get(open)?;
+        self.getattr(opened.node)
+    }
+
+    /// `sizes`: the right to change the size is given already.
+    pub(crate) fn change(
+        &self,
+        cx: &Ctx<'_>,
+        node: NodeId,
+        set: &SetAttr,
+        sizes: bool,
+    ) -> Result<Attr> {
+        if *set == SetAttr::default() {
+            return self.fs().getattr(cx, node);
+        }
+        self.check_writable()?;
+        let set = if self.is_plain_change(set) {
+            *set
+        } else {
+            self.checked_change(cx, node, set, sizes)?
+        };
+        let after = self.fs().setattr(cx, node, &set)?;
+        if set
+            .mode
+            .is_some_and(|m| m & (rules::SET_UID | rules::SET_GID) != 0)
+        {
+            self.volume.set_id_epoch.fetch_add(1, Ordering::SeqCst);
+        }
+        self.tell(|| match set.size {
+            Some(_) => News::Data(node),
+            None => News::Attr(node),
+        });
+        Ok(after)
+    }
+
+    /// Whether the change needs no look at what the node is now: made by one
+    /// who may all, without side effects.
+    fn is_plain_change(&self, set: &SetAttr) -> bool {
+        let may_all = self.volume.trust || self.cred.is_root();
+        let plain = set.uid.is_none() && set.gid.is_none() && set.size.is_none();
+        may_all && plain && !self.volume.caps.has(Caps::CHECKS_ACCESS)
+    }
+
+    fn checked_change(
+        &self,
+        cx: &Ctx<'_>,
+        node: NodeId,
+        set: &SetAttr,
+        sizes: bool,
+    ) -> Result<SetAttr> {
+        if set
+            .size
+            .is_some_and(|size| size > self.volume.caps.size_max)
+        {
+            return Err(Kind::TooBig.into());
+        }
+        let attr = self.fs().getattr(cx, node)?;
+        match attr.kind {
+            FileKind::File => {}
+            FileKind::Dir if set.size.is_some() => return Err(Kind::IsDir.into()),
+            _ if set.size.is_some() => return Err(Kind::Invalid.into()),
+            _ => {}
+        }
+        if self.checks_rights() {
+            rules::check_change(&attr, &self.cred, set, sizes)?;
+        }
+        if self.volume.caps.has(Caps::MODES) && !self.volume.caps.has(Caps::CHECKS_ACCESS) {
+            Ok(rules::with_side_effects(&attr, &self.cred, set))
+        } else {
+            Ok(*set)
+        }
+    }
+
+    /// Whether the caller has all of `want`: nothing if so. Asked of the mode
+    /// bits even where the kernel checks access.
+    ///
+    /// # Errors
+    /// `ReadOnly` for writing what a read-only volume holds (but fifos,
+    /// sockets and devices); `Access`.
+    pub fn access(&self, node: NodeId, want: Access) -> Result<()> {
+        let cx = self.ctx();
+        let attr = self.fs().getattr(&cx, node)?;
+        let kept = matches!(
+            attr.kind,
+            FileKind::File | FileKind::Dir | FileKind::Symlink
+        );
+        if want.has(Access::WRITE) && kept {
+            self.check_writable()?;
+        }
+        let granted = if self.volume.caps.has(Caps::CHECKS_ACCESS) {
+            self.fs().access(&cx, node, want)?.has(want)
+        } else {
+            rules::permits(&attr, &self.cred, want)
+        };
+        if granted {
+            Ok(())
+        } else {
+            Err(Kind::Access.into())
+        }
+    }
+
+    /// What a symlink holds. Needs no access.
+    ///
+    /// # Errors
+    /// `Invalid` if it is not a symlink.
+    pub fn readlink(&self, node: NodeId) -> Result<Vec<u8>> {
+        self.fs().readlink(&self.ctx(), node)
+    }
+}

@@ -1,0 +1,177 @@
+//! [`Session`]: one caller on one volume.
+
+use crate::events::{ClientId, Event, News};
+use crate::rules;
+use crate::volume::Volume;
+use std::sync::Arc;
+use volary_core::{
+    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, Result, StatFs,
+};
+
+/// For callers who never lose interest.
+pub(crate) static NEVER: Cancel = Cancel::new();
+
+/// One caller's credentials on one volume, and all that they can do there.
+///
+/// Names are bytes and are checked here: an empty one answers `NotFound`, one
+/// with `/` or NUL `Invalid`, one longer than [`Caps::name_max`] `NameTooLong`.
+/// Each operation says which access it needs; without it, it answers `Access`.
+/// Errors are listed in the order in which they are checked. Not repeated: any
+/// operation may answer `Stale` for a node or an open that is gone, `Io`,
+/// `Corrupt`, `Interrupted`; any that changes something may answer `ReadOnly`
+/// (first of all on a volume without [`Caps::WRITE`]), `NoSpace`, `Quota`.
+///
+/// An [`OpenId`](volary_core::OpenId) is good in every session of the volume:
+/// who has it may use it for what it was opened for. A server that hands opens
+/// to untrusted clients keeps them apart itself.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) cred: Cred,
+    pub(crate) client: Option<ClientId>,
+    cancel: Option<Arc<Cancel>>,
+}
+
+impl Session {
+    pub(crate) fn new(volume: Arc<Volume>, cred: Cred) -> Self {
+        Self {
+            volume,
+            cred,
+            client: None,
+            cancel: None,
+        }
+    }
+
+    /// The same caller, as one of `client`'s: its changes carry that origin,
+    /// and its lock owners are that client's.
+    #[must_use]
+    pub fn with_client(mut self, client: ClientId) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// The same caller, whose long work ends early once `cancel` is set.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Arc<Cancel>) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// The volume.
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// The caller.
+    pub fn cred(&self) -> &Cred {
+        &self.cred
+    }
+
+    /// What the volume can do.
+    pub fn caps(&self) -> Caps {
+        self.volume.caps
+    }
+
+    /// The root directory.
+    pub fn root(&self) -> NodeId {
+        self.volume.fs.root()
+    }
+
+    /// How full the volume is.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn statfs(&self) -> Result<StatFs> {
+        self.fs().statfs(&self.ctx())
+    }
+
+    /// Makes all changes so far durable.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn sync(&self) -> Result<()> {
+        self.fs().sync(&self.ctx())
+    }
+
+    /// A hint: the caller dropped `lookups` of the times it was given `node`.
+    pub fn forget(&self, node: NodeId, lookups: u64) {
+        self.fs().forget(node, lookups);
+    }
+
+    pub(crate) fn fs(&self) -> &Fs {
+        &self.volume.fs
+    }
+
+    pub(crate) fn ctx(&self) -> Ctx<'_> {
+        Ctx {
+            cred: &self.cred,
+            now: self.volume.now(),
+            cancel: self.cancel.as_deref().unwrap_or(&NEVER),
+        }
+    }
+
+    /// Tells the subscribers, if there are any.
+    pub(crate) fn tell(&self, news: impl FnOnce() -> News) {
+        if self.volume.hub.is_heard() {
+            let origin = self.client;
+            let news = news();
+            self.volume.hub.tell(&Event { origin, news });
+        }
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.volume.caps.has(Caps::WRITE) {
+            Ok(())
+        } else {
+            Err(Kind::ReadOnly.into())
+        }
+    }
+
+    /// Whether the caller's rights come from attributes and are checked here.
+    pub(crate) fn checks_rights(&self) -> bool {
+        !self.volume.trust && !self.volume.caps.has(Caps::CHECKS_ACCESS)
+    }
+
+    /// Whether the caller has all of `want` on the node with these attributes.
+    pub(crate) fn may(&self, cx: &Ctx<'_>, attr: &Attr, want: Access) -> Result<bool> {
+        if self.volume.trust {
+            return Ok(true);
+        }
+        if self.volume.caps.has(Caps::CHECKS_ACCESS) {
+            return Ok(self.fs().access(cx, attr.node, want)?.has(want));
+        }
+        Ok(rules::permits(attr, &self.cred, want))
+    }
+
+    /// # Errors
+    /// `Access`.
+    pub(crate) fn need(&self, cx: &Ctx<'_>, attr: &Attr, want: Access) -> Result<()> {
+        if self.may(cx, attr, want)? {
+            Ok(())
+        } else {
+            Err(Kind::Access.into())
+        }
+    }
+
+    /// The attributes of a directory in which the caller may look up names.
+    ///
+    /// # Errors
+    /// `NotDir`, `Access`.
+    pub(crate) fn searchable(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Attr> {
+        let attr = self.fs().getattr(cx, dir)?;
+        if attr.kind != FileKind::Dir {
+            return Err(Kind::NotDir.into());
+        }
+        self.need(cx, &attr, Access::EXEC)?;
+        Ok(attr)
+    }
+
+    /// Checks a name that has to be one of an entry, not `.` or `..`: those
+    /// answer `dots`.
+    ///
+    /// # Errors
+    /// `NotFound`, `dots`, `Invalid`, `NameTooLong`.
+    pub(crate) fn name<'a>(&self, name: &'a [u8], dots: Kind) -> Result<Name<'a>> {
+        rules::checked_name(name, dots, self.volume.caps.name_max)
+    }
+}

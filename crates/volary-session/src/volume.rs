@@ -1,0 +1,206 @@
+//! [`Volume`]: what the sessions of one attached file system share.
+
+use crate::events::{ClientId, Event, EventSink, Hub, News, Subscription};
+use crate::locks::LockTable;
+use crate::opens::OpenTable;
+use crate::{Session, session};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use volary_core::{Caps, Change, ChangeSink, Cred, Ctx, Fs, Kind, Result, Time, Watch};
+
+/// How a volume is to be used; see [`Volume::new`].
+#[derive(Clone, Debug)]
+pub struct VolumeOptions {
+    /// What it is called: the share or export name, a word for messages.
+    pub name: String,
+    /// Tells the time of each call.
+    pub clock: fn() -> Time,
+    /// The callers' kernel has checked access already (a FUSE mount with
+    /// `default_permissions`): it is not checked again. What calls do to modes
+    /// and groups beside what they ask for is done all the same.
+    pub trust: bool,
+}
+
+/// One attached file system, with the opens, locks and events that its users
+/// share.
+///
+/// Dropped without [`detach`](Self::detach), it leaves the volume as a power
+/// cut would.
+pub struct Volume {
+    pub(crate) fs: Fs,
+    pub(crate) caps: Caps,
+    pub(crate) trust: bool,
+    pub(crate) opens: OpenTable,
+    /// Byte-range locks, by lock owner.
+    pub(crate) ranges: LockTable,
+    /// Whole-file locks, by open.
+    pub(crate) wholes: LockTable,
+    pub(crate) hub: Arc<Hub>,
+    /// Grows when a node is given a set-uid or set-gid bit; see `Session::drop_set_id`.
+    pub(crate) set_id_epoch: AtomicU64,
+    /// Makes "set if absent" and "set if present" of extended attributes one step.
+    pub(crate) xattr_sets: Mutex<()>,
+    name: String,
+    clock: fn() -> Time,
+    clients: AtomicU64,
+    detached: AtomicBool,
+    _watch: Option<Watch>,
+}
+
+/// Passes on what the driver tells of changes made elsewhere.
+struct FromDriver(Weak<Hub>);
+
+impl ChangeSink for FromDriver {
+    fn changed(&self, change: Change) {
+        let Some(hub) = self.0.upgrade() else { return };
+        let news = match change {
+            Change::Data(node) => News::Data(node),
+            Change::Attr(node) => News::Attr(node),
+            Change::Entries(dir) => News::Entries(dir),
+            Change::Gone(node) => News::Gone(node),
+            Change::Everything => News::Everything,
+        };
+        hub.tell(&Event { origin: None, news });
+    }
+}
+
+impl Volume {
+    /// Takes charge of an attached file system.
+    pub fn new(fs: Fs, options: VolumeOptions) -> Arc<Self> {
+        let caps = fs.caps();
+        let hub = Arc::new(Hub::default());
+        let watch = if caps.has(Caps::WATCH) {
+            fs.watch(Arc::new(FromDriver(Arc::downgrade(&hub)))).ok()
+        } else {
+            None
+        };
+        Arc::new(Self {
+            fs,
+            caps,
+            trust: options.trust,
+            opens: OpenTable::default(),
+            ranges: LockTable::default(),
+            wholes: LockTable::default(),
+            hub,
+            set_id_epoch: AtomicU64::new(1),
+            xattr_sets: Mutex::new(()),
+            name: options.name,
+            clock: options.clock,
+            clients: AtomicU64::new(1),
+            detached: AtomicBool::new(false),
+            _watch: watch,
+        })
+    }
+
+    /// A session for one caller. Cheap: a server may make one for each request.
+    pub fn session(self: &Arc<Self>, cred: Cred) -> Session {
+        Session::new(Arc::clone(self), cred)
+    }
+
+    /// A new client id, unique on this volume: what a server gives its
+    /// sessions ([`Session::with_client`]) to know its own changes among the
+    /// events, and to keep its lock owners apart from others'.
+    pub fn client(&self) -> ClientId {
+        ClientId(self.clients.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The file system.
+    pub fn fs(&self) -> &Fs {
+        &self.fs
+    }
+
+    /// What the volume can do.
+    pub fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    /// What the volume is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The time, by the volume's clock.
+    pub fn now(&self) -> Time {
+        (self.clock)()
+    }
+
+    /// How many opens there are.
+    pub fn open_count(&self) -> usize {
+        self.opens.len()
+    }
+
+    /// Tells `sink` of each change from now on, until the subscription is
+    /// dropped; see [`EventSink`] for what a sink may do.
+    pub fn subscribe(&self, sink: Arc<dyn EventSink>) -> Subscription {
+        self.hub.subscribe(sink)
+    }
+
+    /// Makes all changes so far durable.
+    ///
+    /// # Errors
+    /// `Stale` after [`detach`](Self::detach); `Io`, `NoSpace`.
+    pub fn sync(&self) -> Result<()> {
+        self.as_root(|cx| self.fs.sync(cx))
+    }
+
+    /// Ends the attachment: those who wait for locks are sent away with
+    /// `Stale`, all opens are ended, all changes made durable, and the volume
+    /// marked as cleanly left. Later calls answer `Stale`; a second detach does
+    /// nothing. Who would rather refuse while there are opens asks
+    /// [`open_count`](Self::open_count) first.
+    ///
+    /// # Errors
+    /// The first error of closing the opens or of detaching; the volume is
+    /// detached all the same.
+    pub fn detach(&self) -> Result<()> {
+        if self.detached.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.ranges.shut();
+        self.wholes.shut();
+        let mut first = Ok(());
+        for open in self.opens.take_all() {
+            let closed = self.as_root(|cx| self.fs.close(cx, open.below));
+            first = first.and(closed);
+        }
+        let detached = self.as_root(|cx| self.fs.detach(cx));
+        first.and(detached)
+    }
+
+    /// Looks again, at once, whether those who wait for locks still want them:
+    /// for the one who has just set a [`Cancel`](volary_core::Cancel). Without
+    /// it they see it within 50 ms.
+    pub fn wake_waiting(&self) {
+        self.ranges.wake();
+        self.wholes.wake();
+    }
+
+    /// Answers `Stale` once the volume is detached.
+    pub(crate) fn check_attached(&self) -> Result<()> {
+        if self.detached.load(Ordering::Relaxed) {
+            return Err(Kind::Stale.into());
+        }
+        Ok(())
+    }
+
+    fn as_root<T>(&self, call: impl FnOnce(&Ctx<'_>) -> Result<T>) -> Result<T> {
+        let cred = Cred::root();
+        call(&Ctx {
+            cred: &cred,
+            now: self.now(),
+            cancel: &session::NEVER,
+        })
+    }
+}
+
+impl fmt::Debug for Volume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Volume")
+            .field("name", &self.name)
+            .field("caps", &self.caps)
+            .field("opens", &self.open_count())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! Extended attributes.
+
+use crate::events::News;
+use crate::rules;
+use crate::session::Session;
+use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, Result};
+
+/// What [`Session::setxattr`] does about an attribute that is there, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetXattr {
+    /// Sets it either way.
+    Any,
+    /// Answers `Exists` if it is there.
+    New,
+    /// Answers `NoXattr` if it is not there.
+    Replace,
+}
+
+/// Longest name of an extended attribute, in bytes, as Linux has it.
+const NAME_MAX: usize = 255;
+/// Longest value, in bytes, as Linux has it.
+const VALUE_MAX: usize = 64 << 10;
+
+impl Session {
+    /// The value of an extended attribute. `user.` ones need read access on
+    /// the node, `trusted.` ones are seen by root only.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Caps::XATTRS`]; `Invalid` or `NameTooLong` for the
+    /// name; `Access`; `NoXattr`.
+    pub fn getxattr(&self, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
+        let cx = self.ctx();
+        self.check_xattr(&cx, node, name, Access::READ)?;
+        self.fs().getxattr(&cx, node, name)
+    }
+
+    /// Sets an extended attribute. `user.` ones need write access on the node,
+    /// which must be a file or a directory, and in a sticky directory, to own
+    /// it; others are set by root only.
+    ///
+    /// # Errors
+    /// As [`getxattr`](Self::getxattr); `NotPermitted`; `TooBig` past 64 KiB;
+    /// `Exists`, `NoXattr` as `how` says.
+    pub fn setxattr(&self, node: NodeId, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
+        let cx = self.ctx();
+        self.check_writable()?;
+        self.check_xattr(&cx, node, name, Access::WRITE)?;
+        if value.len() > VALUE_MAX {
+            return Err(Kind::TooBig.into());
+        }
+        let _one_step = self.volume.xattr_sets.lock();
+        match (how, self.fs().getxattr(&cx, node, name)) {
+            (SetXattr::New, Ok(_)) => return Err(Kind::Exists.into()),
+            (SetXattr::Replace, Err(e)) => return Err(e),
+            _ => {}
+        }
+        self.fs().setxattr(&cx, node, name, value)?;
+        drop(_one_step);
+        self.tell(|| News::Attr(node));
+        Ok(())
+    }
+
+    /// The names of the extended attributes that the caller may know of.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Caps::XATTRS`].
+    pub fn listxattr(&self, node: NodeId) -> Result<Vec<Vec<u8>>> {
+        let mut names = self.fs().listxattr(&self.ctx(), node)?;
+        if !self.cred.is_root() {
+            names.retain(|name| !name.starts_with(b"trusted."));
+        }
+        Ok(names)
+    }
+
+    /// Takes away an extended attribute. Needs what
+    /// [`setxattr`](Self::setxattr) needs.
+    ///
+    /// # Errors
+    /// As [`getxattr`](Self::getxattr); `NotPermitted`.
+    pub fn removexattr(&self, node: NodeId, name: &[u8]) -> Result<()> {
+        let cx = self.ctx();
+        self.check_writable()?;
+        self.check_xattr(&cx, node, name, Access::WRITE)?;
+        self.fs().removexattr(&cx, node, name)?;
+        self.tell(|| News::Attr(node));
+        Ok(())
+    }
+
+    fn check_xattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], want: Access) -> Result<()> {
+        if !self.volume.caps.has(Caps::XATTRS) {
+            return Err(Kind::Unsupported.into());
+        }
+        if name.is_empty() || name.contains(&0) {
+            return Err(Kind::Invalid.into());
+        }
+        if name.len() > NAME_MAX {
+            return Err(Kind::NameTooLong.into());
+        }
+        if !self.checks_rights() {
+            return Ok(());
+        }
+        let attr = self.fs().getattr(cx, node)?;
+        match self.xattr_refusal(&attr, name, want) {
+            Some(kind) => Err(kind.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn xattr_refusal(&self, attr: &Attr, name: &[u8], want: Access) -> Option<Kind> {
+        let reads = want == Access::READ;
+        if !name.starts_with(b"user.") {
+            let hidden = name.starts_with(b"trusted.") || !reads;
+            let refused = hidden && !self.cred.is_root();
+            return refused.then_some(if reads {
+                Kind::NoXattr
+            } else {
+                Kind::NotPermitted
+            });
+        }
+        if !matches!(attr.kind, FileKind::File | FileKind::Dir) {
+            return Some(if reads {
+                Kind::NoXattr
+            } else {
+                Kind::NotPermitted
+            });
+        }
+        let sticky = attr.kind == FileKind::Dir && attr.mode & rules::STICKY != 0;
+        if !reads && sticky && !rules::owns(attr, &self.cred) {
+            return Some(Kind::NotPermitted);
+        }
+        (!rules::permits(attr, &self.cred, want)).then_some(Kind::Access)
+    }
+}
