@@ -5,6 +5,9 @@
 //! | [`cache`] | bounded pages over a device, with delayed, ordered writes |
 //! | [`FileDevice`] | a regular file or a raw block device |
 //! | [`MemDevice`] | memory; parts that were never written take none |
+//! | [`Slice`], [`partitions`] | a stretch of a device; where MBR, GPT and disklabels put them |
+//! | [`Recorder`] | remembers or counts requests |
+//! | [`Faulty`] | fails as it is told |
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,10 +25,18 @@
 )]
 
 pub mod cache;
+mod faulty;
 mod file;
 mod mem;
+mod part;
 mod range;
+mod record;
+mod slice;
 
 pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};
+pub use faulty::{Faulty, How, On, When};
 pub use file::{FileDevice, OpenOptions};
 pub use mem::MemDevice;
+pub use part::{Partition, Scheme, partition, partitions};
+pub use record::{Counts, Recorder, Request};
+pub use slice::Slice;

@@ -33,6 +33,7 @@ impl MemDevice {
     }
 
     /// A device that holds `bytes`.
+    #[expect(clippy::needless_pass_by_value, reason = "what a caller has is a Vec")]
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         let dev = Self::new(bytes.len() as u64);
         for (i, chunk) in bytes.chunks(CHUNK).enumerate() {
