@@ -1,1 +1,23 @@
-//! Skeleton.
+//! What volary's parts are tested with.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`suite`] | one conformance suite for every volume, driver or mount |
+//! | [`diff`] | random operations on a volume and on the model, shrunk when they differ |
+//! | [`oracle`] | other people's tools that read, write and check the same images |
+//! | [`hostfs`] | a mounted directory as a [`FileSystem`](volary_core::FileSystem) |
+//! | [`tree`] | a whole volume as one value that can be compared |
+//! | [`rng`] | random numbers from a seed |
+//!
+//! Everything here runs in tests, so what goes wrong panics with a sentence.
+#![forbid(unsafe_code)]
+
+mod cases;
+pub mod diff;
+pub mod hostfs;
+pub mod oracle;
+pub mod rng;
+pub mod suite;
+pub mod tree;
+
+pub use suite::{Case, Fresh, Suite};
