@@ -1,0 +1,306 @@
+//! Making, removing and renaming entries.
+
+use crate::dir::Dir;
+use crate::node::Body;
+use crate::state::State;
+use volary_core::{
+    Caps, Ctx, Entry, FileKind, Kind, Name, NodeId, RenameFlags, Result, SetAttr, Time,
+};
+
+/// An entry in a directory: where it is, and what it leads to.
+struct Found {
+    dir: NodeId,
+    key: Vec<u8>,
+    node: NodeId,
+}
+
+impl State {
+    /// # Errors
+    /// `NotDir`, `NotFound`.
+    pub(crate) fn lookup(&self, dir: NodeId, name: Name<'_>) -> Result<NodeId> {
+        let found = self.node(dir)?.dir()?.get(&self.key(name));
+        found.ok_or_else(|| Kind::NotFound.into())
+    }
+
+    /// Checks that an entry can be made.
+    ///
+    /// # Errors
+    /// `NotDir`; `Exists`; `NotFound` in a directory that was removed;
+    /// `Invalid`, `NameTooLong`.
+    fn check_free(&self, dir: NodeId, name: Name<'_>) -> Result<()> {
+        if self.node(dir)?.dir()?.get(&self.key(name)).is_some() {
+            return Err(Kind::Exists.into());
+        }
+        if self.node(dir)?.nlink == 0 {
+            return Err(Kind::NotFound.into());
+        }
+        self.check_name(name)
+    }
+
+    fn check_name(&self, name: Name<'_>) -> Result<()> {
+        if !self.has(Caps::ANY_NAME) && (self.options.refuses)(name.as_bytes()) {
+            return Err(Kind::Invalid.into());
+        }
+        if name.as_bytes().len() > usize::from(self.options.caps.name_max) {
+            return Err(Kind::NameTooLong.into());
+        }
+        Ok(())
+    }
+
+    /// Makes a node with a first name.
+    ///
+    /// # Errors
+    /// As [`check_free`](Self::check_free); `TooManyLinks`, `NoSpace`.
+    pub(crate) fn make(
+        &mut self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        body: Body,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        self.check_free(dir, name)?;
+        let is_dir = matches!(body, Body::Dir(_));
+        if is_dir {
+            self.check_links(dir)?;
+        }
+        let node = self.add_node(body, set, cx.now)?;
+        self.node_mut(node)?.nlink = if is_dir { 2 } else { 1 };
+        if is_dir {
+            self.node_mut(dir)?.nlink += 1;
+        }
+        self.add_name(dir, name, node, cx.now)?;
+        self.entry(node)
+    }
+
+    /// # Errors
+    /// As [`make`](Self::make).
+    pub(crate) fn mkdir(
+        &mut self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        self.make(cx, dir, name, Body::Dir(Dir::new(dir)), set)
+    }
+
+    /// # Errors
+    /// `IsDir`; as [`check_free`](Self::check_free); `TooManyLinks`.
+    pub(crate) fn link(
+        &mut self,
+        cx: &Ctx<'_>,
+        node: NodeId,
+        dir: NodeId,
+        name: Name<'_>,
+    ) -> Result<Entry> {
+        if self.node(node)?.kind() == FileKind::Dir {
+            return Err(Kind::IsDir.into());
+        }
+        self.check_free(dir, name)?;
+        if self.node(node)?.nlink == 0 {
+            return Err(Kind::NotFound.into());
+        }
+        self.check_links(node)?;
+        self.node_mut(node)?.nlink += 1;
+        self.add_name(dir, name, node, cx.now)?;
+        self.touch(node, cx.now)?;
+        self.entry(node)
+    }
+
+    /// # Errors
+    /// `NotDir`, `NotFound`, `IsDir`.
+    pub(crate) fn unlink(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        let found = self.find(dir, name)?;
+        if self.is_dir(found.node)? {
+            return Err(Kind::IsDir.into());
+        }
+        self.node_mut(dir)?.dir_mut()?.remove(&found.key);
+        self.touch_content(dir, cx.now)?;
+        self.drop_name(cx, found.dir, found.node)
+    }
+
+    /// # Errors
+    /// `NotDir`, `NotFound`, `NotEmpty`.
+    pub(crate) fn rmdir(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        let found = self.find(dir, name)?;
+        self.check_empty(found.node)?;
+        self.node_mut(dir)?.dir_mut()?.remove(&found.key);
+        self.touch_content(dir, cx.now)?;
+        self.drop_name(cx, found.dir, found.node)
+    }
+
+    /// # Errors
+    /// As [`FileSystem::rename`](volary_core::FileSystem::rename).
+    pub(crate) fn rename(
+        &mut self,
+        cx: &Ctx<'_>,
+        from: (NodeId, Name<'_>),
+        to: (NodeId, Name<'_>),
+        flags: RenameFlags,
+    ) -> Result<()> {
+        let old = self.find(from.0, from.1)?;
+        let new = match self.find(to.0, to.1) {
+            Err(e) if e == Kind::NotFound => None,
+            found => Some(found?),
+        };
+        if self.node(to.0)?.nlink == 0 {
+            return Err(Kind::NotFound.into());
+        }
+        self.check_not_into_itself(old.node, to.0)?;
+        match (flags, new) {
+            (RenameFlags::SWAP, _) if !self.has(Caps::SWAP) => Err(Kind::Unsupported.into()),
+            (RenameFlags::SWAP, None) => Err(Kind::NotFound.into()),
+            (RenameFlags::SWAP, Some(new)) => {
+                self.check_not_into_itself(new.node, from.0)?;
+                self.swap(cx, &old, &new)
+            }
+            (_, Some(new))
+                if (new.dir, &new.key) == (old.dir, &old.key)
+                    && (flags != RenameFlags::KEEP || from.1 != to.1) =>
+            {
+                self.check_name(to.1)?;
+                self.respell(cx, &new, to.1)
+            }
+            (RenameFlags::KEEP, Some(_)) => Err(Kind::Exists.into()),
+            (_, Some(new)) if new.node == old.node => Ok(()),
+            (_, Some(new)) => {
+                self.check_replaceable(old.node, new.node)?;
+                self.check_name(to.1)?;
+                self.node_mut(new.dir)?.dir_mut()?.remove(&new.key);
+                self.drop_name(cx, new.dir, new.node)?;
+                self.move_name(cx, &old, to)
+            }
+            (_, None) => {
+                self.check_free(to.0, to.1)?;
+                if self.is_dir(old.node)? && from.0 != to.0 {
+                    self.check_links(to.0)?;
+                }
+                self.move_name(cx, &old, to)
+            }
+        }
+    }
+
+    /// Puts the entry into a place that is free.
+    fn move_name(&mut self, cx: &Ctx<'_>, old: &Found, to: (NodeId, Name<'_>)) -> Result<()> {
+        self.node_mut(old.dir)?.dir_mut()?.remove(&old.key);
+        self.touch_content(old.dir, cx.now)?;
+        self.add_name(to.0, to.1, old.node, cx.now)?;
+        self.change_parent(old.node, old.dir, to.0)?;
+        self.touch(old.node, cx.now)
+    }
+
+    fn swap(&mut self, cx: &Ctx<'_>, old: &Found, new: &Found) -> Result<()> {
+        let (into_old, into_new) = (new.node, old.node);
+        self.node_mut(old.dir)?
+            .dir_mut()?
+            .redirect(&old.key, into_old);
+        self.node_mut(new.dir)?
+            .dir_mut()?
+            .redirect(&new.key, into_new);
+        self.change_parent(into_new, old.dir, new.dir)?;
+        self.change_parent(into_old, new.dir, old.dir)?;
+        for dir in [old.dir, new.dir] {
+            self.touch_content(dir, cx.now)?;
+        }
+        for node in [old.node, new.node] {
+            self.touch(node, cx.now)?;
+        }
+        Ok(())
+    }
+
+    /// Old and new name are one entry: what may change is the case of letters.
+    fn respell(&mut self, cx: &Ctx<'_>, entry: &Found, name: Name<'_>) -> Result<()> {
+        let spelling = self.spelling(name);
+        let dir = self.node_mut(entry.dir)?.dir_mut()?;
+        if dir.respell(&entry.key, spelling) {
+            self.touch_content(entry.dir, cx.now)?;
+            self.touch(entry.node, cx.now)?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, dir: NodeId, name: Name<'_>) -> Result<Found> {
+        let node = self.lookup(dir, name)?;
+        let key = self.key(name);
+        Ok(Found { dir, key, node })
+    }
+
+    fn is_dir(&self, node: NodeId) -> Result<bool> {
+        Ok(self.node(node)?.kind() == FileKind::Dir)
+    }
+
+    /// # Errors
+    /// `NotDir`, `NotEmpty`.
+    fn check_empty(&self, dir: NodeId) -> Result<()> {
+        if self.node(dir)?.dir()?.is_empty() {
+            Ok(())
+        } else {
+            Err(Kind::NotEmpty.into())
+        }
+    }
+
+    /// # Errors
+    /// `TooManyLinks`.
+    fn check_links(&self, node: NodeId) -> Result<()> {
+        if self.node(node)?.nlink >= self.options.link_max {
+            return Err(Kind::TooManyLinks.into());
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Invalid` if `dir` is `node` or lies in it.
+    fn check_not_into_itself(&self, node: NodeId, dir: NodeId) -> Result<()> {
+        let mut at = dir;
+        loop {
+            if at == node {
+                return Err(Kind::Invalid.into());
+            }
+            if at == self.root {
+                return Ok(());
+            }
+            at = self.node(at)?.dir()?.parent;
+        }
+    }
+
+    /// # Errors
+    /// `NotDir`, `IsDir`, `NotEmpty`.
+    fn check_replaceable(&self, old: NodeId, new: NodeId) -> Result<()> {
+        match (self.is_dir(old)?, self.is_dir(new)?) {
+            (true, true) => self.check_empty(new),
+            (true, false) => Err(Kind::NotDir.into()),
+            (false, true) => Err(Kind::IsDir.into()),
+            (false, false) => Ok(()),
+        }
+    }
+
+    fn add_name(&mut self, dir: NodeId, name: Name<'_>, node: NodeId, now: Time) -> Result<()> {
+        let (key, spelling) = (self.key(name), self.spelling(name));
+        self.node_mut(dir)?.dir_mut()?.insert(key, spelling, node);
+        self.touch_content(dir, now)
+    }
+
+    /// A node has lost a name in `dir`.
+    fn drop_name(&mut self, cx: &Ctx<'_>, dir: NodeId, node: NodeId) -> Result<()> {
+        if self.is_dir(node)? {
+            self.node_mut(dir)?.nlink -= 1;
+            self.node_mut(node)?.nlink = 0;
+        } else {
+            self.node_mut(node)?.nlink -= 1;
+        }
+        self.touch(node, cx.now)?;
+        self.drop_unused(node);
+        Ok(())
+    }
+
+    /// A node that may be a directory has moved from one directory to another.
+    fn change_parent(&mut self, node: NodeId, from: NodeId, to: NodeId) -> Result<()> {
+        if self.is_dir(node)? && from != to {
+            self.node_mut(node)?.dir_mut()?.parent = to;
+            self.node_mut(from)?.nlink -= 1;
+            self.node_mut(to)?.nlink += 1;
+        }
+        Ok(())
+    }
+}

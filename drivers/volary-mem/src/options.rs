@@ -1,0 +1,123 @@
+//! What an in-memory volume can do.
+
+use volary_core::Caps;
+
+/// What a volume is to be like. The default has every ability that the driver
+/// knows, and room for 1 GiB.
+#[derive(Clone, Debug)]
+pub struct MemOptions {
+    /// Abilities and limits. Without one of the bits the volume behaves as a
+    /// format that lacks it; `EXTENTS`, `CHECKS_ACCESS`, `SHARED_LOCKS`,
+    /// `WATCH`, `STABLE_IDS`, `STABLE_COOKIES` and `CRASH_SAFE` are not to be had.
+    pub caps: Caps,
+    /// Room for content, symlinks and extended attributes, in bytes.
+    pub size: u64,
+    /// How many nodes there can be.
+    pub nodes_max: u64,
+    /// How many names a node can have, and how many directories another.
+    pub link_max: u32,
+    /// Who owns the root, and everything without [`Caps::MODES`].
+    pub uid: u32,
+    /// Their group.
+    pub gid: u32,
+    /// Permission bits of files without [`Caps::MODES`], and of those made
+    /// without saying.
+    pub file_mode: u32,
+    /// The same for directories.
+    pub dir_mode: u32,
+    /// Steps of the time of last access, in nanoseconds.
+    pub atime_step: u64,
+    /// Steps of the time of birth, in nanoseconds.
+    pub btime_step: u64,
+    /// Without [`Caps::CASE_SENSITIVE`], names are the same if this makes the
+    /// same of them; without [`Caps::CASE_KEEPING`], they are kept as it makes
+    /// them.
+    pub fold: fn(&[u8]) -> Vec<u8>,
+    /// Without [`Caps::ANY_NAME`], whether a name is refused with `Invalid`.
+    pub refuses: fn(&[u8]) -> bool,
+}
+
+/// Abilities that the driver does not have whatever the options say.
+const NEVER: u32 = Caps::STABLE_IDS
+    | Caps::STABLE_COOKIES
+    | Caps::CRASH_SAFE
+    | Caps::EXTENTS
+    | Caps::CHECKS_ACCESS
+    | Caps::SHARED_LOCKS
+    | Caps::WATCH;
+
+impl Default for MemOptions {
+    fn default() -> Self {
+        Self {
+            caps: Caps {
+                bits: Caps::WRITE
+                    | Caps::MODES
+                    | Caps::SYMLINKS
+                    | Caps::HARD_LINKS
+                    | Caps::DEVICES
+                    | Caps::XATTRS
+                    | Caps::HOLES
+                    | Caps::PREALLOCATE
+                    | Caps::CASE_SENSITIVE
+                    | Caps::CASE_KEEPING
+                    | Caps::SWAP
+                    | Caps::ANY_NAME,
+                name_max: 255,
+                size_max: i64::MAX as u64,
+                time_step: 1,
+            },
+            size: 1 << 30,
+            nodes_max: 1 << 20,
+            link_max: 65_000,
+            uid: 0,
+            gid: 0,
+            file_mode: 0o644,
+            dir_mode: 0o755,
+            atime_step: 1,
+            btime_step: 1,
+            fold: fold_unicode,
+            refuses: has_control,
+        }
+    }
+}
+
+impl MemOptions {
+    /// A volume of `size` bytes, with a node for each KiB.
+    pub fn sized(size: u64) -> Self {
+        Self {
+            size,
+            nodes_max: (size >> 10).max(16),
+            ..Self::default()
+        }
+    }
+
+    /// The caps that the volume has in the end.
+    pub(crate) fn true_caps(&self) -> Caps {
+        self.caps.without(NEVER)
+    }
+
+    pub(crate) fn has(&self, bits: u32) -> bool {
+        self.caps.has(bits)
+    }
+}
+
+/// Upper case, character by character; bytes that are not UTF-8 stay.
+pub fn fold_unicode(name: &[u8]) -> Vec<u8> {
+    let mut folded = Vec::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut upper = c.to_uppercase();
+            let one = match (upper.next(), upper.next()) {
+                (Some(one), None) => one,
+                _ => c,
+            };
+            folded.extend_from_slice(one.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        folded.extend_from_slice(chunk.invalid());
+    }
+    folded
+}
+
+fn has_control(name: &[u8]) -> bool {
+    name.iter().any(u8::is_ascii_control)
+}
