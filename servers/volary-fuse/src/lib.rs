@@ -1,1 +1,53 @@
-//! Skeleton.
+//! The FUSE server: a volume, mounted on a directory of this host.
+//!
+//! [`serve`] mounts a [`Volume`](volary_session::Volume) and answers the
+//! kernel's requests from sessions on it until it is unmounted.
+//!
+//! | module | what |
+//! |---|---|
+//! | `mounted`, `point`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
+//! | `options` | how to mount |
+//! | `dispatch` | the kernel's requests, one by one |
+//! | `names`, `attrs`, `dirs`, `data`, `locks` | their answers, by what they are about |
+//! | `server`, `nodes` | what they share: sessions, the kernel's node ids, how long it may remember |
+//! | `kernel`, `errno` | the kernel's types and the core's |
+//! | `events` | tells the kernel what others have changed |
+//! | `flusher`, `waiters`, `signals` | threads beside: syncing, waiting for locks |
+//!
+//! # What the kernel keeps
+//!
+//! Where all changes come through the volume's sessions, the kernel remembers
+//! names, attributes, listings and data for as long as it likes, and is told to
+//! forget what another session changes. Where changes can come from elsewhere,
+//! or access or locks are kept elsewhere (`Caps::WATCH`, `SHARED_LOCKS`,
+//! `CHECKS_ACCESS`), it remembers names and attributes for a second and looks
+//! at the time of last change before it answers from data that it holds.
+//!
+//! # Lock order
+//!
+//! A shard of the node table, the list of sessions and the list of waiters are
+//! leaves: nothing else is called while one is held.
+
+mod attrs;
+mod counts;
+mod data;
+mod dirs;
+mod dispatch;
+mod errno;
+mod events;
+mod flusher;
+mod kernel;
+mod locks;
+mod mounted;
+mod mountinfo;
+mod names;
+mod nodes;
+mod options;
+mod point;
+mod server;
+mod signals;
+mod waiters;
+
+pub use counts::{Counts, RequestKind};
+pub use mounted::{Mounted, Stop, serve};
+pub use options::{Checks, Locks, MountOptions};

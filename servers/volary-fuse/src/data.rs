@@ -1,0 +1,181 @@
+//! Requests about what files hold: open, read, write, make durable, allocate.
+
+use crate::kernel::{self, IO_MAX, SIZE_MAX};
+use crate::names::cuts;
+use crate::server::Server;
+use fuser::{FileHandle, INodeNo, Request, WriteFlags};
+use rustix::fs::FallocateFlags;
+use std::cell::RefCell;
+use volary_core::{Caps, Kind, Mode, OpenId, Place, Result, SetAttr};
+use volary_session::OpenHow;
+
+thread_local! {
+    /// What reads are read into: as large as the largest so far, at most
+    /// [`IO_MAX`].
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A part of an open file.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) open: OpenId,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+impl Server {
+    /// Opens a file as `open(2)`'s flags say. The kernel places appended data
+    /// itself.
+    pub(crate) fn open_file(&self, req: &Request, node: INodeNo, flags: i32) -> Result<OpenId> {
+        let node = self.node(node)?;
+        let session = self.session(req);
+        let mode = kernel::mode(flags, self.wishes.write_back);
+        let truncate = cuts(flags);
+        let how = OpenHow {
+            mode,
+            append: false,
+            truncate: truncate && mode != Mode::Read,
+        };
+        let open = session.open(node, how)?;
+        if truncate {
+            self.note_change();
+        }
+        if truncate && mode == Mode::Read {
+            session.setattr(node, &SetAttr::size(0)).inspect_err(|_| {
+                let _ = session.close(open);
+            })?;
+        }
+        Ok(open)
+    }
+
+    /// Reads, and hands what was read to `take`.
+    pub(crate) fn read_part<T>(
+        &self,
+        req: &Request,
+        part: Part,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        let len = part.len.min(IO_MAX.into()) as usize;
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < len {
+                buffer.resize(len, 0);
+            }
+            let room = &mut buffer[..len];
+            let count = self.session(req).read(part.open, part.offset, room)?;
+            Ok(take(&room[..count]))
+        })
+    }
+
+    /// Writes all. What comes out of the kernel's cache comes on nobody's
+    /// behalf.
+    pub(crate) fn write_part(
+        &self,
+        req: &Request,
+        open: FileHandle,
+        offset: u64,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> Result<u32> {
+        check_end(offset, data.len() as u64)?;
+        let session = if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            self.own_session()
+        } else {
+            self.session(req)
+        };
+        self.note_change();
+        session.write(OpenId(open.0), Some(offset), data)?;
+        Ok(u32::try_from(data.len()).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn allocate_part(&self, req: &Request, part: Part, mode: i32) -> Result<()> {
+        check_end(part.offset, part.len)?;
+        let session = self.session(req);
+        let flags = FallocateFlags::from_bits_retain(mode as u32);
+        let keeps = FallocateFlags::KEEP_SIZE;
+        let hole = FallocateFlags::PUNCH_HOLE | keeps;
+        self.note_change();
+        if flags == hole {
+            return session.allocate(part.open, part.offset, part.len, true);
+        }
+        if !(flags.is_empty() || flags == keeps) || !self.caps.has(Caps::PREALLOCATE) {
+            return Err(Kind::Unsupported.into());
+        }
+        session.allocate(part.open, part.offset, part.len, false)?;
+        let end = part.offset + part.len;
+        if flags.is_empty() && session.getattr_open(part.open)?.size < end {
+            session.setattr_open(part.open, &SetAttr::size(end))?;
+        }
+        Ok(())
+    }
+
+    /// Copies within the volume, without a way through the kernel; gives the
+    /// bytes copied, fewer than asked for at the end of the source or when
+    /// something fails after the first.
+    pub(crate) fn copy_part(&self, req: &Request, from: Part, to: OpenId, at: u64) -> Result<u32> {
+        let session = self.session(req);
+        let len = from.len.min(u64::from(u32::MAX - IO_MAX));
+        check_end(at, len)?;
+        self.note_change();
+        let mut done = 0;
+        while done < len {
+            let part = Part {
+                offset: from.offset.saturating_add(done),
+                len: len - done,
+                ..from
+            };
+            let copied = self.read_part(req, part, |data| {
+                session
+                    .write(to, Some(at + done), data)
+                    .map(|_| data.len() as u64)
+            });
+            match copied.and_then(|inner| inner) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(e) if done == 0 => return Err(e),
+                Err(_) => break,
+            }
+        }
+        Ok(u32::try_from(done).unwrap_or(u32::MAX))
+    }
+
+    /// Where, from `offset` on, data begins (`data`) or ends.
+    ///
+    /// # Errors
+    /// `NotFound` past the end, and if there is no more data.
+    pub(crate) fn seek(&self, req: &Request, open: OpenId, offset: u64, data: bool) -> Result<u64> {
+        let session = self.session(req);
+        let size = session.getattr_open(open)?.size.min(SIZE_MAX);
+        if offset >= size {
+            return Err(Kind::NotFound.into());
+        }
+        let mut extents = Vec::new();
+        session.extents(open, offset, size - offset, &mut extents)?;
+        let wanted = extents
+            .iter()
+            .find(|extent| (extent.place == Place::Hole) != data);
+        match wanted {
+            Some(extent) => Ok(extent.offset.max(offset)),
+            None if data => Err(Kind::NotFound.into()),
+            None => Ok(size),
+        }
+    }
+
+    /// Whether [`seek`](Self::seek) can find holes at all.
+    pub(crate) fn knows_holes(&self) -> bool {
+        self.caps.has(Caps::HOLES) && self.caps.has(Caps::EXTENTS)
+    }
+
+    /// Makes a directory, and with it all, durable.
+    pub(crate) fn sync_dir(&self, req: &Request) -> Result<()> {
+        self.session(req).sync()
+    }
+}
+
+/// # Errors
+/// `TooBig` if the part ends past what the kernel can speak of.
+fn check_end(offset: u64, len: u64) -> Result<()> {
+    match offset.checked_add(len) {
+        Some(end) if end <= SIZE_MAX => Ok(()),
+        _ => Err(Kind::TooBig.into()),
+    }
+}

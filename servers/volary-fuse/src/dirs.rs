@@ -1,0 +1,172 @@
+//! Requests about the listing of directories.
+//!
+//! The kernel wants `.` and `..` first, which the session does not give: they
+//! take the places 1 and 2, and the session's cookies come after them.
+
+use crate::kernel;
+use crate::server::{Given, Server};
+use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus, Request};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use volary_core::{Attr, Cookie, DirBuf, DirEntry, Entry, Kind, Name, OpenId, Result};
+use volary_session::Session;
+
+/// What comes before the session's cookies.
+const DOTS: u64 = 2;
+/// Bytes that an entry takes in a reply beside its name, at least.
+const PLAIN_ENTRY: usize = 24;
+const PLUS_ENTRY: usize = 152;
+/// Bytes of a reply: the kernel asks for so many at most.
+const REPLY_MAX: usize = 128 << 10;
+
+/// The request: which open directory, from where on.
+#[derive(Clone, Copy)]
+pub(crate) struct Listing {
+    pub(crate) node: INodeNo,
+    pub(crate) open: OpenId,
+    pub(crate) offset: u64,
+}
+
+impl Server {
+    pub(crate) fn list(
+        &self,
+        req: &Request,
+        at: Listing,
+        reply: &mut ReplyDirectory,
+    ) -> Result<()> {
+        let session = self.session(req);
+        for (place, name) in dots_from(at.offset) {
+            let number = self.dot_number(&session, at.node, name)?;
+            let dir = fuser::FileType::Directory;
+            if reply.add(number, place, dir, OsStr::from_bytes(name)) {
+                return Ok(());
+            }
+        }
+        self.each_entry(&session, at, PLAIN_ENTRY, false, |entry, place| {
+            let number = INodeNo(self.nodes.number(entry.node));
+            let kind = kernel::file_type(entry.kind);
+            Ok(reply.add(number, place, kind, OsStr::from_bytes(entry.name)))
+        })
+    }
+
+    /// The same with attributes. Each entry but `.` and `..` counts as looked
+    /// up.
+    pub(crate) fn list_plus(
+        &self,
+        req: &Request,
+        at: Listing,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<()> {
+        let session = self.session(req);
+        for (place, name) in dots_from(at.offset) {
+            let attr = session.lookup(self.node(at.node)?, name)?.attr;
+            if self.add_plus(reply, place, name, &attr) {
+                return Ok(());
+            }
+        }
+        self.each_entry(&session, at, PLUS_ENTRY, true, |entry, place| {
+            let attr = match entry.attr {
+                Some(attr) => attr,
+                None => match session.getattr(entry.node) {
+                    Ok(attr) => attr,
+                    // It went meanwhile.
+                    Err(e) if e == Kind::Stale || e == Kind::NotFound => return Ok(false),
+                    Err(e) => return Err(e),
+                },
+            };
+            let full = self.add_plus(reply, place, entry.name, &attr);
+            if !full {
+                self.nodes.remember(attr.node);
+            }
+            Ok(full)
+        })
+    }
+
+    fn add_plus(
+        &self,
+        reply: &mut ReplyDirectoryPlus,
+        place: u64,
+        name: &[u8],
+        attr: &Attr,
+    ) -> bool {
+        let given = Given {
+            attr: self.attr(attr),
+            generation: fuser::Generation(attr.node.generation.into()),
+            names: self.name_lasts(attr.kind),
+            attrs: self.attrs_last(),
+        };
+        // The reply has room for one duration only.
+        let lasts = given.names.min(given.attrs);
+        let name = OsStr::from_bytes(name);
+        reply.add(
+            given.attr.ino,
+            place,
+            name,
+            &lasts,
+            &given.attr,
+            given.generation,
+        )
+    }
+
+    /// Gives the entries after `at`, with the place after each, until `take`
+    /// says that there is no more room. Names that no file system may give out
+    /// are passed over.
+    fn each_entry(
+        &self,
+        session: &Session,
+        at: Listing,
+        entry_size: usize,
+        want_attr: bool,
+        mut take: impl FnMut(&DirEntry<'_>, u64) -> Result<bool>,
+    ) -> Result<()> {
+        let from = Cookie(at.offset.saturating_sub(DOTS));
+        let mut entries = DirBuf::new(REPLY_MAX / (entry_size + 8), REPLY_MAX, want_attr);
+        session.readdir(at.open, from, &mut entries)?;
+        for entry in entries.iter() {
+            let place = entry.next.0.checked_add(DOTS);
+            let Some(place) = place.filter(|place| *place <= kernel::SIZE_MAX) else {
+                return Err(Kind::Corrupt.into());
+            };
+            if Name::new(entry.name).is_ok() && take(&entry, place)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn dot_number(&self, session: &Session, dir: INodeNo, name: &[u8]) -> Result<INodeNo> {
+        if name == b"." {
+            return Ok(dir);
+        }
+        let Entry { node, .. } = session.lookup(self.node(dir)?, name)?;
+        Ok(INodeNo(self.nodes.number(node)))
+    }
+
+    /// Opens a directory.
+    pub(crate) fn open_dir(&self, req: &Request, node: INodeNo) -> Result<OpenId> {
+        let node = self.node(node)?;
+        let session = self.session(req);
+        let open = session.open(node, volary_core::Mode::Read)?;
+        Ok(open)
+    }
+}
+
+/// Those of `.` and `..` that come at or after `offset`, with the place after
+/// each.
+fn dots_from(offset: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
+    let dots: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];
+    dots.into_iter().filter(move |(place, _)| *place > offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dots_come_first_and_once() {
+        let places = |from| dots_from(from).map(|(place, _)| place).collect::<Vec<_>>();
+        assert_eq!(places(0), [1, 2]);
+        assert_eq!(places(1), [2]);
+        assert!(places(2).is_empty());
+    }
+}

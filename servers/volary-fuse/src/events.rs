@@ -1,0 +1,123 @@
+//! Tells the kernel to forget what others have changed.
+//!
+//! The kernel takes such news only while no request on the same node holds it,
+//! so they are told by a thread that answers no requests.
+
+use crate::nodes::Nodes;
+use fuser::{INodeNo, Notifier};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use volary_core::NodeId;
+use volary_session::{ClientId, Event, EventQueue, EventSink, News, Subscription, Volume};
+
+/// How much news may wait; past that the kernel is told to forget all.
+const WAITING_MAX: usize = 65_536;
+
+/// A thread that tells the kernel; see [`Teller::start`].
+pub(crate) struct Teller {
+    others: Arc<Others>,
+    thread: Option<JoinHandle<()>>,
+    _subscription: Subscription,
+}
+
+/// Keeps the events that are not this mount's own.
+struct Others {
+    mine: ClientId,
+    queue: EventQueue,
+}
+
+impl EventSink for Others {
+    fn event(&self, event: &Event) {
+        if event.origin != Some(self.mine) {
+            self.queue.event(event);
+        }
+    }
+}
+
+impl Teller {
+    /// Tells the kernel, from now on, of what clients other than `mine` change.
+    pub(crate) fn start(
+        volume: &Volume,
+        mine: ClientId,
+        nodes: Arc<Nodes>,
+        kernel: Notifier,
+    ) -> Self {
+        let queue = EventQueue::new(WAITING_MAX);
+        let others = Arc::new(Others { mine, queue });
+        let subscription = volume.subscribe(others.clone());
+        let source = Arc::clone(&others);
+        let telling = move || {
+            while let Some(event) = source.queue.take() {
+                tell(&kernel, &nodes, &event.news);
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("volary-events".into())
+            .spawn(telling);
+        Self {
+            others,
+            thread: thread.ok(),
+            _subscription: subscription,
+        }
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.others.queue.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Errors are not answered to: what the kernel does not know, or no longer
+/// listens to, it need not forget.
+fn tell(kernel: &Notifier, nodes: &Nodes, news: &News) {
+    let entry = |dir: NodeId, name: &[u8]| {
+        if nodes.knows(dir) {
+            let dir = INodeNo(nodes.number(dir));
+            let _ = kernel.inval_entry(dir, OsStr::from_bytes(name));
+            let _ = kernel.inval_inode(dir, 0, 0);
+        }
+    };
+    let data = |node: NodeId| {
+        if nodes.knows(node) {
+            let _ = kernel.inval_inode(INodeNo(nodes.number(node)), 0, 0);
+        }
+    };
+    // A negative offset leaves the data alone.
+    let attr = |node: NodeId| {
+        if nodes.knows(node) {
+            let _ = kernel.inval_inode(INodeNo(nodes.number(node)), -1, 0);
+        }
+    };
+    match news {
+        News::Made { dir, name, .. } => entry(*dir, name),
+        News::Removed { dir, name, node } => {
+            entry(*dir, name);
+            node.map(attr);
+        }
+        News::Renamed {
+            from,
+            name,
+            to,
+            new_name,
+            replaced,
+            ..
+        } => {
+            entry(*from, name);
+            entry(*to, new_name);
+            replaced.map(attr);
+        }
+        News::Data(node) | News::Entries(node) => data(*node),
+        News::Attr(node) | News::Gone(node) => attr(*node),
+        News::Everything => {
+            for number in nodes.all() {
+                let _ = kernel.inval_inode(INodeNo(number), 0, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! [`serve`]: from a volume and a directory to a mount, and its end.
+
+use crate::counts::Counts;
+use crate::events::Teller;
+use crate::flusher::Flusher;
+use crate::options::{Checks, MountOptions};
+use crate::point::MountPoint;
+use crate::server::Server;
+use crate::waiters::Waiters;
+use fuser::{Config, MountOption, SessionACL};
+use parking_lot::{Condvar, Mutex};
+use rustix::mount::MountFlags;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use volary_core::{Caps, Error, Kind, Result};
+use volary_session::Volume;
+
+/// The most threads.
+const THREADS_MAX: usize = 64;
+
+/// What ends a mount, beside [`Mounted::unmount`] and `umount` by a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Nothing else.
+    Call,
+    /// SIGINT, SIGTERM and SIGHUP, which this process then no longer dies of.
+    /// At the first, the mount is gone from its place at once; files that are
+    /// open stay usable, and the mount ends when the last of them is closed. At the
+    /// second it ends at once, and who still uses it gets errors.
+    Signals,
+}
+
+/// A volume that is mounted. Dropped, it is unmounted; if it is in use then,
+/// it is gone from its place, and ends with its last user.
+#[derive(Debug)]
+pub struct Mounted {
+    point: MountPoint,
+    counts: Arc<Counts>,
+    end: Arc<End>,
+    signals: Option<Handle>,
+}
+
+/// How it ended, once it has.
+#[derive(Debug, Default)]
+struct End {
+    answer: Mutex<Option<Option<Error>>>,
+    came: Condvar,
+}
+
+/// Mounts `volume` on the directory `mountpoint` and serves it, by threads of
+/// its own. When the mount ends, however it does, the volume is detached, so
+/// that everything is on its device.
+///
+/// A mount point that is still covered by the mount of a server that was
+/// killed is freed first; [`Mounted::was_dead`] tells.
+///
+/// # Errors
+/// `NotFound`, `NotDir`, `Access` or `Busy` for the mount point; `Unsupported`
+/// if the host has no FUSE; `NotPermitted` without the rights to mount so;
+/// `Invalid` for a number of threads that is not 1 to 64; `Io`. Each in one
+/// line that says what to do. The volume then stays attached.
+pub fn serve(
+    volume: Arc<Volume>,
+    mountpoint: &Path,
+    options: &MountOptions,
+    stop: Stop,
+) -> Result<Mounted> {
+    let threads = threads(options)?;
+    let point = MountPoint::check(mountpoint)?;
+    let client = volume.client();
+    let server = Server::new(Arc::clone(&volume), client, options, threads);
+    let (counts, nodes) = (Arc::clone(&server.counts), Arc::clone(&server.nodes));
+    let (waiters, changed) = (Arc::clone(&server.waiters), Arc::clone(&server.changed));
+    let config = config(&volume, options, threads);
+    let session =
+        fuser::Session::new(server, &point.path, &config).map_err(|e| cannot_mount(&e))?;
+    if options.nosymfollow {
+        point.forbid_symlinks(mount_flags(&volume, options))?;
+    }
+    point.set_read_ahead(options.read_ahead);
+    let teller = Teller::start(&volume, client, nodes, session.notifier());
+    let flusher = Flusher::start(Arc::clone(&volume), changed, options.sync_every);
+    let end = Arc::new(End::default());
+    let signals = match stop {
+        Stop::Call => None,
+        Stop::Signals => Some(obey_signals(point.clone())?),
+    };
+    let mounted = Mounted {
+        point,
+        counts,
+        end: Arc::clone(&end),
+        signals,
+    };
+    let running = move || {
+        let served = session.run();
+        waiters.end();
+        drop((teller, flusher));
+        end.note(finish(&volume, &waiters, served));
+    };
+    let runner = thread::Builder::new()
+        .name("volary-fuse".into())
+        .spawn(running);
+    runner.map_err(|e| Error::note(Kind::Io, format!("cannot start a thread: {e}")))?;
+    Ok(mounted)
+}
+
+impl Mounted {
+    /// Whether the mount point was still covered by the mount of a server that
+    /// was killed: what that one had not yet made durable is lost, and the
+    /// volume may need a check.
+    pub fn was_dead(&self) -> bool {
+        self.point.was_dead
+    }
+
+    /// Where it is mounted: absolute, without symlinks.
+    pub fn path(&self) -> &Path {
+        &self.point.path
+    }
+
+    /// The requests so far.
+    pub fn counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// Unmounts, and waits until the volume is detached.
+    ///
+    /// # Errors
+    /// `Busy` if it is in use: then it stays mounted. What
+    /// [`wait`](Self::wait) answers.
+    pub fn unmount(&self) -> Result<()> {
+        if !self.end.has_come() {
+            self.point.unmount(false)?;
+        }
+        self.wait()
+    }
+
+    /// Takes the mount from its place even if it is in use; it ends when its
+    /// last user does.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn unmount_lazily(&self) -> Result<()> {
+        if self.end.has_come() {
+            return Ok(());
+        }
+        self.point.unmount(true)
+    }
+
+    /// Waits until the mount has ended and the volume is detached.
+    ///
+    /// # Errors
+    /// The first error of making everything durable; told once.
+    pub fn wait(&self) -> Result<()> {
+        self.end.wait()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if !self.end.has_come() {
+            match self.point.unmount(false) {
+                Ok(()) => drop(self.wait()),
+                Err(_) => drop(self.point.unmount(true)),
+            }
+        }
+        if let Some(signals) = &self.signals {
+            signals.close();
+        }
+    }
+}
+
+impl End {
+    fn note(&self, answer: Result<()>) {
+        *self.answer.lock() = Some(answer.err());
+        self.came.notify_all();
+    }
+
+    fn has_come(&self) -> bool {
+        self.answer.lock().is_some()
+    }
+
+    fn wait(&self) -> Result<()> {
+        let mut answer = self.answer.lock();
+        loop {
+            if let Some(error) = answer.as_mut() {
+                return error.take().map_or(Ok(()), Err);
+            }
+            self.came.wait(&mut answer);
+        }
+    }
+}
+
+/// After the last request: everything to the device.
+fn finish(volume: &Volume, waiters: &Waiters, served: std::io::Result<()>) -> Result<()> {
+    waiters.end();
+    let detached = volume.detach();
+    served.map_err(|e| {
+        Error::note(
+            Kind::Io,
+            format!("the connection to the kernel failed: {e}"),
+        )
+    })?;
+    detached
+}
+
+/// # Errors
+/// `Invalid`.
+fn threads(options: &MountOptions) -> Result<usize> {
+    match options.threads {
+        Some(count) if (1..=THREADS_MAX).contains(&count) => Ok(count),
+        Some(count) => {
+            let words = format!("option 'threads' is '{count}', expected 1 to {THREADS_MAX}");
+            Err(Error::note(Kind::Invalid, words))
+        }
+        None => Ok(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8))),
+    }
+}
+
+fn is_read_only(volume: &Volume, options: &MountOptions) -> bool {
+    options.read_only || !volume.caps().has(Caps::WRITE)
+}
+
+/// What the library below is told.
+fn config(volume: &Volume, options: &MountOptions, threads: usize) -> Config {
+    let pick = |yes: bool, then: MountOption, otherwise: MountOption| {
+        if yes { then } else { otherwise }
+    };
+    let source = options
+        .source
+        .clone()
+        .unwrap_or_else(|| volume.name().into());
+    let mut all = vec![
+        // A comma would begin another option.
+        MountOption::FSName(source.replace([',', '\\'], "_")),
+        MountOption::Subtype("volary".into()),
+        pick(
+            is_read_only(volume, options),
+            MountOption::RO,
+            MountOption::RW,
+        ),
+        pick(options.suid, MountOption::Suid, MountOption::NoSuid),
+        pick(options.dev, MountOption::Dev, MountOption::NoDev),
+        pick(options.exec, MountOption::Exec, MountOption::NoExec),
+    ];
+    if options.checks == Checks::Kernel {
+        all.push(MountOption::DefaultPermissions);
+    }
+    let mut config = Config::default();
+    config.mount_options = all;
+    config.acl = if options.allow_other {
+        SessionACL::All
+    } else {
+        SessionACL::Owner
+    };
+    config.n_threads = Some(threads);
+    config.clone_fd = threads > 1;
+    config
+}
+
+/// The flags that a remount must repeat.
+fn mount_flags(volume: &Volume, options: &MountOptions) -> MountFlags {
+    let mut flags = MountFlags::empty();
+    flags.set(MountFlags::RDONLY, is_read_only(volume, options));
+    flags.set(MountFlags::NOSUID, !options.suid);
+    flags.set(MountFlags::NODEV, !options.dev);
+    flags.set(MountFlags::NOEXEC, !options.exec);
+    flags
+}
+
+fn cannot_mount(error: &std::io::Error) -> Error {
+    let words = error.to_string();
+    if words.contains("user_allow_other") {
+        let words = "option 'allow_other' needs the line 'user_allow_other' in /etc/fuse.conf";
+        return Error::note(Kind::NotPermitted, words);
+    }
+    let line = words.lines().next().unwrap_or_default().trim().to_owned();
+    let kind = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Kind::NotPermitted,
+        _ => Kind::Io,
+    };
+    Error::note(kind, format!("cannot mount: {line}"))
+}
+
+/// Starts a thread that unmounts at a signal.
+///
+/// # Errors
+/// `Io` if the process has no room for another one.
+fn obey_signals(point: MountPoint) -> Result<Handle> {
+    let failed = |e: std::io::Error| Error::note(Kind::Io, format!("cannot wait for signals: {e}"));
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    let handle = signals.handle();
+    let connection = point.connection();
+    let obeying = move || {
+        for (count, _) in signals.forever().enumerate() {
+            if count == 0 {
+                if point.unmount(false).is_err() {
+                    let _ = point.unmount(true);
+                }
+            } else if let Some(connection) = connection {
+                MountPoint::abort(connection);
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("volary-signals".into())
+        .spawn(obeying)
+        .map_err(failed)?;
+    Ok(handle)
+}

@@ -1,0 +1,194 @@
+//! Which node each of the kernel's node ids means, and how often the kernel was
+//! given it.
+//!
+//! The kernel names a node by 64 bits and always calls the root 1. A node's
+//! `ino` is unique among those that live at one moment, so it serves as the
+//! node id; only 1 and the root's number change places.
+
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::hash::{BuildHasherDefault, Hasher};
+use volary_core::{Kind, NodeId, Result};
+
+/// The kernel's name for the root.
+pub(crate) const ROOT: u64 = 1;
+const SHARDS: usize = 16;
+
+/// The nodes that the kernel knows. The root is always among them.
+pub(crate) struct Nodes {
+    root: NodeId,
+    shards: [RwLock<HashMap<u64, Known, BuildHasherDefault<Spread>>>; SHARDS],
+}
+
+struct Known {
+    node: NodeId,
+    lookups: u64,
+}
+
+impl Nodes {
+    pub(crate) fn new(root: NodeId) -> Self {
+        Self {
+            root,
+            shards: Default::default(),
+        }
+    }
+
+    /// The kernel's name for a node: its number as `stat` shows it.
+    pub(crate) fn number(&self, node: NodeId) -> u64 {
+        let ino = node.ino.get();
+        if ino == self.root.ino.get() {
+            ROOT
+        } else if ino == ROOT {
+            self.root.ino.get()
+        } else {
+            ino
+        }
+    }
+
+    /// The node that the kernel means.
+    ///
+    /// # Errors
+    /// `Stale` if the kernel was not given it, or has forgotten it.
+    pub(crate) fn get(&self, number: u64) -> Result<NodeId> {
+        if number == ROOT {
+            return Ok(self.root);
+        }
+        let shard = self.shard(number).read();
+        match shard.get(&number) {
+            Some(known) => Ok(known.node),
+            None => Err(Kind::Stale.into()),
+        }
+    }
+
+    /// Notes that the kernel is given the node once more. A node of the same
+    /// number but another generation takes the place of the one that is gone.
+    pub(crate) fn remember(&self, node: NodeId) {
+        let number = self.number(node);
+        if number == ROOT {
+            return;
+        }
+        let mut shard = self.shard(number).write();
+        match shard.entry(number) {
+            Slot::Occupied(mut slot) => {
+                let known = slot.get_mut();
+                known.node = node;
+                known.lookups = known.lookups.saturating_add(1);
+            }
+            Slot::Vacant(slot) => {
+                slot.insert(Known { node, lookups: 1 });
+            }
+        }
+    }
+
+    /// Takes back `lookups` of the times that the kernel was given the node,
+    /// and tells which node it was.
+    pub(crate) fn forget(&self, number: u64, lookups: u64) -> Option<NodeId> {
+        if number == ROOT {
+            return None;
+        }
+        let mut shard = self.shard(number).write();
+        let Slot::Occupied(mut slot) = shard.entry(number) else {
+            return None;
+        };
+        let node = slot.get().node;
+        let left = slot.get().lookups.saturating_sub(lookups);
+        if left == 0 {
+            slot.remove();
+        } else {
+            slot.get_mut().lookups = left;
+        }
+        Some(node)
+    }
+
+    /// Whether the kernel knows the node; it need not be told of others.
+    pub(crate) fn knows(&self, node: NodeId) -> bool {
+        let number = self.number(node);
+        number == ROOT || self.shard(number).read().contains_key(&number)
+    }
+
+    /// All that the kernel knows, the root among them, in no order.
+    pub(crate) fn all(&self) -> Vec<u64> {
+        let mut all = vec![ROOT];
+        for shard in &self.shards {
+            all.extend(shard.read().keys());
+        }
+        all
+    }
+
+    fn shard(&self, number: u64) -> &RwLock<HashMap<u64, Known, BuildHasherDefault<Spread>>> {
+        &self.shards[spread(number) as usize % SHARDS]
+    }
+}
+
+/// Numbers of nodes are close together or far apart by powers of two; a
+/// multiplication spreads both. They come from the volume, but only so many of
+/// them are alive, and whoever made the volume hurts only those who use it.
+#[derive(Default)]
+struct Spread(u64);
+
+fn spread(number: u64) -> u64 {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(20)
+}
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+    fn write_u64(&mut self, number: u64) {
+        self.0 = spread(self.0 ^ number);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(ino: u64, generation: u32) -> NodeId {
+        NodeId::new(ino, generation).unwrap()
+    }
+
+    #[test]
+    fn the_root_and_the_node_numbered_one_change_places() {
+        let nodes = Nodes::new(node(7, 0));
+        assert_eq!(nodes.number(node(7, 0)), 1);
+        assert_eq!(nodes.number(node(1, 3)), 7);
+        nodes.remember(node(1, 3));
+        assert_eq!(nodes.get(7).unwrap(), node(1, 3));
+        assert_eq!(nodes.get(1).unwrap(), node(7, 0));
+    }
+
+    #[test]
+    fn a_node_is_stale_when_all_its_lookups_are_forgotten_and_not_before() {
+        let nodes = Nodes::new(node(1, 0));
+        nodes.remember(node(9, 1));
+        nodes.remember(node(9, 1));
+        assert_eq!(nodes.forget(9, 1), Some(node(9, 1)));
+        assert!(nodes.get(9).is_ok());
+        nodes.forget(9, 1);
+        assert_eq!(nodes.get(9).unwrap_err(), Kind::Stale);
+        assert_eq!(nodes.forget(9, 5), None);
+    }
+
+    #[test]
+    fn a_number_used_again_means_the_newer_node() {
+        let nodes = Nodes::new(node(1, 0));
+        nodes.remember(node(9, 1));
+        nodes.remember(node(9, 2));
+        assert_eq!(nodes.get(9).unwrap(), node(9, 2));
+        nodes.forget(9, 1);
+        assert_eq!(nodes.get(9).unwrap(), node(9, 2));
+    }
+
+    #[test]
+    fn the_root_is_never_forgotten() {
+        let nodes = Nodes::new(node(5, 0));
+        nodes.forget(1, u64::MAX);
+        assert_eq!(nodes.get(1).unwrap(), node(5, 0));
+    }
+}

@@ -1,0 +1,229 @@
+//! How a volume is to be mounted.
+
+use std::time::Duration;
+use volary_core::{OptionSpec, Options, Result};
+
+/// Who checks whether a caller may do what they ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// The kernel, by mode, owner and groups as the volume gives them, before
+    /// it asks. The volume's sessions may then trust it
+    /// (`VolumeOptions::trust`).
+    Kernel,
+    /// The session, at each request: for volumes that check access themselves.
+    Session,
+}
+
+/// Where locks are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locks {
+    /// In the kernel: seen by all processes that use this mount, and by nobody
+    /// else. The fastest, and right where this mount is the volume's only user.
+    Kernel,
+    /// In the volume's lock table: seen by every other client of the volume
+    /// too, at the price of one more request for each `close`.
+    Session,
+}
+
+/// How to mount. [`MountOptions::default`] is right for an image that only
+/// this mount changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountOptions {
+    /// Refuse changes. A volume that takes none is mounted so in any case.
+    pub read_only: bool,
+    /// Let users other than the one who mounts in.
+    pub allow_other: bool,
+    /// Who checks access.
+    pub checks: Checks,
+    /// Where locks are kept. A volume that shares its locks with others
+    /// (`Caps::SHARED_LOCKS`) keeps them in the session in any case.
+    pub locks: Locks,
+    /// Set-uid and set-gid programs on the volume get their owner's rights.
+    pub suid: bool,
+    /// Device nodes on the volume lead to devices.
+    pub dev: bool,
+    /// Programs on the volume may be run.
+    pub exec: bool,
+    /// Symlinks on the volume are shown but never followed. Needs root.
+    pub nosymfollow: bool,
+    /// What `mount` and `df` show as the source; the volume's name if `None`.
+    pub source: Option<String>,
+    /// How many requests are worked on at once, each by a thread of its own:
+    /// 1 to 64. If `None`, as many as the host has processors, at least 2 and
+    /// at most 8.
+    pub threads: Option<usize>,
+    /// Whether the kernel gathers writes before it passes them on. If `None`,
+    /// it does where that changes nothing that can be seen: see `SEMANTICS.md`.
+    pub write_back: Option<bool>,
+    /// How long the kernel may answer from what it remembers of names and
+    /// attributes. If `None`: a day where all changes come through this
+    /// volume's sessions, one second where they can come from elsewhere.
+    pub remember: Option<Duration>,
+    /// How far the kernel reads ahead, in KiB; more than 128 is set only
+    /// where the mounting user may set it.
+    pub read_ahead: u32,
+    /// How long changes may wait before they are made durable.
+    pub sync_every: Duration,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            allow_other: false,
+            checks: Checks::Kernel,
+            locks: Locks::Kernel,
+            suid: false,
+            dev: false,
+            exec: true,
+            nosymfollow: false,
+            source: None,
+            threads: None,
+            write_back: None,
+            remember: None,
+            read_ahead: 1024,
+            sync_every: Duration::from_secs(5),
+        }
+    }
+}
+
+impl MountOptions {
+    /// The options that [`from_options`](Self::from_options) takes, for help
+    /// and for messages.
+    pub const SPECS: &'static [OptionSpec] = &[
+        spec("ro", "", "refuse changes"),
+        spec(
+            "allow_other",
+            "",
+            "let other users in (default: only the one who mounts)",
+        ),
+        spec(
+            "checks",
+            "kernel|session",
+            "who checks access (default kernel)",
+        ),
+        spec(
+            "locks",
+            "kernel|session",
+            "where locks are kept (default kernel)",
+        ),
+        spec(
+            "suid",
+            "",
+            "honour set-uid and set-gid programs (default: not)",
+        ),
+        spec("dev", "", "honour device nodes (default: not)"),
+        spec("noexec", "", "run no programs (default: run them)"),
+        spec(
+            "nosymfollow",
+            "",
+            "never follow symlinks on the volume; needs root",
+        ),
+        spec(
+            "fsname",
+            "NAME",
+            "the source that mount and df show (default: the volume)",
+        ),
+        spec(
+            "threads",
+            "N",
+            "requests worked on at once (default: one a processor)",
+        ),
+        spec(
+            "writeback",
+            "yes|no",
+            "gather writes in the kernel (default: where it is safe)",
+        ),
+        spec(
+            "remember",
+            "SECONDS",
+            "how long names and attributes are remembered",
+        ),
+        spec(
+            "readahead",
+            "SIZE",
+            "how far the kernel reads ahead (default 1M)",
+        ),
+        spec(
+            "sync",
+            "SECONDS",
+            "how long changes may wait before they are durable (default 5)",
+        ),
+    ];
+
+    /// Takes those in [`SPECS`](Self::SPECS) out of `options` and leaves the
+    /// rest.
+    ///
+    /// # Errors
+    /// `Invalid` for a value that is not one; the words name the option.
+    pub fn from_options(options: &mut Options) -> Result<Self> {
+        let default = Self::default();
+        let checks = [("kernel", Checks::Kernel), ("session", Checks::Session)];
+        let locks = [("kernel", Locks::Kernel), ("session", Locks::Session)];
+        let threads = options.number("threads")?;
+        let write_back = match options.get("writeback") {
+            Some(_) => Some(options.flag("writeback", true)?),
+            None => None,
+        };
+        let read_ahead = options.number("readahead")?;
+        let sync_every = options.number("sync")?.map(Duration::from_secs);
+        let all = Self {
+            read_only: options.flag("ro", false)?,
+            allow_other: options.flag("allow_other", false)?,
+            checks: options.choice("checks", &checks)?.unwrap_or(default.checks),
+            locks: options.choice("locks", &locks)?.unwrap_or(default.locks),
+            suid: options.flag("suid", false)?,
+            dev: options.flag("dev", false)?,
+            exec: !options.flag("noexec", false)?,
+            nosymfollow: options.flag("nosymfollow", false)?,
+            source: options.get("fsname").map(Into::into),
+            threads: threads.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+            write_back,
+            remember: options.number("remember")?.map(Duration::from_secs),
+            read_ahead: read_ahead.map_or(default.read_ahead, |bytes| {
+                u32::try_from(bytes >> 10).unwrap_or(u32::MAX)
+            }),
+            sync_every: sync_every.unwrap_or(default.sync_every),
+        };
+        for spec in Self::SPECS {
+            options.take(spec.name);
+        }
+        Ok(all)
+    }
+}
+
+const fn spec(name: &'static str, value: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, value, help }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_options_are_taken_and_others_left() {
+        let mut options = Options::parse("ro,uid=5,checks=session,remember=3,readahead=256k");
+        let mount = MountOptions::from_options(&mut options).unwrap();
+        assert!(mount.read_only);
+        assert_eq!(mount.checks, Checks::Session);
+        assert_eq!(mount.remember, Some(Duration::from_secs(3)));
+        assert_eq!(mount.read_ahead, 256);
+        assert_eq!(options, Options::parse("uid=5"));
+    }
+
+    #[test]
+    fn without_options_it_is_the_default() {
+        let mount = MountOptions::from_options(&mut Options::new()).unwrap();
+        assert_eq!(mount, MountOptions::default());
+    }
+
+    #[test]
+    fn a_value_that_is_none_is_named() {
+        let mut options = Options::parse("locks=mine");
+        let error = MountOptions::from_options(&mut options).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "option 'locks' is 'mine', expected kernel or session"
+        );
+    }
+}

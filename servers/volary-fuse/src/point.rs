@@ -1,0 +1,282 @@
+//! The mount point: what can be wrong with it, and how it is left.
+
+use crate::mountinfo::mounted_on;
+use rustix::mount::{MountFlags, UnmountFlags, mount_remount, unmount};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+use volary_core::{Error, Kind, Result};
+
+const DEVICE: &str = "/dev/fuse";
+
+/// A directory that a volume can be mounted on.
+#[derive(Clone, Debug)]
+pub(crate) struct MountPoint {
+    /// Absolute, without symlinks.
+    pub(crate) path: PathBuf,
+    /// The directory was still covered by the mount of a server that was
+    /// killed; that mount has been taken away.
+    pub(crate) was_dead: bool,
+}
+
+impl MountPoint {
+    /// Checks `path`. A directory with entries is allowed: they are hidden
+    /// while the volume is mounted.
+    ///
+    /// # Errors
+    /// In this order, each with one line that says what to do: `NotFound`,
+    /// `NotDir`, `Access`, `Busy` if something is mounted there, `Unsupported`
+    /// if the host has no FUSE, `NotPermitted` without the rights to mount.
+    pub(crate) fn check(path: &Path) -> Result<Self> {
+        let shown = volary_core::escape(path.as_os_str().as_bytes());
+        let was_dead = is_dead(path);
+        if was_dead {
+            leave_dead(path)?;
+        }
+        let path = fs::canonicalize(path).map_err(|e| unusable(&shown, &e))?;
+        let facts = fs::metadata(&path).map_err(|e| unusable(&shown, &e))?;
+        if !facts.is_dir() {
+            let words =
+                format!("mount point {shown} is not a directory; give an existing directory");
+            return Err(Error::note(Kind::NotDir, words));
+        }
+        if let Some(line) = mounted_on(&path) {
+            let words = format!(
+                "mount point {shown} is in use ({} is mounted there); unmount it, or give another directory",
+                line.kind
+            );
+            return Err(Error::note(Kind::Busy, words));
+        }
+        check_fuse()?;
+        Ok(Self { path, was_dead })
+    }
+
+    /// Sets what the library below does not: that symlinks are not followed.
+    ///
+    /// # Errors
+    /// `NotPermitted` without the rights to.
+    pub(crate) fn forbid_symlinks(&self, flags: MountFlags) -> Result<()> {
+        let flags = flags | MountFlags::BIND | MountFlags::NOSYMFOLLOW;
+        mount_remount(&self.path, flags, "").map_err(|_| {
+            Error::note(
+                Kind::NotPermitted,
+                "option 'nosymfollow' can be set by root only",
+            )
+        })
+    }
+
+    /// Sets how far the kernel reads ahead, in KiB; false where this user may
+    /// not set it.
+    pub(crate) fn set_read_ahead(&self, size: u32) -> bool {
+        let Some(line) = mounted_on(&self.path) else {
+            return false;
+        };
+        let place = format!("/sys/class/bdi/{}/read_ahead_kb", line.device);
+        fs::write(place, size.to_string()).is_ok()
+    }
+
+    /// The number of the kernel's connection to whoever serves this mount.
+    pub(crate) fn connection(&self) -> Option<u32> {
+        let line = mounted_on(&self.path)?;
+        line.device.split_once(':')?.1.parse().ok()
+    }
+
+    /// Ends a connection at once: whoever uses the mount gets errors.
+    pub(crate) fn abort(connection: u32) {
+        // Without fusectl there is no way to; then the mount's users decide.
+        let _ = fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
+    }
+
+    /// Unmounts.
+    ///
+    /// # Errors
+    /// `Busy` if it is in use, which never happens if `lazy`: then the mount
+    /// is gone from its place at once, and ends when its last user does.
+    pub(crate) fn unmount(&self, lazy: bool) -> Result<()> {
+        let flags = if lazy {
+            UnmountFlags::DETACH
+        } else {
+            UnmountFlags::empty()
+        };
+        match unmount(&self.path, flags | UnmountFlags::NOFOLLOW) {
+            // Or somebody else has unmounted it.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
+            Err(rustix::io::Errno::PERM) => self.unmount_by_helper(lazy),
+            Err(rustix::io::Errno::BUSY) => Err(self.busy()),
+            Err(e) => Err(Error::note(
+                Kind::Io,
+                format!("cannot unmount {}: {e}", self.shown()),
+            )),
+        }
+    }
+
+    /// Ordinary users unmount through the set-uid program of the FUSE package.
+    fn unmount_by_helper(&self, lazy: bool) -> Result<()> {
+        let mut helper = Command::new("fusermount3");
+        helper
+            .args(["-u", "-q"])
+            .args(lazy.then_some("-z"))
+            .arg("--")
+            .arg(&self.path);
+        let status = helper.stdin(Stdio::null()).stderr(Stdio::null()).status();
+        match status {
+            Ok(status) if status.success() || mounted_on(&self.path).is_none() => Ok(()),
+            Ok(_) => Err(self.busy()),
+            Err(_) => Err(no_helper()),
+        }
+    }
+
+    fn busy(&self) -> Error {
+        let words = format!(
+            "{} is in use; end the programs that use it ('fuser -vm {}' lists them)",
+            self.shown(),
+            self.shown()
+        );
+        Error::note(Kind::Busy, words)
+    }
+
+    fn shown(&self) -> String {
+        volary_core::escape(self.path.as_os_str().as_bytes()).to_string()
+    }
+}
+
+fn unusable(shown: &impl std::fmt::Display, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let words = format!("mount point {shown} does not exist; make the directory first");
+            Error::note(Kind::NotFound, words)
+        }
+        io::ErrorKind::NotADirectory => {
+            let words =
+                format!("mount point {shown} is not a directory; give an existing directory");
+            Error::note(Kind::NotDir, words)
+        }
+        _ => Error::note(
+            Kind::Access,
+            format!("mount point {shown} cannot be used: {error}"),
+        ),
+    }
+}
+
+/// Whether a server was killed while it was mounted there.
+fn is_dead(path: &Path) -> bool {
+    let gone = Some(rustix::io::Errno::NOTCONN.raw_os_error());
+    matches!(fs::metadata(path), Err(e) if e.raw_os_error() == gone)
+}
+
+/// Takes away the mount of a server that was killed.
+///
+/// # Errors
+/// `Busy` if it cannot be taken away.
+fn leave_dead(path: &Path) -> Result<()> {
+    let dead = MountPoint {
+        path: absolute_without_last(path),
+        was_dead: true,
+    };
+    dead.unmount(true).map_err(|_| {
+        let words = format!(
+            "mount point {} is left over from a server that was killed; run 'fusermount3 -u {}' and try again",
+            dead.shown(),
+            dead.shown()
+        );
+        Error::note(Kind::Busy, words)
+    })
+}
+
+/// `path` made absolute and free of symlinks but for its last part, which
+/// cannot be looked at.
+fn absolute_without_last(path: &Path) -> PathBuf {
+    let last = match path.components().next_back() {
+        Some(Component::Normal(name)) => name,
+        _ => OsStr::new("."),
+    };
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::canonicalize(parent)
+        .unwrap_or_else(|_| parent.to_path_buf())
+        .join(last)
+}
+
+/// # Errors
+/// `Unsupported` without `/dev/fuse`; `NotPermitted` if it cannot be opened and
+/// there is no helper.
+fn check_fuse() -> Result<()> {
+    match fs::metadata(DEVICE) {
+        Ok(facts) if facts.file_type().is_char_device() => {}
+        _ => {
+            let words = "this host has no /dev/fuse; load the kernel's fuse module ('modprobe fuse'), or in a \
+                 container pass the device in";
+            return Err(Error::note(Kind::Unsupported, words));
+        }
+    }
+    if !rustix::process::geteuid().is_root() && !has_helper() {
+        return Err(no_helper());
+    }
+    Ok(())
+}
+
+fn has_helper() -> bool {
+    let mut helper = Command::new("fusermount3");
+    helper
+        .arg("-V")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    helper.status().is_ok()
+}
+
+fn no_helper() -> Error {
+    let words = "only root can mount without fusermount3; install the package fuse3";
+    Error::note(Kind::NotPermitted, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(path: &Path) -> (Kind, String) {
+        let error = MountPoint::check(path).unwrap_err();
+        (error.kind(), error.to_string())
+    }
+
+    #[test]
+    fn a_mount_point_that_is_not_there_is_said_so_in_one_line() {
+        let (kind, words) = refusal(Path::new("/nonexistent/place"));
+        assert_eq!(kind, Kind::NotFound);
+        assert_eq!(
+            words,
+            "mount point /nonexistent/place does not exist; make the directory first"
+        );
+    }
+
+    #[test]
+    fn a_file_is_no_mount_point_nor_is_what_would_be_in_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(refusal(file.path()).0, Kind::NotDir);
+        assert_eq!(refusal(&file.path().join("x")).0, Kind::NotDir);
+    }
+
+    #[test]
+    fn a_place_where_something_is_mounted_is_in_use() {
+        let (kind, words) = refusal(Path::new("/proc"));
+        assert_eq!(kind, Kind::Busy);
+        assert!(
+            words.starts_with("mount point /proc is in use (proc is mounted there)"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn the_last_part_of_a_dead_mount_point_is_not_looked_at() {
+        assert_eq!(
+            absolute_without_last(Path::new("/proc/self/../x")),
+            Path::new("/proc/x")
+        );
+    }
+}
