@@ -96,6 +96,13 @@ impl DirBuf {
         })
     }
 
+    /// Changes the attributes of the entries from the `first`-th on: for a layer
+    /// that shows them in another way.
+    pub fn change_attrs(&mut self, first: usize, mut change: impl FnMut(&mut Attr)) {
+        let attrs = self.entries.iter_mut().skip(first);
+        attrs.filter_map(|s| s.attr.as_mut()).for_each(&mut change);
+    }
+
     /// How many entries it holds.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -1,0 +1,286 @@
+//! Shows users and groups as others.
+
+use volary_core::{
+    Access, Attr, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error, FileKind, Fs, Kind, Layer, Mode,
+    Name, NodeId, OpenId, RenameFlags, Result, SetAttr,
+};
+
+/// Shows the users and groups of a volume as others, both ways: owners are
+/// shown by their ids above, and set by those below; callers' own ids are mapped
+/// in all calls that go by a node. What goes by an open was decided when it was
+/// opened.
+pub struct IdMap {
+    below: Fs,
+    users: IdRules,
+    groups: IdRules,
+}
+
+/// A run of ids and what they are below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdRule {
+    /// The first id as callers have it.
+    pub above: u32,
+    /// The first id as the volume has it.
+    pub below: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// How ids are mapped: by the first rule that names them; an id that no rule
+/// names is `squash`, if there is one, both ways, and stays itself if not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdRules {
+    /// The rules.
+    pub rules: Vec<IdRule>,
+    /// What all other ids are.
+    pub squash: Option<u32>,
+}
+
+impl IdRules {
+    fn up(&self, id: u32) -> u32 {
+        let mut rules = self.rules.iter();
+        rules
+            .find_map(|rule| shift(id, rule.below, rule.above, rule.count))
+            .unwrap_or(self.squash.unwrap_or(id))
+    }
+
+    fn down(&self, id: u32) -> u32 {
+        let mut rules = self.rules.iter();
+        rules
+            .find_map(|rule| shift(id, rule.above, rule.below, rule.count))
+            .unwrap_or(self.squash.unwrap_or(id))
+    }
+}
+
+fn shift(id: u32, from: u32, to: u32, count: u32) -> Option<u32> {
+    let place = id.checked_sub(from).filter(|&place| place < count)?;
+    to.checked_add(place)
+}
+
+impl IdMap {
+    /// Over `below`.
+    pub fn new(below: Fs, users: IdRules, groups: IdRules) -> Self {
+        Self {
+            below,
+            users,
+            groups,
+        }
+    }
+
+    /// From words: rules with commas between, each `u:ABOVE:BELOW[:COUNT]` for
+    /// users, `g:ABOVE:BELOW[:COUNT]` for groups, or `squash:UID:GID` for all
+    /// that no rule names.
+    ///
+    /// # Errors
+    /// `Invalid`, saying what is expected.
+    pub fn parse(below: Fs, text: &str) -> Result<Self> {
+        let (mut users, mut groups) = (IdRules::default(), IdRules::default());
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let (word, ids) = part.split_once(':').unwrap_or((part, ""));
+            let ids: Vec<u32> = ids
+                .split(':')
+                .map(str::parse)
+                .collect::<std::result::Result<_, _>>()
+                .map_err(|_| bad(part))?;
+            match (word, ids.as_slice()) {
+                ("u", &[above, below]) => users.add(above, below, 1),
+                ("u", &[above, below, count]) => users.add(above, below, count),
+                ("g", &[above, below]) => groups.add(above, below, 1),
+                ("g", &[above, below, count]) => groups.add(above, below, count),
+                ("squash", &[uid, gid]) => {
+                    users.squash = Some(uid);
+                    groups.squash = Some(gid);
+                }
+                _ => return Err(bad(part)),
+            }
+        }
+        if users == IdRules::default() && groups == IdRules::default() {
+            return Err(bad(text));
+        }
+        Ok(Self::new(below, users, groups))
+    }
+
+    fn show(&self, attr: &mut Attr) {
+        attr.uid = self.users.up(attr.uid);
+        attr.gid = self.groups.up(attr.gid);
+    }
+
+    fn shown(&self, mut entry: Entry) -> Entry {
+        self.show(&mut entry.attr);
+        entry
+    }
+
+    fn set_below(&self, set: &SetAttr) -> SetAttr {
+        SetAttr {
+            uid: set.uid.map(|uid| self.users.down(uid)),
+            gid: set.gid.map(|gid| self.groups.down(gid)),
+            ..*set
+        }
+    }
+
+    /// Calls with the caller's ids as they are below.
+    fn as_below<T>(&self, cx: &Ctx<'_>, call: impl FnOnce(&Ctx<'_>) -> T) -> T {
+        let groups = cx.cred.groups.iter().map(|&gid| self.groups.down(gid));
+        let cred = Cred {
+            uid: self.users.down(cx.cred.uid),
+            gid: self.groups.down(cx.cred.gid),
+            groups: groups.collect(),
+        };
+        call(&Ctx { cred: &cred, ..*cx })
+    }
+}
+
+impl IdRules {
+    fn add(&mut self, above: u32, below: u32, count: u32) {
+        self.rules.push(IdRule {
+            above,
+            below,
+            count,
+        });
+    }
+}
+
+fn bad(text: &str) -> Error {
+    let words = format!(
+        "layer idmap does not know '{text}'; expected u:ABOVE:BELOW[:COUNT], \
+         g:ABOVE:BELOW[:COUNT] or squash:UID:GID"
+    );
+    Error::note(Kind::Invalid, words)
+}
+
+impl Layer for IdMap {
+    fn below(&self) -> &Fs {
+        &self.below
+    }
+
+    fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        let entry = self.as_below(cx, |cx| self.below.lookup(cx, dir, name))?;
+        Ok(self.shown(entry))
+    }
+
+    fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
+        let entry = self.as_below(cx, |cx| self.below.parent(cx, dir))?;
+        Ok(self.shown(entry))
+    }
+
+    fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
+        let had = out.len();
+        let end = self.as_below(cx, |cx| self.below.readdir(cx, dir, from, out))?;
+        out.change_attrs(had, |attr| self.show(attr));
+        Ok(end)
+    }
+
+    fn create(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        how: Create,
+        set: &SetAttr,
+    ) -> Result<(Entry, OpenId)> {
+        let set = self.set_below(set);
+        let (entry, open) = self.as_below(cx, |cx| self.below.create(cx, dir, name, how, &set))?;
+        Ok((self.shown(entry), open))
+    }
+
+    fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
+        let set = self.set_below(set);
+        let entry = self.as_below(cx, |cx| self.below.mkdir(cx, dir, name, &set))?;
+        Ok(self.shown(entry))
+    }
+
+    fn mknod(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        kind: FileKind,
+        rdev: u64,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        let set = self.set_below(set);
+        let entry = self.as_below(cx, |cx| self.below.mknod(cx, dir, name, kind, rdev, &set))?;
+        Ok(self.shown(entry))
+    }
+
+    fn symlink(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        let set = self.set_below(set);
+        let entry = self.as_below(cx, |cx| self.below.symlink(cx, dir, name, target, &set))?;
+        Ok(self.shown(entry))
+    }
+
+    fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        let entry = self.as_below(cx, |cx| self.below.link(cx, node, dir, name))?;
+        Ok(self.shown(entry))
+    }
+
+    fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        self.as_below(cx, |cx| self.below.unlink(cx, dir, name))
+    }
+
+    fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        self.as_below(cx, |cx| self.below.rmdir(cx, dir, name))
+    }
+
+    fn rename(
+        &self,
+        cx: &Ctx<'_>,
+        from: NodeId,
+        name: Name<'_>,
+        to: NodeId,
+        new_name: Name<'_>,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        self.as_below(cx, |cx| {
+            self.below.rename(cx, from, name, to, new_name, flags)
+        })
+    }
+
+    fn getattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {
+        let mut attr = self.as_below(cx, |cx| self.below.getattr(cx, node))?;
+        self.show(&mut attr);
+        Ok(attr)
+    }
+
+    fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
+        let set = self.set_below(set);
+        let mut attr = self.as_below(cx, |cx| self.below.setattr(cx, node, &set))?;
+        self.show(&mut attr);
+        Ok(attr)
+    }
+
+    fn access(&self, cx: &Ctx<'_>, node: NodeId, want: Access) -> Result<Access> {
+        self.as_below(cx, |cx| self.below.access(cx, node, want))
+    }
+
+    fn readlink(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
+        self.as_below(cx, |cx| self.below.readlink(cx, node))
+    }
+
+    fn getxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
+        self.as_below(cx, |cx| self.below.getxattr(cx, node, name))
+    }
+
+    fn setxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
+        self.as_below(cx, |cx| self.below.setxattr(cx, node, name, value))
+    }
+
+    fn listxattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
+        self.as_below(cx, |cx| self.below.listxattr(cx, node))
+    }
+
+    fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {
+        self.as_below(cx, |cx| self.below.removexattr(cx, node, name))
+    }
+
+    fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
+        self.as_below(cx, |cx| self.below.open(cx, node, mode))
+    }
+}

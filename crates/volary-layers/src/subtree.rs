@@ -1,0 +1,260 @@
+//! Shows a directory as if it were the volume.
+
+use parking_lot::RwLock;
+use std::collections::HashSet;
+use std::sync::Arc;
+use volary_core::{
+    Cancel, Change, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error, FileKind, Fs,
+    Kind, Layer, Name, NodeId, Op, OpenId, RenameFlags, Result, SetAttr, Time, Watch, escape,
+};
+
+/// A directory of a volume, as if it were all of it: it is the root, it holds
+/// itself, and nothing outside of it can be reached.
+///
+/// Node ids that were not given out through this layer answer `Stale`, unless
+/// they are directories that lie in the subtree. Ids are forgotten on
+/// [`forget`](volary_core::FileSystem::forget), and when there are more than a
+/// million: a file then has to be looked up again. What is moved out of the
+/// subtree by others stays reachable for those who know its id, but nothing
+/// around it.
+pub struct Subtree {
+    below: Fs,
+    root: NodeId,
+    known: Arc<Known>,
+}
+
+/// Nodes that were given out.
+#[derive(Default)]
+struct Known(RwLock<HashSet<NodeId>>);
+
+const KNOWN_MAX: usize = 1 << 20;
+
+/// Deepest directory for which it is looked up that it lies in the subtree.
+const DEPTH_MAX: u32 = 4096;
+
+impl Known {
+    fn has(&self, node: NodeId) -> bool {
+        self.0.read().contains(&node)
+    }
+
+    fn add(&self, node: NodeId) {
+        if self.has(node) {
+            return;
+        }
+        let mut known = self.0.write();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(node);
+    }
+}
+
+impl Subtree {
+    /// The subtree of `below` at `path`. Symlinks are not followed; empty parts
+    /// and `.` of the path are passed over.
+    ///
+    /// # Errors
+    /// `Invalid` for `..`; `NotFound`; `NotDir`; each naming the path.
+    pub fn new(below: Fs, path: &[u8]) -> Result<Self> {
+        let named = |e: Error| {
+            let words = format!("layer subtree: {}: {e}", escape(path));
+            Error::note(e.kind(), words)
+        };
+        let root = with_root(|cx| find_dir(&below, cx, path)).map_err(named)?;
+        Ok(Self {
+            below,
+            root,
+            known: Arc::default(),
+        })
+    }
+
+    /// # Errors
+    /// `Stale` if it is outside.
+    fn check(&self, node: NodeId) -> Result<()> {
+        if node == self.root || self.known.has(node) || self.lies_inside(node)? {
+            Ok(())
+        } else {
+            Err(Kind::Stale.into())
+        }
+    }
+
+    /// Whether it is a directory of the subtree, by way of those that hold it.
+    fn lies_inside(&self, node: NodeId) -> Result<bool> {
+        with_root(|cx| {
+            let mut at = node;
+            for _ in 0..DEPTH_MAX {
+                let up = match self.below.parent(cx, at) {
+                    Err(e) if e == Kind::NotDir || e == Kind::NotFound => return Ok(false),
+                    up => up?.node,
+                };
+                if up == self.root {
+                    self.known.add(node);
+                    return Ok(true);
+                }
+                if up == at {
+                    return Ok(false);
+                }
+                at = up;
+            }
+            Ok(false)
+        })
+    }
+
+    fn given(&self, entry: Entry) -> Entry {
+        self.known.add(entry.node);
+        entry
+    }
+
+    /// Calls below about `dir`, which must be inside, and notes what it gives.
+    fn entry(&self, dir: NodeId, call: impl FnOnce() -> Result<Entry>) -> Result<Entry> {
+        self.check(dir)?;
+        call().map(|entry| self.given(entry))
+    }
+}
+
+fn with_root<T>(call: impl FnOnce(&Ctx<'_>) -> T) -> T {
+    call(&Ctx {
+        cred: &Cred::root(),
+        now: Time::EPOCH,
+        cancel: &Cancel::new(),
+    })
+}
+
+fn find_dir(fs: &Fs, cx: &Ctx<'_>, path: &[u8]) -> Result<NodeId> {
+    let mut at = fs.root();
+    let parts = path.split(|&b| b == b'/');
+    for part in parts.filter(|part| !part.is_empty() && *part != b".") {
+        let found = fs.lookup(cx, at, Name::new(part)?)?;
+        if found.attr.kind != FileKind::Dir {
+            return Err(Kind::NotDir.into());
+        }
+        at = found.node;
+    }
+    Ok(at)
+}
+
+impl Layer for Subtree {
+    fn below(&self) -> &Fs {
+        &self.below
+    }
+
+    fn root(&self) -> NodeId {
+        self.root
+    }
+
+    fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        op.node.map_or(Ok(()), |node| self.check(node))?;
+        call()
+    }
+
+    fn forget(&self, node: NodeId, lookups: u64) {
+        self.known.0.write().remove(&node);
+        self.below.forget(node, lookups);
+    }
+
+    fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        self.entry(dir, || self.below.lookup(cx, dir, name))
+    }
+
+    fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
+        self.check(dir)?;
+        if dir == self.root {
+            let attr = self.below.getattr(cx, dir)?;
+            return Ok(Entry { node: dir, attr });
+        }
+        let up = self.below.parent(cx, dir)?;
+        self.check(up.node)?;
+        Ok(up)
+    }
+
+    fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
+        let end = self.below.readdir(cx, dir, from, out)?;
+        out.iter().for_each(|entry| self.known.add(entry.node));
+        Ok(end)
+    }
+
+    fn create(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        how: Create,
+        set: &SetAttr,
+    ) -> Result<(Entry, OpenId)> {
+        self.check(dir)?;
+        let (entry, open) = self.below.create(cx, dir, name, how, set)?;
+        Ok((self.given(entry), open))
+    }
+
+    fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
+        self.entry(dir, || self.below.mkdir(cx, dir, name, set))
+    }
+
+    fn mknod(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        kind: FileKind,
+        rdev: u64,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        self.entry(dir, || self.below.mknod(cx, dir, name, kind, rdev, set))
+    }
+
+    fn symlink(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        self.entry(dir, || self.below.symlink(cx, dir, name, target, set))
+    }
+
+    fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        self.check(node)?;
+        self.entry(dir, || self.below.link(cx, node, dir, name))
+    }
+
+    fn rename(
+        &self,
+        cx: &Ctx<'_>,
+        from: NodeId,
+        name: Name<'_>,
+        to: NodeId,
+        new_name: Name<'_>,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        self.check(from)?;
+        self.check(to)?;
+        self.below.rename(cx, from, name, to, new_name, flags)
+    }
+
+    fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
+        let known = Arc::clone(&self.known);
+        let root = self.root;
+        self.below.watch(Arc::new(Inside { known, root, sink }))
+    }
+}
+
+/// Passes on what is about nodes that were given out.
+struct Inside {
+    known: Arc<Known>,
+    root: NodeId,
+    sink: Arc<dyn ChangeSink>,
+}
+
+impl ChangeSink for Inside {
+    fn changed(&self, change: Change) {
+        let (Change::Data(node) | Change::Attr(node) | Change::Entries(node) | Change::Gone(node)) =
+            change
+        else {
+            return self.sink.changed(change);
+        };
+        if node == self.root || self.known.has(node) {
+            self.sink.changed(change);
+        }
+    }
+}
