@@ -13,7 +13,9 @@
 
 pub mod chars;
 pub mod codepage;
+pub mod info;
 pub mod long;
+pub mod make;
 pub mod names;
 pub mod ondisk;
 pub mod options;
@@ -24,3 +26,4 @@ pub mod slots;
 pub mod time;
 pub mod unix;
 pub mod volume;
+pub mod walk;

@@ -97,7 +97,12 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-const fn spec(name: &'static str, value: &'static str, help: &'static str) -> OptionSpec {
+/// A row of a table of options.
+pub(crate) const fn spec(
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> OptionSpec {
     OptionSpec { name, value, help }
 }
 

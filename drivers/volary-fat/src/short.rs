@@ -45,6 +45,12 @@ pub fn decode(name: &Short, flags: u8, page: &CodePage, out: &mut Vec<u8>) {
     }
 }
 
+/// Sets `out` to a short name as it is shown without flags.
+pub fn show_plain(name: &Short, page: &CodePage, out: &mut Vec<u8>) {
+    out.clear();
+    decode(name, 0, page, out);
+}
+
 /// A first byte of 0xE5 would mean a free entry: it is stored as 0x05.
 pub(crate) fn hide_first(name: &mut [u8]) {
     if let Some(first) = name.first_mut().filter(|b| **b == FREE) {

@@ -1,0 +1,5 @@
+//! Tests of the driver against other implementations of FAT. A test whose tool is not
+//! installed says so and passes.
+
+mod make;
+mod tools;
