@@ -132,7 +132,7 @@ pub trait FileSystem: Send + Sync {
     /// Makes a fifo, socket or device node; `rdev` counts for devices only.
     ///
     /// # Errors
-    /// `Exists`; `Unsupported` without [`Caps::DEVICES`].
+    /// `Unsupported` without [`Caps::DEVICES`]; `Exists`.
     fn mknod(
         &self,
         cx: &Ctx<'_>,
@@ -148,8 +148,8 @@ pub trait FileSystem: Send + Sync {
     /// Makes a symlink that holds `target`, which need not lead anywhere.
     ///
     /// # Errors
-    /// `Exists`; `NameTooLong` for the target; `Unsupported` without
-    /// [`Caps::SYMLINKS`].
+    /// `Unsupported` without [`Caps::SYMLINKS`]; `Exists`; `NameTooLong` for
+    /// the target.
     fn symlink(
         &self,
         cx: &Ctx<'_>,
@@ -164,8 +164,8 @@ pub trait FileSystem: Send + Sync {
     /// Gives `node` one more name.
     ///
     /// # Errors
-    /// `IsDir`, `Exists`, `TooManyLinks`; `Unsupported` without
-    /// [`Caps::HARD_LINKS`].
+    /// `Unsupported` without [`Caps::HARD_LINKS`]; `IsDir`, `Exists`,
+    /// `TooManyLinks`.
     fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         Err(Kind::ReadOnly.into())
     }

@@ -97,6 +97,10 @@ impl FileSystem for Mem {
         })
     }
 
+    fn sync(&self, _: &Ctx<'_>) -> Result<()> {
+        self.state().map(drop)
+    }
+
     fn detach(&self, _: &Ctx<'_>) -> Result<()> {
         let mut state = self.state.lock();
         state.close_all();

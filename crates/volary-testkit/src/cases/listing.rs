@@ -38,7 +38,7 @@ fn filled(c: &Case, count: usize) -> NodeId {
 
 fn name(i: usize) -> String {
     if i.is_multiple_of(3) {
-        format!("F{i}")
+        format!("f{i}")
     } else {
         format!("a longer name, number {i}")
     }

@@ -344,7 +344,8 @@ impl Case {
     }
 
     /// Some entries from `from` on, in a buffer of that room, and whether
-    /// these were the last.
+    /// these were the last. Names are in lower case if the volume does not
+    /// keep the case.
     pub fn readdir(
         &self,
         open: OpenId,
@@ -355,13 +356,21 @@ impl Case {
         let mut buf = DirBuf::new(entries_max, names_max, true);
         let end = self.fs().readdir(&self.cx(), open, from, &mut buf)?;
         let items = buf.iter().map(|e| Item {
-            name: e.name.to_vec(),
+            name: self.as_kept(e.name),
             node: e.node,
             kind: e.kind,
             next: e.next,
             attr: e.attr,
         });
         Ok((items.collect(), end))
+    }
+
+    fn as_kept(&self, name: &[u8]) -> Vec<u8> {
+        if self.has(Caps::CASE_KEEPING) {
+            name.to_vec()
+        } else {
+            String::from_utf8_lossy(name).to_lowercase().into_bytes()
+        }
     }
 
     /// All entries from `from` on, in as many calls as it takes.
