@@ -55,22 +55,11 @@ impl Mem {
     }
 
     /// # Errors
-    /// `Stale` once detached; `ReadOnly`; `Unsupported` without `needs`.
-    fn to_change(&self, needs: u32) -> Result<MutexGuard<'_, State>> {
+    /// `Stale` once detached; `ReadOnly`.
+    fn to_change(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.state()?;
         if !self.caps.has(Caps::WRITE) {
             return Err(Kind::ReadOnly.into());
-        }
-        if !self.caps.has(needs) {
-            return Err(Kind::Unsupported.into());
-        }
-        Ok(state)
-    }
-
-    fn with_xattrs(&self) -> Result<MutexGuard<'_, State>> {
-        let state = self.state()?;
-        if !self.caps.has(Caps::XATTRS) {
-            return Err(Kind::Unsupported.into());
         }
         Ok(state)
     }
@@ -98,7 +87,7 @@ impl FileSystem for Mem {
     }
 
     fn sync(&self, _: &Ctx<'_>) -> Result<()> {
-        self.state().map(drop)
+        self.state().map(|_| ())
     }
 
     fn detach(&self, _: &Ctx<'_>) -> Result<()> {
@@ -140,7 +129,7 @@ impl FileSystem for Mem {
         how: Create,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
-        let mut state = self.to_change(0)?;
+        let mut state = self.to_change()?;
         let node = match state.lookup(dir, name) {
             Ok(_) if how == Create::New => return Err(Kind::Exists.into()),
             Ok(node) => node,
@@ -159,7 +148,7 @@ impl FileSystem for Mem {
     }
 
     fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
-        self.to_change(0)?.mkdir(cx, dir, name, set)
+        self.to_change()?.mkdir(cx, dir, name, set)
     }
 
     fn mknod(
@@ -171,7 +160,9 @@ impl FileSystem for Mem {
         rdev: u64,
         set: &SetAttr,
     ) -> Result<Entry> {
-        let mut state = self.to_change(Caps::DEVICES)?;
+        let mut state = self.to_change()?;
+        state.check_free(dir, name)?;
+        state.check_has(Caps::DEVICES)?;
         let rdev = match kind {
             FileKind::CharDevice | FileKind::BlockDevice => rdev,
             FileKind::Fifo | FileKind::Socket => 0,
@@ -188,23 +179,25 @@ impl FileSystem for Mem {
         target: &[u8],
         set: &SetAttr,
     ) -> Result<Entry> {
-        let mut state = self.to_change(Caps::SYMLINKS)?;
+        let mut state = self.to_change()?;
+        state.check_free(dir, name)?;
         if target.len() > TARGET_MAX {
             return Err(Kind::NameTooLong.into());
         }
+        state.check_has(Caps::SYMLINKS)?;
         state.make(cx, dir, name, Body::Symlink(target.to_vec()), set)
     }
 
     fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        self.to_change(Caps::HARD_LINKS)?.link(cx, node, dir, name)
+        self.to_change()?.link(cx, node, dir, name)
     }
 
     fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.to_change(0)?.unlink(cx, dir, name)
+        self.to_change()?.unlink(cx, dir, name)
     }
 
     fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.to_change(0)?.rmdir(cx, dir, name)
+        self.to_change()?.rmdir(cx, dir, name)
     }
 
     fn rename(
@@ -216,7 +209,7 @@ impl FileSystem for Mem {
         new_name: Name<'_>,
         flags: RenameFlags,
     ) -> Result<()> {
-        let mut state = self.to_change(0)?;
+        let mut state = self.to_change()?;
         state.rename(cx, (from, name), (to, new_name), flags)
     }
 
@@ -225,7 +218,7 @@ impl FileSystem for Mem {
     }
 
     fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
-        let mut state = self.to_change(0)?;
+        let mut state = self.to_change()?;
         state.set_attr(cx, node, set)?;
         state.attr(node)
     }
@@ -238,13 +231,15 @@ impl FileSystem for Mem {
     }
 
     fn getxattr(&self, _: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
-        let state = self.with_xattrs()?;
+        let state = self.state()?;
+        state.check_has(Caps::XATTRS)?;
         let value = state.node(node)?.xattrs.get(name).cloned();
         value.ok_or_else(|| Kind::NoXattr.into())
     }
 
     fn setxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
-        let mut state = self.to_change(Caps::XATTRS)?;
+        let mut state = self.to_change()?;
+        state.check_has(Caps::XATTRS)?;
         let old = state.node(node)?.xattrs.get(name);
         let before = old.map_or(0, |old| name.len() + old.len());
         state.use_room(before as u64, (name.len() + value.len()) as u64)?;
@@ -254,12 +249,14 @@ impl FileSystem for Mem {
     }
 
     fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
-        let state = self.with_xattrs()?;
+        let state = self.state()?;
+        state.check_has(Caps::XATTRS)?;
         Ok(state.node(node)?.xattrs.keys().cloned().collect())
     }
 
     fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {
-        let mut state = self.to_change(Caps::XATTRS)?;
+        let mut state = self.to_change()?;
+        state.check_has(Caps::XATTRS)?;
         let removed = state.node_mut(node)?.xattrs.remove(name);
         let value = removed.ok_or(Kind::NoXattr)?;
         state.use_room((name.len() + value.len()) as u64, 0)?;
@@ -270,7 +267,7 @@ impl FileSystem for Mem {
         let mut state = if mode == Mode::Read {
             self.state()?
         } else {
-            self.to_change(0)?
+            self.to_change()?
         };
         match state.node(node)?.kind() {
             FileKind::File => {}
@@ -288,7 +285,7 @@ impl FileSystem for Mem {
     }
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
-        let mut state = self.to_change(0)?;
+        let mut state = self.to_change()?;
         let node = state.opened(open)?;
         let offset = match offset {
             Some(offset) => offset,
@@ -319,7 +316,8 @@ impl FileSystem for Mem {
         len: u64,
         hole: bool,
     ) -> Result<()> {
-        let mut state = self.to_change(if hole { Caps::HOLES } else { Caps::PREALLOCATE })?;
+        let mut state = self.to_change()?;
+        state.check_has(if hole { Caps::HOLES } else { Caps::PREALLOCATE })?;
         let node = state.opened(open)?;
         let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
         if len == 0 {

@@ -27,7 +27,7 @@ impl State {
     /// # Errors
     /// `NotDir`; `Exists`; `NotFound` in a directory that was removed;
     /// `Invalid`, `NameTooLong`.
-    fn check_free(&self, dir: NodeId, name: Name<'_>) -> Result<()> {
+    pub(crate) fn check_free(&self, dir: NodeId, name: Name<'_>) -> Result<()> {
         if self.node(dir)?.dir()?.get(&self.key(name)).is_some() {
             return Err(Kind::Exists.into());
         }
@@ -86,7 +86,8 @@ impl State {
     }
 
     /// # Errors
-    /// `IsDir`; as [`check_free`](Self::check_free); `TooManyLinks`.
+    /// `IsDir`; as [`check_free`](Self::check_free); `TooManyLinks`,
+    /// `Unsupported`.
     pub(crate) fn link(
         &mut self,
         cx: &Ctx<'_>,
@@ -102,6 +103,7 @@ impl State {
             return Err(Kind::NotFound.into());
         }
         self.check_links(node)?;
+        self.check_has(Caps::HARD_LINKS)?;
         self.node_mut(node)?.nlink += 1;
         self.add_name(dir, name, node, cx.now)?;
         self.touch(node, cx.now)?;

@@ -50,6 +50,16 @@ impl State {
         self.options.has(bits)
     }
 
+    /// # Errors
+    /// `Unsupported`.
+    pub(crate) fn check_has(&self, bits: u32) -> Result<()> {
+        if self.has(bits) {
+            Ok(())
+        } else {
+            Err(Kind::Unsupported.into())
+        }
+    }
+
     // ---- Nodes ----
 
     /// # Errors
