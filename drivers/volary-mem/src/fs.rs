@@ -161,7 +161,6 @@ impl FileSystem for Mem {
         set: &SetAttr,
     ) -> Result<Entry> {
         let mut state = self.to_change()?;
-        state.check_free(dir, name)?;
         state.check_has(Caps::DEVICES)?;
         let rdev = match kind {
             FileKind::CharDevice | FileKind::BlockDevice => rdev,
@@ -180,11 +179,11 @@ impl FileSystem for Mem {
         set: &SetAttr,
     ) -> Result<Entry> {
         let mut state = self.to_change()?;
+        state.check_has(Caps::SYMLINKS)?;
         state.check_free(dir, name)?;
         if target.len() > TARGET_MAX {
             return Err(Kind::NameTooLong.into());
         }
-        state.check_has(Caps::SYMLINKS)?;
         state.make(cx, dir, name, Body::Symlink(target.to_vec()), set)
     }
 

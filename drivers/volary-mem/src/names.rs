@@ -86,8 +86,8 @@ impl State {
     }
 
     /// # Errors
-    /// `IsDir`; as [`check_free`](Self::check_free); `TooManyLinks`,
-    /// `Unsupported`.
+    /// `Unsupported`; `IsDir`; as [`check_free`](Self::check_free);
+    /// `TooManyLinks`.
     pub(crate) fn link(
         &mut self,
         cx: &Ctx<'_>,
@@ -95,6 +95,7 @@ impl State {
         dir: NodeId,
         name: Name<'_>,
     ) -> Result<Entry> {
+        self.check_has(Caps::HARD_LINKS)?;
         if self.node(node)?.kind() == FileKind::Dir {
             return Err(Kind::IsDir.into());
         }
@@ -103,7 +104,6 @@ impl State {
             return Err(Kind::NotFound.into());
         }
         self.check_links(node)?;
-        self.check_has(Caps::HARD_LINKS)?;
         self.node_mut(node)?.nlink += 1;
         self.add_name(dir, name, node, cx.now)?;
         self.touch(node, cx.now)?;
