@@ -13,9 +13,11 @@
 
 pub mod chars;
 pub mod codepage;
+pub mod dump;
 pub mod info;
 pub mod long;
 pub mod make;
+pub mod map;
 pub mod names;
 pub mod ondisk;
 pub mod options;

@@ -136,6 +136,11 @@ pub fn create_time(entry: &DirEntry, zone: Zone) -> Option<Time> {
     Some(stamp.to_time(zone))
 }
 
+/// Year, month and day of a time that is not before 1970, in UTC.
+pub(crate) fn date_of(time: Time) -> (u32, u32, u32) {
+    civil(time.secs.max(0) / DAY)
+}
+
 /// Days since 1970-01-01 of a date of the Gregorian calendar.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     // Years that begin in March have their leap day at the end.
