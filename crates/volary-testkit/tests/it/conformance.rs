@@ -65,7 +65,7 @@ fn like_fat() -> MemOptions {
     options
 }
 
-fn host_directory() -> Fresh {
+pub(crate) fn host_directory() -> Fresh {
     let dir = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
     let path = dir.path().to_path_buf();
     let open = move || hostfs::open(&path, hostfs::unix_caps()).expect("the directory");
