@@ -10,11 +10,7 @@ use std::process::Command;
 const EDGES: &[(&str, &[&str], &[&str])] = &[
     ("volary-core", &[], &[]),
     ("volary-block", &["volary-core"], &[]),
-    (
-        "volary-session",
-        &["volary-core"],
-        &["volary-mem", "volary-testkit"],
-    ),
+    ("volary-session", &["volary-core"], &["volary-mem"]),
     ("volary-layers", &["volary-core"], &["volary-mem"]),
     ("volary-mem", &["volary-core"], &["volary-testkit"]),
     (

@@ -11,21 +11,44 @@
     )
 )]
 
+mod alloc;
+mod attached;
+mod attrs;
 pub mod chars;
 pub mod codepage;
+mod commit;
+mod devices;
+mod dir;
 pub mod dump;
+mod entries;
+mod fat;
+mod file;
+mod fs;
+mod index;
 pub mod info;
+mod locate;
 pub mod long;
 pub mod make;
 pub mod map;
 pub mod names;
+mod node;
 pub mod ondisk;
+mod opens;
+mod ops;
 pub mod options;
 pub mod owner;
+mod owners;
 pub mod paper;
+mod readdir;
+mod rename;
+mod runs;
 pub mod short;
 pub mod slots;
+mod table;
 pub mod time;
+mod tree;
 pub mod unix;
 pub mod volume;
 pub mod walk;
+
+pub use fat::{FAT, Fat};

@@ -1,4 +1,3 @@
 //! The suite and the differential runner on the volumes that are at hand.
 
 mod conformance;
-mod differential;

@@ -2,4 +2,5 @@
 //! installed says so and passes.
 
 mod make;
+mod suite;
 mod tools;

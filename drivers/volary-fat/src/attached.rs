@@ -1,0 +1,385 @@
+//! An attached volume: everything that an operation works on.
+
+use crate::commit::{Order, State, Step, Stop};
+use crate::dir::Dir;
+use crate::names::Names;
+use crate::node::{Body, Meta, Node, Nodes, ROOT_INO};
+use crate::ondisk::{
+    CLEAN_SHUT_16, CLEAN_SHUT_32, DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FSI_LEAD, FSI_STRUC,
+    FSI_TRAIL, FsInfo, STATE_DIRTY, STATE_ERROR, attr,
+};
+use crate::opens::Opens;
+use crate::options::{MountOptions, UnixMode};
+use crate::owners::Owners;
+use crate::runs::Runs;
+use crate::table::Table;
+use crate::volume::{FatKind, Layout};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use volary_block::{Cache, CacheOptions, PAGE, Stage};
+use volary_core::{Attach, BlockDevice, FileKind, Kind, NodeId, Result, Time};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+/// Which UNIX extension is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unix {
+    /// None.
+    Off,
+    /// Today's.
+    Today,
+    /// The paper's.
+    Paper,
+}
+
+/// An attached volume.
+pub(crate) struct Attached {
+    pub(crate) layout: Layout,
+    pub(crate) options: MountOptions,
+    pub(crate) names: Names,
+    pub(crate) unix: Unix,
+    pub(crate) cache: Cache,
+    pub(crate) table: Table,
+    pub(crate) nodes: Nodes,
+    pub(crate) opens: Opens,
+    pub(crate) order: Order,
+    pub(crate) owners: Owners,
+    pub(crate) root: Arc<Node>,
+    /// Held by operations that lock more than one directory.
+    pub(crate) tree: Mutex<()>,
+    change: AtomicU64,
+    index_used: AtomicU64,
+    index_max: u64,
+}
+
+/// Least memory that a volume works with, in bytes.
+const MEMORY_MIN: u64 = 4 << 20;
+
+impl Attached {
+    /// Attaches the volume on `dev`. Writes nothing, unless `how` asks for the
+    /// UNIX extension on a volume without it.
+    ///
+    /// # Errors
+    /// `Invalid` for an option; `Corrupt` for a boot sector or a root
+    /// directory that makes no sense; `Unsupported`; `Io`.
+    pub(crate) fn new(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
+        let options = MountOptions::new(how)?;
+        let layout = Layout::read(dev.as_ref())?;
+        let memory = how.memory.max(MEMORY_MIN);
+        let read_only = how.read_only || dev.geometry().read_only;
+        let cache_options = CacheOptions {
+            memory: memory / 2,
+            io_size: options.io_size.max(PAGE as u32),
+        };
+        let table = Table::new(dev.clone(), &layout, memory / 8);
+        let was_dirty = was_dirty(&layout, &table)?;
+        let state = if read_only {
+            State::ReadOnly
+        } else {
+            State::Writable
+        };
+        let paper = options.unix == UnixMode::Dosfs;
+        if paper && layout.is_fat32() {
+            return Err(volary_core::Error::note(
+                Kind::Invalid,
+                "unix=dosfs needs FAT12 or FAT16: on FAT32 its bytes hold the cluster number",
+            ));
+        }
+        let names = Names::new(options.names, options.codepage, paper)?;
+        let root = root_node(&layout, &table)?;
+        let mut fs = Self {
+            names,
+            unix: if paper { Unix::Paper } else { Unix::Off },
+            cache: Cache::new(dev, cache_options),
+            table,
+            nodes: Nodes::new(memory / 8),
+            opens: Opens::default(),
+            order: Order::new(state, was_dirty, memory / 8),
+            owners: Owners::default(),
+            root,
+            tree: Mutex::default(),
+            change: AtomicU64::new(1),
+            index_used: AtomicU64::new(0),
+            index_max: memory / 8,
+            layout,
+            options,
+        };
+        fs.nodes.insert_root(fs.root.clone());
+        fs.read_fsinfo(was_dirty)?;
+        if matches!(fs.options.unix, UnixMode::Auto | UnixMode::On) {
+            fs.unix = fs.open_owners(!read_only)?;
+        }
+        Ok(fs)
+    }
+
+    /// Takes the FSInfo sector's word, if the volume was cleanly left.
+    fn read_fsinfo(&self, was_dirty: bool) -> Result<()> {
+        let Some(sector) = self.layout.fsinfo_sector.filter(|_| !was_dirty) else {
+            return Ok(());
+        };
+        let mut info = FsInfo::new_zeroed();
+        let offset = u64::from(sector) * u64::from(self.layout.sector_len);
+        self.device().read_at(offset, info.as_mut_bytes())?;
+        if is_fsinfo(&info) {
+            let known = |n: U32| Some(n.get()).filter(|&n| n != u32::MAX);
+            self.table
+                .believe(known(info.FSI_Free_Count), known(info.FSI_Nxt_Free));
+        }
+        Ok(())
+    }
+
+    /// Writes what is known to the FSInfo sector, if there is one; whether
+    /// anything was written.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn write_fsinfo(&self) -> Result<bool> {
+        let Some(sector) = self.layout.fsinfo_sector else {
+            return Ok(false);
+        };
+        let offset = u64::from(sector) * u64::from(self.layout.sector_len);
+        let mut bytes = vec![0; self.layout.sector_len as usize];
+        self.device().read_at(offset, &mut bytes)?;
+        let Ok((info, _)) = FsInfo::mut_from_prefix(&mut bytes) else {
+            return Ok(false);
+        };
+        if !is_fsinfo(info) {
+            return Ok(false);
+        }
+        let (free, next) = self.table.hints();
+        let free = free.unwrap_or(u32::MAX);
+        if info.FSI_Free_Count.get() == free && info.FSI_Nxt_Free.get() == next {
+            return Ok(false);
+        }
+        info.FSI_Free_Count.set(free);
+        info.FSI_Nxt_Free.set(next);
+        self.device().write_at(offset, &bytes)?;
+        Ok(true)
+    }
+
+    /// A number for [`Attr::change`](volary_core::Attr::change), larger than
+    /// all before.
+    pub(crate) fn next_change(&self) -> u64 {
+        self.change.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Passes a result on, and takes no more changes if it is an error.
+    ///
+    /// # Errors
+    /// The result's.
+    pub(crate) fn or_fail<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    /// Takes clusters for a file or directory, chained.
+    ///
+    /// # Errors
+    /// `Commit` if there are enough once what was given back is free;
+    /// `NoSpace`; `Io`.
+    pub(crate) fn take_clusters(&self, count: u32, near: Option<u32>) -> Step<Runs> {
+        match self.table.allocate(count, near) {
+            Err(e) if e == Kind::NoSpace && self.order.pending_clusters() > 0 => Err(Stop::Commit),
+            other => Ok(other?),
+        }
+    }
+
+    /// Fills new clusters of a directory with zeros: on the device if the
+    /// directory is on the disk already.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn zero_new_clusters(&self, runs: &Runs, born: bool) -> Result<()> {
+        let zeros = vec![0; self.layout.cluster_len as usize];
+        for run in runs.as_slice() {
+            for cluster in run.first..run.first + run.len {
+                let offset = self.layout.cluster_offset(cluster);
+                if born {
+                    self.cache.write(offset, &zeros, Stage::DATA)?;
+                } else {
+                    self.cache.write_direct(offset, &zeros)?;
+                    self.order.wrote();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives clusters back once nothing on the disk leads to them, and forgets
+    /// what was to be written there.
+    pub(crate) fn give_back(&self, runs: &[crate::runs::Run], cut: Option<u32>) {
+        for run in runs {
+            let len = u64::from(run.len) * u64::from(self.layout.cluster_len);
+            self.cache
+                .drop_range(self.layout.cluster_offset(run.first), len);
+        }
+        self.order.give_back(runs, cut);
+    }
+
+    /// The most clusters that a directory can have.
+    fn dir_clusters_max(&self) -> u32 {
+        (DIR_ENTRIES_MAX * ENTRY_LEN as u32).div_ceil(self.layout.cluster_len)
+    }
+
+    /// A directory's content to look at, its clusters known.
+    ///
+    /// # Errors
+    /// `NotDir`, `Io`, `Corrupt`.
+    pub(crate) fn read_dir<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, Body>> {
+        loop {
+            let body = node.body.read();
+            if dir_of(&body)?.is_ready(self.dir_clusters_max()) {
+                return Ok(body);
+            }
+            drop(body);
+            dir_of_mut(&mut node.body.write())?
+                .runs
+                .load(&self.table, self.dir_clusters_max())?;
+        }
+    }
+
+    /// A directory's content to look at, with its index.
+    ///
+    /// # Errors
+    /// As [`read_dir`](Self::read_dir).
+    pub(crate) fn read_index<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, Body>> {
+        loop {
+            let body = node.body.read();
+            if dir_of(&body)?.index.is_some() {
+                return Ok(body);
+            }
+            drop(body);
+            drop(self.write_dir(node)?);
+        }
+    }
+
+    /// A directory's content to change, with its index.
+    ///
+    /// # Errors
+    /// As [`read_dir`](Self::read_dir).
+    pub(crate) fn write_dir<'a>(&self, node: &'a Node) -> Result<RwLockWriteGuard<'a, Body>> {
+        let mut body = node.body.write();
+        let dir = dir_of_mut(&mut body)?;
+        dir.runs.load(&self.table, self.dir_clusters_max())?;
+        dir.load(self)?;
+        Ok(body)
+    }
+
+    /// Notes an index in memory, and drops those of other directories when
+    /// all together take too much.
+    pub(crate) fn index_loaded(&self, len: u64) {
+        let used = self.index_used.fetch_add(len, Ordering::Relaxed) + len;
+        if used <= self.index_max {
+            return;
+        }
+        let mut used = len;
+        for node in self.nodes.dirs() {
+            let Some(mut body) = node.body.try_write() else {
+                continue;
+            };
+            let Ok(dir) = dir_of_mut(&mut body) else {
+                continue;
+            };
+            let Some(index) = &dir.index else {
+                continue;
+            };
+            if used + index.memory() > self.index_max / 2 {
+                dir.index = None;
+            } else {
+                used += index.memory();
+            }
+        }
+        self.index_used.store(used, Ordering::Relaxed);
+    }
+}
+
+impl Dir {
+    fn is_ready(&self, clusters_max: u32) -> bool {
+        self.runs.is_whole() || self.runs.clusters() >= clusters_max
+    }
+}
+
+/// The directory in a body.
+///
+/// # Errors
+/// `NotDir`.
+pub(crate) fn dir_of(body: &Body) -> Result<&Dir> {
+    match body {
+        Body::Dir(dir) => Ok(dir),
+        Body::File(_) => Err(Kind::NotDir.into()),
+    }
+}
+
+/// The directory in a body, to change.
+///
+/// # Errors
+/// `NotDir`.
+pub(crate) fn dir_of_mut(body: &mut Body) -> Result<&mut Dir> {
+    match body {
+        Body::Dir(dir) => Ok(dir),
+        Body::File(_) => Err(Kind::NotDir.into()),
+    }
+}
+
+/// The file in a body.
+///
+/// # Errors
+/// `IsDir`.
+pub(crate) fn runs_of_mut(body: &mut Body) -> Result<&mut Runs> {
+    match body {
+        Body::File(runs) => Ok(runs),
+        Body::Dir(_) => Err(Kind::IsDir.into()),
+    }
+}
+
+fn is_fsinfo(info: &FsInfo) -> bool {
+    info.FSI_LeadSig.get() == FSI_LEAD
+        && info.FSI_StrucSig.get() == FSI_STRUC
+        && info.FSI_TrailSig.get() == FSI_TRAIL
+}
+
+/// Whether the volume says that it was not cleanly left, or that its disk
+/// failed.
+fn was_dirty(layout: &Layout, table: &Table) -> Result<bool> {
+    let bits = match layout.kind {
+        FatKind::Fat12 => 0,
+        FatKind::Fat16 => CLEAN_SHUT_16,
+        FatKind::Fat32 => CLEAN_SHUT_32,
+    };
+    let by_boot_sector = layout.state & (STATE_DIRTY | STATE_ERROR) != 0;
+    Ok(by_boot_sector || !table.has_marks(bits)?)
+}
+
+fn root_node(layout: &Layout, table: &Table) -> Result<Arc<Node>> {
+    let mut runs = Runs::from_first(layout.root_cluster);
+    let most = (DIR_ENTRIES_MAX * ENTRY_LEN as u32).div_ceil(layout.cluster_len);
+    runs.load(table, most)?;
+    let mut entry = DirEntry::new_zeroed();
+    entry.DIR_Attr = attr::DIRECTORY;
+    let meta = Meta {
+        entry,
+        place: None,
+        size: 0,
+        mtime: Time::EPOCH,
+        ctime: Time::EPOCH,
+        change: 1,
+        rdev: 0,
+        dirty: false,
+        gone: false,
+    };
+    let dir = Dir {
+        first: 0,
+        runs,
+        index: None,
+    };
+    Ok(Arc::new(Node {
+        id: NodeId::new(ROOT_INO, 0).ok_or(Kind::Invalid)?,
+        kind: FileKind::Dir,
+        opens: AtomicU32::new(0),
+        meta: Mutex::new(meta),
+        body: RwLock::new(Body::Dir(dir)),
+    }))
+}

@@ -1,0 +1,445 @@
+//! The order of writes.
+//!
+//! All changes between two commits are an *epoch*: operations change memory
+//! while they share the epoch, a commit has it alone and brings it to the disk:
+//!
+//! 1. data, and what new directories hold: nothing on the disk leads there yet;
+//! 2. the FAT: what was taken and how it is chained; flush;
+//! 3. the directories' sectors; flush; where a rename took an entry out of
+//!    another sector than it put it in, that sector comes after one more flush;
+//! 4. what was given back in the epoch is freed in memory, to be taken again
+//!    or written with the next commit.
+//!
+//! A crash in between leaves clusters that nothing leads to, or a moved entry
+//! twice, and nothing else that a check would call damage.
+
+use crate::alloc::Pending;
+use crate::attached::Attached;
+use crate::node::Node;
+use crate::ondisk::{CLEAN_SHUT_16, CLEAN_SHUT_32, STATE_DIRTY, tail_offset};
+use crate::volume::FatKind;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use volary_block::{Cache, Stage};
+use volary_core::{BlockDevice, Error, Kind, Result};
+
+/// The stage of directory sectors: when all they lead to is on the disk.
+pub(crate) const ENTRIES: Stage = Stage(1);
+/// The stage of sectors that a rename takes an entry out of.
+pub(crate) const REMOVALS: Stage = Stage(2);
+
+/// Why a step of a change ended early.
+pub(crate) enum Stop {
+    /// It can go on after a commit. Nothing has been changed.
+    Commit,
+    /// It failed. Nothing has been changed.
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Error(e)
+    }
+}
+
+impl From<Kind> for Stop {
+    fn from(k: Kind) -> Self {
+        Self::Error(k.into())
+    }
+}
+
+/// The result of a step inside of an epoch.
+pub(crate) type Step<T> = std::result::Result<T, Stop>;
+
+/// Whether the volume takes changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// It does.
+    Writable,
+    /// It was attached without.
+    ReadOnly,
+    /// Not any more: metadata could not be written.
+    Failed,
+    /// The attachment has ended.
+    Detached,
+}
+
+/// What all changes share and a commit has alone.
+#[derive(Default)]
+pub(crate) struct Epoch {
+    /// A directory that is on the disk has grown: its new cluster was zeroed
+    /// on the device, and that must be durable before the FAT leads there.
+    pub(crate) grew: AtomicBool,
+    /// First clusters of directories that were made in this epoch: nothing on
+    /// the disk leads there, so that their sectors need no order.
+    born: Mutex<HashSet<u32>>,
+    /// Sectors that renames of this epoch added to and took from.
+    moves: Mutex<Moves>,
+}
+
+#[derive(Default)]
+struct Moves {
+    targets: HashSet<u64>,
+    sources: HashSet<u64>,
+}
+
+impl Epoch {
+    /// Whether the directory that starts at this cluster was made in this epoch.
+    pub(crate) fn is_born(&self, first_cluster: u32) -> bool {
+        self.born.lock().contains(&first_cluster)
+    }
+
+    /// Notes a directory that is made now.
+    pub(crate) fn bear(&self, first_cluster: u32) {
+        self.born.lock().insert(first_cluster);
+    }
+
+    /// Notes that a rename adds to sectors `to` and takes from `from`.
+    ///
+    /// # Errors
+    /// `Commit` if a sector would have to come both before and after another.
+    pub(crate) fn note_move(&self, to: &[u64], from: &[u64]) -> Step<()> {
+        let mut moves = self.moves.lock();
+        let late = |s: &u64| !to.contains(s);
+        if to.iter().any(|s| moves.sources.contains(s))
+            || from
+                .iter()
+                .filter(|s| late(s))
+                .any(|s| moves.targets.contains(s))
+        {
+            return Err(Stop::Commit);
+        }
+        moves.targets.extend(to);
+        moves.sources.extend(from.iter().copied().filter(late));
+        Ok(())
+    }
+}
+
+/// What decides about writing, of an attached volume.
+pub(crate) struct Order {
+    epoch: RwLock<Epoch>,
+    state: AtomicU8,
+    /// The volume was not cleanly left before this attachment.
+    was_dirty: bool,
+    /// The dirty mark is on the disk.
+    marked: AtomicBool,
+    marking: Mutex<()>,
+    /// Something was written since the last flush, past the cache.
+    unflushed: AtomicBool,
+    /// Given back in this epoch.
+    pending: Mutex<Pending>,
+    /// Nodes whose entries are to be written.
+    dirty: Mutex<Vec<Arc<Node>>>,
+    /// Held bytes that make a commit.
+    held_max: u64,
+}
+
+impl Order {
+    /// For a volume that is attached now.
+    pub(crate) fn new(state: State, was_dirty: bool, held_max: u64) -> Self {
+        Self {
+            epoch: RwLock::default(),
+            state: AtomicU8::new(state as u8),
+            was_dirty,
+            marked: AtomicBool::new(false),
+            marking: Mutex::default(),
+            unflushed: AtomicBool::new(false),
+            pending: Mutex::default(),
+            dirty: Mutex::default(),
+            held_max,
+        }
+    }
+
+    fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::Writable,
+            1 => State::ReadOnly,
+            2 => State::Failed,
+            _ => State::Detached,
+        }
+    }
+
+    /// Notes a write past the cache.
+    pub(crate) fn wrote(&self) {
+        self.unflushed.store(true, Ordering::Release);
+    }
+
+    /// Gives clusters back, and ends a chain at `cut`, once the epoch is durable.
+    pub(crate) fn give_back(&self, runs: &[crate::runs::Run], cut: Option<u32>) {
+        self.pending.lock().add(runs, cut);
+    }
+
+    /// Clusters that wait to be freed.
+    pub(crate) fn pending_clusters(&self) -> u32 {
+        self.pending.lock().clusters
+    }
+
+    /// Whether the chain that ends at `cluster` waits to be cut there.
+    pub(crate) fn is_cut(&self, cluster: u32) -> bool {
+        self.pending.lock().cuts.contains(&cluster)
+    }
+
+    /// Puts a node on the list of those whose entries are to be written.
+    pub(crate) fn list(&self, node: &Arc<Node>) {
+        self.dirty.lock().push(node.clone());
+    }
+}
+
+impl Attached {
+    /// Whether the attachment is still there.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn alive(&self) -> Result<()> {
+        match self.order.state() {
+            State::Detached => Err(Kind::Stale.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the volume was attached to take changes.
+    pub(crate) fn takes_changes(&self) -> bool {
+        self.order.state() != State::ReadOnly
+    }
+
+    /// Whether changes are taken.
+    ///
+    /// # Errors
+    /// `Stale`, `ReadOnly`.
+    pub(crate) fn writable(&self) -> Result<()> {
+        match self.order.state() {
+            State::Writable => Ok(()),
+            State::ReadOnly => Err(Kind::ReadOnly.into()),
+            State::Failed => Err(Error::note(
+                Kind::ReadOnly,
+                "the volume takes no changes since a write to it failed; detach and check it",
+            )),
+            State::Detached => Err(Kind::Stale.into()),
+        }
+    }
+
+    /// Runs `step` inside of the epoch, after a commit once more if it asks for
+    /// that. No lock but those on bodies may be held.
+    ///
+    /// # Errors
+    /// `ReadOnly`, and what `step` answers; `NoSpace` if a commit did not help.
+    pub(crate) fn change<R>(&self, mut step: impl FnMut(&Epoch) -> Step<R>) -> Result<R> {
+        self.writable()?;
+        self.mark_dirty()?;
+        self.relieve()?;
+        for _ in 0..3 {
+            let epoch = self.share_epoch()?;
+            match step(&epoch) {
+                Ok(r) => return Ok(r),
+                Err(Stop::Error(e)) => return Err(e),
+                Err(Stop::Commit) => {}
+            }
+            drop(epoch);
+            self.commit()?;
+        }
+        Err(Kind::NoSpace.into())
+    }
+
+    fn share_epoch(&self) -> Result<RwLockReadGuard<'_, Epoch>> {
+        let epoch = self.order.epoch.read();
+        // A commit may have failed while this waited.
+        self.writable()?;
+        Ok(epoch)
+    }
+
+    /// Commits when much is held back.
+    fn relieve(&self) -> Result<()> {
+        let pending = u64::from(self.order.pending_clusters()) * 4;
+        let held = self.cache.held() + self.table.dirty_len();
+        // One segment is dirty nearly always and does not mean much.
+        if held + pending > self.order.held_max {
+            return self.commit();
+        }
+        Ok(())
+    }
+
+    /// Brings the epoch to the disk and begins a new one.
+    ///
+    /// # Errors
+    /// `Io`; the volume takes no changes from then on.
+    pub(crate) fn commit(&self) -> Result<()> {
+        let mut epoch = self.order.epoch.write();
+        match self.order.state() {
+            State::Writable => {}
+            State::ReadOnly => return Ok(()),
+            State::Failed | State::Detached => return self.writable(),
+        }
+        let result = self.commit_epoch(&mut epoch);
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    /// No change is taken from now on.
+    pub(crate) fn fail(&self) {
+        let writable = State::Writable as u8;
+        let failed = State::Failed as u8;
+        let order = Ordering::AcqRel;
+        let _ = self
+            .order
+            .state
+            .compare_exchange(writable, failed, order, Ordering::Acquire);
+    }
+
+    fn commit_epoch(&self, epoch: &mut Epoch) -> Result<()> {
+        for node in std::mem::take(&mut *self.order.dirty.lock()) {
+            self.put_entry(&node, epoch)?;
+        }
+        let data = self.cache.dirty() > 0 || self.order.unflushed.load(Ordering::Acquire);
+        let fat = self.table.dirty_len() > 0;
+        self.order.unflushed.store(false, Ordering::Release);
+        self.cache.write_stage(Stage::DATA)?;
+        if epoch.grew.swap(false, Ordering::AcqRel) && fat {
+            self.cache.flush()?;
+        }
+        self.table.write()?;
+        if data || fat {
+            self.cache.flush()?;
+        }
+        self.cache.commit()?;
+        let pending = std::mem::take(&mut *self.order.pending.lock());
+        if !pending.is_empty() {
+            self.table.release(&pending, self.order.held_max)?;
+        }
+        epoch.born.get_mut().clear();
+        *epoch.moves.get_mut() = Moves::default();
+        Ok(())
+    }
+
+    /// Commits, and brings the FAT and the FSInfo sector up to date with it.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        self.commit()?;
+        if !self.order.marked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _alone = self.order.epoch.write();
+        if self.order.state() != State::Writable {
+            return self.writable();
+        }
+        let result = self.write_free_space();
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    /// Writes what was freed, and FSInfo. Only after a commit.
+    fn write_free_space(&self) -> Result<()> {
+        let freed = self.table.dirty_len() > 0;
+        self.table.write()?;
+        let info = self.write_fsinfo()?;
+        if freed || info {
+            self.cache.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the attachment: all is made durable, the other copies of the FAT
+    /// are written, and the volume is marked as cleanly left unless it was
+    /// dirty before.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let result = match self.order.state() {
+            State::Writable => self.sync_all().and_then(|()| {
+                let _alone = self.order.epoch.write();
+                self.mark_clean()
+            }),
+            _ => Ok(()),
+        };
+        self.order
+            .state
+            .store(State::Detached as u8, Ordering::Release);
+        result
+    }
+
+    /// The bits of entry 1 of the FAT that say "cleanly left".
+    fn clean_bits(&self) -> u32 {
+        match self.layout.kind {
+            FatKind::Fat12 => 0,
+            FatKind::Fat16 => CLEAN_SHUT_16,
+            FatKind::Fat32 => CLEAN_SHUT_32,
+        }
+    }
+
+    /// Puts the dirty mark on the disk before the first change.
+    fn mark_dirty(&self) -> Result<()> {
+        if self.order.marked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _one = self.order.marking.lock();
+        if self.order.marked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let result = self
+            .mark_boot_sector(true)
+            .and_then(|()| self.table.mark(self.clean_bits(), false))
+            .and_then(|()| self.table.write())
+            .and_then(|()| self.cache.flush());
+        match result {
+            Ok(()) => self.order.marked.store(true, Ordering::Release),
+            Err(_) => self.fail(),
+        }
+        result
+    }
+
+    /// The copies of the FAT get the clean mark first: while the FAT that
+    /// counts still says dirty, nobody believes them.
+    fn mark_clean(&self) -> Result<()> {
+        if !self.order.marked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if !self.order.was_dirty {
+            self.table.mark(self.clean_bits(), true)?;
+        }
+        self.table.write_copies()?;
+        self.cache.flush()?;
+        self.table.write()?;
+        if !self.order.was_dirty {
+            self.mark_boot_sector(false)?;
+        }
+        self.cache.flush()
+    }
+
+    fn mark_boot_sector(&self, dirty: bool) -> Result<()> {
+        if self.layout.serial.is_none() {
+            // There is no such byte in old boot sectors.
+            return Ok(());
+        }
+        let dev = self.device();
+        let mut sector = vec![0; self.layout.sector_len as usize];
+        dev.read_at(0, &mut sector)?;
+        let at = tail_offset(self.layout.is_fat32()) + 1;
+        let Some(byte) = sector.get_mut(at) else {
+            return Ok(());
+        };
+        let new = if dirty {
+            *byte | STATE_DIRTY
+        } else {
+            *byte & !STATE_DIRTY
+        };
+        if new == *byte {
+            return Ok(());
+        }
+        *byte = new;
+        dev.write_at(0, &sector)
+    }
+
+    /// The device.
+    pub(crate) fn device(&self) -> &Arc<dyn BlockDevice> {
+        Cache::device(&self.cache)
+    }
+}

@@ -1,0 +1,463 @@
+//! Directories: where their slots lie, and reading and writing them.
+
+use crate::attached::Attached;
+use crate::commit::{ENTRIES, Epoch, Step, Stop};
+use crate::index::{Index, Span, hash_bytes};
+use crate::names::Style;
+use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FREE};
+use crate::runs::Runs;
+use crate::short::{DOT, DOT_DOT};
+use crate::slots::{Event, Long, Record, Scanner};
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use volary_block::{PAGE, Stage};
+use volary_core::{Error, Kind, Result};
+
+/// Bytes that are read at a time when a directory is read through.
+const CHUNK: usize = 32 << 10;
+
+/// Most slots that a record takes, the paper's tail with them.
+const RECORD_MAX: usize = 22;
+
+/// A directory's content.
+pub(crate) struct Dir {
+    /// First cluster; 0 for the root.
+    pub(crate) first: u32,
+    /// Its clusters, all known; none for the fixed root.
+    pub(crate) runs: Runs,
+    /// What it holds, once that has been looked at.
+    pub(crate) index: Option<Box<Index>>,
+}
+
+impl Dir {
+    /// Slots that there is room for.
+    pub(crate) fn capacity(&self, fs: &Attached) -> u32 {
+        if self.is_fixed(fs) {
+            return fs.layout.root_entries;
+        }
+        let per_cluster = fs.layout.cluster_len / ENTRY_LEN as u32;
+        let slots = u64::from(self.runs.clusters()) * u64::from(per_cluster);
+        slots.min(DIR_ENTRIES_MAX.into()) as u32
+    }
+
+    fn is_fixed(&self, fs: &Attached) -> bool {
+        self.first == 0 && !fs.layout.is_fat32()
+    }
+
+    /// Where a slot lies on the device, and how many bytes follow in one piece.
+    fn place(&self, fs: &Attached, slot: u32) -> Result<(u64, u64)> {
+        let at = u64::from(slot) * ENTRY_LEN as u64;
+        if self.is_fixed(fs) {
+            let left = u64::from(fs.layout.root_entries) * ENTRY_LEN as u64;
+            let left = left.checked_sub(at).filter(|&l| l > 0);
+            return Ok((fs.layout.root_offset() + at, left.ok_or(Kind::Corrupt)?));
+        }
+        let cluster_len = u64::from(fs.layout.cluster_len);
+        let index = u32::try_from(at / cluster_len).map_err(|_| Kind::Corrupt)?;
+        let (cluster, more) = self.runs.find(index).ok_or(Kind::Corrupt)?;
+        let skip = at % cluster_len;
+        let offset = fs.layout.cluster_offset(cluster) + skip;
+        Ok((offset, u64::from(more) * cluster_len - skip))
+    }
+
+    /// The byte offset of a slot on the device.
+    ///
+    /// # Errors
+    /// `Corrupt` past the end.
+    pub(crate) fn offset(&self, fs: &Attached, slot: u32) -> Result<u64> {
+        Ok(self.place(fs, slot)?.0)
+    }
+
+    /// The byte offsets of the sectors that slots lie in.
+    ///
+    /// # Errors
+    /// `Corrupt` past the end.
+    pub(crate) fn sectors(&self, fs: &Attached, first: u32, count: u32) -> Result<Vec<u64>> {
+        let mut out = Vec::with_capacity(2);
+        let len = u64::from(fs.layout.sector_len);
+        for slot in first..first + count {
+            let sector = self.offset(fs, slot)? / len;
+            if out.last() != Some(&sector) {
+                out.push(sector);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Reads slots from `slot` on: fills `buf` as far as there are any, and
+    /// gives how many bytes that was.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn read(&self, fs: &Attached, slot: u32, buf: &mut [u8]) -> Result<usize> {
+        let left = self.capacity(fs).saturating_sub(slot) as usize * ENTRY_LEN;
+        let want = buf.len().min(left);
+        let mut done = 0;
+        while done < want {
+            let (offset, len) = self.place(fs, slot + (done / ENTRY_LEN) as u32)?;
+            let len = (want - done).min(usize::try_from(len).unwrap_or(usize::MAX));
+            let part = buf.get_mut(done..done + len).ok_or(Kind::Invalid)?;
+            fs.cache.read(offset, part)?;
+            done += len;
+        }
+        Ok(want)
+    }
+
+    /// Reads the record that stands at `span`, and gives it to `f`. `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn record<R>(
+        &self,
+        fs: &Attached,
+        span: Span,
+        f: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut raw = [0; RECORD_MAX * ENTRY_LEN];
+        let len = (span.len() as usize).min(RECORD_MAX) * ENTRY_LEN;
+        let buf = raw.get_mut(..len).unwrap_or_default();
+        let got = self.read(fs, span.first, buf)?;
+        let mut scanner = Scanner::new(fs.names.long);
+        let mut f = Some(f);
+        let mut each = |event: Event<'_>| match (event, f.take()) {
+            (Event::Record(mut r), Some(f)) => {
+                r.first_slot += span.first;
+                r.slot += span.first;
+                r.last_slot += span.first;
+                ControlFlow::Break(f(&r))
+            }
+            (_, kept) => {
+                f = kept;
+                ControlFlow::Continue(())
+            }
+        };
+        let flow = match scanner.feed(buf.get(..got).unwrap_or_default(), &mut each) {
+            ControlFlow::Continue(()) => scanner.finish(&mut each),
+            found => found,
+        };
+        Ok(flow.break_value())
+    }
+
+    /// Reads slots from `from` on as events, until `each` has enough or there
+    /// are no more. Slot numbers are those of the directory.
+    ///
+    /// # Errors
+    /// `Io`, and what `each` breaks off with.
+    pub(crate) fn scan(
+        &self,
+        fs: &Attached,
+        from: u32,
+        mut each: impl FnMut(Event<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut each = |event: Event<'_>| each(shift(event, from));
+        let mut scanner = Scanner::new(fs.names.long);
+        let mut buf = vec![0; CHUNK.min(self.capacity(fs) as usize * ENTRY_LEN)];
+        let mut slot = from;
+        loop {
+            let got = self.read(fs, slot, &mut buf)?;
+            if got == 0 {
+                let _ = scanner.finish(&mut each);
+                return Ok(());
+            }
+            let flow = scanner.feed(buf.get(..got).unwrap_or_default(), &mut each);
+            if flow.is_break() || scanner.ended() {
+                return Ok(());
+            }
+            slot += (got / ENTRY_LEN) as u32;
+        }
+    }
+
+    /// Makes the index, unless there is one.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn load(&mut self, fs: &Attached) -> Result<()> {
+        if self.index.is_some() {
+            return Ok(());
+        }
+        let mut index = Box::new(Index::default());
+        index.end = self.capacity(fs);
+        let mut scratch = Scratch::default();
+        self.scan(fs, 0, |event| {
+            match event {
+                Event::Record(r) => index.enter(fs, &r, &mut scratch),
+                Event::Orphan { first, count } => index.take(first, count),
+                Event::End(slot) => index.end = slot,
+                Event::Free(_) => {}
+            }
+            ControlFlow::Continue(())
+        })?;
+        index.garbage = self.has_garbage(fs, index.end)?;
+        fs.index_loaded(index.memory());
+        self.index = Some(index);
+        Ok(())
+    }
+
+    fn has_garbage(&self, fs: &Attached, end: u32) -> Result<bool> {
+        let mut buf = vec![0; CHUNK];
+        let mut slot = end;
+        loop {
+            let got = self.read(fs, slot, &mut buf)?;
+            if got == 0 {
+                return Ok(false);
+            }
+            if buf.iter().take(got).any(|&b| b != 0) {
+                return Ok(true);
+            }
+            slot += (got / ENTRY_LEN) as u32;
+        }
+    }
+
+    /// Writes zeros to all slots from the end mark on: they are free already,
+    /// but an entry put at the end must find an end mark after it.
+    fn clear_garbage(&mut self, fs: &Attached, epoch: &Epoch) -> Step<()> {
+        let capacity = self.capacity(fs);
+        let Some(index) = self.index.as_mut().filter(|i| i.garbage) else {
+            return Ok(());
+        };
+        index.garbage = false;
+        let zeros = [0; ENTRY_LEN];
+        for slot in index.end..capacity {
+            let offset = self.offset(fs, slot)?;
+            fs.cache.write(offset, &zeros, self.stage(epoch))?;
+        }
+        Err(Stop::Commit)
+    }
+
+    /// The stage for this directory's sectors.
+    pub(crate) fn stage(&self, epoch: &Epoch) -> Stage {
+        if epoch.is_born(self.first) {
+            Stage::DATA
+        } else {
+            ENTRIES
+        }
+    }
+
+    /// Finds `count` free slots in a row, making the directory longer if need
+    /// be, and gives the first. They are not marked as used.
+    ///
+    /// # Errors
+    /// `NoSpace` if the volume or the directory is full.
+    pub(crate) fn room(&mut self, fs: &Attached, epoch: &Epoch, count: u32) -> Step<u32> {
+        let capacity = self.capacity(fs);
+        let Some(index) = self.index.as_mut() else {
+            return Err(Kind::Invalid.into());
+        };
+        let first = index.find_free(count, capacity);
+        if first + count > index.end && index.garbage {
+            self.clear_garbage(fs, epoch)?;
+        }
+        if first + count > capacity {
+            self.grow(fs, epoch, first + count - capacity)?;
+        }
+        Ok(first)
+    }
+
+    /// Adds clusters for `slots` more slots.
+    fn grow(&mut self, fs: &Attached, epoch: &Epoch, slots: u32) -> Step<()> {
+        if self.is_fixed(fs) {
+            return Err(Error::note(Kind::NoSpace, "the root directory is full").into());
+        }
+        if self.capacity(fs) + slots > DIR_ENTRIES_MAX {
+            return Err(Error::note(Kind::NoSpace, "the directory is full: 65536 entries").into());
+        }
+        let last = self.runs.last().ok_or(Kind::Corrupt)?;
+        let clusters = (slots * ENTRY_LEN as u32).div_ceil(fs.layout.cluster_len);
+        let more = fs.take_clusters(clusters, Some(last))?;
+        let done = fs
+            .zero_new_clusters(&more, epoch.is_born(self.first))
+            .and_then(|()| fs.table.set_next(last, more.first()));
+        if let Err(e) = done {
+            fs.order.give_back(more.as_slice(), None);
+            return Err(e.into());
+        }
+        if !epoch.is_born(self.first) {
+            epoch.grew.store(true, Ordering::Release);
+        }
+        self.runs.append(&more);
+        Ok(())
+    }
+
+    /// Looks at slots, so that changing them later needs no device.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn touch(&self, fs: &Attached, first: u32, count: u32) -> Result<()> {
+        let mut slot = first;
+        while slot < first + count {
+            let (offset, len) = self.place(fs, slot)?;
+            fs.cache.view(offset, ENTRY_LEN, |_| ())?;
+            let page = PAGE as u64 - offset % PAGE as u64;
+            slot += (page.min(len) / ENTRY_LEN as u64).max(1) as u32;
+        }
+        Ok(())
+    }
+
+    /// Writes slots that were touched before. If that fails nevertheless, the
+    /// volume takes no more changes: what is in memory is not trusted then.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn write(
+        &self,
+        fs: &Attached,
+        first: u32,
+        slots: &[[u8; ENTRY_LEN]],
+        stage: Stage,
+    ) -> Result<()> {
+        let bytes = slots.as_flattened();
+        let mut done = 0;
+        while done < bytes.len() {
+            let (offset, len) = self.place(fs, first + (done / ENTRY_LEN) as u32)?;
+            let len = (bytes.len() - done).min(usize::try_from(len).unwrap_or(usize::MAX));
+            let part = bytes.get(done..done + len).unwrap_or_default();
+            let written = fs.cache.write(offset, part, stage);
+            fs.or_fail(written)?;
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// Marks slots as free on the disk; as [`write`](Self::write).
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn erase(&self, fs: &Attached, span: Span, stage: Stage) -> Result<()> {
+        for slot in span.first..=span.last {
+            let offset = self.offset(fs, slot)?;
+            let erased = fs.cache.update(offset, 1, stage, |b| b.fill(FREE));
+            fs.or_fail(erased)?;
+        }
+        Ok(())
+    }
+}
+
+/// Buffers for names, kept over many records.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) name: Vec<u8>,
+    pub(crate) folded: Vec<u8>,
+}
+
+impl Index {
+    /// Takes up a record: its slots, and the names that lead to it.
+    pub(crate) fn enter(&mut self, fs: &Attached, record: &Record<'_>, scratch: &mut Scratch) {
+        let span = span_of(record);
+        self.take(span.first, span.len());
+        if record.short.is_label() || is_dots(&record.short) {
+            return;
+        }
+        self.count += 1;
+        fs.each_hash(record, scratch, |hash| self.add_name(hash, span));
+    }
+
+    /// The reverse of [`enter`](Self::enter).
+    pub(crate) fn leave(&mut self, fs: &Attached, record: &Record<'_>, scratch: &mut Scratch) {
+        let span = span_of(record);
+        self.release(span);
+        self.count = self.count.saturating_sub(1);
+        fs.each_hash(record, scratch, |hash| self.remove_name(hash, span));
+    }
+}
+
+impl Attached {
+    /// The hashes of the names that lead to a record: the one that is shown
+    /// and, for a long one, the short one beside it.
+    fn each_hash(&self, record: &Record<'_>, scratch: &mut Scratch, mut f: impl FnMut(u32)) {
+        let Scratch { name, folded } = scratch;
+        self.names.show(record, name);
+        self.names.fold(name, folded);
+        let hash = hash_bytes(folded) as u32;
+        f(hash);
+        if self.has_alias(record) {
+            name.clear();
+            self.names.show_short(&record.short.DIR_Name, 0, name);
+            self.names.fold(name, folded);
+            let alias = hash_bytes(folded) as u32;
+            if alias != hash {
+                f(alias);
+            }
+        }
+    }
+
+    /// Whether a record can be found by its short name beside the one shown.
+    fn has_alias(&self, record: &Record<'_>) -> bool {
+        self.names.style == Style::Long && matches!(record.long, Long::Vfat(_))
+    }
+
+    /// Whether `folded` is a name of the record.
+    fn is_named(&self, record: &Record<'_>, folded: &[u8], scratch: &mut Scratch) -> bool {
+        let Scratch { name, folded: own } = scratch;
+        self.names.show(record, name);
+        self.names.fold(name, own);
+        if own == folded {
+            return true;
+        }
+        if !self.has_alias(record) {
+            return false;
+        }
+        name.clear();
+        self.names.show_short(&record.short.DIR_Name, 0, name);
+        self.names.fold(name, own);
+        own == folded
+    }
+
+    /// Finds the record that a name, given in its folded form, leads to, in a
+    /// directory with an index, and gives it to `f`.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn find<R>(
+        &self,
+        dir: &Dir,
+        folded: &[u8],
+        mut f: impl FnMut(&Record<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let Some(index) = &dir.index else {
+            return Err(Kind::Invalid.into());
+        };
+        let mut scratch = Scratch::default();
+        for span in index.find(hash_bytes(folded) as u32) {
+            let found = dir.record(self, span, |r| {
+                let is_it = span_of(r) == span && self.is_named(r, folded, &mut scratch);
+                is_it.then(|| f(r))
+            })?;
+            if let Some(Some(r)) = found {
+                return Ok(Some(r));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Where a record stands.
+pub(crate) fn span_of(record: &Record<'_>) -> Span {
+    Span {
+        first: record.first_slot,
+        slot: record.slot,
+        last: record.last_slot,
+    }
+}
+
+/// Whether an entry is `.` or `..`.
+pub(crate) fn is_dots(entry: &DirEntry) -> bool {
+    entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT
+}
+
+fn shift(event: Event<'_>, by: u32) -> Event<'_> {
+    match event {
+        Event::Record(mut r) => {
+            r.first_slot += by;
+            r.slot += by;
+            r.last_slot += by;
+            Event::Record(r)
+        }
+        Event::Free(slot) => Event::Free(slot + by),
+        Event::Orphan { first, count } => Event::Orphan {
+            first: first + by,
+            count,
+        },
+        Event::End(slot) => Event::End(slot + by),
+    }
+}

@@ -1,0 +1,276 @@
+//! Putting entries into directories and taking them out.
+
+use crate::attached::Attached;
+use crate::commit::{Epoch, Step};
+use crate::dir::{Dir, Scratch};
+use crate::index::{Index, Span, hash_bytes};
+use crate::locate::Located;
+use crate::names::Stored;
+use crate::ondisk::{DirEntry, ENTRY_LEN};
+use crate::paper;
+use crate::short::{Basis, Short, TAIL_MAX, checksum};
+use crate::slots::{Event, LongStyle, Scanner, entry_at};
+use std::ops::ControlFlow;
+use volary_block::Stage;
+use volary_core::{Error, Kind, Result};
+use zerocopy::IntoBytes;
+
+/// What is to be written for an entry: its slots in order.
+pub(crate) struct Slots {
+    slots: [[u8; ENTRY_LEN]; 21],
+    count: usize,
+    /// The index of the short entry.
+    short: usize,
+}
+
+impl Slots {
+    fn new() -> Self {
+        Self {
+            slots: [[0; ENTRY_LEN]; 21],
+            count: 0,
+            short: 0,
+        }
+    }
+
+    fn push(&mut self, slot: &[u8]) {
+        if let Some(room) = self.slots.get_mut(self.count)
+            && let Ok(raw) = slot.try_into()
+        {
+            *room = raw;
+            self.count += 1;
+        }
+    }
+
+    fn push_short(&mut self, entry: &DirEntry) {
+        self.short = self.count;
+        self.push(entry.as_bytes());
+    }
+
+    /// How many.
+    pub(crate) fn count(&self) -> u32 {
+        self.count as u32
+    }
+
+    fn as_slice(&self) -> &[[u8; ENTRY_LEN]] {
+        self.slots.get(..self.count).unwrap_or_default()
+    }
+
+    fn span_at(&self, first: u32) -> Span {
+        Span {
+            first,
+            slot: first + self.short as u32,
+            last: first + self.count().saturating_sub(1),
+        }
+    }
+}
+
+impl Attached {
+    /// What is to be stored for `name`, with `entry` for all but the name. The
+    /// short name is one that the directory does not have yet.
+    ///
+    /// # Errors
+    /// `Invalid`, `NameTooLong`; `NoSpace` if there is no short name left.
+    pub(crate) fn plan(&self, dir: &mut Dir, name: &[u8], entry: &DirEntry) -> Result<Slots> {
+        if name.len() > usize::from(self.names.name_max()) {
+            return Err(Kind::NameTooLong.into());
+        }
+        let mut entry = *entry;
+        let mut slots = Slots::new();
+        match self.names.store(name)? {
+            Stored::Short(short, flags) => {
+                entry.DIR_Name = short;
+                if self.names.long == LongStyle::Vfat {
+                    entry.DIR_NTRes = flags;
+                } else {
+                    entry.DIR_Attr &= !paper::LONG;
+                }
+                slots.push_short(&entry);
+            }
+            Stored::Long(long, basis) => {
+                entry.DIR_Name = self.alias(dir, &basis)?;
+                entry.DIR_NTRes = 0;
+                for part in long.entries(checksum(&entry.DIR_Name)) {
+                    slots.push(part.as_bytes());
+                }
+                slots.push_short(&entry);
+            }
+            Stored::Paper(short, tail) => {
+                entry.DIR_Name = short;
+                entry.DIR_Attr |= paper::LONG;
+                slots.push_short(&entry);
+                slots.push(paper::tail_entry(&tail).as_bytes());
+            }
+        }
+        Ok(slots)
+    }
+
+    /// A short name for a long one.
+    fn alias(&self, dir: &mut Dir, basis: &Basis) -> Result<Short> {
+        if let Some(short) = basis.plain()
+            && !self.has_short(dir, &short)?
+        {
+            return Ok(short);
+        }
+        for _ in 0..2 {
+            let mut least = 1;
+            for digits in 1..=6 {
+                let end = least * 10;
+                let key = hash_bytes(&basis.key(digits)) ^ digits as u64;
+                let tried = |index: &Index| index.tail(key).unwrap_or(least);
+                let mut number = dir.index.as_deref().map_or(least, tried);
+                while number < end.min(TAIL_MAX + 1) {
+                    let short = basis.numbered(number);
+                    number += 1;
+                    if !self.has_short(dir, &short)? {
+                        if let Some(index) = &mut dir.index {
+                            index.set_tail(key, number);
+                        }
+                        return Ok(short);
+                    }
+                }
+                if let Some(index) = &mut dir.index {
+                    index.set_tail(key, end);
+                }
+                least = end;
+            }
+            // Numbers of names that are gone can be used again.
+            if let Some(index) = &mut dir.index {
+                index.clear_tails();
+            }
+        }
+        Err(Error::note(Kind::NoSpace, "no short name is left for it"))
+    }
+
+    fn has_short(&self, dir: &Dir, short: &Short) -> Result<bool> {
+        let (mut name, mut folded) = (Vec::new(), Vec::new());
+        self.names.show_short(short, 0, &mut name);
+        self.names.fold(&name, &mut folded);
+        Ok(self.find(dir, &folded, |_| ())?.is_some())
+    }
+
+    /// Writes a planned entry into a directory. Its generation is made to
+    /// differ from that of what was there before, unless it is to be kept.
+    ///
+    /// # Errors
+    /// `Commit`; `NoSpace`, `Io`; nothing is changed then.
+    pub(crate) fn insert(
+        &self,
+        dir: &mut Dir,
+        epoch: &Epoch,
+        slots: &mut Slots,
+        keep_stamp: bool,
+    ) -> Step<Located> {
+        let first = dir.room(self, epoch, slots.count())?;
+        self.insert_at(dir, epoch, slots, first, keep_stamp)
+    }
+
+    /// As [`insert`](Self::insert), in slots that are free.
+    pub(crate) fn insert_at(
+        &self,
+        dir: &mut Dir,
+        epoch: &Epoch,
+        slots: &mut Slots,
+        first: u32,
+        keep_stamp: bool,
+    ) -> Step<Located> {
+        let span = slots.span_at(first);
+        dir.touch(self, first, slots.count())?;
+        if !keep_stamp {
+            let mut old = [0; ENTRY_LEN];
+            dir.read(self, span.slot, &mut old)?;
+            slots.renew(self, &old);
+        }
+        dir.write(self, first, slots.as_slice(), dir.stage(epoch))?;
+        self.enter(dir, slots, first);
+        let entry = slots.short_entry();
+        Ok(Located::new(self, dir, entry, span)?)
+    }
+
+    /// Inserts an entry without a long name.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub(crate) fn insert_short(
+        &self,
+        dir: &mut Dir,
+        epoch: &Epoch,
+        entry: &DirEntry,
+    ) -> Step<Located> {
+        let mut slots = Slots::new();
+        slots.push_short(entry);
+        self.insert(dir, epoch, &mut slots, false)
+    }
+
+    fn enter(&self, dir: &mut Dir, slots: &Slots, first: u32) {
+        let Some(index) = &mut dir.index else {
+            return;
+        };
+        index.end = index.end.max(first + slots.count());
+        let mut scratch = Scratch::default();
+        let mut scanner = Scanner::new(self.names.long);
+        let mut each = |event: Event<'_>| {
+            if let Event::Record(mut r) = event {
+                r.first_slot += first;
+                r.slot += first;
+                r.last_slot += first;
+                index.enter(self, &r, &mut scratch);
+            }
+            ControlFlow::<()>::Continue(())
+        };
+        let _ = scanner.feed(slots.as_slice().as_flattened(), &mut each);
+        let _ = scanner.finish(&mut each);
+    }
+
+    /// Takes an entry out of a directory.
+    ///
+    /// # Errors
+    /// `Io`; nothing is changed then.
+    pub(crate) fn erase(&self, dir: &mut Dir, span: Span, stage: Stage) -> Result<()> {
+        dir.touch(self, span.first, span.len())?;
+        self.leave(dir, span)?;
+        dir.erase(self, span, stage)
+    }
+
+    /// Takes an entry out of the index alone.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn leave(&self, dir: &mut Dir, span: Span) -> Result<()> {
+        let mut index = dir.index.take();
+        let left = dir.record(self, span, |r| {
+            if let Some(index) = &mut index {
+                index.leave(self, r, &mut Scratch::default());
+            }
+        });
+        dir.index = index;
+        left.map(|_| ())
+    }
+}
+
+impl Slots {
+    fn short_entry(&self) -> DirEntry {
+        let raw = self.slots.get(self.short).and_then(|s| entry_at(s));
+        raw.unwrap_or_else(zerocopy::FromZeros::new_zeroed)
+    }
+
+    /// Sets the first cluster of the entry.
+    pub(crate) fn set_first_cluster(&mut self, first: u32, fat32: bool) {
+        let mut entry = self.short_entry();
+        entry.set_first_cluster(first, fat32);
+        self.set_short(&entry);
+    }
+
+    fn set_short(&mut self, entry: &DirEntry) {
+        if let Some(raw) = self.slots.get_mut(self.short) {
+            raw.copy_from_slice(entry.as_bytes());
+        }
+    }
+
+    fn renew(&mut self, fs: &Attached, old: &[u8; ENTRY_LEN]) {
+        let (mut entry, Some(old)) = (self.short_entry(), entry_at(old)) else {
+            return;
+        };
+        fs.renew_stamp(&mut entry, &old);
+        self.set_short(&entry);
+    }
+}

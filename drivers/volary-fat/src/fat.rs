@@ -1,0 +1,104 @@
+//! The format: what there is to do with a FAT volume.
+
+use crate::dump::DUMP_TOPICS;
+use crate::make::MAKE_OPTIONS;
+use crate::options::MOUNT_OPTIONS;
+use crate::volume::{FatKind, Layout};
+use std::fmt::Write;
+use std::sync::Arc;
+use volary_core::{
+    Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs, Kind, Make,
+    OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+};
+
+/// FAT12, FAT16 and FAT32.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fat;
+
+/// The format.
+pub static FAT: Fat = Fat;
+
+impl Format for Fat {
+    fn name(&self) -> &'static str {
+        "fat"
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["fat12", "fat16", "fat32"]
+    }
+
+    fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
+        match Layout::read(dev) {
+            Ok(layout) => Ok(Some(Probe {
+                kind: layout.kind.name(),
+                label: layout.label.as_ref().and_then(label_text),
+            })),
+            Err(e) if e == Kind::Io => Err(e),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn attach_options(&self) -> &'static [OptionSpec] {
+        MOUNT_OPTIONS
+    }
+
+    fn make_options(&self) -> &'static [OptionSpec] {
+        MAKE_OPTIONS
+    }
+
+    fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
+        crate::fs::attach(dev, how)
+    }
+
+    fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {
+        let kinds = [FatKind::Fat12, FatKind::Fat16, FatKind::Fat32];
+        match kinds.into_iter().find(|k| k.name() == kind) {
+            Some(kind) => crate::make::make(dev.as_ref(), kind, how),
+            None => Err(unknown_kind(self, kind)),
+        }
+    }
+
+    fn check(
+        &self,
+        _: Arc<dyn BlockDevice>,
+        _: &Check,
+        _: &mut dyn FnMut(&Finding) -> Answer,
+        _: &dyn Progress,
+    ) -> Result<CheckReport> {
+        Err(unsupported())
+    }
+
+    fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
+        crate::info::info(dev.as_ref())
+    }
+
+    fn dump_topics(&self) -> &'static [OptionSpec] {
+        DUMP_TOPICS
+    }
+
+    fn dump(&self, dev: Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Write) -> Result<()> {
+        crate::dump::dump(dev.as_ref(), what, out)
+    }
+
+    fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
+        crate::map::map(dev.as_ref(), cells)
+    }
+
+    fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
+        Err(unsupported())
+    }
+
+    fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
+        Err(unsupported())
+    }
+}
+
+fn unsupported() -> Error {
+    Kind::Unsupported.into()
+}
+
+/// A label of the boot sector, unless it stands for none.
+fn label_text(label: &[u8; 11]) -> Option<String> {
+    let text = String::from_utf8_lossy(label).trim_end().to_owned();
+    (!text.is_empty() && text != "NO NAME").then_some(text)
+}

@@ -1,0 +1,92 @@
+//! Listing directories.
+
+use crate::attached::{Attached, dir_of};
+use crate::dir::{Dir, is_dots};
+use crate::node::{dir_ino, key_of, slot_ino};
+use crate::ondisk::DIR_ENTRIES_MAX;
+use crate::slots::{Event, Record};
+use std::ops::ControlFlow;
+use volary_core::{Attr, Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
+
+impl Attached {
+    /// Fills `out` with entries from a cookie on: the number of the slot to go
+    /// on with. True when there are no more.
+    ///
+    /// # Errors
+    /// `NotDir`; `Invalid` for a number that no directory has; `Io`, `Corrupt`.
+    pub(crate) fn list_dir(&self, open: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
+        self.alive()?;
+        let node = self.opens.get(open)?.node;
+        let body = self.read_dir(&node)?;
+        let dir = dir_of(&body)?;
+        let from = u32::try_from(from.0).ok().filter(|&s| s <= DIR_ENTRIES_MAX);
+        let from = from.ok_or(Kind::Invalid)?;
+        if node.meta.lock().gone {
+            return Ok(true);
+        }
+        let mut name = Vec::new();
+        let mut full = false;
+        dir.scan(self, from, |event| {
+            let Event::Record(record) = event else {
+                return ControlFlow::Continue(());
+            };
+            if !self.is_shown(dir, &record) {
+                return ControlFlow::Continue(());
+            }
+            let Some((id, kind, attr)) = self.listed(dir, &record, out.wants_attr()) else {
+                return ControlFlow::Continue(());
+            };
+            self.names.show(&record, &mut name);
+            let next = Cookie(u64::from(record.last_slot) + 1);
+            if out.push(next, id, kind, &name, attr) {
+                return ControlFlow::Continue(());
+            }
+            full = true;
+            ControlFlow::Break(())
+        })?;
+        Ok(!full)
+    }
+
+    fn is_shown(&self, dir: &Dir, record: &Record<'_>) -> bool {
+        !record.short.is_label()
+            && !is_dots(&record.short)
+            && !self.owners.is_table(dir.first, record.slot)
+    }
+
+    /// Id, kind and attributes of an entry, without making a node.
+    fn listed(
+        &self,
+        dir: &Dir,
+        record: &Record<'_>,
+        want_attr: bool,
+    ) -> Option<(NodeId, FileKind, Option<Attr>)> {
+        let entry = &record.short;
+        let key = key_of(dir.first, record.slot);
+        let live = if entry.is_dir() {
+            let first = entry.first_cluster(self.layout.is_fat32());
+            let node = self.nodes.dir(first).filter(|_| first != 0);
+            node.filter(|n| n.meta.lock().place.is_some_and(|p| p.key() == key))
+        } else {
+            self.nodes.at(key)
+        };
+        if let Some(node) = live {
+            let attr = want_attr.then(|| self.attr(&node));
+            return Some((node.id, node.kind, attr));
+        }
+        let kind = self.kind_of(entry);
+        let first = entry.first_cluster(self.layout.is_fat32());
+        let ino = if entry.is_dir() && self.layout.is_cluster(first) {
+            dir_ino(first)
+        } else {
+            slot_ino(key)
+        };
+        let id = NodeId::new(ino, self.stamp(entry, key))?;
+        // What a device node stands for is in its content: that costs a read.
+        let cheap = !matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);
+        let attr = (want_attr && cheap).then(|| {
+            let meta = self.cold_meta(entry, self.nodes.floor());
+            self.attr_of(id, &meta)
+        });
+        Some((id, kind, attr))
+    }
+}

@@ -1,0 +1,366 @@
+//! Renaming: within a directory, between two, onto another name, and in case
+//! alone.
+
+use crate::attached::{Attached, Unix, dir_of_mut};
+use crate::commit::{ENTRIES, Epoch, Step};
+use crate::dir::{Dir, Scratch};
+use crate::entries::Slots;
+use crate::index::Span;
+use crate::locate::Located;
+use crate::node::{Body, Node};
+use crate::ondisk::{DirEntry, ENTRY_LEN};
+use crate::slots::LongStyle;
+use crate::tree::{check_empty, check_has_name};
+use parking_lot::RwLockWriteGuard;
+use std::sync::Arc;
+use volary_block::Stage;
+use volary_core::{Ctx, Kind, Name, NodeId, RenameFlags, Result};
+use zerocopy::IntoBytes;
+
+/// The directories of a rename: one or two.
+enum Dirs<'a> {
+    One(RwLockWriteGuard<'a, Body>),
+    Two(RwLockWriteGuard<'a, Body>, RwLockWriteGuard<'a, Body>),
+}
+
+impl Dirs<'_> {
+    fn from(&mut self) -> Result<&mut Dir> {
+        match self {
+            Self::One(dir) | Self::Two(dir, _) => dir_of_mut(dir),
+        }
+    }
+
+    fn to(&mut self) -> Result<&mut Dir> {
+        match self {
+            Self::One(dir) | Self::Two(_, dir) => dir_of_mut(dir),
+        }
+    }
+}
+
+/// A rename under way.
+struct Move<'a> {
+    cx: &'a Ctx<'a>,
+    from: &'a Arc<Node>,
+    to: &'a Arc<Node>,
+    node: Arc<Node>,
+    source: Located,
+}
+
+impl Attached {
+    pub(crate) fn rename_entry(
+        &self,
+        cx: &Ctx<'_>,
+        (from, name): (NodeId, Name<'_>),
+        (to, new_name): (NodeId, Name<'_>),
+        flags: RenameFlags,
+    ) -> Result<()> {
+        self.writable()?;
+        let _tree = self.tree.lock();
+        let from = self.dir(from)?;
+        let to = self.dir(to)?;
+        let above = self.way_up(&to)?;
+        let mut dirs = self.lock_dirs(&from, &to)?;
+        let source = self.locate_shown(dirs.from()?, &self.folded(name))?;
+        check_has_name(&to)?;
+        let node = self.node_of(&source)?;
+        if node.is_dir() && above.contains(&node.id) {
+            return Err(Kind::Invalid.into());
+        }
+        let target = self.locate(dirs.to()?, &self.folded(new_name))?;
+        let at = Move {
+            cx,
+            from: &from,
+            to: &to,
+            node,
+            source,
+        };
+        match target {
+            None => self.move_entry(&at, &mut dirs, new_name.as_bytes()),
+            Some(t) if t.place.key() == at.source.place.key() => {
+                if flags == RenameFlags::KEEP
+                    && self.folded(name) == self.folded(new_name)
+                    && name == new_name
+                {
+                    return Err(Kind::Exists.into());
+                }
+                self.rename_in_place(&at, dirs.to()?, &source, new_name.as_bytes())
+            }
+            Some(_) if flags == RenameFlags::KEEP => Err(Kind::Exists.into()),
+            Some(t) => self.replace(&at, &mut dirs, &t, new_name.as_bytes()),
+        }
+    }
+
+    /// A directory and all above it. The tree must be locked.
+    fn way_up(&self, dir: &Arc<Node>) -> Result<Vec<NodeId>> {
+        let mut ids = vec![dir.id];
+        let mut place = dir.meta.lock().place;
+        while let Some(at) = place {
+            let node = self.dir_node(at.dir)?;
+            if ids.contains(&node.id) {
+                return Err(Kind::Corrupt.into());
+            }
+            ids.push(node.id);
+            place = node.meta.lock().place;
+        }
+        Ok(ids)
+    }
+
+    fn lock_dirs<'a>(&self, from: &'a Node, to: &'a Node) -> Result<Dirs<'a>> {
+        if from.id == to.id {
+            return Ok(Dirs::One(self.write_dir(from)?));
+        }
+        let from = self.write_dir(from)?;
+        Ok(Dirs::Two(from, self.write_dir(to)?))
+    }
+
+    /// Moves an entry to a name that is free.
+    fn move_entry(&self, at: &Move<'_>, dirs: &mut Dirs<'_>, new_name: &[u8]) -> Result<()> {
+        let entry = self.stored_entry(&at.node.meta.lock());
+        let mut slots = self.plan(dirs.to()?, new_name, &entry)?;
+        let old = at.source.span;
+        let located = self.change(|epoch| {
+            let to = dirs.to()?;
+            let first = to.room(self, epoch, slots.count())?;
+            let added = to.sectors(self, first, slots.count())?;
+            self.prepare_removal(dirs.from()?, epoch, &added, old)?;
+            let located = self.insert_at(dirs.to()?, epoch, &mut slots, first, true)?;
+            self.remove_moved(dirs.from()?, epoch, &added, old)?;
+            self.settle(at, epoch, &located)?;
+            Ok(located)
+        })?;
+        self.note_place(at, &located);
+        Ok(())
+    }
+
+    /// Sees to it that taking an entry out after adding it elsewhere can be
+    /// ordered, and will not need the device.
+    fn prepare_removal(&self, from: &Dir, epoch: &Epoch, added: &[u64], span: Span) -> Step<()> {
+        from.touch(self, span.first, span.len())?;
+        let taken = from.sectors(self, span.first, span.len())?;
+        if epoch.is_born(from.first) {
+            return Ok(());
+        }
+        epoch.note_move(added, &taken)
+    }
+
+    /// Takes out an entry that was added elsewhere: where that is another
+    /// sector, after the addition is durable.
+    fn remove_moved(&self, from: &mut Dir, epoch: &Epoch, added: &[u64], span: Span) -> Step<()> {
+        self.leave(from, span)?;
+        for slot in span.first..=span.last {
+            let one = Span {
+                first: slot,
+                slot,
+                last: slot,
+            };
+            let sectors = from.sectors(self, slot, 1)?;
+            let shared = sectors.iter().all(|s| added.contains(s));
+            let stage = if shared && !epoch.is_born(from.first) {
+                ENTRIES
+            } else {
+                self.removal_stage(from, epoch)
+            };
+            from.erase(self, one, stage)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the new place of a node that was moved.
+    fn settle(&self, at: &Move<'_>, epoch: &Epoch, located: &Located) -> Step<()> {
+        if at.node.is_dir() && at.from.id != at.to.id {
+            self.set_dot_dot(&at.node, located.place.dir, epoch)?;
+        }
+        let now = at.cx.now;
+        {
+            let mut meta = at.node.meta.lock();
+            meta.place = Some(located.place);
+            take_name(&mut meta.entry, &located.entry, self.names.long);
+            self.changed(&at.node, &mut meta, now);
+        }
+        self.modified(at.from, now);
+        self.modified(at.to, now);
+        Ok(())
+    }
+
+    fn note_place(&self, at: &Move<'_>, located: &Located) {
+        if !at.node.is_dir() {
+            let (old, new) = (at.source.place.key(), located.place.key());
+            self.nodes.moved(&at.node, old, Some(new));
+        }
+        if self.unix == Unix::Paper && at.source.place.key() != located.place.key() {
+            self.nodes.leave(at.source.place.key());
+        }
+    }
+
+    fn set_dot_dot(&self, node: &Node, parent: u32, epoch: &Epoch) -> Result<()> {
+        let first = node.meta.lock().entry.first_cluster(self.layout.is_fat32());
+        let stage = if epoch.is_born(first) {
+            Stage::DATA
+        } else {
+            ENTRIES
+        };
+        let place = self.layout.cluster_offset(first) + ENTRY_LEN as u64;
+        let fat32 = self.layout.is_fat32();
+        self.cache.update(place, ENTRY_LEN, stage, |raw| {
+            if let Some(mut entry) = crate::slots::entry_at(raw) {
+                entry.set_first_cluster(parent, fat32);
+                raw.copy_from_slice(entry.as_bytes());
+            }
+        })
+    }
+
+    /// Moves an entry onto another: the short entry there is overwritten, its
+    /// name stays.
+    fn replace(
+        &self,
+        at: &Move<'_>,
+        dirs: &mut Dirs<'_>,
+        target: &Located,
+        new_name: &[u8],
+    ) -> Result<()> {
+        if self.owners.is_table(target.place.dir, target.span.slot) {
+            return Err(Kind::NotPermitted.into());
+        }
+        let victim = self.node_of(target)?;
+        match (at.node.is_dir(), victim.is_dir()) {
+            (true, false) => return Err(Kind::NotDir.into()),
+            (false, true) => return Err(Kind::IsDir.into()),
+            _ => {}
+        }
+        if victim.id == at.from.id {
+            return Err(Kind::NotEmpty.into());
+        }
+        let mut content = if victim.is_dir() {
+            let content = self.write_dir(&victim)?;
+            check_empty(crate::attached::dir_of(&content)?)?;
+            content
+        } else {
+            victim.body.write()
+        };
+        self.load_all(&mut content)?;
+        let mut entry = self.stored_entry(&at.node.meta.lock());
+        take_name(&mut entry, &target.entry, self.names.long);
+        let located = Located { entry, ..*target };
+        self.change(|epoch| {
+            let added = dirs.to()?.sectors(self, target.span.slot, 1)?;
+            dirs.to()?.touch(self, target.span.slot, 1)?;
+            self.prepare_removal(dirs.from()?, epoch, &added, at.source.span)?;
+            let mut raw = [0; ENTRY_LEN];
+            raw.copy_from_slice(entry.as_bytes());
+            let to = dirs.to()?;
+            to.write(self, target.span.slot, &[raw], to.stage(epoch))?;
+            self.remove_moved(dirs.from()?, epoch, &added, at.source.span)?;
+            self.lose_name(at.cx, &victim, &mut content);
+            self.settle(at, epoch, &located)
+        })?;
+        drop(content);
+        self.left(&victim, target);
+        if victim.is_dir() || !victim.is_open() {
+            self.nodes.remove(victim.id);
+        }
+        self.note_place(at, &located);
+        let at = Move {
+            cx: at.cx,
+            from: at.to,
+            to: at.to,
+            node: at.node.clone(),
+            source: located,
+        };
+        self.rename_in_place(&at, dirs.to()?, &located, new_name)
+    }
+
+    /// Gives an entry of `dir` another name that leads to it already: one that
+    /// differs in case, or its long instead of its short one.
+    fn rename_in_place(
+        &self,
+        at: &Move<'_>,
+        dir: &mut Dir,
+        old: &Located,
+        new_name: &[u8],
+    ) -> Result<()> {
+        let shown = dir.record(self, old.span, |r| {
+            let mut name = Vec::new();
+            self.names.show(r, &mut name);
+            name
+        })?;
+        if shown.is_none_or(|s| s == new_name) {
+            return Ok(());
+        }
+        let entry = self.stored_entry(&at.node.meta.lock());
+        self.hide(dir, old.span)?;
+        let result = self
+            .plan(dir, new_name, &entry)
+            .and_then(|mut slots| self.write_renamed(at, dir, old, &mut slots));
+        match result {
+            Ok(located) => {
+                self.note_place(at, &located);
+                Ok(())
+            }
+            Err(e) => {
+                self.unhide(dir, old.span)?;
+                Err(e)
+            }
+        }
+    }
+
+    fn write_renamed(
+        &self,
+        at: &Move<'_>,
+        dir: &mut Dir,
+        old: &Located,
+        slots: &mut Slots,
+    ) -> Result<Located> {
+        let in_place = slots.count() == old.span.len();
+        self.change(|epoch| {
+            let first = if in_place {
+                old.span.first
+            } else {
+                dir.room(self, epoch, slots.count())?
+            };
+            let added = dir.sectors(self, first, slots.count())?;
+            self.prepare_removal(dir, epoch, &added, old.span)?;
+            let located = self.insert_at(dir, epoch, slots, first, true)?;
+            if !in_place {
+                let stage = self.removal_stage(dir, epoch);
+                dir.erase(self, old.span, stage)?;
+                if let Some(index) = &mut dir.index {
+                    index.release(old.span);
+                }
+            }
+            self.settle(at, epoch, &located)?;
+            Ok(located)
+        })
+    }
+
+    /// Takes the names of an entry out of the index, but not its slots.
+    fn hide(&self, dir: &mut Dir, span: Span) -> Result<()> {
+        self.leave(dir, span)?;
+        if let Some(index) = &mut dir.index {
+            index.take(span.first, span.len());
+        }
+        Ok(())
+    }
+
+    fn unhide(&self, dir: &mut Dir, span: Span) -> Result<()> {
+        let mut index = dir.index.take();
+        let entered = dir.record(self, span, |r| {
+            if let Some(index) = &mut index {
+                index.enter(self, r, &mut Scratch::default());
+            }
+        });
+        dir.index = index.filter(|_| entered.is_ok());
+        Ok(())
+    }
+}
+
+/// Gives an entry the name of another.
+fn take_name(entry: &mut DirEntry, other: &DirEntry, style: LongStyle) {
+    entry.DIR_Name = other.DIR_Name;
+    match style {
+        LongStyle::Vfat => entry.DIR_NTRes = other.DIR_NTRes,
+        LongStyle::Paper => {
+            let long = crate::paper::LONG;
+            entry.DIR_Attr = entry.DIR_Attr & !long | other.DIR_Attr & long;
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! The FAT, in memory as far as it is needed.
+//!
+//! The FAT that counts (the first, or FAT32's active one) is kept in segments
+//! of [`SEGMENT`] bytes that are read when they are first looked at. Clean
+//! segments are dropped when more than the bound are loaded; dirty ones stay
+//! until [`Table::write`], because a commit decides when they may reach the
+//! disk. The other copies are written by [`Table::write_copies`] alone.
+//!
+//! One lock covers all segments. It is never held while the device works.
+
+use crate::volume::{FatKind, Layout};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Error, Kind, Result};
+
+/// Bytes of the FAT in a segment. FAT12 has less than one of it, so that no
+/// entry of 12 bits stands across two.
+pub(crate) const SEGMENT: usize = 64 << 10;
+
+/// In [`Inner::free`]: nobody has counted this segment.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+/// Granularity of dirtiness inside a segment, in bytes.
+const UNIT: usize = 512;
+
+/// What an entry of the FAT says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// The cluster is free.
+    Free,
+    /// The chain goes on there; a cluster that exists.
+    Next(u32),
+    /// The chain ends here.
+    End,
+    /// The cluster must not be used.
+    Bad,
+    /// A value without a meaning: 1, or past the last cluster.
+    Wrong(u32),
+}
+
+/// The FAT of one volume.
+pub(crate) struct Table {
+    dev: Arc<dyn BlockDevice>,
+    pub(crate) kind: FatKind,
+    /// The highest cluster number.
+    pub(crate) last: u32,
+    offset: u64,
+    /// Bytes of the FAT that have a meaning, in whole sectors.
+    len: u64,
+    sector: usize,
+    /// Byte offsets of the other copies, if they are kept alike.
+    copies: Vec<u64>,
+    segments_max: usize,
+    inner: Mutex<Inner>,
+}
+
+/// What the lock covers.
+pub(crate) struct Inner {
+    segments: Vec<Option<Box<Segment>>>,
+    loaded: usize,
+    hand: usize,
+    dirty: BTreeSet<usize>,
+    /// Segments that differ from the other copies, or may.
+    touched: BTreeSet<usize>,
+    /// Free clusters of each segment, or [`UNKNOWN`].
+    pub(crate) free: Vec<u32>,
+    /// Free clusters of the volume, if they are known.
+    pub(crate) free_total: Option<u32>,
+    /// An estimate of the lowest free cluster.
+    pub(crate) low: u32,
+}
+
+/// A part of the FAT, as it is stored.
+pub(crate) struct Segment {
+    bytes: Vec<u8>,
+    /// A bit for each [`UNIT`] that the disk does not have yet.
+    dirty: u128,
+    used: bool,
+}
+
+impl Table {
+    /// The FAT that `layout` describes, with at most `memory` bytes of clean
+    /// segments. Reads nothing.
+    pub(crate) fn new(dev: Arc<dyn BlockDevice>, layout: &Layout, memory: u64) -> Self {
+        let sector = u64::from(layout.sector_len);
+        let need = layout.kind.fat_len(layout.cluster_count);
+        let len = need.next_multiple_of(sector).min(layout.fat_len());
+        let count = usize::try_from(len.div_ceil(SEGMENT as u64)).unwrap_or(0);
+        let copies = (0..layout.fat_count)
+            .filter(|&c| layout.mirrored && c != layout.active_fat)
+            .map(|c| layout.fat_offset(c))
+            .collect();
+        Self {
+            dev,
+            kind: layout.kind,
+            last: layout.last_cluster(),
+            offset: layout.fat_offset(layout.active_fat),
+            len,
+            sector: layout.sector_len as usize,
+            copies,
+            segments_max: usize::try_from(memory / SEGMENT as u64).unwrap_or(0).max(2),
+            inner: Mutex::new(Inner {
+                segments: std::iter::repeat_with(|| None).take(count).collect(),
+                loaded: 0,
+                hand: 0,
+                dirty: BTreeSet::new(),
+                touched: BTreeSet::new(),
+                free: vec![UNKNOWN; count],
+                free_total: None,
+                low: 2,
+            }),
+        }
+    }
+
+    /// Clusters whose entries one segment holds.
+    pub(crate) fn per_segment(&self) -> u32 {
+        match self.kind {
+            // All of a FAT12 is in segment 0.
+            FatKind::Fat12 => u32::MAX,
+            FatKind::Fat16 => (SEGMENT / 2) as u32,
+            FatKind::Fat32 => (SEGMENT / 4) as u32,
+        }
+    }
+
+    /// The segment of a cluster's entry and its index there.
+    pub(crate) fn place(&self, cluster: u32) -> (usize, u32) {
+        let per = self.per_segment();
+        ((cluster / per) as usize, cluster % per)
+    }
+
+    /// The lock, once segment `index` is loaded.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn lock(&self, index: usize) -> Result<MutexGuard<'_, Inner>> {
+        loop {
+            let mut inner = self.inner.lock();
+            match inner.segments.get_mut(index) {
+                Some(Some(segment)) => {
+                    segment.used = true;
+                    return Ok(inner);
+                }
+                Some(None) => {}
+                None => return Err(Kind::Corrupt.into()),
+            }
+            drop(inner);
+            let segment = Box::new(self.read_segment(index)?);
+            let mut inner = self.inner.lock();
+            inner.make_room(self.segments_max);
+            if let Some(place @ None) = inner.segments.get_mut(index) {
+                *place = Some(segment);
+                inner.loaded += 1;
+            }
+        }
+    }
+
+    /// The lock, whatever is loaded.
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    fn read_segment(&self, index: usize) -> Result<Segment> {
+        let (at, len) = self.extent_of(index);
+        let mut bytes = vec![0; len];
+        self.dev.read_at(self.offset + at, &mut bytes)?;
+        Ok(Segment {
+            bytes,
+            dirty: 0,
+            used: true,
+        })
+    }
+
+    /// Byte offset in the FAT and length of a segment.
+    fn extent_of(&self, index: usize) -> (u64, usize) {
+        let at = index as u64 * SEGMENT as u64;
+        let len = self.len.saturating_sub(at).min(SEGMENT as u64);
+        (at, len as usize)
+    }
+
+    fn check(&self, cluster: u32) -> Result<()> {
+        if (2..=self.last).contains(&cluster) {
+            return Ok(());
+        }
+        let expected = format!("a cluster from 2 to {}", self.last);
+        Err(Error::corrupt(
+            "cluster number",
+            self.offset,
+            cluster.to_string(),
+            expected,
+        ))
+    }
+
+    /// How far the chain runs on from `cluster` without a jump: the number of
+    /// clusters with it, at most `max`, and what the FAT says of the last. May
+    /// stop earlier, at the end of a segment.
+    ///
+    /// # Errors
+    /// `Corrupt` for a cluster that does not exist; `Io`.
+    pub(crate) fn follow(&self, cluster: u32, max: u32) -> Result<(u32, Link)> {
+        self.check(cluster)?;
+        let (segment, index) = self.place(cluster);
+        let inner = self.lock(segment)?;
+        let bytes = inner.bytes(segment);
+        let mut len = 0;
+        loop {
+            let link = self.meaning(entry(self.kind, bytes, index + len));
+            len += 1;
+            let on = link == Link::Next(cluster + len);
+            if !on || len >= max || self.place(cluster + len).0 != segment {
+                return Ok((len, link));
+            }
+        }
+    }
+
+    /// What a value means.
+    pub(crate) fn meaning(&self, value: u32) -> Link {
+        match value {
+            0 => Link::Free,
+            n if (2..=self.last).contains(&n) => Link::Next(n),
+            n if n == self.kind.bad() => Link::Bad,
+            n if n >= self.kind.end_min() => Link::End,
+            n => Link::Wrong(n),
+        }
+    }
+
+    /// The error for a chain that leads to `cluster`, of which the FAT says
+    /// `link`.
+    pub(crate) fn broken(&self, cluster: u32, link: Link) -> Error {
+        let at = self.offset + u64::from(cluster) * u64::from(self.kind.bits()) / 8;
+        Error::corrupt(
+            "FAT entry",
+            at,
+            format!("{link:?} in a chain, for cluster {cluster}"),
+            "the next cluster or the end",
+        )
+    }
+
+    /// Makes the chain of `cluster` go on at `next`, or end there.
+    ///
+    /// # Errors
+    /// As [`follow`](Self::follow).
+    pub(crate) fn set_next(&self, cluster: u32, next: Option<u32>) -> Result<()> {
+        self.check(cluster)?;
+        let (segment, index) = self.place(cluster);
+        let value = next.unwrap_or(self.kind.mask());
+        self.lock(segment)?.set(self.kind, segment, index, value);
+        Ok(())
+    }
+
+    /// Bytes of segments that wait for [`write`](Self::write).
+    pub(crate) fn dirty_len(&self) -> u64 {
+        (self.inner.lock().dirty.len() * SEGMENT) as u64
+    }
+
+    /// Writes what has changed to the FAT that counts; no flush. Nothing may
+    /// change the table meanwhile.
+    ///
+    /// # Errors
+    /// `Io`; what was not written stays dirty.
+    pub(crate) fn write(&self) -> Result<()> {
+        loop {
+            let Some((index, dirty, bytes)) = self.inner.lock().first_dirty() else {
+                return Ok(());
+            };
+            let (at, _) = self.extent_of(index);
+            for (start, end) in stretches(dirty, self.sector, bytes.len()) {
+                if let Some(part) = bytes.get(start..end) {
+                    self.dev.write_at(self.offset + at + start as u64, part)?;
+                }
+            }
+            self.inner.lock().written(index);
+        }
+    }
+
+    /// Brings the other copies up to date where this one has changed; no
+    /// flush. Everything must have been written before.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn write_copies(&self) -> Result<()> {
+        let touched = std::mem::take(&mut self.inner.lock().touched);
+        if self.copies.is_empty() {
+            return Ok(());
+        }
+        for index in touched {
+            let (at, _) = self.extent_of(index);
+            let bytes = match self.inner.lock().loaded_bytes(index) {
+                Some(bytes) => bytes,
+                None => self.read_segment(index)?.bytes,
+            };
+            for copy in &self.copies {
+                self.dev.write_at(copy + at, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of `bits` are set in entry 1.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn has_marks(&self, bits: u32) -> Result<bool> {
+        let inner = self.lock(0)?;
+        Ok(entry(self.kind, inner.bytes(0), 1) & bits == bits)
+    }
+
+    /// Sets or clears `bits` in entry 1, where FAT16 and FAT32 keep their
+    /// marks. [`write`](Self::write) brings it to the disk.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn mark(&self, bits: u32, on: bool) -> Result<()> {
+        let mut inner = self.lock(0)?;
+        let old = entry(self.kind, inner.bytes(0), 1);
+        let new = if on { old | bits } else { old & !bits };
+        if old == new {
+            return Ok(());
+        }
+        inner.set(self.kind, 0, 1, new);
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// A loaded segment as it is stored; empty if it is not loaded.
+    pub(crate) fn bytes(&self, segment: usize) -> &[u8] {
+        match self.segments.get(segment) {
+            Some(Some(s)) => &s.bytes,
+            _ => &[],
+        }
+    }
+
+    /// What an entry of a loaded segment says.
+    pub(crate) fn link(&self, table: &Table, segment: usize, index: u32) -> Link {
+        table.meaning(entry(table.kind, self.bytes(segment), index))
+    }
+
+    /// Changes an entry of a loaded segment. FAT32's upper four bits stay.
+    pub(crate) fn set(&mut self, kind: FatKind, segment: usize, index: u32, value: u32) {
+        let Some(Some(s)) = self.segments.get_mut(segment) else {
+            return;
+        };
+        let (at, len) = set_entry(kind, &mut s.bytes, index, value);
+        for unit in at / UNIT..=(at + len.max(1) - 1) / UNIT {
+            s.dirty |= 1 << (unit % 128);
+        }
+        if self.dirty.insert(segment) {
+            self.touched.insert(segment);
+        }
+    }
+
+    fn loaded_bytes(&self, index: usize) -> Option<Vec<u8>> {
+        let segment = self.segments.get(index)?.as_ref()?;
+        Some(segment.bytes.clone())
+    }
+
+    fn first_dirty(&self) -> Option<(usize, u128, Vec<u8>)> {
+        let index = *self.dirty.first()?;
+        let segment = self.segments.get(index)?.as_ref()?;
+        Some((index, segment.dirty, segment.bytes.clone()))
+    }
+
+    fn written(&mut self, index: usize) {
+        if let Some(Some(s)) = self.segments.get_mut(index) {
+            s.dirty = 0;
+        }
+        self.dirty.remove(&index);
+    }
+
+    /// Drops clean segments that were not used of late until one more fits.
+    fn make_room(&mut self, max: usize) {
+        let mut looks = 2 * self.segments.len();
+        while self.loaded >= max && looks > 0 {
+            looks -= 1;
+            self.hand = (self.hand + 1) % self.segments.len().max(1);
+            let Some(place) = self.segments.get_mut(self.hand) else {
+                return;
+            };
+            match place {
+                Some(s) if s.used => s.used = false,
+                Some(s) if s.dirty == 0 => {
+                    *place = None;
+                    self.loaded -= 1;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The dirty stretches of a segment of `len` bytes, in whole sectors.
+fn stretches(dirty: u128, sector: usize, len: usize) -> Vec<(usize, usize)> {
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    for start in (0..len).step_by(sector) {
+        let units = sector / UNIT;
+        let mask = ((1u128 << units) - 1) << (start / UNIT);
+        if dirty & mask == 0 {
+            continue;
+        }
+        let end = (start + sector).min(len);
+        match out.last_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+/// The value of an entry; 0 past the end.
+pub(crate) fn entry(kind: FatKind, bytes: &[u8], index: u32) -> u32 {
+    let i = index as usize;
+    match kind {
+        FatKind::Fat12 => {
+            let at = i + i / 2;
+            let pair = chunk::<2>(bytes, at);
+            let both = u32::from(u16::from_le_bytes(pair));
+            if i.is_multiple_of(2) {
+                both & 0xfff
+            } else {
+                both >> 4
+            }
+        }
+        FatKind::Fat16 => u16::from_le_bytes(chunk(bytes, i * 2)).into(),
+        FatKind::Fat32 => u32::from_le_bytes(chunk(bytes, i * 4)) & 0x0fff_ffff,
+    }
+}
+
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes
+        .get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .copied()
+        .unwrap_or([0; N])
+}
+
+/// Sets the value of an entry and gives the bytes that it stands in: where
+/// they start and how many. Past the end nothing happens.
+pub(crate) fn set_entry(kind: FatKind, bytes: &mut [u8], index: u32, value: u32) -> (usize, usize) {
+    let i = index as usize;
+    let [v0, v1, ..] = value.to_le_bytes();
+    match kind {
+        FatKind::Fat12 => {
+            let at = i + i / 2;
+            if let Some([a, b]) = bytes.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+                if i.is_multiple_of(2) {
+                    *a = v0;
+                    *b = (*b & 0xf0) | (v1 & 0x0f);
+                } else {
+                    *a = (*a & 0x0f) | (v0 << 4);
+                    *b = (v1 << 4) | (v0 >> 4);
+                }
+            }
+            (at, 2)
+        }
+        FatKind::Fat16 => {
+            if let Some(two) = bytes.get_mut(i * 2..).and_then(|b| b.first_chunk_mut()) {
+                *two = [v0, v1];
+            }
+            (i * 2, 2)
+        }
+        FatKind::Fat32 => {
+            if let Some(four) = bytes.get_mut(i * 4..).and_then(|b| b.first_chunk_mut()) {
+                let kept = u32::from_le_bytes(*four) & 0xf000_0000;
+                *four = (kept | (value & 0x0fff_ffff)).to_le_bytes();
+            }
+            (i * 4, 4)
+        }
+    }
+}
