@@ -1,6 +1,22 @@
 //! Case: one character against one character, as VFAT compares names, and
 //! WTF-8, in which UTF-16 with lone surrogates can be said in bytes.
 
+/// A set of bytes below 0x80, as bits by their number.
+pub(crate) const fn ascii_set(bytes: &[u8]) -> u128 {
+    let mut set = 0;
+    let mut rest = bytes;
+    while let [byte, after @ ..] = rest {
+        set |= 1 << *byte;
+        rest = after;
+    }
+    set
+}
+
+/// Whether a byte is in a set. Bytes from 0x80 on are in none.
+pub(crate) const fn in_set(set: u128, byte: u8) -> bool {
+    byte < 0x80 && set >> byte & 1 == 1
+}
+
 /// The upper-case form, where it is one character; else the character itself.
 pub fn upper(c: char) -> char {
     if c.is_ascii() {
@@ -130,6 +146,10 @@ pub struct TooLong;
 
 /// Appends UTF-16 to `out` as WTF-8. Every sequence of units has its own bytes.
 pub fn from_utf16(units: &[u16], out: &mut Vec<u8>) {
+    if units.iter().all(|&u| u < 0x80) {
+        out.extend(units.iter().map(|&u| u as u8));
+        return;
+    }
     for point in char::decode_utf16(units.iter().copied()) {
         match point {
             Ok(c) if c.is_ascii() => out.push(c as u8),

@@ -1,7 +1,7 @@
 //! VFAT's long names: up to 255 UTF-16 units, 13 in each of the entries that
 //! stand before the short one, the last part first (specification, page 25).
 
-use crate::chars::{TooLong, to_utf16};
+use crate::chars::{TooLong, ascii_set, in_set, to_utf16};
 use crate::ondisk::{LAST_LONG_ENTRY, LongEntry, attr};
 use volary_core::{Error, Kind, Result};
 use zerocopy::little_endian::U16;
@@ -13,8 +13,9 @@ pub const UNITS_MAX: usize = 255;
 /// Most entries for a name.
 pub const PARTS_MAX: usize = 20;
 
-/// Characters that no name may hold (page 29), apart from control characters.
-const FORBIDDEN: &[u8] = b"\"*/:<>?\\|";
+/// What no name may hold (page 29), as bits by their number: control
+/// characters and a few more.
+const FORBIDDEN: u128 = 0xffff_ffff | ascii_set(b"\"*/:<>?\\|");
 
 /// A long name, in UTF-16.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ impl LongName {
     /// end, which other systems would take away; `NameTooLong` for more than
     /// 255 units.
     pub fn new(name: &[u8]) -> Result<Self> {
-        if name.iter().any(|b| *b < 0x20 || FORBIDDEN.contains(b)) {
+        if name.iter().any(|&b| in_set(FORBIDDEN, b)) {
             return Err(Error::note(
                 Kind::Invalid,
                 "a FAT name cannot hold control characters or any of \" * / : < > ? \\ |",
@@ -80,18 +81,20 @@ impl LongName {
 
 /// One entry; a part that is not full is ended by 0 and filled with 0xFFFF.
 fn part_entry(order: u8, checksum: u8, part: &[u16]) -> LongEntry {
-    let filling = std::iter::once(0).chain(std::iter::repeat(0xffff));
-    let mut units = part.iter().copied().chain(filling).map(U16::new);
-    let mut next = || units.next().unwrap_or_default();
+    let mut units = [U16::new(0xffff); PART];
+    for (to, from) in units.iter_mut().zip(part.iter().chain(&[0])) {
+        to.set(*from);
+    }
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m] = units;
     LongEntry {
         LDIR_Ord: order,
-        LDIR_Name1: std::array::from_fn(|_| next()),
+        LDIR_Name1: [a, b, c, d, e],
         LDIR_Attr: attr::LONG_NAME,
         LDIR_Type: 0,
         LDIR_Chksum: checksum,
-        LDIR_Name2: std::array::from_fn(|_| next()),
+        LDIR_Name2: [f, g, h, i, j, k],
         LDIR_FstClusLO: U16::ZERO,
-        LDIR_Name3: std::array::from_fn(|_| next()),
+        LDIR_Name3: [l, m],
     }
 }
 

@@ -1,7 +1,7 @@
 //! Short names: eight characters, an implied dot, three characters
 //! (specification, pages 24 and 30).
 
-use crate::chars::{lower, upper};
+use crate::chars::{ascii_set, in_set, lower, upper};
 use crate::codepage::CodePage;
 use crate::ondisk::{END, FREE, KANJI};
 
@@ -107,27 +107,14 @@ enum Class {
     Illegal,
 }
 
+/// What is neither a letter nor illegal (page 24).
+const OTHER: u128 = ascii_set(b"0123456789$%'-_@~`!(){}^#&");
+
 const fn class(byte: u8) -> Class {
     match byte {
         b'A'..=b'Z' => Class::Upper,
         b'a'..=b'z' => Class::Lower,
-        b'0'..=b'9'
-        | b'$'
-        | b'%'
-        | b'\''
-        | b'-'
-        | b'_'
-        | b'@'
-        | b'~'
-        | b'`'
-        | b'!'
-        | b'('
-        | b')'
-        | b'{'
-        | b'}'
-        | b'^'
-        | b'#'
-        | b'&' => Class::Other,
+        _ if in_set(OTHER, byte) => Class::Other,
         _ => Class::Illegal,
     }
 }
@@ -169,26 +156,27 @@ pub fn exact(name: &[u8], page: &CodePage) -> Option<Exact> {
 /// Fills one part and says whether it is in lower case.
 fn exact_part(text: &[u8], page: &CodePage, room: &mut [u8]) -> Option<bool> {
     let (mut uppers, mut lowers) = (false, false);
-    let mut len = 0;
-    for c in utf8_chars(text)? {
+    let plain = text
+        .iter()
+        .position(|b| !b.is_ascii())
+        .unwrap_or(text.len());
+    let (plain, rest) = text.split_at_checked(plain)?;
+    for (to, &b) in room.get_mut(..plain.len())?.iter_mut().zip(plain) {
+        ascii_case(b, &mut uppers, &mut lowers)?;
+        *to = b.to_ascii_uppercase();
+    }
+    let mut len = plain.len();
+    for c in std::str::from_utf8(rest).ok()?.chars() {
         if c.is_ascii() {
-            match class(c as u8) {
-                Class::Upper => uppers = true,
-                Class::Lower => lowers = true,
-                Class::Other => {}
-                Class::Illegal => return None,
-            }
-            *room.get_mut(len)? = c.to_ascii_uppercase() as u8;
-            len += 1;
-            continue;
-        }
-        // A lower-case letter outside of ASCII would need every system to
-        // agree on its upper-case form; a long name says it better.
-        if upper(c) != c {
+            ascii_case(c as u8, &mut uppers, &mut lowers)?;
+        } else if upper(c) == c {
+            uppers |= lower(c) != c;
+        } else {
+            // A lower-case letter outside of ASCII would need every system to
+            // agree on its upper-case form; a long name says it better.
             return None;
         }
-        uppers |= lower(c) != c;
-        let encoded = page.encode(c)?;
+        let encoded = page.encode_upper(c)?;
         let bytes = encoded.as_bytes();
         room.get_mut(len..len + bytes.len())?.copy_from_slice(bytes);
         len += bytes.len();
@@ -196,9 +184,15 @@ fn exact_part(text: &[u8], page: &CodePage, room: &mut [u8]) -> Option<bool> {
     (!(uppers && lowers)).then_some(lowers)
 }
 
-/// The characters of UTF-8 bytes, if they are.
-fn utf8_chars(text: &[u8]) -> Option<std::str::Chars<'_>> {
-    std::str::from_utf8(text).ok().map(str::chars)
+/// Notes the case of an ASCII character; `None` if it is illegal.
+fn ascii_case(byte: u8, uppers: &mut bool, lowers: &mut bool) -> Option<()> {
+    match class(byte) {
+        Class::Upper => *uppers = true,
+        Class::Lower => *lowers = true,
+        Class::Other => {}
+        Class::Illegal => return None,
+    }
+    Some(())
 }
 
 /// What short names for a long name are made from (pages 30 and 31).
@@ -312,6 +306,25 @@ fn write_tail(number: u32, digits: &mut [u8; 7]) -> &[u8] {
 /// whether anything was lost.
 fn fill(text: &[u8], page: &CodePage, room: &mut [u8]) -> (u16, bool) {
     let (mut len, mut ends, mut lossy) = (0, 1_u16, false);
+    let plain = text
+        .iter()
+        .position(|b| !b.is_ascii())
+        .unwrap_or(text.len());
+    let (plain, text) = text.split_at_checked(plain).unwrap_or((text, &[]));
+    for &b in plain {
+        if matches!(b, b' ' | b'.') {
+            lossy = true;
+            continue;
+        }
+        let Some(place) = room.get_mut(len) else {
+            return (ends, true);
+        };
+        let legal = class(b) != Class::Illegal;
+        *place = if legal { b.to_ascii_uppercase() } else { b'_' };
+        lossy |= !legal;
+        len += 1;
+        ends |= 1 << len;
+    }
     for chunk in text.utf8_chunks() {
         let broken = (!chunk.invalid().is_empty()).then_some('\0');
         for c in chunk.valid().chars().chain(broken) {

@@ -2,5 +2,6 @@
 //! installed says so and passes.
 
 mod make;
+mod names;
 mod suite;
 mod tools;

@@ -6,6 +6,7 @@ use volary_block::{FileDevice, OpenOptions};
 use volary_core::{Make, Options, Time};
 use volary_fat::make::make;
 use volary_fat::volume::{FatKind, Layout};
+use volary_fat::walk::Walker;
 
 const MIB: u64 = 1 << 20;
 
@@ -170,4 +171,52 @@ fn check_file(image: &str, kind: FatKind, about: &str) {
     };
     let bits = format!("FAT ({} bit)", kind.bits());
     assert!(answer.text.contains(&bits), "{about}: {}", answer.text);
+}
+
+/// Set `VMRUN` to the program that boots a Linux kernel with disks and runs a script in it.
+#[test]
+fn linux_mounts_and_fills_what_we_made() {
+    let Ok(vmrun) = std::env::var("VMRUN") else {
+        eprintln!("VMRUN is not set, nothing compared with Linux");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let kinds = [
+        (FatKind::Fat12, 1440 << 10, "unix"),
+        (FatKind::Fat12, 8 * MIB, "sector=4096"),
+        (FatKind::Fat16, 64 * MIB, ""),
+        (FatKind::Fat16, 64 * MIB, "unix,fats=3"),
+        (FatKind::Fat32, 64 * MIB, "unix"),
+        (FatKind::Fat32, 5000 * MIB, "cluster=64k"),
+    ];
+    let mut args: Vec<String> = Vec::new();
+    for (i, (kind, size, options)) in kinds.iter().enumerate() {
+        let path = dir.path().join(format!("{i}.img"));
+        volume(&path, *size, *kind, Some("linux"), options);
+        args.extend(["--disk".into(), path.to_str().unwrap().into()]);
+    }
+    let script = "mkdir -p /mnt; for d in /dev/vd?; do mount -t vfat -o utf8 $d /mnt && \
+        echo text > '/mnt/A long näme.txt' && mkdir /mnt/dir && cp '/mnt/A long näme.txt' /mnt/dir/b && \
+        umount /mnt && echo good; done";
+    args.extend(["--cmd".into(), script.into()]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let answer = run(&vmrun, &args).unwrap();
+    assert_eq!(
+        answer.text.matches("good").count(),
+        kinds.len(),
+        "{}",
+        answer.text
+    );
+    for (i, (kind, _, options)) in kinds.iter().enumerate() {
+        let path = dir.path().join(format!("{i}.img"));
+        if !options.contains("fats=3") {
+            assert_clean(&path, &format!("{} '{options}' after Linux", kind.name()));
+        }
+        let dev = FileDevice::open(&path, OpenOptions::default()).unwrap();
+        let layout = Layout::read(&dev).unwrap();
+        let walker = Walker::new(&dev, &layout);
+        let found = walker.find("/a LONG NÄME.txt").unwrap().unwrap();
+        assert_eq!(walker.content(&found.entry, 100).unwrap(), b"text\n");
+        assert!(walker.find("/dir/b").is_ok());
+    }
 }
