@@ -105,7 +105,8 @@ fn write_root(dev: &dyn BlockDevice, plan: &Plan<'_>, layout: &Layout) -> Result
     }
     if plan.request.unix {
         let owners = ROOT_CLUSTER + u32::from(fat32);
-        let mut file = entry(plan, TABLE_NAME, attr::HIDDEN | attr::SYSTEM);
+        let bits = attr::HIDDEN | attr::SYSTEM | attr::READ_ONLY;
+        let mut file = entry(plan, TABLE_NAME, bits);
         file.set_first_cluster(owners, fat32);
         file.DIR_FileSize = U32::new(HEAD_LEN as u32);
         entries.extend_from_slice(file.as_bytes());
