@@ -15,6 +15,7 @@ mod alloc;
 mod attached;
 mod attrs;
 pub mod chars;
+pub mod check;
 pub mod codepage;
 mod commit;
 mod devices;

@@ -1,0 +1,188 @@
+//! Mending of chains that lead nowhere, and of directories that are none.
+
+use super::findings::{self as code};
+use super::mend::Mender;
+use super::volume::{NONE, Reader};
+use super::walk::{Problem, What};
+use crate::ondisk::{DIR_ENTRIES_MAX, attr};
+use volary_core::Result;
+
+impl Mender<'_, '_> {
+    /// Tells of a problem of the first phase and mends it.
+    pub(super) fn chain(&mut self, problem: &Problem) -> Result<()> {
+        match problem.what {
+            What::RootStart => self.root_start(problem),
+            What::Start(value) => self.bad_start(problem, value),
+            What::Link { last, value } => {
+                let why = self.why_not(value)?;
+                let words = format!("after cluster {last} its chain goes to {why}");
+                let code = if problem.slot == NONE {
+                    code::ROOT_CHAIN
+                } else {
+                    code::CHAIN_LINK
+                };
+                if self.tell(
+                    code,
+                    problem,
+                    words,
+                    format!("ends the chain at cluster {last}"),
+                )? {
+                    self.vol.cut(last)?;
+                }
+                Ok(())
+            }
+            What::Loop { last } => {
+                let words = format!("after cluster {last} its chain comes back to itself");
+                let repair = format!("ends the chain at cluster {last}");
+                if self.tell(code::CHAIN_LOOP, problem, words, repair)? {
+                    self.vol.cut(last)?;
+                }
+                Ok(())
+            }
+            What::Garbage { index } => self.garbage(problem, index),
+            What::NotDir => self.not_dir(problem),
+            _ => self.too_long(problem),
+        }
+    }
+
+    fn root_start(&mut self, problem: &Problem) -> Result<()> {
+        let root = self.vol.layout.root_cluster;
+        let words = format!("the root directory's cluster {root} is not in use in the FAT");
+        if self.tell(
+            code::ROOT_CHAIN,
+            problem,
+            words,
+            "marks it as a chain of one cluster",
+        )? {
+            self.vol.cut(root)?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a value that a chain leads to.
+    fn why_not(&mut self, value: u32) -> Result<String> {
+        if !self.vol.layout.is_cluster(value) {
+            return Ok(format!("{value}, which is no cluster"));
+        }
+        let bad = self.vol.fat.get(value)? != 0;
+        let state = if bad { "marked bad" } else { "free" };
+        Ok(format!("cluster {value}, which is {state}"))
+    }
+
+    fn bad_start(&mut self, problem: &Problem, value: u32) -> Result<()> {
+        let why = self.why_not(value)?;
+        if self.is_dir(problem)? {
+            let words = format!("a directory that begins with {why}");
+            let repair = "takes it away; what was in it is found lost";
+            if self.tell(code::DIR_NO_CHAIN, problem, words, repair)? {
+                self.remove(problem)?;
+            }
+            return Ok(());
+        }
+        let words = format!("it begins with {why}");
+        let repair = "makes it empty; its data is lost";
+        if self.tell(code::CHAIN_START, problem, words, repair)? {
+            self.set_start(problem, 0)?;
+            self.change(problem, |e| e.DIR_FileSize.set(0))?;
+        }
+        Ok(())
+    }
+
+    fn garbage(&mut self, problem: &Problem, index: u32) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let before = index.checked_sub(1);
+        let last = match before {
+            Some(i) => self.vol.cluster_at(dir.cluster, i)?,
+            None => None,
+        };
+        let Some(last) = last else {
+            return Ok(());
+        };
+        let words = format!("after cluster {last} the directory holds something else");
+        let repair = "ends it there; the rest is found lost";
+        if self.tell(code::DIR_GARBAGE, problem, words, repair)? {
+            self.vol.cut(last)?;
+        }
+        Ok(())
+    }
+
+    fn not_dir(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let entry = Problem {
+            dir: dir.parent,
+            first: dir.first,
+            slot: dir.slot,
+            ..*problem
+        };
+        let words = "marked as a directory, but it holds something else".into();
+        if !self.tell(code::DIR_NOT_DIR, &entry, words, "makes it a file")? {
+            return Ok(());
+        }
+        let bytes = u64::from(dir.clusters) * u64::from(self.vol.layout.cluster_len);
+        let size = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.change(&entry, |e| {
+            e.DIR_Attr = e.DIR_Attr & !attr::DIRECTORY | attr::ARCHIVE;
+            e.DIR_FileSize.set(size);
+        })
+    }
+
+    /// Gives what is too much of a directory to a directory of its own.
+    fn too_long(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let most = DIR_ENTRIES_MAX / self.vol.slots_per_cluster();
+        let last = self.vol.cluster_at(dir.cluster, most - 1)?;
+        let rest = self.vol.cluster_at(dir.cluster, most)?;
+        let (Some(last), Some(rest)) = (last, rest) else {
+            return Ok(());
+        };
+        let words = format!("a directory with room for more than {DIR_ENTRIES_MAX} entries");
+        let new = self.vol.fat.find_free()?;
+        let repair = match new {
+            Some(_) => "puts the rest into a directory of its own, which is found lost",
+            None => "",
+        };
+        if !self.tell(code::DIR_TOO_LONG, problem, words, repair)? {
+            return Ok(());
+        }
+        let Some(new) = new else {
+            return Ok(());
+        };
+        self.fresh_dir(new, 0)?;
+        self.vol.set_link(new, rest)?;
+        self.vol.cut(last)
+    }
+
+    /// Fills a free cluster as the first one of a directory.
+    pub(super) fn fresh_dir(&mut self, cluster: u32, parent: u32) -> Result<()> {
+        use crate::short::{DOT, DOT_DOT};
+        use zerocopy::IntoBytes;
+        let mut bytes = Vec::with_capacity(self.vol.layout.cluster_len as usize);
+        for (name, start) in [(DOT, cluster), (DOT_DOT, parent)] {
+            let entry = self.new_entry(name, attr::DIRECTORY, start);
+            bytes.extend_from_slice(entry.as_bytes());
+        }
+        bytes.resize(self.vol.layout.cluster_len as usize, 0);
+        let offset = self.vol.layout.cluster_offset(cluster);
+        self.vol.disk.fill(offset, &bytes)
+    }
+
+    /// The first bytes of a cluster.
+    pub(super) fn peek(&mut self, cluster: u32) -> Result<Vec<u8>> {
+        let mut buf = vec![0; self.vol.layout.cluster_len as usize];
+        self.vol
+            .disk
+            .read(self.vol.layout.cluster_offset(cluster), &mut buf)?;
+        Ok(buf)
+    }
+
+    /// Calls `each` with all bytes of a directory.
+    pub(super) fn read_dir(&mut self, number: u32, mut each: impl FnMut(u32, &[u8])) -> Result<()> {
+        let dir = self.dir(number);
+        let mut reader = Reader::new(&dir);
+        let mut buf = Vec::new();
+        while let Some(piece) = reader.fill(self.vol, &mut buf)? {
+            each(piece.slot, &buf);
+        }
+        Ok(())
+    }
+}

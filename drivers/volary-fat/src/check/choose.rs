@@ -1,0 +1,139 @@
+//! Which boot sector and which FAT to go by.
+//!
+//! The first ones, unless the volume makes more sense with others: then more
+//! files and directories are found, or fewer of them are damaged. After a
+//! crash of ours the first FAT is the newest and makes sense; the others are
+//! as they were when the volume was last detached.
+
+use super::boot::{self, Boot};
+use super::disk::Disk;
+use super::fat::Fat;
+use super::findings::{self as code, Reporter, Where};
+use super::tables;
+use super::volume::Volume;
+use super::walk::{Walk, What};
+use crate::names::Names;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Error, Progress, Result, Time};
+
+/// What is gone by.
+pub(super) struct Choice {
+    pub(super) boot: Boot,
+    pub(super) copy: u8,
+    /// Another FAT than the first was chosen because of damage to the first.
+    other: bool,
+}
+
+/// How much sense a volume makes.
+#[derive(Clone, Copy, Debug)]
+struct Sense {
+    score: i64,
+    /// There is damage.
+    damage: bool,
+    /// Neither of the FAT's two first entries is what it must be.
+    headless: bool,
+}
+
+impl Choice {
+    /// Tells of what was not taken as it is.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn tell(&self, vol: &mut Volume, reporter: &mut Reporter<'_>) -> Result<()> {
+        boot::restore(&self.boot, &mut vol.disk, reporter)?;
+        if self.other {
+            let words = format!(
+                "FAT {} makes more sense than FAT 1, and is gone by",
+                self.copy + 1
+            );
+            let at = Where::offset(self.boot.layout.fat_offset(0));
+            reporter.tell(code::FAT_CHOICE, 0, at, words, "mends by it");
+        }
+        Ok(())
+    }
+}
+
+/// Chooses; gives the walk with what was chosen as well, if it is still there.
+///
+/// # Errors
+/// `Corrupt` if there is no boot sector, or no FAT where it should be; `Io`;
+/// `Interrupted`.
+pub(super) fn choose(
+    dev: &Arc<dyn BlockDevice>,
+    names: impl Fn() -> Result<Names>,
+    now: Time,
+    progress: &dyn Progress,
+) -> Result<(Choice, Option<Walk>)> {
+    let boots = boot::candidates(dev.as_ref())?;
+    let mut best: Option<(Sense, Choice, Walk)> = None;
+    for boot in boots {
+        let layout = &boot.layout;
+        let (from, to) = if layout.mirrored {
+            (0, layout.fat_count)
+        } else {
+            (layout.active_fat, layout.active_fat + 1)
+        };
+        for copy in from..to {
+            let disk = Disk::new(dev.clone());
+            let fat = Fat::new(dev.clone(), layout, copy);
+            let mut vol = Volume::new(layout.clone(), disk, fat, names()?, now);
+            if copy > from && tables::compare(&mut vol, from, copy, false)? == 0 {
+                continue;
+            }
+            let walk = Walk::run(&mut vol, false, progress)?;
+            let sense = sense(&mut vol, &walk)?;
+            let done = !sense.damage;
+            if best.as_ref().is_none_or(|b| sense.score > b.0.score) {
+                let choice = Choice {
+                    boot: boot.clone(),
+                    copy,
+                    other: copy > from,
+                };
+                best = Some((sense, choice, walk));
+            }
+            if done {
+                break;
+            }
+        }
+        if best.as_ref().is_some_and(|b| !b.0.damage) {
+            break;
+        }
+    }
+    match best {
+        Some((sense, choice, _)) if sense.headless && sense.score < 0 => Err(Error::corrupt(
+            "FAT",
+            choice.boot.layout.fat_offset(0),
+            "something else",
+            "a FAT, by the boot sector",
+        )),
+        Some((_, choice, walk)) => Ok((choice, Some(walk))),
+        None => Err(Error::corrupt("boot sector", 0, "damage", "a boot sector")),
+    }
+}
+
+fn sense(vol: &mut Volume, walk: &Walk) -> Result<Sense> {
+    let (zero, one) = tables::is_head(vol)?;
+    let damaged = walk.problems.iter().filter(|p| is_damage(p.what)).count() as i64;
+    let damaged = damaged + i64::from(!zero) + i64::from(!one);
+    Ok(Sense {
+        score: (walk.files + walk.dirs.len() as u64) as i64 - damaged,
+        damage: damaged > 0,
+        headless: !zero && !one,
+    })
+}
+
+/// Whether a problem is none that a crash of ours can leave. Of chains that
+/// meet it is not known yet; they do so in all FATs alike.
+fn is_damage(what: What) -> bool {
+    !matches!(
+        what,
+        What::Excess { .. }
+            | What::SizeZero
+            | What::DotDot
+            | What::AfterEnd { torn: true, .. }
+            | What::Orphan { .. }
+            | What::BadDate
+            | What::UnixCheck
+            | What::UnixData
+    )
+}

@@ -1,0 +1,346 @@
+//! One copy of the FAT as a check needs it: read in large pieces, a bounded
+//! number of them kept, changes in memory until they are written in order.
+
+use super::bits::Bits;
+use super::disk::Disk;
+use crate::volume::{FatKind, Layout};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use volary_core::{BlockDevice, Result};
+
+/// Bytes in a piece. FAT12 has less than one, so that no entry stands across
+/// two.
+const PIECE: usize = 64 << 10;
+/// Most pieces kept.
+const PIECES_MAX: usize = 64;
+/// Changed units that are closer than this are written in one request.
+const REQUEST: usize = 64 << 10;
+
+/// What an entry of the FAT says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// The cluster is free.
+    Free,
+    /// The chain goes on there: a cluster that exists.
+    Next(u32),
+    /// The chain ends here.
+    End,
+    /// The cluster must not be used.
+    Bad,
+    /// A value without a meaning: 1, or past the last cluster.
+    Wrong(u32),
+}
+
+/// Which changes to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Clusters that were free.
+    Take,
+    /// Clusters in use before and after, and the first reserved entry.
+    Turn,
+    /// Clusters that become free.
+    Free,
+    /// The second reserved entry, with the marks.
+    Marks,
+}
+
+/// Clusters by what they are used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) free: u32,
+    pub(super) bad: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Change {
+    old: u32,
+    new: u32,
+}
+
+/// One copy of the FAT.
+pub(super) struct Fat {
+    dev: Arc<dyn BlockDevice>,
+    pub(super) kind: FatKind,
+    /// The highest cluster number.
+    pub(super) last: u32,
+    offset: u64,
+    len: u64,
+    pieces: Vec<Option<Box<[u8]>>>,
+    loaded: VecDeque<usize>,
+    changes: BTreeMap<u32, Change>,
+    /// Where the next free cluster is looked for.
+    hint: u32,
+}
+
+impl Fat {
+    /// A copy of a volume's FAT; nothing is read.
+    pub(super) fn new(dev: Arc<dyn BlockDevice>, layout: &Layout, copy: u8) -> Self {
+        let need = layout.kind.fat_len(layout.cluster_count);
+        let sector = u64::from(layout.sector_len);
+        let len = need.next_multiple_of(sector).min(layout.fat_len());
+        let count = len.div_ceil(PIECE as u64) as usize;
+        Self {
+            dev,
+            kind: layout.kind,
+            last: layout.last_cluster(),
+            offset: layout.fat_offset(copy),
+            len,
+            pieces: std::iter::repeat_with(|| None).take(count).collect(),
+            loaded: VecDeque::new(),
+            changes: BTreeMap::new(),
+            hint: 2,
+        }
+    }
+
+    /// What marks the end of a chain.
+    pub(super) fn end(&self) -> u32 {
+        self.kind.mask()
+    }
+
+    /// Bytes of the FAT that have a meaning, in whole sectors.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn place(&self, n: u32) -> u64 {
+        let n = u64::from(n);
+        match self.kind {
+            FatKind::Fat12 => n + n / 2,
+            FatKind::Fat16 => n * 2,
+            FatKind::Fat32 => n * 4,
+        }
+    }
+
+    /// The value of an entry, of 12, 16 or 28 bits. 0 past the last.
+    ///
+    /// # Errors
+    /// `Io`.
+    #[inline]
+    pub(super) fn get(&mut self, n: u32) -> Result<u32> {
+        let at = self.place(n);
+        let piece = (at / PIECE as u64) as usize;
+        let within = (at % PIECE as u64) as usize;
+        if let Some(Some(bytes)) = self.pieces.get(piece) {
+            return Ok(decode(self.kind, bytes, within, n));
+        }
+        self.load(piece)?;
+        let bytes = self.pieces.get(piece).and_then(Option::as_deref);
+        Ok(bytes.map_or(0, |b| decode(self.kind, b, within, n)))
+    }
+
+    /// What the entry of a cluster says.
+    ///
+    /// # Errors
+    /// `Io`.
+    #[inline]
+    pub(super) fn link(&mut self, n: u32) -> Result<Link> {
+        let value = self.get(n)?;
+        Ok(self.meaning(value))
+    }
+
+    /// What a value says.
+    #[inline]
+    pub(super) fn meaning(&self, value: u32) -> Link {
+        match value {
+            0 => Link::Free,
+            n if (2..=self.last).contains(&n) => Link::Next(n),
+            n if n >= self.kind.end_min() => Link::End,
+            n if n == self.kind.bad() => Link::Bad,
+            n => Link::Wrong(n),
+        }
+    }
+
+    fn load(&mut self, piece: usize) -> Result<()> {
+        let start = piece as u64 * PIECE as u64;
+        if start >= self.len {
+            return Ok(());
+        }
+        let mut bytes = vec![0; (self.len - start).min(PIECE as u64) as usize];
+        self.dev.read_at(self.offset + start, &mut bytes)?;
+        let bits = u64::from(self.kind.bits());
+        let first = (start * 8 / bits) as u32;
+        let end = ((start + PIECE as u64) * 8 / bits) as u32;
+        for (&n, change) in self.changes.range(first..end) {
+            let within = (self.place(n) - start) as usize;
+            encode(self.kind, &mut bytes, within, n, change.new);
+        }
+        if self.loaded.len() >= PIECES_MAX
+            && let Some(old) = self.loaded.pop_front()
+            && let Some(place) = self.pieces.get_mut(old)
+        {
+            *place = None;
+        }
+        if let Some(place) = self.pieces.get_mut(piece) {
+            *place = Some(bytes.into_boxed_slice());
+            self.loaded.push_back(piece);
+        }
+        Ok(())
+    }
+
+    /// Changes an entry, in memory. The upper four bits of FAT32 stay.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn set(&mut self, n: u32, new: u32) -> Result<()> {
+        let was = self.get(n)?;
+        let at = self.place(n);
+        let piece = (at / PIECE as u64) as usize;
+        if let Some(Some(bytes)) = self.pieces.get_mut(piece) {
+            encode(self.kind, bytes, (at % PIECE as u64) as usize, n, new);
+        }
+        let change = self.changes.entry(n).or_insert(Change { old: was, new });
+        change.new = new;
+        if change.old == new {
+            self.changes.remove(&n);
+        }
+        Ok(())
+    }
+
+    /// A cluster that is free on the disk as well, if there is one; the next
+    /// call gives another.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn find_free(&mut self) -> Result<Option<u32>> {
+        while self.hint <= self.last {
+            let n = self.hint;
+            self.hint += 1;
+            if self.get(n)? == 0 && !self.changes.contains_key(&n) {
+                return Ok(Some(n));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets the next search start at the first cluster again.
+    pub(super) fn rewind(&mut self) {
+        self.hint = 2;
+    }
+
+    /// Calls `each` with all clusters that are in use but not in `used`, and
+    /// their values, and counts what is free and bad.
+    ///
+    /// # Errors
+    /// `Io`, or what `each` gives.
+    pub(super) fn sweep(
+        &mut self,
+        used: &Bits,
+        mut each: impl FnMut(u32, u32) -> Result<()>,
+    ) -> Result<Counts> {
+        let mut counts = Counts::default();
+        for i in 0..used.word_count() {
+            let word = used.word(i);
+            if word == u64::MAX {
+                continue;
+            }
+            let first = i as u32 * 64;
+            if word == 0 && first > 0 && self.all_free(first)? {
+                counts.free += 64.min(self.last + 1 - first);
+                continue;
+            }
+            for n in first.max(2)..=(first + 63).min(self.last) {
+                if word >> (n - first) & 1 == 1 {
+                    continue;
+                }
+                match self.get(n)? {
+                    0 => counts.free += 1,
+                    v if v == self.kind.bad() => counts.bad += 1,
+                    v => each(n, v)?,
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Whether the 64 entries from `first`, a multiple of 64, are all zero.
+    fn all_free(&mut self, first: u32) -> Result<bool> {
+        if self.kind == FatKind::Fat12 || first + 63 > self.last {
+            return Ok(false);
+        }
+        self.get(first)?;
+        let at = self.place(first);
+        let len = 8 * self.kind.bits() as usize;
+        let within = (at % PIECE as u64) as usize;
+        let piece = self.pieces.get((at / PIECE as u64) as usize);
+        let bytes = piece.and_then(|p| p.as_deref()?.get(within..within + len));
+        Ok(bytes.is_some_and(|b| b.iter().fold(0, |a, x| a | x) == 0))
+    }
+
+    /// Whether there are changes.
+    pub(super) fn is_changed(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Writes the changes of one class.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::write_at`].
+    pub(super) fn write(&self, class: Class, disk: &mut Disk) -> Result<()> {
+        let chosen = |n: u32, c: &Change| match class {
+            Class::Marks => n == 1,
+            _ if n == 1 => false,
+            Class::Take => c.old == 0 && n != 0,
+            Class::Turn => c.old != 0 && c.new != 0 || n == 0,
+            Class::Free => c.old != 0 && c.new == 0 && n != 0,
+        };
+        let mut buf: Vec<u8> = Vec::new();
+        let mut start = 0;
+        for (&n, change) in self.changes.iter().filter(|(n, c)| chosen(**n, c)) {
+            let at = self.place(n);
+            // An entry of FAT12 can stand in two units.
+            let end = (at + 4).next_multiple_of(512).min(self.len);
+            if buf.is_empty() || end > start + REQUEST as u64 || at > start + buf.len() as u64 {
+                disk.write(self.offset + start, &buf)?;
+                buf.clear();
+                start = at - at % 512;
+            }
+            let have = start + buf.len() as u64;
+            if have < end {
+                let old = buf.len();
+                buf.resize((end - start) as usize, 0);
+                disk.read_raw(self.offset + have, buf.get_mut(old..).unwrap_or_default())?;
+            }
+            encode(self.kind, &mut buf, (at - start) as usize, n, change.new);
+        }
+        disk.write(self.offset + start, &buf)
+    }
+}
+
+#[inline]
+fn decode(kind: FatKind, bytes: &[u8], at: usize, n: u32) -> u32 {
+    match kind {
+        FatKind::Fat32 => match bytes.get(at..at + 4) {
+            Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]) & kind.mask(),
+            _ => 0,
+        },
+        FatKind::Fat12 | FatKind::Fat16 => match bytes.get(at..at + 2) {
+            Some(&[a, b]) => {
+                let word = u32::from(u16::from_le_bytes([a, b]));
+                match kind {
+                    FatKind::Fat16 => word,
+                    _ if n % 2 == 1 => word >> 4,
+                    _ => word & 0xfff,
+                }
+            }
+            _ => 0,
+        },
+    }
+}
+
+fn encode(kind: FatKind, bytes: &mut [u8], at: usize, n: u32, value: u32) {
+    let (mask, value) = match kind {
+        FatKind::Fat12 if n % 2 == 1 => (0xfff0, value << 4),
+        FatKind::Fat12 | FatKind::Fat16 | FatKind::Fat32 => (kind.mask(), value),
+    };
+    let len = if kind == FatKind::Fat32 { 4 } else { 2 };
+    let Some(room) = bytes.get_mut(at..at + len) else {
+        return;
+    };
+    for ((byte, mask), value) in room
+        .iter_mut()
+        .zip(mask.to_le_bytes())
+        .zip(value.to_le_bytes())
+    {
+        *byte = *byte & !mask | value & mask;
+    }
+}

@@ -1,0 +1,384 @@
+//! Chains that no path leads to.
+//!
+//! They are freed, or saved in `/lost+found`: a directory as `FSCK0000`, with
+//! all that it holds, any other chain as `FSCK0000.REC`.
+
+use super::bits::Bits;
+use super::disk::Rank;
+use super::fat::Link;
+use super::findings::{self as code, Where};
+use super::judge;
+use super::mend::Mender;
+use super::volume::{Dir, NONE, Raw};
+use crate::long::LongName;
+use crate::ondisk::{DirEntry, attr};
+use crate::short::checksum;
+use volary_core::Result;
+use zerocopy::{FromBytes, IntoBytes, transmute};
+
+/// Where lost chains go.
+const PLACE: &[u8] = b"lost+found";
+
+/// A lost chain.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    head: u32,
+    clusters: u32,
+    /// Its last cluster.
+    last: u32,
+    /// It looks like a directory that once was.
+    dir: bool,
+}
+
+impl Mender<'_, '_> {
+    /// Finds all lost chains, tells of them and frees or saves them. Those that
+    /// lost directories lead to are left for the next walk.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn lost(&mut self, save: bool) -> Result<()> {
+        let mut lost = Bits::new(self.vol.layout.last_cluster());
+        let mut any = false;
+        self.walk.counts = self.vol.fat.sweep(&self.walk.used, |n, _| {
+            any = true;
+            lost.add(n);
+            Ok(())
+        })?;
+        if !any {
+            return Ok(());
+        }
+        let chains = self.chains(&lost)?;
+        let chains = if save { self.topmost(chains)? } else { chains };
+        let mut place = None;
+        for chain in chains {
+            self.one(chain, save, &mut place)?;
+        }
+        Ok(())
+    }
+
+    /// The lost clusters as chains that do not meet.
+    fn chains(&mut self, lost: &Bits) -> Result<Vec<Lost>> {
+        let last = self.vol.layout.last_cluster();
+        let mut led_to = Bits::new(last);
+        for n in (2..=last).filter(|&n| lost.has(n)) {
+            if let Link::Next(next) = self.vol.fat.link(n)? {
+                led_to.add(next);
+            }
+        }
+        let mut taken = Bits::new(last);
+        let mut chains = Vec::new();
+        // First those with a beginning, then what is left: rings.
+        for ring in [false, true] {
+            for n in (2..=last).filter(|&n| lost.has(n)) {
+                if !taken.has(n) && (ring || !led_to.has(n)) {
+                    chains.push(self.chain_from(n, lost, &mut taken)?);
+                }
+            }
+        }
+        Ok(chains)
+    }
+
+    fn chain_from(&mut self, head: u32, lost: &Bits, taken: &mut Bits) -> Result<Lost> {
+        // A file cannot be longer than 32 bits of bytes.
+        let most = u32::MAX / self.vol.layout.cluster_len;
+        let (mut clusters, mut last) = (0, head);
+        let mut next = head;
+        while clusters < most && lost.has(next) && taken.add(next) {
+            clusters += 1;
+            last = next;
+            match self.vol.fat.link(next)? {
+                Link::Next(n) => next = n,
+                _ => break,
+            }
+        }
+        let bytes = self.peek(head)?;
+        let dir = judge::has_dot(&bytes, head, &self.vol.layout)
+            && !judge::tally(&bytes, &self.vol.layout).is_garbage();
+        Ok(Lost {
+            head,
+            clusters,
+            last,
+            dir,
+        })
+    }
+
+    /// If there are directories: those that no other one leads to, or if there
+    /// is none, the first. Else all.
+    fn topmost(&mut self, chains: Vec<Lost>) -> Result<Vec<Lost>> {
+        if !chains.iter().any(|c| c.dir) {
+            return Ok(chains);
+        }
+        let mut inside = Bits::new(self.vol.layout.last_cluster());
+        for chain in chains.iter().filter(|c| c.dir) {
+            self.mark_inside(chain, &mut inside)?;
+        }
+        let top: Vec<Lost> = chains
+            .iter()
+            .filter(|c| !inside.has(c.head))
+            .copied()
+            .collect();
+        if !self.reporter.mends() {
+            return Ok(top);
+        }
+        let dirs: Vec<Lost> = top.into_iter().filter(|c| c.dir).collect();
+        if dirs.is_empty() {
+            return Ok(chains.into_iter().filter(|c| c.dir).take(1).collect());
+        }
+        Ok(dirs)
+    }
+
+    fn mark_inside(&mut self, chain: &Lost, inside: &mut Bits) -> Result<()> {
+        let mut at = chain.head;
+        for i in 0..chain.clusters {
+            let bytes = self.peek(at)?;
+            let skip = if i == 0 { 2 } else { 0 };
+            for raw in bytes.as_chunks::<32>().0.iter().skip(skip) {
+                match raw.first() {
+                    None | Some(&0) => break,
+                    Some(&crate::ondisk::FREE) => continue,
+                    Some(_) => {}
+                }
+                let entry: &DirEntry = zerocopy::transmute_ref!(raw);
+                if !entry.is_long() {
+                    inside.add(self.vol.start(entry));
+                }
+            }
+            match self.vol.fat.link(at)? {
+                Link::Next(n) => at = n,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of one chain and frees or saves it.
+    fn one(&mut self, chain: Lost, save: bool, place: &mut Option<Place>) -> Result<()> {
+        let code = if chain.dir {
+            code::LOST_DIR
+        } else {
+            code::LOST_CHAIN
+        };
+        let key = u64::from(chain.head);
+        if self.reporter.is_left(code, key) {
+            return Ok(());
+        }
+        let what = if chain.dir { "a directory" } else { "a chain" };
+        let words = format!(
+            "{what} of {} clusters from cluster {} on, to which no path leads",
+            chain.clusters, chain.head
+        );
+        let at = Where::offset(self.vol.layout.cluster_offset(chain.head));
+        if !save {
+            if self.reporter.tell(code, key, at, words, "frees it") {
+                self.free_chain(chain)?;
+            }
+            return Ok(());
+        }
+        let ext = if chain.dir { "" } else { ".REC" };
+        if self.reporter.mends() && place.is_none() {
+            *place = self.find_place()?;
+        }
+        let repair = match place.as_ref() {
+            Some(p) => format!("saves it as {}FSCK{:04}{ext}", p.shown, p.number),
+            None if self.reporter.mends() => String::new(),
+            None => "saves it in /lost+found".into(),
+        };
+        if self.reporter.tell(code, key, at, words, repair)
+            && let Some(place) = place.as_mut()
+        {
+            self.save(chain, place)?;
+        }
+        Ok(())
+    }
+
+    fn free_chain(&mut self, chain: Lost) -> Result<()> {
+        let mut at = chain.head;
+        for _ in 0..chain.clusters {
+            let next = self.vol.fat.link(at)?;
+            self.vol.set_link(at, 0)?;
+            match next {
+                Link::Next(n) => at = n,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, chain: Lost, place: &mut Place) -> Result<()> {
+        let number = place.number;
+        let mut name = *b"FSCK0000   ";
+        let digits = format!("{number:04}");
+        for (to, from) in name.iter_mut().skip(4).zip(digits.bytes()) {
+            *to = from;
+        }
+        let kind = if chain.dir {
+            attr::DIRECTORY
+        } else {
+            attr::ARCHIVE
+        };
+        if !chain.dir {
+            for (to, from) in name.iter_mut().skip(8).zip(*b"REC") {
+                *to = from;
+            }
+        }
+        let mut entry = self.new_entry(name, kind, chain.head);
+        if !chain.dir {
+            // At most 32 bits: see `chain_from`.
+            entry
+                .DIR_FileSize
+                .set(chain.clusters * self.vol.layout.cluster_len);
+        }
+        let raw: Raw = transmute!(entry);
+        let Some(slot) = self.insert(place.dir, &[raw], place.slot, Rank::Late)? else {
+            return Ok(());
+        };
+        place.slot = slot + 1;
+        place.number += 1;
+        self.vol.cut(chain.last)?;
+        if chain.dir {
+            self.set_parent(chain.head, place.dir)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a directory's `..` lead to its new parent.
+    fn set_parent(&mut self, cluster: u32, parent: u32) -> Result<()> {
+        let above = if parent == 0 {
+            0
+        } else {
+            self.dir(parent).cluster
+        };
+        let dir = Dir {
+            cluster,
+            clusters: 1,
+            parent,
+            first: NONE,
+            slot: NONE,
+        };
+        let mut entry = self.vol.entry(&dir, 1)?;
+        if entry.DIR_Name == crate::short::DOT_DOT && entry.is_dir() {
+            entry.set_first_cluster(above, self.vol.layout.is_fat32());
+            self.vol.put_entry(&dir, 1, &entry)?;
+        }
+        Ok(())
+    }
+
+    /// Finds or makes the directory for lost chains; the root directory where
+    /// that is not possible.
+    fn find_place(&mut self) -> Result<Option<Place>> {
+        let mut taken = false;
+        let root = self.dir(0);
+        for number in 1..self.walk.dirs.len() as u32 {
+            let dir = self.dir(number);
+            if dir.parent == 0 && self.is_place(&root, dir.slot)? {
+                return self.place_in(number, "/lost+found/").map(Some);
+            }
+        }
+        for slot in 0..self.vol.slot_count(&root) {
+            let raw = self.vol.raw(&root, slot)?;
+            match raw.first() {
+                None | Some(&0) => break,
+                Some(&crate::ondisk::FREE) => {}
+                Some(_) => taken |= self.is_place(&root, slot)?,
+            }
+        }
+        if !taken && let Some(number) = self.make_place()? {
+            return self.place_in(number, "/lost+found/").map(Some);
+        }
+        let room = self.has_room(0)?;
+        room.then(|| self.place_in(0, "/")).transpose()
+    }
+
+    fn is_place(&mut self, root: &Dir, slot: u32) -> Result<bool> {
+        let name = self.vol.name(root, slot)?;
+        Ok(crate::chars::same_name(&name, PLACE))
+    }
+
+    /// Whether a directory has a free slot or can get one.
+    fn has_room(&mut self, number: u32) -> Result<bool> {
+        let dir = self.dir(number);
+        if dir.cluster != 0 {
+            let found = self.vol.fat.find_free()?.is_some();
+            self.vol.fat.rewind();
+            if found {
+                return Ok(true);
+            }
+        }
+        let mut free = false;
+        self.read_dir(number, |_, bytes| {
+            let slots = bytes.as_chunks::<32>().0;
+            free |= slots
+                .iter()
+                .any(|raw| matches!(raw.first(), Some(&(0 | crate::ondisk::FREE))));
+        })?;
+        Ok(free)
+    }
+
+    fn place_in(&mut self, dir: u32, shown: &'static str) -> Result<Place> {
+        let node = self.dir(dir);
+        let names = self.short_names(&node)?;
+        let numbers = names.iter().filter_map(|name| {
+            let digits = name.strip_prefix(b"FSCK")?.get(..4)?;
+            std::str::from_utf8(digits)
+                .ok()?
+                .trim_end()
+                .parse::<u32>()
+                .ok()
+        });
+        Ok(Place {
+            dir,
+            slot: if dir == 0 { 0 } else { 2 },
+            number: numbers.max().map_or(0, |n| n + 1),
+            shown,
+        })
+    }
+
+    fn make_place(&mut self) -> Result<Option<u32>> {
+        let Some(cluster) = self.vol.fat.find_free()? else {
+            return Ok(None);
+        };
+        let root = self.dir(0);
+        let names = self.short_names(&root)?;
+        let short = (1..10).map(|n| {
+            let mut short = *b"LOST_F~1   ";
+            if let Some(digit) = short.get_mut(7) {
+                *digit = b'0' + n;
+            }
+            short
+        });
+        let Some(short) = short.into_iter().find(|s| !names.contains(s)) else {
+            return Ok(None);
+        };
+        let entry = self.new_entry(short, attr::DIRECTORY, cluster);
+        let mut raws: Vec<Raw> = Vec::new();
+        for part in LongName::new(PLACE)?.entries(checksum(&short)) {
+            raws.extend(Raw::read_from_bytes(part.as_bytes()));
+        }
+        if self.vol.paper {
+            raws.clear();
+        }
+        raws.push(transmute!(entry));
+        let Some(first) = self.insert(0, &raws, 0, Rank::Late)? else {
+            return Ok(None);
+        };
+        self.fresh_dir(cluster, 0)?;
+        self.vol.cut(cluster)?;
+        self.walk.dirs.push(Dir {
+            cluster,
+            clusters: 1,
+            parent: 0,
+            first,
+            slot: first + raws.len() as u32 - 1,
+        });
+        Ok(Some(self.walk.dirs.len() as u32 - 1))
+    }
+}
+
+/// Where the next lost chain goes.
+struct Place {
+    dir: u32,
+    /// Slots before this one are taken.
+    slot: u32,
+    number: u32,
+    shown: &'static str,
+}

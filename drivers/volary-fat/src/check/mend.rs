@@ -1,0 +1,634 @@
+//! Telling of problems, and mending those that concern one entry alone.
+
+use super::disk::Rank;
+use super::entry::{NT_NO_SHORT, is_label_byte};
+use super::findings::{self as code, Code, Reporter, Where};
+use super::judge;
+use super::twins::{Clash, Marks};
+use super::volume::{Dir, NONE, Raw, Volume};
+use super::walk::{Problem, Walk, What};
+use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
+use crate::short::{DOT, DOT_DOT, checksum};
+use crate::time::{Zone, set_access, set_create, set_write};
+use crate::{paper, unix};
+use volary_core::{Result, escape};
+use zerocopy::{FromZeros, IntoBytes, transmute, transmute_mut};
+
+/// The parts of a check that mending works on.
+pub(super) struct Mender<'a, 'r> {
+    pub(super) vol: &'a mut Volume,
+    pub(super) walk: &'a mut Walk,
+    pub(super) reporter: &'a mut Reporter<'r>,
+}
+
+impl Mender<'_, '_> {
+    /// A directory of the walk.
+    pub(super) fn dir(&self, number: u32) -> Dir {
+        let root = Dir {
+            cluster: self.vol.layout.root_cluster,
+            clusters: 0,
+            parent: 0,
+            first: NONE,
+            slot: NONE,
+        };
+        self.walk.dirs.get(number as usize).copied().unwrap_or(root)
+    }
+
+    /// Where an entry is, for a finding.
+    pub(super) fn place(&mut self, dir: u32, slot: u32) -> Result<Where> {
+        let path = self.vol.path(&self.walk.dirs, dir, slot)?;
+        let node = self.dir(dir);
+        let offset = match slot {
+            NONE if node.cluster == 0 => Some(self.vol.layout.root_offset()),
+            NONE => Some(self.vol.layout.cluster_offset(node.cluster)),
+            slot => self.vol.slot_offset(&node, slot)?,
+        };
+        Ok(Where {
+            path: Some(path),
+            offset,
+        })
+    }
+
+    /// Tells of a problem; whether to mend it.
+    pub(super) fn tell(
+        &mut self,
+        code: Code,
+        problem: &Problem,
+        message: String,
+        repair: impl Into<String>,
+    ) -> Result<bool> {
+        let at = self.place(problem.dir, problem.slot)?;
+        let key = at.offset.unwrap_or(0);
+        Ok(self.reporter.tell(code, key, at, message, repair))
+    }
+
+    /// Tells of a problem of the first or the last phase, and mends it.
+    pub(super) fn problem(&mut self, problem: &Problem) -> Result<()> {
+        match problem.what {
+            What::RootStart
+            | What::Start(_)
+            | What::Link { .. }
+            | What::Loop { .. }
+            | What::Garbage { .. }
+            | What::NotDir
+            | What::TooLong => self.chain(problem),
+            What::Cross { .. } => self.crosses(std::slice::from_ref(problem)),
+            What::Dot | What::DotDot => self.dots(problem),
+            What::DirSize
+            | What::Excess { .. }
+            | What::SizeZero
+            | What::SizeLong { .. }
+            | What::NoChain => self.size(problem),
+            What::GarbageSlots { .. } | What::AfterEnd { .. } => self.slots(problem),
+            What::Orphan { .. } | What::LongField | What::LongName => self.long(problem),
+            What::ShortName | What::Duplicate { .. } => self.name(problem),
+            What::LabelPlace | What::LabelData | What::LabelName | What::VolumeId => {
+                self.label(problem)
+            }
+            What::NtBits | What::BadDate | What::UnixCheck | What::UnixData => self.small(problem),
+        }
+    }
+
+    /// Changes the short entry that a problem names.
+    pub(super) fn change(
+        &mut self,
+        problem: &Problem,
+        f: impl FnOnce(&mut DirEntry),
+    ) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let mut entry = self.vol.entry(&dir, problem.slot)?;
+        f(&mut entry);
+        self.vol.put_entry(&dir, problem.slot, &entry)
+    }
+
+    /// Takes away the entry that a problem names, with its long name.
+    pub(super) fn remove(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        self.vol.free_slots(&dir, problem.first, problem.slot)
+    }
+
+    /// Whether the entry that a problem names is a directory's, or the
+    /// problem is the root directory's.
+    pub(super) fn is_dir(&mut self, problem: &Problem) -> Result<bool> {
+        if problem.slot == NONE {
+            return Ok(true);
+        }
+        let dir = self.dir(problem.dir);
+        Ok(self.vol.entry(&dir, problem.slot)?.is_dir())
+    }
+
+    fn size(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let size = self.vol.entry(&dir, problem.slot)?.DIR_FileSize.get();
+        let len = self.vol.layout.cluster_len;
+        match problem.what {
+            What::DirSize => {
+                let words = format!("a directory with a size of {size} bytes");
+                if self.tell(code::DIR_SIZE, problem, words, "sets it to 0")? {
+                    self.change(problem, |e| e.DIR_FileSize.set(0))?;
+                }
+            }
+            What::Excess { last, clean } => {
+                let words =
+                    format!("the chain goes on after cluster {last}, where {size} bytes end");
+                let repair = "ends the chain there and frees the rest";
+                if self.tell(code::SIZE_SHORT, problem, words, repair)? {
+                    self.drop_excess(last, clean)?;
+                }
+            }
+            What::SizeZero => {
+                let start = self.vol.entry(&dir, problem.slot)?;
+                let start = self.vol.start(&start);
+                let words = format!("0 bytes long, but with a chain from cluster {start} on");
+                let repair = "takes the chain from it; it is then lost";
+                if self.tell(code::SIZE_ZERO, problem, words, repair)? {
+                    self.set_start(problem, 0)?;
+                }
+            }
+            What::SizeLong { clusters } => {
+                let new = u64::from(clusters) * u64::from(len);
+                let words = format!("{size} bytes long, but its chain holds {new}");
+                let repair = format!("sets the size to {new}; the rest is lost");
+                if self.tell(code::SIZE_LONG, problem, words, repair)? {
+                    let new = u32::try_from(new).unwrap_or(u32::MAX);
+                    self.change(problem, |e| e.DIR_FileSize.set(new))?;
+                }
+            }
+            _ => {
+                let words = format!("{size} bytes long, but without a chain");
+                let repair = "sets the size to 0; its data is lost";
+                if self.tell(code::NO_CHAIN, problem, words, repair)? {
+                    self.change(problem, |e| e.DIR_FileSize.set(0))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a chain; frees the rest if it is sound, else leaves it to be found
+    /// as lost.
+    pub(super) fn drop_excess(&mut self, last: u32, clean: bool) -> Result<()> {
+        let mut next = self.vol.fat.link(last)?;
+        self.vol.cut(last)?;
+        let mut left = self.vol.layout.cluster_count;
+        while let (true, super::fat::Link::Next(n)) = (clean && left > 0, next) {
+            next = self.vol.fat.link(n)?;
+            self.vol.set_link(n, 0)?;
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Sets the first cluster of an entry.
+    pub(super) fn set_start(&mut self, problem: &Problem, start: u32) -> Result<()> {
+        let fat32 = self.vol.layout.is_fat32();
+        self.change(problem, |e| e.set_first_cluster(start, fat32))
+    }
+
+    fn dots(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let above = if dir.parent == 0 {
+            0
+        } else {
+            self.dir(dir.parent).cluster
+        };
+        let (name, shown, start) = match problem.slot {
+            0 => (DOT, ".", dir.cluster),
+            _ => (DOT_DOT, "..", above),
+        };
+        let mut entry = self.vol.entry(&dir, problem.slot)?;
+        let own = Problem {
+            slot: NONE,
+            ..*problem
+        };
+        if problem.what == What::DotDot {
+            let words = format!("'..' leads to cluster {}", self.vol.start(&entry));
+            let repair = format!("sets it to {start}");
+            // Both dots are told of at the directory: tell them apart.
+            if self.tell_dot(code::DOT_DOT, &own, 1, words, repair)? {
+                entry.set_first_cluster(start, self.vol.layout.is_fat32());
+                self.vol.put_entry(&dir, 1, &entry)?;
+            }
+            return Ok(());
+        }
+        let words = format!("no proper '{shown}' in slot {}", problem.slot);
+        let key = u64::from(problem.slot);
+        if !self.tell_dot(code::DOT, &own, key, words, "puts it there".into())? {
+            return Ok(());
+        }
+        if entry.DIR_Name != name && !self.move_away(problem)? {
+            // No room for what stands there; what it leads to is found lost.
+            self.vol.free_slots(&dir, problem.slot, problem.slot)?;
+        }
+        let mut new = self.new_entry(name, attr::DIRECTORY, start);
+        new.DIR_NTRes = 0;
+        self.vol.put_entry(&dir, problem.slot, &new)
+    }
+
+    fn tell_dot(
+        &mut self,
+        code: Code,
+        own: &Problem,
+        key: u64,
+        message: String,
+        repair: String,
+    ) -> Result<bool> {
+        let mut at = self.place(own.dir, NONE)?;
+        at.offset = at.offset.map(|o| o + key * ENTRY_LEN as u64);
+        let key = at.offset.unwrap_or(key);
+        Ok(self.reporter.tell(code, key, at, message, repair))
+    }
+
+    /// Puts a live entry that stands in a dot's slot into a free one, without
+    /// its long name. False if there is none; true as well where nothing of
+    /// worth stood there.
+    fn move_away(&mut self, problem: &Problem) -> Result<bool> {
+        let dir = self.dir(problem.dir);
+        let raw = self.vol.raw(&dir, problem.slot)?;
+        let entry: DirEntry = transmute!(raw);
+        let live = !matches!(raw.first(), None | Some(&(0 | FREE)));
+        let dots = entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT;
+        if !live || dots || entry.is_long() || !judge::is_sane(&raw, &self.vol.layout) {
+            return Ok(true);
+        }
+        Ok(self.insert(problem.dir, &[raw], 2, Rank::Early)?.is_some())
+    }
+
+    /// An entry of the time of the check.
+    pub(super) fn new_entry(&self, name: [u8; 11], attr: u8, start: u32) -> DirEntry {
+        let mut entry = DirEntry::new_zeroed();
+        entry.DIR_Name = name;
+        entry.DIR_Attr = attr;
+        entry.set_first_cluster(start, self.vol.layout.is_fat32());
+        set_write(&mut entry, self.vol.now, Zone(0));
+        set_access(&mut entry, self.vol.now, Zone(0));
+        set_create(&mut entry, self.vol.now, Zone(0));
+        entry
+    }
+
+    fn slots(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        if let What::GarbageSlots { unit } = problem.what {
+            let words = format!("part {unit} of the directory holds something else");
+            let repair = "frees the slots that make no sense";
+            if self.tell(code::DIR_GARBAGE, problem, words, repair)? {
+                let per = (self.vol.unit(&dir) / ENTRY_LEN) as u32;
+                return self.free_insane(&dir, unit * per, per);
+            }
+            return Ok(());
+        }
+        let What::AfterEnd { end, torn, sound } = problem.what else {
+            return Ok(());
+        };
+        let words = format!("entries stand after the end of the directory in slot {end}");
+        let code = if torn {
+            code::AFTER_END_TORN
+        } else {
+            code::AFTER_END
+        };
+        let own = Problem {
+            slot: NONE,
+            ..*problem
+        };
+        if sound {
+            if self.tell(code, &own, words, "moves the end behind them")? {
+                return self.free_ends(&dir, end, problem.first);
+            }
+        } else if self.tell(code, &own, words, "frees them, as they make no sense")? {
+            return self.free_tail(&dir, end);
+        }
+        Ok(())
+    }
+
+    fn free_insane(&mut self, dir: &Dir, from: u32, count: u32) -> Result<()> {
+        for slot in from..from + count {
+            let raw = self.vol.raw(dir, slot)?;
+            match raw.first() {
+                None | Some(&0) => break,
+                Some(&FREE) => {}
+                Some(_) if judge::is_sane(&raw, &self.vol.layout) => {}
+                Some(_) => self.vol.free_slots(dir, slot, slot)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes end marks before slot `to` free slots.
+    fn free_ends(&mut self, dir: &Dir, from: u32, to: u32) -> Result<()> {
+        for slot in from..to {
+            if self.vol.raw(dir, slot)?.first() == Some(&0) {
+                self.vol.free_slots(dir, slot, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees all that is live from a slot on.
+    fn free_tail(&mut self, dir: &Dir, from: u32) -> Result<()> {
+        for slot in from..self.vol.slot_count(dir) {
+            if !matches!(self.vol.raw(dir, slot)?.first(), None | Some(&(0 | FREE))) {
+                self.vol.free_slots(dir, slot, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn long(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        match problem.what {
+            What::Orphan { count } => {
+                let words = format!(
+                    "{count} parts of a long name in slot {} on, without an entry",
+                    problem.slot
+                );
+                let at = self.place(problem.dir, NONE)?;
+                let key = self.vol.slot_offset(&dir, problem.slot)?;
+                let at = Where { offset: key, ..at };
+                let key = key.unwrap_or(0);
+                if self
+                    .reporter
+                    .tell(code::LONG_ORPHAN, key, at, words, "frees them")
+                {
+                    self.vol
+                        .free_slots(&dir, problem.slot, problem.slot + count - 1)?;
+                }
+            }
+            What::LongField => {
+                let words = "fields of a part of a long name are not 0".into();
+                let at = self.place(problem.dir, NONE)?;
+                let key = self.vol.slot_offset(&dir, problem.slot)?;
+                let at = Where { offset: key, ..at };
+                if self.reporter.tell(
+                    code::LONG_FIELD,
+                    key.unwrap_or(0),
+                    at,
+                    words,
+                    "sets them to 0",
+                ) {
+                    let mut raw: Raw = self.vol.raw(&dir, problem.slot)?;
+                    let part: &mut LongEntry = transmute_mut!(&mut raw);
+                    part.LDIR_Type = 0;
+                    part.LDIR_FstClusLO.set(0);
+                    part.LDIR_Attr = attr::LONG_NAME;
+                    self.vol.put_raw(&dir, problem.slot, &raw, Rank::Late)?;
+                }
+            }
+            _ => {
+                let short = self.short_shown(&dir, problem.slot)?;
+                let words = "its long name holds characters that no name can have".into();
+                let repair = format!("takes the long name away; it is then '{}'", escape(&short));
+                if self.tell(code::LONG_NAME, problem, words, repair)? {
+                    self.drop_long(problem)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_long(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        match problem.slot.checked_sub(1) {
+            Some(last) if problem.first <= last => self.vol.free_slots(&dir, problem.first, last),
+            _ => Ok(()),
+        }
+    }
+
+    fn short_shown(&mut self, dir: &Dir, slot: u32) -> Result<Vec<u8>> {
+        let entry = self.vol.entry(dir, slot)?;
+        let mut out = Vec::new();
+        self.vol
+            .names
+            .show_short(&entry.DIR_Name, entry.DIR_NTRes, &mut out);
+        Ok(out)
+    }
+
+    fn name(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let old = self.vol.entry(&dir, problem.slot)?.DIR_Name;
+        let What::Duplicate { with } = problem.what else {
+            let new = judge::mended_name(&old);
+            let words = "its short name holds characters that none can have".into();
+            let repair = format!("makes the short name '{}'", escape(&new));
+            if self.tell(code::SHORT_NAME, problem, words, repair)? {
+                self.rename(problem, new)?;
+            }
+            return Ok(());
+        };
+        // An earlier mend may have parted the two.
+        let Some(clash) = Marks::default().clash(self.vol, &dir, with, problem.slot)? else {
+            return Ok(());
+        };
+        let other = self.vol.name(&dir, with)?;
+        let words = format!(
+            "it has the name of '{}' in the same directory",
+            escape(&other)
+        );
+        if clash == Clash::Long {
+            let short = self.short_shown(&dir, problem.slot)?;
+            let repair = format!("takes its long name away; it is then '{}'", escape(&short));
+            if self.tell(code::DUPLICATE, problem, words, repair)? {
+                self.drop_long(problem)?;
+            }
+            return Ok(());
+        }
+        let new = self.unused_name(&dir, &old)?;
+        let repair = format!("makes its short name '{}'", escape(&new));
+        if self.tell(code::DUPLICATE, problem, words, repair)? {
+            self.rename(problem, new)?;
+        }
+        Ok(())
+    }
+
+    /// Changes a short name, and the checksums of the long one that belongs to
+    /// it.
+    fn rename(&mut self, problem: &Problem, new: [u8; 11]) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        if !self.vol.paper {
+            for slot in problem.first..problem.slot {
+                let mut raw = self.vol.raw(&dir, slot)?;
+                let part: &mut LongEntry = transmute_mut!(&mut raw);
+                part.LDIR_Chksum = checksum(&new);
+                self.vol.put_raw(&dir, slot, &raw, Rank::Late)?;
+            }
+        }
+        self.change(problem, |e| e.DIR_Name = new)
+    }
+
+    /// A short name that nothing in the directory has: the old one's start,
+    /// with a number.
+    fn unused_name(&mut self, dir: &Dir, old: &[u8; 11]) -> Result<[u8; 11]> {
+        let taken = self.short_names(dir)?;
+        let basis = judge::mended_name(old);
+        for number in 1..=crate::short::TAIL_MAX {
+            let tail = format!("~{number}");
+            let mut new = basis;
+            let base = new.get_mut(..8).unwrap_or_default();
+            let used = base.iter().position(|&b| b == b' ').unwrap_or(8);
+            let at = used.min(8 - tail.len());
+            for (to, from) in base.iter_mut().skip(at).zip(tail.bytes()) {
+                *to = from;
+            }
+            if !taken.contains(&new) {
+                return Ok(new);
+            }
+        }
+        Ok(basis)
+    }
+
+    fn label(&mut self, problem: &Problem) -> Result<()> {
+        match problem.what {
+            What::LabelPlace => {
+                let words = "a label where none can be".into();
+                if self.tell(code::LABEL_PLACE, problem, words, "takes it away")? {
+                    let first = problem.slot;
+                    self.remove(&Problem { first, ..*problem })?;
+                }
+            }
+            What::LabelData => {
+                let words = "a label with a size or a chain".into();
+                if self.tell(code::LABEL_DATA, problem, words, "sets both to 0")? {
+                    self.change(problem, |e| {
+                        e.DIR_FileSize.set(0);
+                        e.set_first_cluster(0, true);
+                    })?;
+                }
+            }
+            What::VolumeId => {
+                let words = "a file or directory that is marked as a label".into();
+                if self.tell(code::VOLUME_ID_FILE, problem, words, "takes the mark away")? {
+                    self.change(problem, |e| e.DIR_Attr &= !attr::VOLUME_ID)?;
+                }
+            }
+            _ => {
+                let words = "a label with characters that none can have".into();
+                if self.tell(code::LABEL_NAME, problem, words, "replaces them by '_'")? {
+                    self.change(problem, |e| {
+                        for (i, b) in e.DIR_Name.iter_mut().enumerate() {
+                            let fine = is_label_byte(*b) && (i > 0 || *b != b' ');
+                            if !fine && (i > 0 || *b != 5) {
+                                *b = b'_';
+                            }
+                        }
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn small(&mut self, problem: &Problem) -> Result<()> {
+        match problem.what {
+            What::NtBits => {
+                let words = "a reserved bit of DIR_NTRes says that it has no short name".into();
+                if self.tell(code::NT_BITS, problem, words, "clears the bit")? {
+                    self.change(problem, |e| e.DIR_NTRes &= !NT_NO_SHORT)?;
+                }
+            }
+            What::BadDate => {
+                let words = "its time of last change is none".into();
+                self.tell(code::BAD_DATE, problem, words, "")?;
+            }
+            What::UnixData => {
+                let words = "it has the UNIX extension, which is to be reset".into();
+                if self.tell(code::UNIX_RESET, problem, words, "takes the extension away")? {
+                    self.change(problem, |e| {
+                        if e.DIR_Attr & paper::EXTENDED != 0 {
+                            paper::reset(e);
+                        } else {
+                            unix::reset(e);
+                        }
+                    })?;
+                }
+            }
+            _ => {
+                let words = if self.walk.owners.is_some() {
+                    "its UNIX extension was damaged by another system; the mount's owner has it"
+                } else {
+                    "the hundredths of its time of birth are more than 199"
+                };
+                self.tell(code::UNIX_CHECK, problem, words.into(), "")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts slots that follow each other into a directory, from slot `from`
+    /// on, lengthening it if need be; the first of them. `None` if there is no
+    /// room.
+    pub(super) fn insert(
+        &mut self,
+        number: u32,
+        raws: &[Raw],
+        from: u32,
+        rank: Rank,
+    ) -> Result<Option<u32>> {
+        let dir = self.dir(number);
+        let want = raws.len() as u32;
+        let mut run = 0;
+        let mut slot = from;
+        let first = loop {
+            if run == want {
+                break slot - run;
+            }
+            if slot >= self.vol.slot_count(&self.dir(number)) {
+                if !self.lengthen(number)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let raw = self.vol.raw(&self.dir(number), slot)?;
+            let free = matches!(raw.first(), None | Some(&(0 | FREE)));
+            run = if free { run + 1 } else { 0 };
+            slot += 1;
+        };
+        // What comes before the new slots is not the end any more.
+        self.free_ends(&dir, from, first)?;
+        let dir = self.dir(number);
+        for (slot, raw) in (first..).zip(raws) {
+            self.vol.put_raw(&dir, slot, raw, rank)?;
+        }
+        Ok(Some(first))
+    }
+
+    /// Adds an empty cluster to a directory.
+    fn lengthen(&mut self, number: u32) -> Result<bool> {
+        let dir = self.dir(number);
+        let most = crate::ondisk::DIR_ENTRIES_MAX / self.vol.slots_per_cluster();
+        if dir.cluster == 0 || dir.clusters >= most {
+            return Ok(false);
+        }
+        let last = self
+            .vol
+            .cluster_at(dir.cluster, dir.clusters.saturating_sub(1))?;
+        let (Some(last), Some(new)) = (last, self.vol.fat.find_free()?) else {
+            return Ok(false);
+        };
+        let zeros = vec![0; self.vol.layout.cluster_len as usize];
+        self.vol
+            .disk
+            .fill(self.vol.layout.cluster_offset(new), &zeros)?;
+        self.vol.cut(new)?;
+        self.vol.set_link(last, new)?;
+        if let Some(node) = self.walk.dirs.get_mut(number as usize) {
+            node.clusters += 1;
+        }
+        Ok(true)
+    }
+
+    /// All short names of a directory.
+    pub(super) fn short_names(&mut self, dir: &Dir) -> Result<std::collections::HashSet<[u8; 11]>> {
+        let mut names = std::collections::HashSet::new();
+        for slot in 0..self.vol.slot_count(dir) {
+            let entry = self.vol.entry(dir, slot)?;
+            match entry.as_bytes().first() {
+                None | Some(&0) => break,
+                Some(&FREE) => {}
+                Some(_) if entry.is_long() => {}
+                Some(_) => {
+                    names.insert(entry.DIR_Name);
+                }
+            }
+        }
+        Ok(names)
+    }
+}

@@ -1,0 +1,197 @@
+//! What concerns the FATs as a whole: their copies, their heads, FSInfo.
+
+use super::boot::fat_bits;
+use super::disk::Rank;
+use super::findings::{self as code, Where};
+use super::mend::Mender;
+use super::volume::Volume;
+use crate::ondisk::{FSI_LEAD, FSI_STRUC, FSI_TRAIL, FsInfo};
+use volary_core::Result;
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Bytes compared at a time.
+const PIECE: usize = 64 << 10;
+/// "Not known" in FSInfo.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Whether both reserved entries are what they must be, but for the marks.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn is_head(vol: &mut Volume) -> Result<(bool, bool)> {
+    let (zero, one) = (vol.fat.get(0)?, vol.fat.get(1)?);
+    let (clean, whole) = fat_bits(vol.layout.kind);
+    Ok((
+        zero == head_value(vol),
+        one | clean | whole >= vol.layout.kind.end_min(),
+    ))
+}
+
+fn head_value(vol: &Volume) -> u32 {
+    vol.layout.kind.mask() & !0xff | u32::from(vol.layout.media)
+}
+
+/// In how many sectors of 512 bytes two copies differ; with `mend`, the second
+/// is made like the first.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn compare(vol: &mut Volume, from: u8, to: u8, mend: bool) -> Result<u64> {
+    let (source, target) = (vol.layout.fat_offset(from), vol.layout.fat_offset(to));
+    let len = vol.fat.len();
+    let (mut a, mut b) = (vec![0; PIECE], vec![0; PIECE]);
+    let mut differ = 0;
+    let mut at = 0;
+    while at < len {
+        let size = (len - at).min(PIECE as u64) as usize;
+        a.truncate(size);
+        b.truncate(size);
+        vol.disk.read_raw(source + at, &mut a)?;
+        vol.disk.read_raw(target + at, &mut b)?;
+        if a != b {
+            for (i, (x, y)) in a.chunks(512).zip(b.chunks(512)).enumerate() {
+                if x != y {
+                    differ += 1;
+                    if mend {
+                        vol.disk.write(target + at + i as u64 * 512, x)?;
+                    }
+                }
+            }
+        }
+        at += size as u64;
+    }
+    Ok(differ)
+}
+
+impl Mender<'_, '_> {
+    /// Looks at the two reserved entries.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn head(&mut self, copy: u8) -> Result<()> {
+        let (zero, one) = is_head(self.vol)?;
+        let at = |n: u64| {
+            Where::offset(
+                self.vol.layout.fat_offset(copy) + n * u64::from(self.vol.layout.kind.bits()) / 8,
+            )
+        };
+        let (first, second) = (at(0), at(1));
+        if !zero {
+            let value = head_value(self.vol);
+            let words = format!("the first entry of the FAT is not {value:#x}");
+            if self
+                .reporter
+                .tell(code::FAT_HEAD, 0, first, words, "sets it to that")
+            {
+                self.vol.set_link(0, value)?;
+            }
+        }
+        if !one {
+            let (clean, whole) = fat_bits(self.vol.layout.kind);
+            let value =
+                self.vol.fat.end() & !(clean | whole) | self.vol.fat.get(1)? & (clean | whole);
+            let words = "the second entry of the FAT is no end of a chain".into();
+            if self.reporter.tell(
+                code::FAT_HEAD,
+                1,
+                second,
+                words,
+                format!("sets it to {value:#x}"),
+            ) {
+                self.vol.set_link(1, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the copies of the FAT with the one that is gone by; whether
+    /// they are to be made alike.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn copies(&mut self, copy: u8) -> Result<bool> {
+        let mut alike = true;
+        if !self.vol.layout.mirrored {
+            return Ok(false);
+        }
+        for other in (0..self.vol.layout.fat_count).filter(|&o| o != copy) {
+            let differ = compare(self.vol, copy, other, false)?;
+            if differ == 0 {
+                continue;
+            }
+            let words = format!(
+                "FAT {} differs from FAT {} in {differ} sectors",
+                other + 1,
+                copy + 1
+            );
+            let at = Where::offset(self.vol.layout.fat_offset(other));
+            let repair = format!("makes it like FAT {}", copy + 1);
+            alike &= self
+                .reporter
+                .tell(code::FATS_DIFFER, other.into(), at, words, repair);
+        }
+        Ok(alike)
+    }
+
+    /// Looks at FSInfo, which must say what the FAT says.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn fsinfo(&mut self) -> Result<()> {
+        let Some(sector) = self.vol.layout.fsinfo_sector else {
+            return Ok(());
+        };
+        let offset = u64::from(sector) * u64::from(self.vol.layout.sector_len);
+        let mut info = FsInfo::new_zeroed();
+        self.vol.disk.read(offset, info.as_mut_bytes())?;
+        let at = || Where::offset(offset);
+        let mut changed = false;
+        let free = self.walk.counts.free;
+        let signatures = (
+            info.FSI_LeadSig.get(),
+            info.FSI_StrucSig.get(),
+            info.FSI_TrailSig.get(),
+        );
+        if signatures != (FSI_LEAD, FSI_STRUC, FSI_TRAIL) {
+            let words = "the signatures of FSInfo are wrong".into();
+            if !self
+                .reporter
+                .tell(code::FSINFO, 0, at(), words, "writes it anew")
+            {
+                return Ok(());
+            }
+            info.FSI_LeadSig.set(FSI_LEAD);
+            info.FSI_StrucSig.set(FSI_STRUC);
+            info.FSI_TrailSig.set(FSI_TRAIL);
+            info.FSI_Free_Count.set(free);
+            info.FSI_Nxt_Free.set(UNKNOWN);
+            changed = true;
+        }
+        let said = info.FSI_Free_Count.get();
+        if said != free {
+            let words = format!("FSInfo says that {said} clusters are free, but {free} are");
+            if self
+                .reporter
+                .tell(code::FREE_COUNT, 0, at(), words, "sets it right")
+            {
+                info.FSI_Free_Count.set(free);
+                changed = true;
+            }
+        }
+        let next = info.FSI_Nxt_Free.get();
+        if next != UNKNOWN && !self.vol.layout.is_cluster(next) {
+            let words = format!("FSInfo looks for free clusters from {next} on, which is none");
+            if self
+                .reporter
+                .tell(code::NEXT_FREE, 0, at(), words, "sets it to 'not known'")
+            {
+                info.FSI_Nxt_Free.set(UNKNOWN);
+                changed = true;
+            }
+        }
+        if changed {
+            self.vol.disk.edit(offset, info.as_bytes(), Rank::Last)?;
+        }
+        Ok(())
+    }
+}
