@@ -60,12 +60,12 @@ impl Format for Fat {
 
     fn check(
         &self,
-        _: Arc<dyn BlockDevice>,
-        _: &Check,
-        _: &mut dyn FnMut(&Finding) -> Answer,
-        _: &dyn Progress,
+        dev: Arc<dyn BlockDevice>,
+        how: &Check,
+        report: &mut dyn FnMut(&Finding) -> Answer,
+        progress: &dyn Progress,
     ) -> Result<CheckReport> {
-        Err(unsupported())
+        crate::check::run(dev, how, report, progress)
     }
 
     fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
