@@ -42,7 +42,18 @@ const BYTES: [Byte; 256] = {
         {
             table[i] = match b {
                 b'a'..=b'z' => Byte::Lower,
-                0..0x20 | 0x7f | b'"' | b'*' | b'.' | b'/' | b':' | b'<' | b'>' | b'?' | b'\\' | b'|' => Byte::Bad,
+                0..0x20
+                | 0x7f
+                | b'"'
+                | b'*'
+                | b'.'
+                | b'/'
+                | b':'
+                | b'<'
+                | b'>'
+                | b'?'
+                | b'\\'
+                | b'|' => Byte::Bad,
                 _ => Byte::Fine,
             };
         }
