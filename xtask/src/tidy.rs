@@ -10,7 +10,11 @@ use std::process::Command;
 const EDGES: &[(&str, &[&str], &[&str])] = &[
     ("volary-core", &[], &[]),
     ("volary-block", &["volary-core"], &[]),
-    ("volary-session", &["volary-core"], &["volary-mem"]),
+    (
+        "volary-session",
+        &["volary-core"],
+        &["volary-mem", "volary-testkit"],
+    ),
     ("volary-layers", &["volary-core"], &["volary-mem"]),
     ("volary-mem", &["volary-core"], &["volary-testkit"]),
     (

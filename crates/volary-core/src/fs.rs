@@ -190,11 +190,12 @@ pub trait FileSystem: Send + Sync {
     /// what they are. What was replaced goes as by `unlink` or `rmdir`.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` if a directory would go into itself; with
-    /// [`RenameFlags::KEEP`], `Exists`; `IsDir`, `NotDir`, `NotEmpty` for what
-    /// would be replaced; `Unsupported` for [`RenameFlags::SWAP`] without
-    /// [`Caps::SWAP`]. If both names lead to one node, nothing happens, but
-    /// that a name which differs in case only is then kept as it is now given.
+    /// `Unsupported` for [`RenameFlags::SWAP`] without [`Caps::SWAP`];
+    /// `NotFound`, for a swap of either name; `Invalid` if a directory would go
+    /// into itself; with [`RenameFlags::KEEP`], `Exists`; `IsDir`, `NotDir`,
+    /// `NotEmpty` for what would be replaced. If both names lead to one node,
+    /// nothing happens, but that a name which differs in case only is then kept
+    /// as it is now given.
     fn rename(
         &self,
         cx: &Ctx<'_>,

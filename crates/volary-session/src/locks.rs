@@ -173,6 +173,11 @@ impl LockTable {
         locks.map_or_else(Vec::new, |locks| locks.held.iter().copied().collect())
     }
 
+    /// How many wait.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+
     /// Lets those who wait look whether they still want it.
     pub(crate) fn wake(&self) {
         drop(self.state.lock());

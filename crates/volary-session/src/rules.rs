@@ -80,7 +80,7 @@ pub(crate) fn with_side_effects(attr: &Attr, cred: &Cred, set: &SetAttr) -> SetA
     let mut set = *set;
     let gid = set.gid.unwrap_or(attr.gid);
     if let Some(mode) = &mut set.mode {
-        if !cred.is_root() && !cred.in_group(gid) && attr.kind != FileKind::Dir {
+        if !cred.is_root() && !cred.in_group(gid) {
             *mode &= !SET_GID;
         }
         return set;

@@ -169,6 +169,11 @@ impl Volume {
         first.and(detached)
     }
 
+    /// How many callers wait for locks.
+    pub fn waiting_count(&self) -> usize {
+        self.ranges.waiting_count() + self.wholes.waiting_count()
+    }
+
     /// Looks again, at once, whether those who wait for locks still want them:
     /// for the one who has just set a [`Cancel`](volary_core::Cancel). Without
     /// it they see it within 50 ms.

@@ -1,1 +1,240 @@
-//! To come.
+//! The differential runner: random operations on a volume and on the model
+//! ([`volary_mem`], made to promise the same), every answer compared.
+//!
+//! Answers are compared with their kinds of errors; every 64 operations, and at
+//! the end, the two whole trees are. A sequence that tells the two apart is
+//! shrunk to the smallest that still does, and printed as lines like code with
+//! the command that runs its seed again (`VOLARY_SEED`).
+//!
+//! Identity is compared as well: a node of the model must be one node of the
+//! volume for as long as it lives, and `Stale` on both once it is gone.
+
+mod generate;
+mod op;
+mod pair;
+mod shrink;
+mod side;
+
+pub use op::{Op, Path};
+
+use crate::rng::Rng;
+use crate::suite::{Fresh, replay_command};
+use op::Show;
+use pair::Pair;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use volary_core::{Caps, Time};
+use volary_mem::{Mem, MemOptions};
+
+/// What the model must be told beside the volume's caps.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The names that operations use.
+    pub names: Vec<String>,
+    /// Makes the same of names that are the same; see [`MemOptions::fold`].
+    pub fold: fn(&[u8]) -> Vec<u8>,
+    /// Names that are refused; see [`MemOptions::refuses`].
+    pub refuses: fn(&[u8]) -> bool,
+    /// Whose times of last change are compared.
+    pub times: Times,
+    /// Owner, group, and the modes of files and directories where the volume
+    /// keeps none.
+    pub owner: (u32, u32, u32, u32),
+}
+
+/// Whose times of last change are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// Everybody's.
+    All,
+    /// Not directories': the format does not move them with their entries.
+    Files,
+    /// Nobody's: the volume goes by a clock of its own.
+    None,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let model = MemOptions::default();
+        Self {
+            names: NAMES.iter().map(ToString::to_string).collect(),
+            fold: model.fold,
+            refuses: model.refuses,
+            times: Times::All,
+            owner: (model.uid, model.gid, model.file_mode, model.dir_mode),
+        }
+    }
+}
+
+/// Names that are likely to be confused with one another.
+pub const NAMES: &[&str] = &[
+    "a",
+    "A",
+    "readme.txt",
+    "README.TXT",
+    "Readme.Txt",
+    "a long name of many words.text",
+    "A Long Name Of Many Words.Text",
+    "a long name of many words.tex",
+    ".hidden",
+    "two.dots.in it",
+    "grün",
+    "GRÜN",
+    "日本語の名前.txt",
+    "UPPER",
+    "lower.tar.gz",
+    "trailing.",
+    "trailing ",
+    "trailing",
+    "co:lon",
+    "x\u{1}y",
+    "plus+comma,semi;.[1]",
+    "a name that is just a little longer than all the others are, to need more than five slots",
+];
+
+/// A runner for one kind of volume.
+pub struct Diff {
+    name: String,
+    make: Box<dyn Fn() -> Fresh>,
+    rules: Rules,
+    ops: usize,
+}
+
+/// What went wrong, and where.
+#[derive(Clone, Debug)]
+struct Failure {
+    /// Index of the operation; the number of operations for the end.
+    at: usize,
+    words: String,
+}
+
+impl Diff {
+    /// A runner of sequences of 200 operations on what `make` makes.
+    pub fn new<F: Into<Fresh>>(name: impl Into<String>, make: impl Fn() -> F + 'static) -> Self {
+        Self {
+            name: name.into(),
+            make: Box::new(move || make().into()),
+            rules: Rules::default(),
+            ops: 200,
+        }
+    }
+
+    /// With these rules.
+    #[must_use]
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// With sequences of this length.
+    #[must_use]
+    pub fn ops(mut self, ops: usize) -> Self {
+        self.ops = ops;
+        self
+    }
+
+    /// Runs the sequences of seeds from `first` on, `count` of them; with
+    /// `VOLARY_SEED` set, only that one; with `VOLARY_SEQS`, so many.
+    ///
+    /// # Panics
+    /// If a sequence tells the volume from the model; the message has the
+    /// shortest one found and the command that runs it again.
+    pub fn run(&self, first: u64, count: u64) {
+        let number = |key| std::env::var(key).ok().and_then(|v| v.parse::<u64>().ok());
+        if let Some(seed) = number("VOLARY_SEED") {
+            return self.run_seed(seed);
+        }
+        let count = number("VOLARY_SEQS").unwrap_or(count);
+        for seed in first..first + count {
+            self.run_seed(seed);
+        }
+        println!("{}: {count} sequences of {} hold", self.name, self.ops);
+    }
+
+    fn run_seed(&self, seed: u64) {
+        let ops = self.sequence(seed);
+        let Some(failure) = self.try_ops(&ops) else {
+            return;
+        };
+        println!("{}: seed {seed} fails, shrinking", self.name);
+        let (ops, failure) = shrink::shrink(ops, failure, |ops| self.try_ops(ops));
+        panic!("{}", self.story(seed, &ops, &failure));
+    }
+
+    /// The operations of a seed, on what the caps allow and a little beyond.
+    fn sequence(&self, seed: u64) -> Vec<Op> {
+        let caps = (self.make)().fs.caps();
+        let mut rng = Rng::new(seed);
+        let names = self.rules.names.len();
+        (0..self.ops)
+            .map(|_| generate::op(&mut rng, names, &caps))
+            .collect()
+    }
+
+    /// Runs the operations on a fresh pair; what fails, if anything does.
+    fn try_ops(&self, ops: &[Op]) -> Option<Failure> {
+        let mut at = 0;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let fresh = (self.make)();
+            let model = self.model(&fresh.fs.caps());
+            let mut pair = Pair::new(fresh, model, &self.rules);
+            for (i, op) in ops.iter().enumerate() {
+                at = i;
+                pair.step(op)?;
+                if (i + 1).is_multiple_of(64) {
+                    pair.compare_trees()?;
+                }
+            }
+            at = ops.len();
+            pair.end()
+        }));
+        let words = match outcome {
+            Ok(Ok(())) => return None,
+            Ok(Err(words)) => words,
+            Err(panic) => panic_words(panic.as_ref()),
+        };
+        Some(Failure { at, words })
+    }
+
+    /// The model for a volume with these caps: without a bound on its room.
+    fn model(&self, caps: &Caps) -> volary_core::Fs {
+        let (uid, gid, file_mode, dir_mode) = self.rules.owner;
+        let options = MemOptions {
+            caps: *caps,
+            size: u64::MAX >> 2,
+            nodes_max: u64::MAX,
+            uid,
+            gid,
+            file_mode,
+            dir_mode,
+            fold: self.rules.fold,
+            refuses: self.rules.refuses,
+            ..MemOptions::default()
+        };
+        Mem::attach(options, Time::from_secs(pair::START)).expect("the model")
+    }
+
+    fn story(&self, seed: u64, ops: &[Op], failure: &Failure) -> String {
+        let mut text = format!("{}: differs from the model (seed {seed}):\n", self.name);
+        for (i, op) in ops.iter().enumerate() {
+            let mark = if i == failure.at { "  // here" } else { "" };
+            text += &format!("    {};{mark}\n", Show(op, &self.rules.names));
+        }
+        if failure.at >= ops.len() {
+            text += "    // here, at the end\n";
+        }
+        text += &format!("{}\nTo run it again:\n", failure.words);
+        text += &replay_command("VOLARY_SEED", &seed.to_string());
+        text
+    }
+}
+
+fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
+    let words = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+    format!("panicked: {}", words.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -29,11 +29,15 @@ pub struct Fresh {
     pub(crate) fs: Fs,
     pub(crate) reattach: Option<Attacher>,
     pub(crate) read_only: Option<Attacher>,
+    pub(crate) check: Option<Checker>,
     pub(crate) keep: Vec<Kept>,
 }
 
 /// Something that is only kept alive.
 pub(crate) type Kept = Box<dyn Any + Send + Sync>;
+
+/// Looks at the volume once it is detached; words for what is wrong.
+pub(crate) type Checker = Box<dyn Fn() -> Result<(), String>>;
 
 /// Attaches the volume once more.
 pub(crate) type Attacher = Box<dyn Fn() -> Fs + Send + Sync>;
@@ -45,6 +49,7 @@ impl Fresh {
             fs,
             reattach: None,
             read_only: None,
+            check: None,
             keep: Vec::new(),
         }
     }
@@ -60,6 +65,14 @@ impl Fresh {
     #[must_use]
     pub fn read_only(mut self, attach: impl Fn() -> Fs + Send + Sync + 'static) -> Self {
         self.read_only = Some(Box::new(attach));
+        self
+    }
+
+    /// With something to check after the last detach: that another program
+    /// finds nothing wrong with the image, say.
+    #[must_use]
+    pub fn checked_by(mut self, check: impl Fn() -> Result<(), String> + 'static) -> Self {
+        self.check = Some(Box::new(check));
         self
     }
 
@@ -210,9 +223,14 @@ impl Suite {
 
     fn run_case(&self, spec: &CaseSpec) -> bool {
         catch_unwind(AssertUnwindSafe(|| {
-            let case = Case::new((self.make)(), self.own_clock);
+            let mut fresh = (self.make)();
+            let check = fresh.check.take();
+            let case = Case::new(fresh, self.own_clock);
             (spec.run)(&case);
             case.end();
+            if let Some(check) = check {
+                check().expect("the check of the detached volume");
+            }
         }))
         .is_ok()
     }

@@ -1,1 +1,72 @@
-//! Skeleton.
+//! File systems in user space: any volume, any layer, any server.
+//!
+//! This crate is the front door: it opens what holds a volume, recognises the
+//! format, attaches it, and gives sessions on it. The crates behind it are
+//! re-exported, so that it is the only dependency that a program needs.
+//!
+//! A small volume in memory, and a file out of it:
+//!
+//! ```
+//! use volary::{Attach, Cred, Follow, Mode, Source, Time, Volume, VolumeOptions};
+//!
+//! # fn main() -> volary::Result<()> {
+//! let source = Source::parse(b"mem:")?;
+//! let device = volary::open_source(&source, false, Time::EPOCH)?;
+//! let fs = volary::attach(device, &Attach::default())?;
+//! let options = VolumeOptions { name: "demo".into(), clock: || Time::EPOCH, trust: false };
+//! let volume = Volume::new(fs, options);
+//!
+//! let session = volume.session(Cred::root());
+//! let entry = session.walk(b"/docs/words.txt", Follow::Yes)?;
+//! let open = session.open(entry.node, Mode::Read)?;
+//! let mut text = vec![0; entry.attr.size as usize];
+//! session.read(open, 0, &mut text)?;
+//! session.close(open)?;
+//! assert!(text.starts_with(b"node"));
+//!
+//! volume.detach()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`Place`], [`Source`] | how people name volumes and places in them |
+//! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
+//! | [`identify`] | what a device holds, foreign formats too |
+//! | [`demo`] | a small volume in memory |
+//! | [`block`], [`layers`], [`fuse`] | devices, layers, the FUSE server |
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+pub mod demo;
+mod identify;
+mod open;
+mod place;
+
+pub use identify::{Identity, LOOK, identify};
+pub use open::{attach, default_kind, format_of, open_source, recognise};
+pub use place::{Place, Source};
+
+pub use volary_block as block;
+pub use volary_core::*;
+pub use volary_fuse as fuse;
+pub use volary_layers as layers;
+pub use volary_mem as mem;
+pub use volary_session::{
+    ClientId, Event, EventQueue, EventSink, Follow, HeldLock, LockKind, LockOwner, News, OpenHow,
+    PATH_MAX, Range, SYMLINKS_MAX, Session, SetXattr, Subscription, Volume, VolumeOptions, Wait,
+};
+
+/// The formats that volary has.
+pub fn formats() -> &'static [&'static dyn Format] {
+    &[]
+}

@@ -141,9 +141,12 @@ impl State {
         to: (NodeId, Name<'_>),
         flags: RenameFlags,
     ) -> Result<()> {
+        if flags == RenameFlags::SWAP && !self.has(Caps::SWAP) {
+            return Err(Kind::Unsupported.into());
+        }
         let old = self.find(from.0, from.1)?;
         let new = match self.find(to.0, to.1) {
-            Err(e) if e == Kind::NotFound => None,
+            Err(e) if e == Kind::NotFound && flags != RenameFlags::SWAP => None,
             found => Some(found?),
         };
         if self.node(to.0)?.nlink == 0 {
@@ -151,8 +154,6 @@ impl State {
         }
         self.check_not_into_itself(old.node, to.0)?;
         match (flags, new) {
-            (RenameFlags::SWAP, _) if !self.has(Caps::SWAP) => Err(Kind::Unsupported.into()),
-            (RenameFlags::SWAP, None) => Err(Kind::NotFound.into()),
             (RenameFlags::SWAP, Some(new)) => {
                 self.check_not_into_itself(new.node, from.0)?;
                 self.swap(cx, &old, &new)

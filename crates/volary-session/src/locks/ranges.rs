@@ -121,3 +121,6 @@ impl Holding {
 fn touches(a: Range, b: Range) -> bool {
     a.last.checked_add(1) == Some(b.first) || b.last.checked_add(1) == Some(a.first)
 }
+
+#[cfg(test)]
+mod tests;

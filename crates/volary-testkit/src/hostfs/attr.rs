@@ -68,12 +68,14 @@ pub(super) fn set(fd: impl AsFd, kind: FileKind, set: &SetAttr) -> Result<()> {
         let file = rustix::fs::open(&path, flags, Mode::empty()).map_err(from_errno)?;
         rustix::fs::ftruncate(file, size).map_err(from_errno)?;
     }
+    let mut mode = set.mode;
     if set.uid.is_some() || set.gid.is_some() {
+        // The host takes away set-uid and set-gid with the owner.
+        mode = mode.or(Some(of(&fd)?.mode));
         let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
         rustix::fs::chownat(&fd, "", uid, gid, AtFlags::EMPTY_PATH).map_err(from_errno)?;
     }
-    // After the owner, whose change takes away set-uid and set-gid.
-    if let Some(mode) = set.mode.filter(|_| kind != FileKind::Symlink) {
+    if let Some(mode) = mode.filter(|_| kind != FileKind::Symlink) {
         rustix::fs::chmod(&path, Mode::from_raw_mode(mode)).map_err(from_errno)?;
     }
     if set.atime.is_some() || set.mtime.is_some() {

@@ -101,12 +101,31 @@ impl HostFs {
     }
 
     fn swap_refusal(&self, errno: Errno, flags: RenameFlags) -> Error {
-        let swap = flags == RenameFlags::SWAP && !self.caps.has(Caps::SWAP);
-        if errno == Errno::INVAL && swap {
+        if flags == RenameFlags::SWAP && !self.caps.has(Caps::SWAP) {
             Kind::Unsupported.into()
         } else {
             from_errno(errno)
         }
+    }
+
+    /// Whether `dir` is, or lies in, what `name` leads to.
+    fn is_below(&self, dir: &OwnedFd, from: &OwnedFd, name: Name<'_>) -> bool {
+        let Some(top) = Table::glance(from, name) else {
+            return false;
+        };
+        let mut at = dir.try_clone().ok();
+        while let Some(fd) = at {
+            let Ok(here) = attr::of(&fd) else { break };
+            if here.node == top.node {
+                return true;
+            }
+            if here.node == self.root {
+                break;
+            }
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            at = openat(&fd, "..", flags, HostMode::empty()).ok();
+        }
+        false
     }
 
     fn xattr_path(&self, node: NodeId) -> Result<(std::sync::Arc<OwnedFd>, String)> {
@@ -295,6 +314,7 @@ impl FileSystem for HostFs {
         flags: RenameFlags,
     ) -> Result<()> {
         let (from, to) = (self.table.dir(from)?, self.table.dir(to)?);
+        let kind = Table::glance(&from, name).map(|a| a.kind);
         let old = Table::glance(&to, new_name);
         let how = match flags {
             RenameFlags::KEEP => HostRename::NOREPLACE,
@@ -302,7 +322,12 @@ impl FileSystem for HostFs {
             _ => HostRename::empty(),
         };
         rustix::fs::renameat_with(&*from, name.as_bytes(), &*to, new_name.as_bytes(), how)
-            .map_err(|e| self.swap_refusal(e, flags))?;
+            .map_err(|e| match e {
+                // Linux looks for loops after the new name, and before kinds.
+                Errno::NOTEMPTY if kind != Some(FileKind::Dir) => Kind::IsDir.into(),
+                Errno::EXIST if self.is_below(&to, &from, name) => Kind::Invalid.into(),
+                e => self.swap_refusal(e, flags),
+            })?;
         if let Some(old) = old {
             self.table.drop_if_gone(old.node);
         }

@@ -1,3 +1,4 @@
 //! The suite and the differential runner on the volumes that are at hand.
 
 mod conformance;
+mod differential;

@@ -1,0 +1,101 @@
+//! Writing past the cache.
+
+use super::page;
+use super::{Cache, PAGE, SECTOR, Stage};
+use std::sync::atomic::Ordering;
+use volary_core::Result;
+
+impl Cache {
+    /// Writes `data` at byte `offset` to the device at once, one request for
+    /// each stretch of [`CacheOptions::io_size`](super::CacheOptions::io_size);
+    /// copies in the cache are kept right, and clean, whatever stage they were
+    /// dirty in. Not durable before a flush or commit. Sectors at the ends of
+    /// which only a part is written go by way of the cache, in stage 0.
+    ///
+    /// # Errors
+    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end; `NoSpace`,
+    /// `Io`: any of the sectors may have been written.
+    pub fn write_direct(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.check_write(offset, data.len())?;
+        let head = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
+        if head >= data.len() {
+            return self.write(offset, data, Stage::DATA);
+        }
+        let (head, rest) = data.split_at(head);
+        self.write(offset, head, Stage::DATA)?;
+        let mut at = offset + head.len() as u64;
+        let to_end = offset + data.len() as u64 == self.size;
+        let tail = if to_end { 0 } else { rest.len() % SECTOR };
+        let (middle, tail) = rest.split_at(rest.len() - tail);
+        for stretch in middle.chunks(self.io_size()) {
+            self.write_stretch(at, stretch)?;
+            self.trim();
+            at += stretch.len() as u64;
+        }
+        match tail.is_empty() {
+            true => Ok(()),
+            false => self.write(at, tail, Stage::DATA),
+        }
+    }
+
+    /// Writes whole sectors. While it does, no dirty page is on its way to the
+    /// device: `gate` keeps new ones from starting, and those that have
+    /// started are waited for. So what is dirty here cannot come after.
+    fn write_stretch(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let _gate = loop {
+            let gate = self.gate.read();
+            match self.page_in_flight(offset, data.len()) {
+                None => break gate,
+                Some(page) => {
+                    drop(gate);
+                    drop(self.wait(page, |p| p.is_in_flight(page::ALL)));
+                }
+            }
+        };
+        let result = self.dev.write_at(offset, data);
+        self.unflushed.store(true, Ordering::Release);
+        self.present_in(offset, data.len(), |page| {
+            let start = page * PAGE as u64;
+            let from = offset.max(start);
+            let to = (offset + data.len() as u64).min(start + PAGE as u64);
+            let now = &data[(from - offset) as usize..(to - offset) as usize];
+            let at = (from - start) as usize;
+            let sectors = self.covered(page, at, now.len());
+            let mut shard = self.wait(page, |p| p.loading);
+            shard.change(&self.totals, page, |p| match result {
+                Ok(()) => {
+                    p.put(at, now);
+                    p.settle(sectors);
+                }
+                Err(_) => p.forget_clean(sectors),
+            });
+            true
+        });
+        result
+    }
+
+    /// Tells `f` of the pages in the table that the range touches, in order,
+    /// until it says that this is enough.
+    fn present_in(&self, offset: u64, len: usize, mut f: impl FnMut(u64) -> bool) {
+        let end = offset + len as u64;
+        let mut at = offset;
+        while let Some(page) = self.next_present(at, (end - at) as usize) {
+            at = ((page + 1) * PAGE as u64).min(end);
+            if !f(page) {
+                return;
+            }
+        }
+    }
+
+    /// A page in the range that is on its way to the device.
+    fn page_in_flight(&self, offset: u64, len: usize) -> Option<u64> {
+        let mut found = None;
+        self.present_in(offset, len, |page| {
+            let shard = self.shard(page);
+            let flies = shard.get(page).is_some_and(|p| p.is_in_flight(page::ALL));
+            found = flies.then_some(page);
+            !flies
+        });
+        found
+    }
+}

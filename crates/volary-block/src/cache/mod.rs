@@ -1,0 +1,229 @@
+//! The block cache: a bounded number of pages over a device, with delayed,
+//! ordered writes.
+//!
+//! # Order
+//!
+//! A write goes in with a [`Stage`]. [`Cache::commit`] writes the dirty sectors
+//! of stage 0, flushes, those of stage 1, flushes, and so on: what is in a
+//! later stage is on the disk only when all earlier stages are. Within a
+//! stage there is no order. Between commits, only sectors of stage 0 leave
+//! the cache on their own, when memory is short; a driver that keeps many
+//! dirty sectors of later stages watches [`Cache::held`] and commits.
+//!
+//! A commit takes what is dirty at one moment; what is written while it is
+//! under way goes with the next one, in its own stage. A sector that is
+//! written in two stages before one commit goes with the later of the two: if
+//! something in between must follow the first, the driver commits first.
+//!
+//! # When the device fails
+//!
+//! - **A read** that fails is tried again sector by sector; the call fails
+//!   only if a sector that it needs does.
+//! - **A write** that fails leaves its sectors, and those not yet tried, dirty
+//!   as they were. The commit says so, and so does every later one until the
+//!   device takes them. A write-back for want of memory that fails makes the
+//!   write fail that needed the memory; its data is not taken.
+//! - **A flush** that fails ends it: what the device had taken may be lost,
+//!   and no later flush can tell ([`BlockDevice::flush`]). From then on all
+//!   writes and commits answer `Io`; reads go on.
+//!
+//! # Requests
+//!
+//! Neighbouring pages are read and written in one request of up to
+//! [`CacheOptions::io_size`]. A read of at least that much that finds nothing
+//! in the cache goes straight to the caller, one request for each stretch of
+//! that size. Misses that follow each other read ahead: one page, two, four,
+//! up to `io_size`.
+//!
+//! # Locks
+//!
+//! All operations may run at the same time. One write-back runs at a time
+//! (`writing`); under it, for moments only, `gate` keeps direct writes out and
+//! all shards are locked, to take one picture of what is dirty. No lock but
+//! `writing` is held while the device works (a direct write holds `gate`, shared).
+//! Order: `writing`, `gate`, shards in order. A page that is being loaded is waited for
+//! with its shard's `moved`.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ranges are checked on entry, against the size of the device; no index comes from its content"
+)]
+
+mod commit;
+mod direct;
+mod page;
+mod read;
+mod room;
+mod shard;
+mod streams;
+mod write;
+
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use shard::{GROUP, Shard, Totals};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use streams::Streams;
+use volary_core::BlockDevice;
+
+/// When a write may reach the device, relative to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stage(pub u8);
+
+impl Stage {
+    /// Any time: data that nothing on the disk points to as yet, or that may
+    /// be old or new after a crash.
+    pub const DATA: Self = Self(0);
+    /// The last stage. A stage past it counts as this one.
+    pub const LAST: Self = Self(3);
+
+    fn index(self) -> usize {
+        usize::from(self.0.min(Self::LAST.0))
+    }
+}
+
+/// Bounds and sizes of a [`Cache`].
+#[derive(Clone, Copy, Debug)]
+pub struct CacheOptions {
+    /// Most bytes of pages that it holds, those with dirty sectors in stages
+    /// after 0 apart. At least four times `io_size` counts.
+    pub memory: u64,
+    /// Longest request to the device, in bytes: adjacent pages are read and
+    /// written together up to this. A power of two, at least [`PAGE`]; other
+    /// values count as the next that is.
+    pub io_size: u32,
+}
+
+impl Default for CacheOptions {
+    /// 64 MiB, in requests of 256 KiB.
+    fn default() -> Self {
+        Self {
+            memory: 64 << 20,
+            io_size: 256 << 10,
+        }
+    }
+}
+
+/// Bytes in a page.
+pub const PAGE: usize = 4096;
+
+/// Bytes in the unit of which dirtiness and stage are kept.
+pub const SECTOR: usize = 512;
+
+/// Parts of the page table.
+const SHARDS: u64 = 32;
+
+/// Buffers for loading that are kept for the next load.
+const BUFFERS: usize = 4;
+
+/// A cache over a device. See the [module](self) for what holds.
+pub struct Cache {
+    dev: Arc<dyn BlockDevice>,
+    /// Size of the device, in bytes.
+    size: u64,
+    read_only: bool,
+    /// Most pages.
+    capacity: usize,
+    /// Longest request, in pages.
+    io_pages: u64,
+    shards: Vec<Part>,
+    totals: Totals,
+    streams: Mutex<Streams>,
+    buffers: Mutex<Vec<Vec<u8>>>,
+    /// What a page without content stands on.
+    blank: Arc<[u8]>,
+    /// The shard at which the clock stands.
+    clock: AtomicUsize,
+    /// The group at which the next write-back of stage 0 begins.
+    sweep: AtomicU64,
+    writing: Mutex<()>,
+    gate: RwLock<()>,
+    /// Whether the device has taken writes since its last flush.
+    unflushed: AtomicBool,
+    /// Why a flush failed, if one did.
+    failed: OnceLock<String>,
+}
+
+/// A shard, and the news that a page in it has been loaded or written.
+#[derive(Default)]
+struct Part {
+    shard: Mutex<Shard>,
+    moved: Condvar,
+}
+
+impl Cache {
+    /// An empty cache over `dev`. What is dirty when it is dropped is lost, as
+    /// in a power cut.
+    pub fn new(dev: Arc<dyn BlockDevice>, options: CacheOptions) -> Self {
+        let geometry = dev.geometry();
+        let io_size = u64::from(options.io_size.next_power_of_two()).max(PAGE as u64);
+        let memory = options.memory.max(4 * io_size);
+        Self {
+            dev,
+            size: geometry.size,
+            read_only: geometry.read_only,
+            capacity: usize::try_from(memory / PAGE as u64).unwrap_or(usize::MAX / 2),
+            io_pages: io_size / PAGE as u64,
+            shards: (0..SHARDS).map(|_| Part::default()).collect(),
+            totals: Totals::default(),
+            streams: Mutex::default(),
+            buffers: Mutex::default(),
+            blank: Arc::from([0; PAGE]),
+            clock: AtomicUsize::new(0),
+            sweep: AtomicU64::new(0),
+            writing: Mutex::default(),
+            gate: RwLock::default(),
+            unflushed: AtomicBool::new(false),
+            failed: OnceLock::new(),
+        }
+    }
+
+    /// The device below.
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.dev
+    }
+
+    /// Size of the device, in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Longest request to the device, in bytes.
+    pub fn io_size(&self) -> usize {
+        self.io_pages as usize * PAGE
+    }
+
+    /// Dirty bytes in stages after 0.
+    pub fn held(&self) -> u64 {
+        (self.totals.held.load(Ordering::Relaxed) * SECTOR) as u64
+    }
+
+    /// Dirty bytes.
+    pub fn dirty(&self) -> u64 {
+        self.held() + (self.totals.data.load(Ordering::Relaxed) * SECTOR) as u64
+    }
+
+    /// Bytes of pages that it holds now.
+    pub fn used(&self) -> u64 {
+        (self.totals.pages.load(Ordering::Relaxed) * PAGE) as u64
+    }
+
+    fn part(&self, page: u64) -> &Part {
+        &self.shards[(page / GROUP % SHARDS) as usize]
+    }
+
+    fn shard(&self, page: u64) -> MutexGuard<'_, Shard> {
+        self.part(page).shard.lock()
+    }
+}
+
+/// Cuts a range of bytes at the borders of pages: page, offset in it, length.
+fn pages_of(offset: u64, len: u64) -> impl Iterator<Item = (u64, usize, usize)> {
+    let end = offset + len;
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        let within = at % PAGE as u64;
+        let n = (end - at).min(PAGE as u64 - within);
+        let found = (at / PAGE as u64, within as usize, n as usize);
+        at += n;
+        (n > 0).then_some(found)
+    })
+}

@@ -1,0 +1,287 @@
+//! Reading: hits, misses, reading ahead.
+
+use super::page::{self, Page, Sectors};
+use super::shard::{GROUP, Shard};
+use super::{BUFFERS, Cache, PAGE, SECTOR};
+use crate::range::check_range;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use volary_core::{Error, Kind, Result};
+
+impl Cache {
+    /// Fills `buf` from byte `offset` on, as last written.
+    ///
+    /// # Errors
+    /// `Invalid` past the end of the device; `Io`, and what is in `buf` is not
+    /// said.
+    pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(offset, buf.len(), self.size)?;
+        let mut done = 0;
+        let mut straight = true;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let rest = &mut buf[done..];
+            let copied = self.copy_hits(at, rest);
+            if copied > 0 {
+                done += copied;
+                continue;
+            }
+            let absent = if straight {
+                self.absent(at, rest.len())
+            } else {
+                0
+            };
+            if absent >= self.io_size() {
+                match self.dev.read_at(at, &mut rest[..absent]) {
+                    Ok(()) => done += absent,
+                    Err(_) => straight = false,
+                }
+            } else {
+                self.miss(at, rest.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives `f` the `len` bytes at `offset`, which lie in one page.
+    ///
+    /// # Errors
+    /// `Invalid` past the end or over the border of a page; `Io`.
+    pub fn view<R>(&self, offset: u64, len: usize, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let (page, at) = self.place(offset, len)?;
+        if len == 0 {
+            return Ok(f(&[]));
+        }
+        let sectors = page::touched(at, len);
+        loop {
+            let found = {
+                let mut shard = self.shard(page);
+                let group = shard.group_mut(page / GROUP).map(|g| {
+                    g.touch(page % GROUP);
+                    &*g
+                });
+                let found = group
+                    .and_then(|g| g.get(page % GROUP))
+                    .filter(|p| p.has(sectors));
+                found.map(|p| Arc::clone(p.data()))
+            };
+            match found {
+                Some(data) => return Ok(f(&data[at..at + len])),
+                None => self.miss(offset, len)?,
+            }
+        }
+    }
+
+    /// A hint that the range will be read soon: what is not there is read now.
+    /// What lies past the end is passed over, and so are errors.
+    pub fn prefetch(&self, offset: u64, len: u64) {
+        let end = offset
+            .saturating_add(len)
+            .min(self.size)
+            .div_ceil(PAGE as u64);
+        let mut page = offset / PAGE as u64;
+        while page < end {
+            let valid = self.shard(page).get(page).is_some_and(|p| p.has(page::ALL));
+            let n = match valid {
+                true => Ok(1),
+                false => self.load(page, (end - page).min(self.io_pages)),
+            };
+            match n {
+                Ok(n) => page += n.max(1),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The page of a range within one page, and where in it.
+    pub(super) fn place(&self, offset: u64, len: usize) -> Result<(u64, usize)> {
+        check_range(offset, len, self.size)?;
+        let at = (offset % PAGE as u64) as usize;
+        match at + len <= PAGE {
+            true => Ok((offset / PAGE as u64, at)),
+            false => Err(Error::note(
+                Kind::Invalid,
+                format!("{len} bytes at byte {offset} are not in one page"),
+            )),
+        }
+    }
+
+    /// Copies what is there, from the begin of the range on, within one group.
+    fn copy_hits(&self, offset: u64, buf: &mut [u8]) -> usize {
+        let first = offset / PAGE as u64;
+        let mut shard = self.shard(first);
+        let Some(group) = shard.group_mut(first / GROUP) else {
+            return 0;
+        };
+        let mut done = 0;
+        for (page, at, n) in super::pages_of(offset, buf.len() as u64) {
+            let place = page - first / GROUP * GROUP;
+            let found = (place < GROUP).then(|| group.get(place)).flatten();
+            let Some(found) = found.filter(|p| p.has(page::touched(at, n))) else {
+                break;
+            };
+            buf[done..done + n].copy_from_slice(&found.data()[at..at + n]);
+            group.touch(place);
+            done += n;
+        }
+        done
+    }
+
+    /// How many of the bytes, up to the longest request, are in no page.
+    fn absent(&self, offset: u64, len: usize) -> usize {
+        let len = len.min(self.io_size());
+        match self.next_present(offset, len) {
+            None => len,
+            Some(page) => (page * PAGE as u64).saturating_sub(offset) as usize,
+        }
+    }
+
+    /// The first page in the table that the range touches.
+    pub(super) fn next_present(&self, offset: u64, len: usize) -> Option<u64> {
+        let end = (offset + len as u64).div_ceil(PAGE as u64);
+        let mut page = if len == 0 { end } else { offset / PAGE as u64 };
+        while page < end {
+            let group = page / GROUP;
+            let shard = self.shard(page);
+            let found = shard
+                .group(group)
+                .and_then(|g| g.next_present(page % GROUP));
+            if let Some(place) = found {
+                return Some(group * GROUP + place).filter(|p| *p < end);
+            }
+            page = (group + 1) * GROUP;
+        }
+        None
+    }
+
+    /// Sees to it that the begin of a range is there, and more of it, or what
+    /// follows, if that is likely to be wanted.
+    ///
+    /// # Errors
+    /// `Io` if a sector of the first page that the range touches cannot be read.
+    pub(super) fn miss(&self, offset: u64, len: usize) -> Result<()> {
+        let page = offset / PAGE as u64;
+        let end = (offset + len as u64).div_ceil(PAGE as u64);
+        let last = self.size.div_ceil(PAGE as u64);
+        let wanted = (end - page).min(self.io_pages);
+        let window = self.streams.lock().window(page, wanted, self.io_pages);
+        if self.load(page, window.min(last - page)).is_ok() {
+            return Ok(());
+        }
+        let at = (offset % PAGE as u64) as usize;
+        self.load_sectors(page, page::touched(at, len.min(PAGE - at)))
+    }
+
+    /// Loads up to `count` pages from `first` on, as far as they need it, in
+    /// one request. If someone else is loading the first, waits for that. Gives
+    /// how many pages it loaded.
+    fn load(&self, first: u64, count: u64) -> Result<u64> {
+        let n = self.claim(first, count);
+        if n == 0 {
+            self.wait_loaded(first);
+            return Ok(0);
+        }
+        let offset = first * PAGE as u64;
+        let len = (self.size - offset).min(n * PAGE as u64) as usize;
+        let mut buf = self.buffers.lock().pop().unwrap_or_default();
+        buf.resize(buf.len().max(len), 0);
+        let result = self.dev.read_at(offset, &mut buf[..len]);
+        for (i, page) in (first..first + n).enumerate() {
+            let bytes = &buf[i * PAGE..len.min((i + 1) * PAGE)];
+            let sectors = if result.is_ok() { page::ALL } else { 0 };
+            self.loaded(page, |p| p.fill(bytes, sectors));
+        }
+        let mut buffers = self.buffers.lock();
+        if buffers.len() < BUFFERS {
+            buffers.push(buf);
+        }
+        result.map(|()| n)
+    }
+
+    /// Loads one page sector by sector, as far as it goes.
+    ///
+    /// # Errors
+    /// `Io` for the first sector of `needed` that cannot be read.
+    fn load_sectors(&self, page: u64, needed: Sectors) -> Result<()> {
+        if self.claim(page, 1) == 0 {
+            self.wait_loaded(page);
+            return Ok(());
+        }
+        let offset = page * PAGE as u64;
+        let len = (self.size - offset).min(PAGE as u64) as usize;
+        let mut bytes = [0; PAGE];
+        let (mut good, mut result) = (page::ALL, Ok(()));
+        for at in (0..len).step_by(SECTOR) {
+            let sector = page::touched(at, 1);
+            let end = len.min(at + SECTOR);
+            if let Err(e) = self.dev.read_at(offset + at as u64, &mut bytes[at..end]) {
+                good &= !sector;
+                if needed & sector != 0 && result.is_ok() {
+                    result = Err(e);
+                }
+            }
+        }
+        let has = self.loaded(page, |p| {
+            p.fill(&bytes[..len], good);
+            p.has(needed)
+        });
+        if has == Some(true) { Ok(()) } else { result }
+    }
+
+    /// Marks pages as being loaded by the caller: those from `first` on that
+    /// are not whole, up to one that is, or is being loaded, or `count`. Gives
+    /// how many. Makes room for them first.
+    fn claim(&self, first: u64, count: u64) -> u64 {
+        self.reserve_for_read(count as usize);
+        let (mut page, mut new) = (first, 0);
+        'all: while page < first + count {
+            let mut shard = self.shard(page);
+            let end = (first + count).min((page / GROUP + 1) * GROUP);
+            while page < end {
+                let claim = |p: &mut Page| {
+                    let free = !p.loading && !p.has(page::ALL);
+                    p.loading |= free;
+                    free
+                };
+                match shard.change(&self.totals, page, claim) {
+                    Some(true) => {}
+                    Some(false) => break 'all,
+                    None => {
+                        shard.insert(page, Page::new(&self.blank));
+                        shard.change(&self.totals, page, claim);
+                        new += 1;
+                    }
+                }
+                page += 1;
+            }
+        }
+        self.give_back(count as usize - new);
+        page - first
+    }
+
+    /// Ends the caller's loading of a page, after `f` has changed it.
+    fn loaded<R>(&self, page: u64, f: impl FnOnce(&mut Page) -> R) -> Option<R> {
+        let part = self.part(page);
+        let result = part.shard.lock().change(&self.totals, page, |p| {
+            p.loading = false;
+            f(p)
+        });
+        part.moved.notify_all();
+        result
+    }
+
+    /// Waits until nobody loads the page.
+    fn wait_loaded(&self, page: u64) {
+        drop(self.wait(page, |p| p.loading));
+    }
+
+    /// Waits while the page is there and `is_so`; gives the shard, locked.
+    pub(super) fn wait(&self, page: u64, is_so: impl Fn(&Page) -> bool) -> MutexGuard<'_, Shard> {
+        let part = self.part(page);
+        let mut shard = part.shard.lock();
+        while shard.get(page).is_some_and(&is_so) {
+            part.moved.wait(&mut shard);
+        }
+        shard
+    }
+}

@@ -1,0 +1,172 @@
+//! Writing into the cache, and forgetting.
+
+use super::page::{self, Page, Sectors};
+use super::shard::{GROUP, Shard};
+use super::{Cache, PAGE, SECTOR, Stage, pages_of};
+use crate::range::check_range;
+use volary_core::{Error, Kind, Result};
+
+/// Bytes of a group of pages.
+const GROUP_BYTES: u64 = GROUP * PAGE as u64;
+
+/// Up to so many groups are looked up one by one; past it, the table is
+/// searched for those in a range.
+const FEW_GROUPS: u64 = 1024;
+
+impl Cache {
+    /// Writes `data` at byte `offset`, to reach the device with `stage`.
+    ///
+    /// # Errors
+    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end; `NoSpace`
+    /// and `Io` if memory is short and older data cannot be written, or if a
+    /// sector of which a part is written cannot be read. Of `data`, the first
+    /// pages may be in the cache then.
+    pub fn write(&self, offset: u64, data: &[u8], stage: Stage) -> Result<()> {
+        self.check_write(offset, data.len())?;
+        let mut rest = data;
+        for (page, at, n) in pages_of(offset, data.len() as u64) {
+            let (now, later) = rest.split_at(n);
+            self.write_page(page, at, now, stage.index())?;
+            rest = later;
+        }
+        self.relieve();
+        Ok(())
+    }
+
+    /// Gives `f` the `len` bytes at `offset`, which lie in one page, to change
+    /// in place; the sectors that the range touches are dirty in `stage` after.
+    /// `f` must not use the cache: it runs under a lock.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); `Invalid` over the border of a page.
+    pub fn update<R>(
+        &self,
+        offset: u64,
+        len: usize,
+        stage: Stage,
+        f: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R> {
+        self.check_write(offset, len)?;
+        let (page, at) = self.place(offset, len)?;
+        if len == 0 {
+            return Ok(f(&mut []));
+        }
+        let sectors = page::touched(at, len);
+        loop {
+            let mut shard = self.shard(page);
+            if shard.get(page).is_some_and(|p| p.has(sectors)) {
+                let result = shard.use_page(&self.totals, page, |p| {
+                    p.mark(sectors, stage.index());
+                    f(&mut p.bytes_mut()[at..at + len])
+                });
+                return result.ok_or_else(|| Kind::Invalid.into());
+            }
+            drop(shard);
+            self.miss(offset, len)?;
+        }
+    }
+
+    /// Forgets what the cache holds of the range, dirty or not: its content
+    /// does not matter any more, until it is written again. Sectors of which
+    /// only a part is in the range are kept, and so is what lies past the end.
+    pub fn drop_range(&self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len).min(self.size);
+        let groups = offset / GROUP_BYTES..end.div_ceil(GROUP_BYTES);
+        if groups.end.saturating_sub(groups.start) <= FEW_GROUPS {
+            for group in groups {
+                self.drop_in(&mut self.shard(group * GROUP), group, offset, end);
+            }
+            return;
+        }
+        for part in &self.shards {
+            let mut shard = part.shard.lock();
+            let numbers = shard.numbers().to_vec();
+            for group in numbers.into_iter().filter(|n| groups.contains(n)) {
+                self.drop_in(&mut shard, group, offset, end);
+            }
+        }
+    }
+
+    /// Forgets the part of a range that lies in one group.
+    fn drop_in(&self, shard: &mut Shard, group: u64, offset: u64, end: u64) {
+        let mut place = 0;
+        while let Some(found) = shard.group(group).and_then(|g| g.next_present(place)) {
+            let page = group * GROUP + found;
+            let start = page * PAGE as u64;
+            let from = offset.clamp(start, start + PAGE as u64);
+            let to = end.clamp(from, start + PAGE as u64);
+            let sectors = self.covered(page, (from - start) as usize, (to - from) as usize);
+            shard.change(&self.totals, page, |p| p.forget(sectors));
+            place = found + 1;
+            if place == GROUP {
+                return;
+            }
+        }
+    }
+
+    /// The checks that come before every write.
+    pub(super) fn check_write(&self, offset: u64, len: usize) -> Result<()> {
+        if self.read_only {
+            return Err(Kind::ReadOnly.into());
+        }
+        self.check_failed()?;
+        check_range(offset, len, self.size).map(drop)
+    }
+
+    /// The sectors of a page that lie whole in the range. The last sector of
+    /// the device counts as whole if it is in the range up to the device's end.
+    pub(super) fn covered(&self, page: u64, at: usize, len: usize) -> Sectors {
+        let end = at + len;
+        let to_end = page * PAGE as u64 + end as u64 == self.size;
+        let end = if to_end {
+            end.next_multiple_of(SECTOR)
+        } else {
+            end
+        };
+        page::covered(at, end - at)
+    }
+
+    /// Writes into one page. Sectors that are only partly written are read
+    /// first, if they are not there.
+    fn write_page(&self, page: u64, at: usize, data: &[u8], stage: usize) -> Result<()> {
+        let sectors = page::touched(at, data.len());
+        let partly = sectors & !self.covered(page, at, data.len());
+        let write = |p: &mut Page| {
+            let ready = p.has(partly);
+            if ready {
+                p.put(at, data);
+                p.mark(sectors, stage);
+            }
+            ready
+        };
+        loop {
+            let mut shard = self.shard(page);
+            if shard.use_page(&self.totals, page, write) == Some(true) {
+                return Ok(());
+            }
+            drop(shard);
+            if partly != 0 {
+                self.miss(page * PAGE as u64 + at as u64, data.len())?;
+                continue;
+            }
+            self.reserve_for_write(1)?;
+            let mut shard = self.shard(page);
+            match shard.get(page) {
+                Some(_) => self.give_back(1),
+                None => shard.insert(page, Page::new(&self.blank)),
+            }
+            shard.change(&self.totals, page, write);
+            return Ok(());
+        }
+    }
+}
+
+/// A flush failed, for good: see the [module](super).
+pub(super) fn flush_failed(cause: &str) -> Error {
+    Error::io(
+        "flush",
+        0,
+        0,
+        format!("{cause} (an earlier flush failed; attach the volume anew)"),
+    )
+}

@@ -1,0 +1,356 @@
+//! `volary cp`: trees from the host into volumes, out of them, and between
+//! them.
+//!
+//! | module | what |
+//! |---|---|
+//! | `stream` | a tree on its way, from a thread that reads to one that writes |
+//! | `from_host`, `from_volume` | what reads |
+//! | `to_host`, `to_volume`, `to_output` | what writes |
+
+mod from_host;
+mod from_volume;
+mod stream;
+mod to_host;
+mod to_output;
+mod to_volume;
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail};
+use crate::progress::Bar;
+use crate::verbs::attrs::Owner;
+use crate::verbs::change::{gid, uid};
+use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
+use from_host::HostSource;
+use from_volume::VolumeSource;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use stream::{Meta, Outlet, Sink};
+use to_host::HostSink;
+use to_output::OutputSink;
+use to_volume::VolumeSink;
+use volary::{FileKind, Follow, Kind, NodeId, Place, Session, Time};
+
+/// Copies files and trees: into a volume, out of it, and between volumes.
+///
+/// What has the form VOLUME:/path is in a volume, all else is on the host;
+/// `-` is standard input or output. Times and modes are kept as far as the
+/// target can keep them. Symlinks are copied as symlinks with -r.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary cp tree/a.txt disk.img:/
+  volary cp -r tree disk.img:/
+  volary cp -r tree/. disk.img:/new
+  volary cp -r disk.img:/docs out
+  volary cp -r disk.img:/docs unix.img:/
+  echo hello | volary cp - disk.img:/hello.txt")]
+pub(crate) struct Cp {
+    /// What to copy, and last where to
+    #[arg(required = true, num_args = 2.., value_name = "PLACE")]
+    places: Vec<OsString>,
+    /// Directories too, with all that is below
+    #[arg(short, long, visible_short_alias = 'R')]
+    recursive: bool,
+    /// Owners and exact modes too
+    #[arg(short, long)]
+    preserve: bool,
+    /// The same as -rp
+    #[arg(short, long)]
+    archive: bool,
+    /// Leaves what is there
+    #[arg(short, long)]
+    no_clobber: bool,
+    /// Replaces only what is older
+    #[arg(short, long)]
+    update: bool,
+    /// Copies what symlinks of the host lead to
+    #[arg(short = 'L', long)]
+    dereference: bool,
+    /// The owner in the volume: USER:GROUP, by name or number (default: you)
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<Owner>,
+    #[command(flatten)]
+    attach: AttachArgs,
+}
+
+/// What both sinks want to know.
+pub(crate) struct How {
+    /// Keep owners and exact modes.
+    preserve: bool,
+    no_clobber: bool,
+    update: bool,
+    /// Who owns what is copied, unless owners are kept.
+    uid: u32,
+    gid: u32,
+    owner_is_given: bool,
+}
+
+impl How {
+    /// Whether what is there is to be left.
+    fn keeps(&self, there: Time, new: Time) -> bool {
+        self.no_clobber || self.update && there >= new
+    }
+
+    fn owner(&self, meta: &Meta) -> (u32, u32) {
+        let keeps = self.preserve && !self.owner_is_given;
+        if keeps {
+            (meta.uid, meta.gid)
+        } else {
+            (self.uid, self.gid)
+        }
+    }
+}
+
+/// Something to copy.
+enum From {
+    Input,
+    Host(PathBuf),
+    Volume(At, Session),
+}
+
+/// Where to.
+enum Into {
+    Output,
+    Host(PathBuf),
+    Volume(At, Session),
+}
+
+/// What is copied, and the name that it gets in the target's directory; none
+/// for what is in the directory alone.
+type Job = (From, Option<Vec<u8>>);
+
+impl Cp {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        crate::interrupt::catch();
+        Volumes::run(&self.attach, |volumes| {
+            let (last, firsts) = self
+                .places
+                .split_last()
+                .ok_or_else(|| Fail::usage("nothing to copy"))?;
+            // The target first: it is opened to be changed.
+            let into = self.target(volumes, last)?;
+            let from: Vec<From> = firsts
+                .iter()
+                .map(|arg| from(volumes, arg))
+                .collect::<Done<_>>()?;
+            if matches!(into, Into::Host(_)) && from.iter().any(|f| matches!(f, From::Host(_))) {
+                let line = "both are places of the host: use cp; a place in a volume is \
+                            VOLUME:/path";
+                return Err(Fail::usage(line));
+            }
+            self.copy(from, into)
+        })
+    }
+
+    fn how(&self) -> How {
+        let owner = self.owner;
+        How {
+            preserve: self.preserve || self.archive,
+            no_clobber: self.no_clobber,
+            update: self.update,
+            uid: owner.and_then(|o| o.uid).unwrap_or_else(uid),
+            gid: owner.and_then(|o| o.gid).unwrap_or_else(gid),
+            owner_is_given: owner.is_some(),
+        }
+    }
+
+    fn target(&self, volumes: &mut Volumes, arg: &OsStr) -> Done<Into> {
+        if arg == "-" {
+            return Ok(Into::Output);
+        }
+        match Place::parse(arg.as_bytes()).map_err(|e| volumes::usage(arg, &e))? {
+            Place::Host(path) => Ok(Into::Host(path)),
+            Place::Volume { source, path } => {
+                let session = volumes.session(&source, Use::Change)?;
+                Ok(Into::Volume(At { source, path }, session))
+            }
+        }
+    }
+
+    fn copy(&self, from: Vec<From>, into: Into) -> Done<Exit> {
+        let how = self.how();
+        match into {
+            Into::Output => self.pump(&named(from, None)?, &mut OutputSink),
+            Into::Host(path) => {
+                let (dir, name) = host_target(&path, from.len())?;
+                self.pump(
+                    &named(from, name.as_deref())?,
+                    &mut HostSink::new(&dir, &how)?,
+                )
+            }
+            Into::Volume(at, session) => {
+                let (dir, at, name) = volume_target(&session, &at, from.len())?;
+                let same = from.iter().any(|f| is_on(f, &session));
+                for from in &from {
+                    refuse_into_itself(from, &session, dir)?;
+                }
+                self.pump(
+                    &named(from, name.as_deref())?,
+                    &mut VolumeSink::new(session, dir, at, &how, same),
+                )
+            }
+        }
+    }
+
+    fn pump(&self, jobs: &[Job], sink: &mut dyn Sink) -> Done<Exit> {
+        let mut tally = Tally::default();
+        let failed = AtomicBool::new(false);
+        let bar = Bar::new("copied");
+        let (mut files, mut bytes) = (0, 0);
+        stream::run(
+            |outlet| {
+                jobs.iter()
+                    .try_for_each(|job| self.read(job, outlet, &failed))
+            },
+            sink,
+            &mut tally,
+            &mut |more_files, more_bytes| {
+                files += more_files;
+                bytes += more_bytes;
+                bar.copied(files, bytes);
+            },
+        )
+        .map_err(|fail| match fail.exit {
+            // The sink is full or cannot go on: a failure, not the user's wish.
+            Exit::Stopped if !crate::interrupt::is_set() => Fail::new(Exit::Failed, fail.line),
+            _ => fail,
+        })?;
+        let failed = failed.load(Ordering::Relaxed);
+        Ok(if failed { Exit::Failed } else { tally.exit() })
+    }
+
+    fn read(&self, (from, name): &Job, outlet: &mut Outlet, failed: &AtomicBool) -> Done {
+        let recursive = self.recursive || self.archive;
+        let name = name.as_deref();
+        match from {
+            From::Host(path) => {
+                HostSource::new(outlet, recursive, self.dereference, failed).tree(path, name)
+            }
+            From::Input => HostSource::new(outlet, false, false, failed)
+                .standard_input(name.unwrap_or_default(), clock::now()),
+            From::Volume(at, session) => {
+                let follow = self.dereference;
+                VolumeSource::new(outlet, session.clone(), recursive, follow, failed).tree(at, name)
+            }
+        }
+    }
+}
+
+fn from(volumes: &mut Volumes, arg: &OsStr) -> Done<From> {
+    if arg == "-" {
+        return Ok(From::Input);
+    }
+    match Place::parse(arg.as_bytes()).map_err(|e| volumes::usage(arg, &e))? {
+        Place::Host(path) => Ok(From::Host(path)),
+        Place::Volume { source, path } => {
+            let session = volumes.session(&source, Use::Look)?;
+            Ok(From::Volume(At { source, path }, session))
+        }
+    }
+}
+
+/// Gives each its name in the target: the one that the user wrote, or its own.
+fn named(from: Vec<From>, name: Option<&[u8]>) -> Done<Vec<Job>> {
+    from.into_iter()
+        .map(|from| {
+            let own = match (name, &from) {
+                (Some(name), _) => Some(name.to_vec()),
+                (None, From::Host(path)) => match path.as_os_str().as_bytes() {
+                    path if path.ends_with(b"/.") || path == b"." => None,
+                    _ => path.file_name().map(|n| n.as_bytes().to_vec()),
+                },
+                (None, From::Volume(at, _)) => match at.name() {
+                    b"" | b"." | b".." => None,
+                    name => Some(name.to_vec()),
+                },
+                (None, From::Input) => {
+                    return Err(Fail::usage(
+                        "standard input has no name; write VOLUME:/path/name",
+                    ));
+                }
+            };
+            Ok((from, own))
+        })
+        .collect()
+}
+
+/// The directory to write into, and the name to write as, if the target is
+/// not a directory that is there.
+fn host_target(path: &Path, count: usize) -> Done<(PathBuf, Option<Vec<u8>>)> {
+    if path.is_dir() {
+        return Ok((path.into(), None));
+    }
+    if count > 1 {
+        return Err(Fail::usage(format!(
+            "{}: not a directory that is there; several go into one",
+            path.display()
+        )));
+    }
+    let Some(name) = path.file_name() else {
+        return Err(Fail::host(path.display(), rustix::io::Errno::NOENT));
+    };
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    Ok((
+        parent.unwrap_or(Path::new(".")).into(),
+        Some(name.as_bytes().to_vec()),
+    ))
+}
+
+fn volume_target(session: &Session, at: &At, count: usize) -> Done<(NodeId, At, Option<Vec<u8>>)> {
+    match session.walk(&at.path, Follow::Yes) {
+        Ok(found) if found.attr.kind == FileKind::Dir => Ok((found.node, at.clone(), None)),
+        Ok(_) if count > 1 => Err(Fail::at(at, &Kind::NotDir.into())),
+        Err(e) if e.kind() != Kind::NotFound => Err(Fail::at(at, &e)),
+        Err(_) if count > 1 => Err(Fail::usage(format!(
+            "{at}: not a directory that is there; several go into one"
+        ))),
+        _ => {
+            let (dir, name) = volumes::find_parent(session, at)?;
+            let end = at
+                .path
+                .iter()
+                .rposition(|b| *b != b'/')
+                .map_or(0, |i| i + 1);
+            let parent = at.path.get(..end - name.len().min(end)).unwrap_or_default();
+            Ok((dir, at.with_path(parent.to_vec()), Some(name)))
+        }
+    }
+}
+
+fn is_on(from: &From, session: &Session) -> bool {
+    matches!(from, From::Volume(_, s) if std::sync::Arc::ptr_eq(s.volume(), session.volume()))
+}
+
+/// A directory cannot be copied into itself: it would never end.
+fn refuse_into_itself(from: &From, session: &Session, target: NodeId) -> Done {
+    let From::Volume(at, _) = from else {
+        return Ok(());
+    };
+    if !is_on(from, session) {
+        return Ok(());
+    }
+    let Ok(source) = session.walk(&at.path, Follow::Yes) else {
+        return Ok(());
+    };
+    let mut dir = target;
+    // As many steps as a path can have.
+    for _ in 0..volary::PATH_MAX {
+        if dir == source.node {
+            return Err(Fail::usage(format!(
+                "{at}: a directory cannot be copied into itself"
+            )));
+        }
+        let up = session
+            .lookup(dir, b"..")
+            .map_err(|e| Fail::at(at, &e))?
+            .node;
+        if up == dir {
+            break;
+        }
+        dir = up;
+    }
+    Ok(())
+}

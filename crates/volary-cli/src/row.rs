@@ -1,0 +1,327 @@
+//! A node as the commands print it, and the reading of directories.
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail};
+use crate::volumes::At;
+use serde::Serialize;
+use std::collections::HashSet;
+use volary::{Attr, Cookie, DirBuf, FileKind, Follow, Mode, NodeId, PATH_MAX, Session, escape};
+
+/// An entry of a directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The name.
+    pub(crate) name: Vec<u8>,
+    /// Attributes of the node that it leads to.
+    pub(crate) attr: Attr,
+}
+
+/// Entries that are read at once.
+const BATCH: usize = 1024;
+
+/// The entries of a directory, in the order in which they lie.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn read_dir(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>> {
+    entries(session, dir).map_err(|e| Fail::at(at, &e))
+}
+
+/// The same, with the error as it is.
+///
+/// # Errors
+/// As `open` and `readdir` of [`Session`].
+pub(crate) fn entries(session: &Session, dir: &Attr) -> volary::Result<Vec<Row>> {
+    let open = session.open(dir.node, Mode::Read)?;
+    let mut rows = Vec::new();
+    let mut batch = DirBuf::new(BATCH, BATCH * 32, true);
+    let mut from = Cookie::START;
+    let result = loop {
+        batch.clear();
+        let end = match session.readdir(open, from, &mut batch) {
+            Ok(end) => end,
+            Err(e) => break Err(e),
+        };
+        for entry in batch.iter() {
+            let attr = match entry.attr {
+                Some(attr) => attr,
+                None => session.getattr(entry.node)?,
+            };
+            rows.push(Row {
+                name: entry.name.to_vec(),
+                attr,
+            });
+        }
+        match batch.last_cookie() {
+            Some(next) if !end => from = next,
+            _ => break Ok(()),
+        }
+    };
+    session.close(open)?;
+    result.map(|()| rows)
+}
+
+/// The entries, sorted by name as bytes.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn sorted(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>> {
+    let mut rows = read_dir(session, dir, at)?;
+    rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(rows)
+}
+
+/// The directories that a walk has been in. A damaged volume can have one in
+/// two places, or in itself; it is entered once.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(HashSet<NodeId>);
+
+impl Seen {
+    /// Notes that the walk enters a directory.
+    ///
+    /// # Errors
+    /// `Stopped`; in one line, if the walk has been there or is too deep.
+    pub(crate) fn enter(&mut self, at: &At, dir: &Attr) -> Done {
+        crate::interrupt::check()?;
+        if at.path.len() > PATH_MAX {
+            let line = format!(
+                "{}: deeper than {PATH_MAX} bytes of path; not entered",
+                at.source
+            );
+            return Err(Fail::new(Exit::Failed, line));
+        }
+        if self.0.insert(dir.node) {
+            return Ok(());
+        }
+        let line = format!(
+            "{at}: this directory is in another place too; the volume is damaged: \
+             volary fsck -n {}",
+            at.source
+        );
+        Err(Fail::new(Exit::Damaged, line))
+    }
+}
+
+/// A node as JSON. Names are escaped as everywhere; sizes are in bytes.
+#[derive(Serialize)]
+pub(crate) struct NodeJson {
+    path: String,
+    name: String,
+    kind: &'static str,
+    mode: String,
+    uid: u32,
+    gid: u32,
+    size: u64,
+    allocated: u64,
+    links: u32,
+    inode: u64,
+    generation: u32,
+    accessed: String,
+    modified: String,
+    changed: String,
+    born: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<[u64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dos: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+impl NodeJson {
+    /// Of the node at `path`; `target` is what a symlink holds.
+    pub(crate) fn new(path: &[u8], name: &[u8], attr: &Attr, target: Option<&[u8]>) -> Self {
+        let is_device = matches!(attr.kind, FileKind::CharDevice | FileKind::BlockDevice);
+        Self {
+            path: escape(path).to_string(),
+            name: escape(name).to_string(),
+            kind: kind_word(attr.kind),
+            mode: format!("{:04o}", attr.mode),
+            uid: attr.uid,
+            gid: attr.gid,
+            size: attr.size,
+            allocated: attr.allocated,
+            links: attr.nlink,
+            inode: attr.node.ino.get(),
+            generation: attr.node.generation,
+            accessed: clock::iso(attr.atime),
+            modified: clock::iso(attr.mtime),
+            changed: clock::iso(attr.ctime),
+            born: attr.btime.map(clock::iso),
+            device: is_device.then(|| [major(attr.rdev), minor(attr.rdev)]),
+            dos: attr.dos.map(dos_letters),
+            target: target.map(|t| escape(t).to_string()),
+        }
+    }
+}
+
+/// What a symlink holds; `None` for all else, and for one that is unreadable.
+pub(crate) fn target(session: &Session, attr: &Attr) -> Option<Vec<u8>> {
+    if attr.kind != FileKind::Symlink {
+        return None;
+    }
+    session.readlink(attr.node).ok()
+}
+
+/// Major number of a device.
+pub(crate) const fn major(rdev: u64) -> u64 {
+    rdev >> 32
+}
+
+/// Minor number of a device.
+pub(crate) const fn minor(rdev: u64) -> u64 {
+    rdev & 0xffff_ffff
+}
+
+/// The kind in a word.
+pub(crate) const fn kind_word(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::File => "file",
+        FileKind::Dir => "directory",
+        FileKind::Symlink => "symlink",
+        FileKind::Fifo => "fifo",
+        FileKind::Socket => "socket",
+        FileKind::CharDevice => "character device",
+        FileKind::BlockDevice => "block device",
+    }
+}
+
+/// The kind as the letter of `find -type`.
+pub(crate) const fn kind_letter(kind: FileKind) -> u8 {
+    match kind {
+        FileKind::File => b'f',
+        FileKind::Dir => b'd',
+        FileKind::Symlink => b'l',
+        FileKind::Fifo => b'p',
+        FileKind::Socket => b's',
+        FileKind::CharDevice => b'c',
+        FileKind::BlockDevice => b'b',
+    }
+}
+
+/// `drwxr-sr-t`, as `ls -l` has it.
+pub(crate) fn mode_letters(attr: &Attr) -> [u8; 10] {
+    let mut text = *b"?rwxrwxrwx";
+    for (at, letter) in text.iter_mut().enumerate().skip(1) {
+        if attr.mode >> (9 - at) & 1 == 0 {
+            *letter = b'-';
+        }
+    }
+    let [kind, _, _, user, _, _, group, _, _, others] = &mut text;
+    *kind = match kind_letter(attr.kind) {
+        b'f' => b'-',
+        letter => letter,
+    };
+    for (bit, place, letter) in [
+        (0o4000, user, b's'),
+        (0o2000, group, b's'),
+        (0o1000, others, b't'),
+    ] {
+        if attr.mode & bit != 0 {
+            *place = if *place == b'x' {
+                letter
+            } else {
+                letter.to_ascii_uppercase()
+            };
+        }
+    }
+    text
+}
+
+/// The DOS attributes that can be set, and their letters.
+pub(crate) const DOS: [(u8, char); 4] = [(1, 'R'), (2, 'H'), (4, 'S'), (0x20, 'A')];
+
+/// `RHSA`, with `-` for what is not set.
+pub(crate) fn dos_letters(dos: u8) -> String {
+    DOS.iter()
+        .map(|(bit, letter)| if dos & bit != 0 { *letter } else { '-' })
+        .collect()
+}
+
+/// Calls `each` for a place and, if it is a directory, for all below it,
+/// sorted, the directory before what is in it. Symlinks below are not followed.
+///
+/// # Errors
+/// Of `each`; a directory that cannot be read is reported to `failed`.
+pub(crate) fn descend(
+    session: &Session,
+    at: &At,
+    each: &mut dyn FnMut(&At, &Attr, usize) -> Done,
+    failed: &mut dyn FnMut(Fail) -> Done,
+) -> Done {
+    let top = session
+        .walk(&at.path, Follow::No)
+        .map_err(|e| Fail::at(at, &e))?;
+    let mut seen = Seen::default();
+    let mut stack = vec![(at.clone(), top.attr, 0)];
+    while let Some((at, attr, depth)) = stack.pop() {
+        each(&at, &attr, depth)?;
+        if attr.kind != FileKind::Dir {
+            continue;
+        }
+        match seen
+            .enter(&at, &attr)
+            .and_then(|()| sorted(session, &attr, &at))
+        {
+            Ok(rows) => {
+                let below = rows
+                    .iter()
+                    .rev()
+                    .map(|r| (at.join(&r.name), r.attr, depth + 1));
+                stack.extend(below);
+            }
+            Err(fail) => failed(fail)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use volary::{NodeId, Time};
+
+    pub(crate) fn attr(kind: FileKind, mode: u32) -> Attr {
+        Attr {
+            node: NodeId::new(7, 0).unwrap(),
+            kind,
+            mode,
+            nlink: 1,
+            uid: 1,
+            gid: 2,
+            rdev: 0,
+            size: 3,
+            allocated: 512,
+            io_size: 4096,
+            atime: Time::EPOCH,
+            mtime: Time::EPOCH,
+            ctime: Time::EPOCH,
+            btime: None,
+            change: 0,
+            dos: Some(0x21),
+        }
+    }
+
+    #[test]
+    fn modes_as_letters() {
+        for (kind, mode, text) in [
+            (FileKind::File, 0o644, "-rw-r--r--"),
+            (FileKind::Dir, 0o1777, "drwxrwxrwt"),
+            (FileKind::File, 0o4755, "-rwsr-xr-x"),
+            (FileKind::File, 0o6644, "-rwSr-Sr--"),
+            (FileKind::Symlink, 0o777, "lrwxrwxrwx"),
+            (FileKind::Dir, 0o1000, "d--------T"),
+        ] {
+            assert_eq!(
+                std::str::from_utf8(&mode_letters(&attr(kind, mode))),
+                Ok(text)
+            );
+        }
+    }
+
+    #[test]
+    fn dos_attributes_as_letters() {
+        assert_eq!(dos_letters(0x21), "R--A");
+        assert_eq!(dos_letters(0), "----");
+    }
+}

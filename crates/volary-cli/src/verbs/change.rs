@@ -1,0 +1,324 @@
+//! Commands that make and take away entries: `mkdir`, `rmdir`, `rm`, `mv`,
+//! `ln`.
+
+use crate::exit::{Done, Exit, Fail};
+use crate::row::{self, Seen};
+use crate::verbs::modes::ModeChange;
+use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use volary::{Attr, FileKind, Follow, Kind, RenameFlags, Session, SetAttr};
+
+/// Makes directories.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary mkdir disk.img:/new
+  volary mkdir -p -m 700 disk.img:/new/a/b")]
+pub(crate) struct Mkdir {
+    /// VOLUME:/path
+    #[arg(required = true, value_name = "PLACE")]
+    places: Vec<OsString>,
+    /// Those above too, and none is no error if it is there
+    #[arg(short, long)]
+    parents: bool,
+    /// Its mode, as chmod has it
+    #[arg(short, long, value_name = "MODE", default_value = "755")]
+    mode: ModeChange,
+    #[command(flatten)]
+    attach: AttachArgs,
+}
+
+impl Mkdir {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let mode = self.mode.apply(0o777, true);
+        volumes::for_each(&self.places, &self.attach, Use::Change, |session, at| {
+            if self.parents {
+                return make_all(session, at, mode);
+            }
+            let (dir, name) = volumes::find_parent(session, at)?;
+            let set = SetAttr::owned(mode, uid(), gid());
+            session
+                .mkdir(dir, &name, &set)
+                .map(drop)
+                .map_err(|e| Fail::at(at, &e))
+        })
+    }
+}
+
+/// Makes a directory and those above it, as far as they are not there.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn make_all(session: &Session, at: &At, mode: u32) -> Done {
+    let mut dir = session.root();
+    let mut path = Vec::new();
+    let parts: Vec<&[u8]> = at
+        .path
+        .split(|&b| b == b'/')
+        .filter(|p| !p.is_empty())
+        .collect();
+    for (i, part) in parts.iter().enumerate() {
+        path.push(b'/');
+        path.extend_from_slice(part);
+        let mode = if i + 1 == parts.len() { mode } else { 0o755 };
+        let made = match session.walk_from(dir, part, Follow::Yes) {
+            Err(e) if e.kind() == Kind::NotFound => {
+                session.mkdir(dir, part, &SetAttr::owned(mode, uid(), gid()))
+            }
+            Ok(found) if found.attr.kind != FileKind::Dir => Err(Kind::NotDir.into()),
+            found => found,
+        };
+        dir = made
+            .map_err(|e| Fail::at(at.with_path(path.clone()), &e))?
+            .node;
+    }
+    Ok(())
+}
+
+/// The user, who owns what they make.
+pub(crate) fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The user's group.
+pub(crate) fn gid() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
+/// Removes empty directories.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Example:
+  volary rmdir disk.img:/empty")]
+pub(crate) struct Rmdir {
+    /// VOLUME:/path
+    #[arg(required = true, value_name = "PLACE")]
+    places: Vec<OsString>,
+    #[command(flatten)]
+    attach: AttachArgs,
+}
+
+impl Rmdir {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        volumes::for_each(&self.places, &self.attach, Use::Change, |session, at| {
+            let (dir, name) = volumes::find_parent(session, at)?;
+            session.rmdir(dir, &name).map_err(|e| Fail::at(at, &e))
+        })
+    }
+}
+
+/// Removes files, and with -r directories.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary rm disk.img:/README.txt
+  volary rm -r disk.img:/docs
+  volary rm -f disk.img:/not-there")]
+pub(crate) struct Rm {
+    /// VOLUME:/path
+    #[arg(required = true, value_name = "PLACE")]
+    places: Vec<OsString>,
+    /// Directories too, with all that is below
+    #[arg(short, long, visible_short_alias = 'R')]
+    recursive: bool,
+    /// What is not there is no error
+    #[arg(short, long)]
+    force: bool,
+    #[command(flatten)]
+    attach: AttachArgs,
+}
+
+impl Rm {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let mut tally = Tally::default();
+        let exit = volumes::for_each(&self.places, &self.attach, Use::Change, |session, at| {
+            let (dir, name) = volumes::find_parent(session, at)?;
+            let found = match session.lookup(dir, &name) {
+                Err(e) if e.kind() == Kind::NotFound && self.force => return Ok(()),
+                found => found.map_err(|e| Fail::at(at, &e))?,
+            };
+            if found.attr.kind != FileKind::Dir {
+                return session.unlink(dir, &name).map_err(|e| Fail::at(at, &e));
+            }
+            if !self.recursive {
+                let line = format!("{at}: is a directory; use rm -r, or rmdir if it is empty");
+                return Err(Fail::new(Exit::Failed, line));
+            }
+            empty(session, at, &found.attr, &mut Seen::default(), &mut tally)?;
+            session.rmdir(dir, &name).map_err(|e| Fail::at(at, &e))
+        })?;
+        Ok(if exit == Exit::Done {
+            tally.exit()
+        } else {
+            exit
+        })
+    }
+}
+
+/// Removes all that is in a directory. As deep as a path can be: [`Seen`]
+/// sees to it.
+fn empty(session: &Session, at: &At, dir: &Attr, seen: &mut Seen, tally: &mut Tally) -> Done {
+    seen.enter(at, dir)?;
+    for row in row::read_dir(session, dir, at)? {
+        let below = at.join(&row.name);
+        let removed = if row.attr.kind == FileKind::Dir {
+            empty(session, &below, &row.attr, seen, tally).and_then(|()| {
+                session
+                    .rmdir(dir.node, &row.name)
+                    .map_err(|e| Fail::at(&below, &e))
+            })
+        } else {
+            session
+                .unlink(dir.node, &row.name)
+                .map_err(|e| Fail::at(&below, &e))
+        };
+        tally.take(removed)?;
+    }
+    Ok(())
+}
+
+/// Moves and renames within a volume.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary mv disk.img:/README.txt disk.img:/READ.ME
+  volary mv disk.img:/README.txt disk.img:/docs/a.txt disk.img:/empty")]
+pub(crate) struct Mv {
+    /// What to move, and last where to: VOLUME:/path
+    #[arg(required = true, num_args = 2.., value_name = "PLACE")]
+    places: Vec<OsString>,
+    /// Leaves what is there
+    #[arg(short, long)]
+    no_clobber: bool,
+    #[command(flatten)]
+    attach: AttachArgs,
+}
+
+impl Mv {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let mut places = At::parse_all(&self.places)?;
+        let Some(target) = places.pop() else {
+            return Err(Fail::usage("nothing to move"));
+        };
+        if let Some(at) = places.iter().find(|at| at.source != target.source) {
+            let line = format!(
+                "{at}: on another volume than {target}; copy it with volary cp -r, then volary rm -r"
+            );
+            return Err(Fail::usage(line));
+        }
+        Volumes::run(&self.attach, |volumes| {
+            let session = volumes.session(&target.source, Use::Change)?;
+            let into = session.walk(&target.path, Follow::Yes).ok();
+            let into = into.filter(|found| found.attr.kind == FileKind::Dir);
+            if into.is_none() && places.len() > 1 {
+                return Err(Fail::usage(format!(
+                    "{target}: not a directory; several go into one"
+                )));
+            }
+            let mut tally = Tally::default();
+            for at in &places {
+                crate::interrupt::check()?;
+                let moved = self.one(&session, at, &target, into.map(|found| found.attr));
+                tally.take(moved)?;
+            }
+            Ok(tally.exit())
+        })
+    }
+
+    fn one(&self, session: &Session, at: &At, target: &At, into: Option<Attr>) -> Done {
+        let (dir, name) = volumes::find_parent(session, at)?;
+        let found = session.lookup(dir, &name).map_err(|e| Fail::at(at, &e))?;
+        // A new case for a directory's own name is no move into it.
+        let into = into.filter(|to| to.node != found.node);
+        let (to, new_name) = match into {
+            Some(to) => (to.node, name.clone()),
+            None => volumes::find_parent(session, target)?,
+        };
+        let flags = if self.no_clobber {
+            RenameFlags::KEEP
+        } else {
+            RenameFlags::REPLACE
+        };
+        session
+            .rename(dir, &name, to, &new_name, flags)
+            .map_err(|e| {
+                let whole = if into.is_some() {
+                    target.join(&new_name)
+                } else {
+                    target.clone()
+                };
+                Fail::new(Exit::Failed, format!("{at}: not moved to {whole}: {e}"))
+            })
+    }
+}
+
+/// Makes a symlink, or a second name of a file.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary ln -s ../README.txt unix.img:/docs/read-me
+A symlink's TARGET is kept as it is written. Without -s it is the VOLUME:/path
+that gets one more name, on volumes that can do that.")]
+pub(crate) struct Ln {
+    /// What it leads to
+    #[arg(value_name = "TARGET")]
+    target: OsString,
+    /// The new name: VOLUME:/path
+    #[arg(value_name = "PLACE")]
+    place: OsString,
+    /// Makes a symlink
+    #[arg(short, long)]
+    symbolic: bool,
+    /// Replaces what is there, unless it is a directory
+    #[arg(short, long)]
+    force: bool,
+    #[command(flatten)]
+    attach: AttachArgs,
+}
+
+impl Ln {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        volumes::for_each(
+            std::slice::from_ref(&self.place),
+            &self.attach,
+            Use::Change,
+            |session, at| self.make(session, at),
+        )
+    }
+
+    fn make(&self, session: &Session, at: &At) -> Done {
+        let fail = |e: volary::Error| Fail::at(at, &e);
+        let (dir, mut name) = match session.walk(&at.path, Follow::Yes) {
+            Ok(found) if found.attr.kind == FileKind::Dir => (found.node, Vec::new()),
+            _ => volumes::find_parent(session, at)?,
+        };
+        if name.is_empty() {
+            let bytes = self.target.as_bytes();
+            let last = bytes.split(|&b| b == b'/').rfind(|p| !p.is_empty());
+            name = last.unwrap_or_default().to_vec();
+        }
+        if self.force {
+            match session.unlink(dir, &name) {
+                Err(e) if e.kind() != Kind::NotFound => return Err(fail(e)),
+                _ => {}
+            }
+        }
+        if self.symbolic {
+            let set = SetAttr::owned(0o777, uid(), gid());
+            let made = session.symlink(dir, &name, self.target.as_bytes(), &set);
+            return made.map(drop).map_err(fail);
+        }
+        let target = At::parse(&self.target)?;
+        if target.source != at.source {
+            return Err(Fail::at(target, &Kind::CrossVolume.into()));
+        }
+        let node = volumes::find_itself(session, &target)?.node;
+        session.link(node, dir, &name).map(drop).map_err(fail)
+    }
+}

@@ -1,0 +1,265 @@
+//! `volary info`, `volary dump`, `volary formats`: what a volume is.
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail};
+use crate::out;
+use crate::volumes::usage;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use volary::{BlockDevice, Error, Fact, Format, Kind, OptionSpec, Source};
+
+/// Opens what a command that works on the device was given.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn device(arg: &OsStr, read_only: bool) -> Done<(Source, Arc<dyn BlockDevice>)> {
+    let source = Source::parse(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+    let dev = volary::open_source(&source, read_only, clock::now());
+    dev.map(|dev| (source.clone(), dev))
+        .map_err(|e| Fail::opening(&source, &e))
+}
+
+/// Opens a device and recognises its format.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn recognised(
+    arg: &OsStr,
+    read_only: bool,
+) -> Done<(Source, Arc<dyn BlockDevice>, &'static dyn Format)> {
+    let (source, dev) = device(arg, read_only)?;
+    let (format, _) = volary::recognise(&*dev).map_err(|e| Fail::opening(&source, &e))?;
+    Ok((source, dev, format))
+}
+
+/// A failure of an operation on a device, in one line.
+pub(crate) fn failed(source: &Source, e: &Error) -> Fail {
+    match e.kind() {
+        Kind::Invalid => Fail::usage(format!("{source}: {e}")),
+        _ => Fail::at(source, e),
+    }
+}
+
+/// Shows what a volume is: its format, sizes, layout and state.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary info disk.img
+  volary info --json disk.img")]
+pub(crate) struct Info {
+    /// The volume
+    #[arg(value_name = "VOLUME")]
+    volume: OsString,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Info {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let (source, dev, format) = recognised(&self.volume, true)?;
+        let facts = format.info(dev).map_err(|e| Fail::opening(&source, &e))?;
+        let mut out = out::out();
+        if self.json {
+            out::json(&mut out, &FactJson::all(&facts))?;
+        } else {
+            out.write_all(facts_text(&facts).as_bytes())?;
+        }
+        out::end(out)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// A fact as JSON: a number where it is one.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum FactJson {
+    Number(u64),
+    Word(String),
+}
+
+impl FactJson {
+    /// Facts by their keys. The values are escaped by their makers.
+    pub(crate) fn all(facts: &[Fact]) -> BTreeMap<&'static str, Self> {
+        let json = |fact: &Fact| match fact.number {
+            Some(number) => Self::Number(number),
+            None => Self::Word(fact.value.clone()),
+        };
+        facts.iter().map(|fact| (fact.key, json(fact))).collect()
+    }
+}
+
+/// Facts as a table.
+pub(crate) fn facts_text(facts: &[Fact]) -> String {
+    let rows: Vec<_> = facts
+        .iter()
+        .map(|f| vec![format!("  {}", f.key), f.value.clone()])
+        .collect();
+    out::columns(&rows, &[])
+}
+
+/// Prints a structure of a volume in full, as it is stored.
+///
+/// Works on damaged volumes too, as far as it can. Without WHAT it lists what
+/// there is to see.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary dump disk.img
+  volary dump disk.img boot")]
+pub(crate) struct Dump {
+    /// The volume
+    #[arg(value_name = "VOLUME")]
+    volume: OsString,
+    /// Which structure
+    #[arg(value_name = "WHAT")]
+    what: Vec<String>,
+}
+
+/// Standard output for a driver that writes text.
+struct Text {
+    out: out::Out,
+    error: Option<std::io::Error>,
+}
+
+impl std::fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.out.write_all(text.as_bytes()).map_err(|e| {
+            self.error = Some(e);
+            std::fmt::Error
+        })
+    }
+}
+
+impl Dump {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let (source, dev) = device(&self.volume, true)?;
+        let format = match volary::recognise(&*dev) {
+            Ok((format, _)) => format,
+            Err(e) => return Err(Fail::opening(&source, &e)),
+        };
+        let mut text = Text {
+            out: out::out(),
+            error: None,
+        };
+        if self.what.is_empty() {
+            text.out
+                .write_all(specs_text(format.dump_topics()).as_bytes())?;
+        } else {
+            let dumped = format.dump(dev, &self.what, &mut text);
+            if let Some(e) = text.error.take() {
+                return Err(e.into());
+            }
+            dumped.map_err(|e| failed(&source, &e))?;
+        }
+        out::end(text.out)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Options or topics as a table.
+pub(crate) fn specs_text(specs: &[OptionSpec]) -> String {
+    let name = |s: &OptionSpec| match s.value {
+        "" => format!("  {}", s.name),
+        value => format!("  {}={value}", s.name),
+    };
+    let rows: Vec<_> = specs.iter().map(|s| vec![name(s), s.help.into()]).collect();
+    out::columns(&rows, &[])
+}
+
+/// Lists the formats, and the options of each.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary formats
+  volary formats --json")]
+pub(crate) struct Formats {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct FormatJson {
+    name: &'static str,
+    kinds: &'static [&'static str],
+    mkfs_options: Vec<SpecJson>,
+    attach_options: Vec<SpecJson>,
+    dump_topics: Vec<SpecJson>,
+}
+
+#[derive(Serialize)]
+struct SpecJson {
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+}
+
+fn specs_json(specs: &[OptionSpec]) -> Vec<SpecJson> {
+    specs
+        .iter()
+        .map(|s| SpecJson {
+            name: s.name,
+            value: s.value,
+            help: s.help,
+        })
+        .collect()
+}
+
+impl Formats {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let mut out = out::out();
+        if self.json {
+            let all: Vec<_> = volary::formats().iter().map(|f| json(*f)).collect();
+            out::json(&mut out, &all)?;
+        } else {
+            for format in volary::formats() {
+                out.write_all(text(*format).as_bytes())?;
+            }
+        }
+        out::end(out)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn json(format: &dyn Format) -> FormatJson {
+    FormatJson {
+        name: format.name(),
+        kinds: format.kinds(),
+        mkfs_options: specs_json(format.make_options()),
+        attach_options: specs_json(format.attach_options()),
+        dump_topics: specs_json(format.dump_topics()),
+    }
+}
+
+fn text(format: &dyn Format) -> String {
+    format!(
+        "{}: {}\n\nTo make one (mkfs -o):\n{}\nTo open one (-o):\n{}\nTo look at (dump):\n{}",
+        format.name(),
+        format.kinds().join(", "),
+        specs_text(format.make_options()),
+        specs_text(format.attach_options()),
+        specs_text(format.dump_topics())
+    )
+}
+
+/// What `-o` of commands that open a volume takes, for help.
+pub(crate) fn attach_help() -> String {
+    let formats = volary::formats().iter();
+    formats
+        .map(|f| {
+            format!(
+                "\nOptions of {} (-o):\n{}",
+                f.name(),
+                specs_text(f.attach_options())
+            )
+        })
+        .collect()
+}

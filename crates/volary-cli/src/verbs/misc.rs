@@ -1,0 +1,178 @@
+//! `volary completions`, `volary man`, `volary bench`: about the program itself.
+
+use crate::exit::{Done, Exit, Fail};
+use crate::{Cli, out};
+use clap::CommandFactory;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use volary_bench::peers;
+
+/// Prints a script that completes this program's words in a shell.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Example:
+  volary completions bash > volary.bash")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: clap_complete::Shell,
+}
+
+impl Completions {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "volary", &mut text);
+        out::Raw.write_all(&text)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Writes the man pages into a directory.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Example:
+  volary man man && man -l man/volary-cp.1")]
+pub(crate) struct Man {
+    /// The directory; it is made if it is not there
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+impl Man {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        std::fs::create_dir_all(&self.dir).map_err(|e| Fail::host(self.dir.display(), e))?;
+        let mut command = Cli::command();
+        command.build();
+        page(&self.dir, "volary", command.clone())?;
+        for verb in command.get_subcommands().filter(|c| c.get_name() != "help") {
+            let name = format!("volary-{}", verb.get_name());
+            page(&self.dir, &name, verb.clone())?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// One page: what clap knows, and the exit codes.
+fn page(dir: &Path, name: &str, command: clap::Command) -> Done {
+    let path = dir.join(format!("{name}.1"));
+    let mut text = Vec::new();
+    let man = clap_mangen::Man::new(command);
+    man.render(&mut text)
+        .map_err(|e| Fail::host(path.display(), e))?;
+    text.extend_from_slice(exit_section(name).as_bytes());
+    std::fs::write(&path, text).map_err(|e| Fail::host(path.display(), e))
+}
+
+/// The section of exit codes of a page.
+fn exit_section(name: &str) -> String {
+    let codes = if name == "volary-fsck" {
+        Exit::FSCK
+    } else {
+        Exit::COMMON
+    };
+    let mut text = String::from(".SH \"EXIT STATUS\"\n");
+    for exit in codes {
+        text.push_str(&format!(".TP\n\\fB{}\\fR\n{}\n", exit.code(), exit.words()));
+    }
+    text
+}
+
+/// Measures this program beside others, on this machine.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary bench peers fat
+  volary bench peers fat --only 'tree in' --json")]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// Beside mtools, dosfstools, fusefat, fuse2fs and the fatfs crate
+    Peers {
+        /// The format
+        #[arg(value_parser = ["fat"])]
+        format: String,
+        /// Only tasks whose name has this in it
+        #[arg(long, value_name = "WORDS")]
+        only: Option<String>,
+        /// How often each is run; the median counts
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Where images and trees are put: in memory, if it can be
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Bench {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let What::Peers {
+            only,
+            rounds,
+            dir,
+            json,
+            ..
+        } = &self.what;
+        let fail = |e: &dyn std::fmt::Display| Fail::new(Exit::Failed, format!("bench: {e}"));
+        let options = peers::Options {
+            volary: std::env::current_exe().map_err(|e| Fail::host("bench", e))?,
+            dir: dir.clone(),
+            rounds: *rounds,
+            only: only.clone(),
+        };
+        let mut holds = true;
+        let mut out = out::out();
+        let rows = peers::fat::run(&options, &mut |row| {
+            holds &= row.holds();
+            if !json {
+                let line = format!(
+                    "{:28} {:12} {:9.4} s  {:9.4} s  {:6.2} x  (aim {:.1} x)\n",
+                    row.task, row.rival, row.ours, row.theirs, row.ratio, row.aim
+                );
+                // A closed pipe is seen at the end.
+                let _ = out::Raw.write_all(line.as_bytes());
+            }
+        })
+        .map_err(|e| fail(&format!("{e:#}")))?;
+        if *json {
+            out::json(&mut out, &rows)?;
+        }
+        out::end(out)?;
+        Ok(if holds { Exit::Done } else { Exit::Failed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_each_command_lists_every_exit_code() {
+        let dir = tempfile::tempdir().unwrap();
+        Man {
+            dir: dir.path().into(),
+        }
+        .run()
+        .unwrap();
+        let mut pages = 0;
+        for page in std::fs::read_dir(dir.path()).unwrap() {
+            let path = page.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let is_fsck = path.ends_with("volary-fsck.1");
+            for exit in if is_fsck { Exit::FSCK } else { Exit::COMMON } {
+                assert!(text.contains(&format!("\\fB{}\\fR\n{}", exit.code(), exit.words())));
+            }
+            pages += 1;
+        }
+        assert_eq!(pages, 1 + Cli::command().get_subcommands().count());
+    }
+}

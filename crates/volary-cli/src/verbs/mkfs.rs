@@ -1,0 +1,231 @@
+//! `volary mkfs`.
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail};
+use crate::out;
+use crate::verbs::info::{self, FactJson, facts_text};
+use crate::volumes::usage;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use volary::{BlockDevice, Fact, Identity, Make, Options, Source};
+
+/// Makes a volume on an image, a partition or a block device.
+///
+/// An image that is not there is made, of the size that --size says, and takes
+/// only as much of the disk as is written. What holds something already is
+/// left alone unless --force is given.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary mkfs --size 64M new.img
+  volary mkfs -t fat32 --unix --label STICK --size 1G stick.img
+  volary mkfs -t fat12 --size 1440k -o floppy=1440k floppy.img
+  volary mkfs --force blank.img")]
+#[command(after_long_help = long_help())]
+pub(crate) struct Mkfs {
+    /// IMAGE, IMAGE#2 or a block device
+    #[arg(value_name = "IMAGE")]
+    image: OsString,
+    /// The kind of volume: fat12, fat16, fat32 (default: by the size)
+    #[arg(short = 't', long = "type", value_name = "KIND")]
+    kind: Option<String>,
+    /// The size of an image that is not there: 64M, 0x1000
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+    /// The volume's label
+    #[arg(long, short = 'L', value_name = "LABEL")]
+    label: Option<String>,
+    /// Room for UNIX modes, owners, symlinks and devices
+    #[arg(long)]
+    unix: bool,
+    /// Options of the format, with commas between them; mkfs --help lists them
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// What the serial number is made from: the same gives the same volume
+    /// (default: the time)
+    #[arg(long, value_name = "NUMBER", value_parser = size)]
+    seed: Option<u64>,
+    /// Even over something that is there: all of it is lost
+    #[arg(short, long)]
+    force: bool,
+    /// Prints nothing
+    #[arg(short, long)]
+    quiet: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A size on the command line.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    Options::parse_size(text).ok_or_else(|| format!("'{text}' is no size; write 64M or 0x1000"))
+}
+
+/// The examples, and the options of each format.
+fn long_help() -> String {
+    let mut text = String::from(
+        "\
+Examples:
+  volary mkfs --size 64M new.img
+  volary mkfs -t fat32 --unix --label STICK --size 1G stick.img
+  volary mkfs -t fat12 --size 1440k -o floppy=1440k floppy.img
+  volary mkfs --force blank.img
+",
+    );
+    for format in volary::formats() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\nOptions of {} (-o):\n", format.kinds().join(", "));
+        text.push_str(&info::specs_text(format.make_options()));
+    }
+    text
+}
+
+impl Mkfs {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let source = Source::parse(self.image.as_bytes()).map_err(|e| usage(&self.image, &e))?;
+        let fresh = self.fresh_image(&source)?;
+        let made = self.make(&source, fresh.is_some());
+        match made {
+            Ok(facts) => self.tell(&source, &facts),
+            Err(fail) => {
+                if let Some(path) = fresh {
+                    // It was made just now and holds nothing.
+                    let _ = std::fs::remove_file(path);
+                }
+                Err(fail)
+            }
+        }
+    }
+
+    /// Makes the image if it is not there.
+    fn fresh_image(&self, source: &Source) -> Done<Option<PathBuf>> {
+        let Source::Image { path, partition } = source else {
+            return Ok(None);
+        };
+        if path.exists() || path.is_symlink() {
+            return match (self.size, partition) {
+                (Some(size), None) => self.resize(source, path, size).map(|()| None),
+                (Some(_), Some(_)) => Err(Fail::usage(format!(
+                    "{source}: a partition has its size; leave out --size"
+                ))),
+                (None, _) => Ok(None),
+            };
+        }
+        if partition.is_some() {
+            return Err(Fail::new(
+                Exit::NotOpened,
+                format!("{source}: no such image"),
+            ));
+        }
+        let Some(size) = self.size else {
+            let line = format!("{source}: no such image; say how large it is to be: --size 64M");
+            return Err(Fail::new(Exit::NotOpened, line));
+        };
+        let fail = |e: std::io::Error| Fail {
+            exit: Exit::NotOpened,
+            ..Fail::host(source, e)
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(fail)?;
+        if let Err(e) = file.set_len(size) {
+            let _ = std::fs::remove_file(path);
+            return Err(fail(e));
+        }
+        Ok(Some(path.clone()))
+    }
+
+    /// An image that is there keeps its size, unless it is empty or --force
+    /// is given.
+    fn resize(&self, source: &Source, path: &Path, size: u64) -> Done {
+        let fail = |e: std::io::Error| Fail {
+            exit: Exit::NotOpened,
+            ..Fail::host(source, e)
+        };
+        let stat = std::fs::metadata(path).map_err(fail)?;
+        if !stat.is_file() || stat.len() == size {
+            return Ok(());
+        }
+        if stat.len() > 0 && !self.force {
+            let line = format!(
+                "{source}: is there, with {} bytes; leave out --size, or add --force",
+                stat.len()
+            );
+            return Err(Fail::new(Exit::Failed, line));
+        }
+        let file = OpenOptions::new().write(true).open(path).map_err(fail)?;
+        file.set_len(size).map_err(fail)
+    }
+
+    fn make(&self, source: &Source, is_fresh: bool) -> Done<Vec<Fact>> {
+        let opening = |e: volary::Error| Fail::opening(source, &e);
+        let dev = volary::open_source(source, false, clock::now()).map_err(opening)?;
+        if !is_fresh && !self.force {
+            refuse_to_overwrite(source, &*dev)?;
+        }
+        let kind = match &self.kind {
+            Some(kind) => kind.as_str(),
+            None => volary::default_kind(dev.geometry().size),
+        };
+        let format = volary::format_of(kind).map_err(|e| Fail::usage(format!("-t: {e}")))?;
+        let how = self.how();
+        format.make(dev, kind, &how).map_err(|e| match e.kind() {
+            volary::Kind::Invalid => Fail::usage(format!("{source}: {e}")),
+            _ => Fail::at(source, &e),
+        })
+    }
+
+    fn how(&self) -> Make {
+        let mut options = Options::new();
+        for text in &self.options {
+            options.add(text);
+        }
+        if self.unix {
+            options.set("unix", "");
+        }
+        let now = clock::now();
+        let seed = now.secs.unsigned_abs().wrapping_mul(1_000_000_007) ^ u64::from(now.nanos);
+        Make {
+            label: self.label.clone(),
+            now,
+            seed: self.seed.unwrap_or(seed),
+            options,
+        }
+    }
+
+    fn tell(&self, source: &Source, facts: &[Fact]) -> Done<Exit> {
+        let mut out = out::out();
+        if self.json {
+            out::json(&mut out, &FactJson::all(facts))?;
+        } else if !self.quiet {
+            writeln!(out, "{source}:")?;
+            out.write_all(facts_text(facts).as_bytes())?;
+        }
+        out::end(out)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// # Errors
+/// In one line what would be lost.
+fn refuse_to_overwrite(source: &Source, dev: &dyn BlockDevice) -> Done {
+    let held = volary::identify(dev).map_err(|e| Fail::opening(source, &e))?;
+    if matches!(held, Identity::Blank) {
+        return Ok(());
+    }
+    let line = match held {
+        Identity::Unknown => "holds something; with --force it is lost".to_string(),
+        Identity::Partitions(words) => {
+            format!("holds {words}; name a partition: {source}#1; with --force it is lost")
+        }
+        held => format!("holds {}; with --force it is lost", held.words()),
+    };
+    Err(Fail::new(Exit::Failed, format!("{source}: {line}")))
+}

@@ -1,0 +1,190 @@
+//! `volary mount`: a volume as a directory of this host.
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail, warn};
+use crate::volumes::{At, Use, attach_with};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use volary::fuse::{self, Checks, MountOptions, Stop};
+use volary::layers::{Stacked, layer_by_name};
+use volary::{Caps, Options, Volume, VolumeOptions};
+
+/// Mounts a volume on a directory, by FUSE.
+///
+/// Stays until it is unmounted (fusermount3 -u DIR) or stopped (Ctrl-C); then
+/// everything is on the image. With --background it goes on by itself, once
+/// the volume is mounted.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary mount disk.img mnt
+  volary mount --background -o ro,names=lower disk.img mnt
+  volary mount --layer subtree=/docs --layer readonly disk.img mnt")]
+#[command(after_long_help = long_help())]
+pub(crate) struct Mount {
+    /// The volume
+    #[arg(value_name = "VOLUME")]
+    volume: OsString,
+    /// The directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Options, with commas between them; mount --help lists them
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// Puts a layer over the volume, the first lowest; mount --help lists them
+    #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
+    layers: Vec<String>,
+    /// Stays in the foreground: what it does unless told otherwise
+    #[arg(short, long, conflicts_with = "background")]
+    foreground: bool,
+    /// Returns once the volume is mounted, and goes on in the background
+    #[arg(short, long)]
+    background: bool,
+    /// Prints "mounted" once it is
+    #[arg(long, hide = true)]
+    tell: bool,
+}
+
+fn long_help() -> String {
+    use super::info::{attach_help, specs_text};
+    format!(
+        "\
+Examples:
+  volary mount disk.img mnt
+  volary mount --background -o ro,names=lower disk.img mnt
+  volary mount --layer subtree=/docs --layer readonly disk.img mnt
+
+Options of every mount (-o):
+{}  memory=SIZE  bound on the memory for caches (default 64M)
+{}
+Layers:
+{}",
+        specs_text(MountOptions::SPECS),
+        attach_help(),
+        specs_text(volary::layers::LAYERS)
+    )
+}
+
+/// What layers have to say at the end.
+type Report = Box<dyn Fn() -> String + Send + Sync>;
+
+impl Mount {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        if self.background {
+            return self.in_background();
+        }
+        let at = At::parse(&self.volume)?;
+        let mut options = Options::new();
+        self.options.iter().for_each(|text| options.add(text));
+        let usage = |e: volary::Error| Fail::usage(format!("-o: {e}"));
+        let read_only = options.flag("ro", false).map_err(usage)?;
+        let mount = MountOptions::from_options(&mut options).map_err(usage)?;
+        let (volume, reports) = self.volume(&at, options, read_only, &mount)?;
+        let fail = |e: volary::Error| Fail::at(self.dir.display(), &e);
+        let mounted = fuse::serve(Arc::clone(&volume), &self.dir, &mount, Stop::Signals);
+        let mounted = match mounted {
+            Ok(mounted) => mounted,
+            Err(e) => {
+                // It was not used; the mount's own error is the one to tell.
+                let _ = volume.detach();
+                return Err(fail(e));
+            }
+        };
+        if mounted.was_dead() {
+            warn(&format!(
+                "{}: was still mounted by a server that was killed; the volume may need \
+                 volary fsck",
+                self.dir.display()
+            ));
+        }
+        if self.tell {
+            use std::io::Write;
+            // Who asked for it may have gone.
+            let _ = crate::out::Raw.write_all(b"mounted\n");
+        }
+        let ended = mounted.wait().map_err(|e| Fail::at(&at.source, &e));
+        for report in reports {
+            eprint!("{}", report());
+        }
+        ended.map(|()| Exit::Done)
+    }
+
+    fn volume(
+        &self,
+        at: &At,
+        options: Options,
+        read_only: bool,
+        mount: &MountOptions,
+    ) -> Done<(Arc<Volume>, Vec<Report>)> {
+        let source = &at.source;
+        let usage = if read_only { Use::Look } else { Use::Change };
+        let mut attach = attach_with(options, usage)?;
+        attach.umask = umask();
+        let fail = |e: volary::Error| Fail::opening(source, &e);
+        let dev = volary::open_source(source, attach.read_only, clock::now()).map_err(fail)?;
+        let mut fs = volary::attach(dev, &attach).map_err(fail)?;
+        if at.path != b"/" {
+            let spec = format!("subtree={}", String::from_utf8_lossy(&at.path));
+            fs = self.layer(fs, &spec)?.fs;
+        }
+        let mut reports = Vec::new();
+        for spec in &self.layers {
+            let stacked = self.layer(fs, spec)?;
+            fs = stacked.fs;
+            reports.extend(stacked.report);
+        }
+        let trust = mount.checks == Checks::Kernel && !fs.caps().has(Caps::CHECKS_ACCESS);
+        let options = VolumeOptions {
+            name: source.to_string(),
+            clock: clock::now,
+            trust,
+        };
+        Ok((Volume::new(fs, options), reports))
+    }
+
+    fn layer(&self, fs: volary::Fs, spec: &str) -> Done<Stacked> {
+        let trace: volary::layers::TraceSink = Arc::new(|line: &str| eprintln!("{line}"));
+        layer_by_name(fs, spec, &trace).map_err(|e| Fail::usage(format!("--layer: {e}")))
+    }
+
+    /// Starts itself again without a terminal, and waits until it is mounted.
+    fn in_background(&self) -> Done<Exit> {
+        use std::io::Read;
+        use std::os::unix::process::CommandExt;
+        let fail = |e: std::io::Error| Fail::host("background", e);
+        let program = std::env::current_exe().map_err(fail)?;
+        let words = std::env::args_os().skip(1);
+        let mut words: Vec<OsString> = words.filter(|w| w != "-b" && w != "--background").collect();
+        words.push("--tell".into());
+        let mut command = Command::new(program);
+        // A group of its own: Ctrl-C in this terminal is not for it.
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0);
+        let mut child = command.spawn().map_err(fail)?;
+        let mut told = [0; 8];
+        let stdout = child.stdout.as_mut().map(|out| out.read_exact(&mut told));
+        if matches!(stdout, Some(Ok(()))) {
+            return Ok(Exit::Done);
+        }
+        // It has said why.
+        let code = child.wait().map_err(fail)?.code();
+        let exits = Exit::COMMON.into_iter();
+        let exit = exits
+            .into_iter()
+            .find(|e| Some(i32::from(e.code())) == code);
+        Err(Fail::new(exit.unwrap_or(Exit::Failed), ""))
+    }
+}
+
+/// The user's mask: it can be read only by setting it.
+fn umask() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    rustix::process::umask(mask);
+    mask.as_raw_mode()
+}

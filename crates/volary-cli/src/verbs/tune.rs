@@ -1,0 +1,154 @@
+//! `volary tune`, `volary label`, `volary badsect`: changes of a volume in
+//! place.
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail};
+use crate::out;
+use crate::progress::Bar;
+use crate::verbs::info::{FactJson, facts_text, failed, recognised};
+use std::ffi::OsString;
+use std::io::Write;
+use volary::{Fact, Options, Tune as How};
+
+/// Changes a volume in place.
+///
+/// It can be stopped at any point, by a power cut too, without harm to what
+/// the volume holds.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary tune --label STICK disk.img
+  volary tune --compact disk.img")]
+pub(crate) struct Tune {
+    /// The volume
+    #[arg(value_name = "VOLUME")]
+    volume: OsString,
+    /// A new label; an empty one takes it away
+    #[arg(long, short = 'L', value_name = "LABEL")]
+    label: Option<String>,
+    /// Puts each file in one piece, at the beginning of the volume
+    #[arg(long)]
+    compact: bool,
+    /// Marks the volume as not cleanly left
+    #[arg(long, conflicts_with = "clean")]
+    dirty: bool,
+    /// Takes that mark away
+    #[arg(long)]
+    clean: bool,
+    /// The format's own options, with commas between them
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Tune {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let mut options = Options::new();
+        self.options.iter().for_each(|text| options.add(text));
+        let asks = self.label.is_some() || self.compact || self.dirty || self.clean;
+        if !asks && options.is_empty() {
+            return Err(Fail::usage("nothing to change; see volary tune --help"));
+        }
+        let how = How {
+            label: self.label.clone(),
+            compact: self.compact,
+            dirty: (self.dirty || self.clean).then_some(self.dirty),
+            now: clock::now(),
+            options,
+        };
+        crate::interrupt::catch();
+        let (source, dev, format) = recognised(&self.volume, false)?;
+        let bar = Bar::new("moved");
+        let facts = format
+            .tune(dev, &how, &bar)
+            .map_err(|e| failed(&source, &e))?;
+        drop(bar);
+        tell(&facts, self.json)
+    }
+}
+
+fn tell(facts: &[Fact], json: bool) -> Done<Exit> {
+    let mut out = out::out();
+    if json {
+        out::json(&mut out, &FactJson::all(facts))?;
+    } else {
+        out.write_all(facts_text(facts).as_bytes())?;
+    }
+    out::end(out)?;
+    Ok(Exit::Done)
+}
+
+/// Shows a volume's label, or gives it another.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary label disk.img
+  volary label disk.img STICK")]
+pub(crate) struct Label {
+    /// The volume
+    #[arg(value_name = "VOLUME")]
+    volume: OsString,
+    /// The new label; an empty one takes it away
+    #[arg(value_name = "LABEL")]
+    label: Option<String>,
+}
+
+impl Label {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let (source, dev, format) = recognised(&self.volume, self.label.is_none())?;
+        let fail = |e: volary::Error| failed(&source, &e);
+        if self.label.is_some() {
+            let how = How {
+                label: self.label.clone(),
+                now: clock::now(),
+                ..How::default()
+            };
+            format.tune(dev, &how, &volary::Quiet).map_err(fail)?;
+            return Ok(Exit::Done);
+        }
+        let label = format
+            .probe(&*dev)
+            .map_err(fail)?
+            .and_then(|probe| probe.label);
+        let mut out = out::out();
+        writeln!(
+            out,
+            "{}",
+            volary::escape(label.unwrap_or_default().as_bytes())
+        )?;
+        out::end(out)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Marks sectors as bad, so that nothing is put there.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Example:
+  volary badsect disk.img 100000 0x186a1")]
+pub(crate) struct Badsect {
+    /// The volume
+    #[arg(value_name = "VOLUME")]
+    volume: OsString,
+    /// Sectors, counted from the start of the volume
+    #[arg(required = true, value_name = "SECTOR", value_parser = super::mkfs::size)]
+    sectors: Vec<u64>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Badsect {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let (source, dev, format) = recognised(&self.volume, false)?;
+        let facts = format
+            .mark_bad(dev, &self.sectors)
+            .map_err(|e| failed(&source, &e))?;
+        tell(&facts, self.json)
+    }
+}

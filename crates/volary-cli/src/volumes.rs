@@ -1,0 +1,312 @@
+//! The volumes that a command works on: opened once each, and detached at the
+//! end whatever happens.
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use volary::{
+    Attach, Cred, Entry, Error, Follow, Kind, NodeId, Options, Place, Session, Source, Volume,
+    VolumeOptions,
+};
+
+/// Options of every command that opens a volume.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct AttachArgs {
+    /// How to open the volume: options of its format, with commas between
+    /// them, and memory=SIZE; volary formats lists them
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+}
+
+impl AttachArgs {
+    /// As the driver wants it.
+    ///
+    /// # Errors
+    /// Of a memory bound that is none.
+    pub(crate) fn attach(&self, usage: Use) -> Done<Attach> {
+        let mut options = Options::new();
+        for text in &self.options {
+            options.add(text);
+        }
+        attach_with(options, usage)
+    }
+}
+
+/// Takes what is volary's own (`ro`, `rw`, `memory`) out of `options`.
+///
+/// # Errors
+/// Of a memory bound that is none.
+pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
+    let memory = options
+        .number("memory")
+        .map_err(|e| Fail::usage(e.to_string()))?;
+    let asked_read_only = options.take("ro").is_some();
+    options.take("rw");
+    options.take("memory");
+    Ok(Attach {
+        read_only: asked_read_only || usage == Use::Look,
+        memory: memory.unwrap_or(Attach::MEMORY),
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        umask: 0o022,
+        options,
+    })
+}
+
+/// What a volume is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Nothing is written, not even that it was opened.
+    Look,
+    /// To change it.
+    Change,
+}
+
+/// A place in a volume, as the user named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    /// The volume.
+    pub(crate) source: Source,
+    /// The path in it: begins with `/`.
+    pub(crate) path: Vec<u8>,
+}
+
+impl At {
+    /// From an argument of a command that knows no places of the host; a name
+    /// without a path is the volume's root.
+    ///
+    /// # Errors
+    /// Of the command line.
+    pub(crate) fn parse(arg: &OsStr) -> Done<Self> {
+        let (source, path) = Place::parse_in_volume(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+        Ok(Self { source, path })
+    }
+
+    /// All of the arguments.
+    ///
+    /// # Errors
+    /// Of the first that makes no sense.
+    pub(crate) fn parse_all(args: &[OsString]) -> Done<Vec<Self>> {
+        args.iter().map(|arg| Self::parse(arg)).collect()
+    }
+
+    /// The same volume, another path.
+    pub(crate) fn with_path(&self, path: Vec<u8>) -> Self {
+        Self {
+            source: self.source.clone(),
+            path,
+        }
+    }
+
+    /// The place named `name` in this one.
+    pub(crate) fn join(&self, name: &[u8]) -> Self {
+        self.with_path(join(&self.path, name))
+    }
+
+    /// The last part of the path; empty for the root.
+    pub(crate) fn name(&self) -> &[u8] {
+        let mut parts = self.path.split(|&b| b == b'/');
+        parts.rfind(|p| !p.is_empty()).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.source, volary::escape(&self.path))
+    }
+}
+
+/// `dir/name`.
+pub(crate) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = dir.to_vec();
+    if path.last() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// An argument that makes no sense, in one line.
+pub(crate) fn usage(arg: &OsStr, error: &Error) -> Fail {
+    Fail::usage(format!("{}: {error}", volary::escape(arg.as_bytes())))
+}
+
+/// The volumes that are open.
+pub(crate) struct Volumes {
+    args: AttachArgs,
+    open: Vec<(Source, Use, Session)>,
+}
+
+impl Volumes {
+    /// Runs `work` and detaches every volume that it opened, whatever it
+    /// answered: what was done is kept.
+    ///
+    /// # Errors
+    /// Of `work`, or, if that has none, of detaching.
+    pub(crate) fn run<T>(args: &AttachArgs, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        let mut volumes = Self {
+            args: args.clone(),
+            open: Vec::new(),
+        };
+        let done = work(&mut volumes);
+        let closed = volumes.close();
+        let answer = done?;
+        closed.map(|()| answer)
+    }
+
+    /// A session on a volume, which is opened at its first use. What is to be
+    /// changed must be asked for first.
+    ///
+    /// # Errors
+    /// In one line why it cannot be opened.
+    pub(crate) fn session(&mut self, source: &Source, usage: Use) -> Done<Session> {
+        let is_same = |held: &&(Source, Use, Session)| is_same_source(&held.0, source);
+        if let Some((_, held, session)) = self.open.iter().find(is_same) {
+            let enough = usage == Use::Look || *held == Use::Change;
+            let busy = || Fail::opening(source, &Kind::Busy.into());
+            return if enough {
+                Ok(session.clone())
+            } else {
+                Err(busy())
+            };
+        }
+        let attach = self.args.attach(usage)?;
+        let volume = open(source, &attach)?;
+        let session = volume.session(Cred::root());
+        self.open.push((source.clone(), usage, session.clone()));
+        Ok(session)
+    }
+
+    fn close(self) -> Done {
+        let mut first = Ok(());
+        for (source, _, session) in self.open {
+            let closed = session.volume().detach();
+            first = first.and(closed.map_err(|e| Fail::at(source, &e)));
+        }
+        first
+    }
+}
+
+fn is_same_source(a: &Source, b: &Source) -> bool {
+    let (
+        Source::Image {
+            path: x,
+            partition: m,
+        },
+        Source::Image {
+            path: y,
+            partition: n,
+        },
+    ) = (a, b)
+    else {
+        return a == b;
+    };
+    let same_file = || matches!((x.canonicalize(), y.canonicalize()), (Ok(x), Ok(y)) if x == y);
+    m == n && (x == y || same_file())
+}
+
+/// Opens a volume.
+///
+/// # Errors
+/// In one line why it cannot be opened.
+pub(crate) fn open(source: &Source, attach: &Attach) -> Done<Arc<Volume>> {
+    let fail = |e: Error| Fail::opening(source, &e);
+    let dev = volary::open_source(source, attach.read_only, clock::now()).map_err(fail)?;
+    let fs = volary::attach(dev, attach).map_err(fail)?;
+    let options = VolumeOptions {
+        name: source.to_string(),
+        clock: clock::now,
+        trust: false,
+    };
+    Ok(Volume::new(fs, options))
+}
+
+/// Does `work` for each place. All are parsed and their volumes opened before
+/// anything is done; what fails has its line, and the rest is done all the same.
+///
+/// # Errors
+/// Of the command line, and of opening; the exit code tells of the rest.
+pub(crate) fn for_each(
+    args: &[OsString],
+    attach: &AttachArgs,
+    usage: Use,
+    mut work: impl FnMut(&Session, &At) -> Done,
+) -> Done<Exit> {
+    let places = At::parse_all(args)?;
+    Volumes::run(attach, |volumes| {
+        let mut all = Vec::with_capacity(places.len());
+        for at in places {
+            all.push((volumes.session(&at.source, usage)?, at));
+        }
+        let mut tally = Tally::default();
+        for (session, at) in &all {
+            crate::interrupt::check()?;
+            tally.take(work(session, at))?;
+        }
+        Ok(tally.exit())
+    })
+}
+
+/// Keeps the exit code of a command that goes on after a failure.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Option<Exit>);
+
+impl Tally {
+    /// Reports a failure and remembers it.
+    ///
+    /// # Errors
+    /// Where going on makes no sense: the user stopped it, or nobody reads.
+    pub(crate) fn take(&mut self, done: Done) -> Done {
+        match done {
+            Err(fail) if matches!(fail.exit, Exit::Stopped | Exit::Done) => Err(fail),
+            Err(fail) => {
+                fail.report();
+                self.0.get_or_insert(fail.exit);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// The code of the first failure.
+    pub(crate) fn exit(&self) -> Exit {
+        self.0.unwrap_or(Exit::Done)
+    }
+}
+
+/// The node at a place; a symlink at its end is followed.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn find(session: &Session, at: &At) -> Done<Entry> {
+    session
+        .walk(&at.path, Follow::Yes)
+        .map_err(|e| Fail::at(at, &e))
+}
+
+/// The node at a place; a symlink at its end is the node.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn find_itself(session: &Session, at: &At) -> Done<Entry> {
+    session
+        .walk(&at.path, Follow::No)
+        .map_err(|e| Fail::at(at, &e))
+}
+
+/// The directory that a place is in, and its name there.
+///
+/// # Errors
+/// In one line; the root is in no directory.
+pub(crate) fn find_parent(session: &Session, at: &At) -> Done<(NodeId, Vec<u8>)> {
+    if at.name().is_empty() {
+        return Err(Fail::new(
+            Exit::Failed,
+            format!("{at}: this is the volume's root"),
+        ));
+    }
+    session.walk_parent(&at.path).map_err(|e| Fail::at(at, &e))
+}

@@ -1,0 +1,314 @@
+//! `VOLUME:/path`: how people name a volume and a place in it.
+//!
+//! | written | means |
+//! |---|---|
+//! | `disk.img:/a/b` | the place `/a/b` in the volume on the image `disk.img` |
+//! | `disk.img:` | the root of that volume |
+//! | `disk.img#2:/a` | a place in the second partition of the image |
+//! | `disk.img#2a:/a` | in the first of a BSD disklabel in that partition |
+//! | `mem:/a`, `mem:64M:/a` | a place in a volume in memory |
+//! | anything without `:/` and without a colon at its end | a path of the host |
+//!
+//! A backslash takes the meaning from a colon, a `#` or a backslash that
+//! follows it: `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use volary_core::{Error, Kind, Options, Result};
+
+/// What holds a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// An image, a block device, or a partition of one, counted from 1.
+    Image {
+        /// Where it is on the host.
+        path: PathBuf,
+        /// Which partition, as [`block::Partition::id`](crate::block::Partition)
+        /// has it; `None` for the whole.
+        partition: Option<String>,
+    },
+    /// Memory, lost when it is closed. Without a size it is the small volume
+    /// with a few files in it that [`demo`](crate::demo) makes.
+    Memory {
+        /// Size in bytes.
+        size: Option<u64>,
+    },
+}
+
+impl Source {
+    /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`.
+    ///
+    /// # Errors
+    /// `Invalid` for no name, and for a size that is none; `Unsupported` for
+    /// `host:` and `nfs:`, which this version does not open.
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        if let Some(size) = text.strip_prefix(b"mem:") {
+            return memory(size);
+        }
+        for (scheme, what) in [("host:", "host directories"), ("nfs:", "NFS exports")] {
+            if text.starts_with(scheme.as_bytes()) {
+                let words = format!(
+                    "{what} cannot be opened as volumes by this version; use an image, \
+                     or write ./{scheme}... for an image of that name"
+                );
+                return Err(Error::note(Kind::Unsupported, words));
+            }
+        }
+        let (name, partition) = split_partition(text);
+        if name.is_empty() {
+            return Err(Error::note(
+                Kind::Invalid,
+                "no name of a volume; write IMAGE:/path",
+            ));
+        }
+        let path = PathBuf::from(OsString::from_vec(unescape(name)));
+        let partition = partition.map(Into::into);
+        Ok(Self::Image { path, partition })
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Image { path, partition } => {
+                volary_core::escape(path.as_os_str().as_bytes()).fmt(f)?;
+                partition.as_ref().map_or(Ok(()), |n| write!(f, "#{n}"))
+            }
+            Self::Memory { size: None } => f.write_str("mem:"),
+            Self::Memory { size: Some(n) } => write!(f, "mem:{n}"),
+        }
+    }
+}
+
+fn memory(size: &[u8]) -> Result<Source> {
+    if size.is_empty() {
+        return Ok(Source::Memory { size: None });
+    }
+    let parsed = std::str::from_utf8(size).ok().and_then(Options::parse_size);
+    match parsed {
+        Some(n) if n > 0 => Ok(Source::Memory { size: Some(n) }),
+        _ => {
+            let words = format!(
+                "'{}' is no size of a volume in memory; write mem:64M",
+                volary_core::escape(size)
+            );
+            Err(Error::note(Kind::Invalid, words))
+        }
+    }
+}
+
+/// Splits `IMAGE#2`. A `#` that is escaped, or not followed by a partition's
+/// name to the end, belongs to the image's name.
+fn split_partition(text: &[u8]) -> (&[u8], Option<&str>) {
+    let last = unescaped(text, |rest| rest.starts_with(b"#")).last();
+    let found = last.and_then(|at| Some((text.get(..at)?, partition_id(text.get(at + 1..)?)?)));
+    found.map_or((text, None), |(name, id)| (name, Some(id)))
+}
+
+/// A number, a letter of a disklabel, or both: `2`, `a`, `2a`.
+fn partition_id(text: &[u8]) -> Option<&str> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let is_id = match text.get(digits..)? {
+        [] => digits > 0,
+        [letter] => letter.is_ascii_lowercase(),
+        _ => false,
+    };
+    if is_id {
+        std::str::from_utf8(text).ok()
+    } else {
+        None
+    }
+}
+
+/// Offsets in `text` that no backslash stands before, and where `wanted` holds
+/// for what follows.
+fn unescaped(text: &[u8], wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = usize> {
+    let mut escaped = false;
+    text.iter().enumerate().filter_map(move |(at, &b)| {
+        let here = !escaped && wanted(text.get(at..)?);
+        escaped = !escaped && b == b'\\' && is_special(text.get(at + 1));
+        here.then_some(at)
+    })
+}
+
+fn is_special(byte: Option<&u8>) -> bool {
+    matches!(byte, Some(b':' | b'#' | b'\\'))
+}
+
+/// Takes away the backslashes that [`unescaped`] saw.
+fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter().peekable();
+    while let Some(&b) = bytes.next() {
+        match b {
+            b'\\' if is_special(bytes.peek().copied()) => out.extend(bytes.next()),
+            b => out.push(b),
+        }
+    }
+    out
+}
+
+/// A place: on the host, or in a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A path of the host.
+    Host(PathBuf),
+    /// A path in a volume.
+    Volume {
+        /// The volume.
+        source: Source,
+        /// The path in it, from its root: begins with `/`.
+        path: Vec<u8>,
+    },
+}
+
+impl Place {
+    /// From what a user wrote; see the table at the head of this page.
+    ///
+    /// # Errors
+    /// As [`Source::parse`].
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        match split(text) {
+            None => Ok(Self::Host(PathBuf::from(OsString::from_vec(unescape(
+                text,
+            ))))),
+            Some((source, path)) => Ok(Self::Volume {
+                source: Source::parse(source)?,
+                path: path.to_vec(),
+            }),
+        }
+    }
+
+    /// The same, but that a name without a path is a volume's root: for
+    /// commands that have nothing to do with places of the host.
+    ///
+    /// # Errors
+    /// As [`Source::parse`].
+    pub fn parse_in_volume(text: &[u8]) -> Result<(Source, Vec<u8>)> {
+        let (source, path) = split(text).unwrap_or((text, b"/"));
+        Ok((Source::parse(source)?, path.to_vec()))
+    }
+}
+
+/// Splits `VOLUME:/path`, if it is one.
+fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    if let Some(rest) = text.strip_prefix(b"mem:") {
+        return Some(split_memory(text, rest));
+    }
+    let ends = |rest: &[u8]| rest == b":" || rest.starts_with(b":/");
+    let mut colons = unescaped(text, ends);
+    if text.starts_with(b"host:") || text.starts_with(b"nfs:") {
+        let last = colons.filter(|&at| at > b"host:".len()).last();
+        return Some(last.and_then(|at| cut(text, at)).unwrap_or((text, b"/")));
+    }
+    cut(text, colons.next()?)
+}
+
+/// `mem:`, `mem:64M`, `mem:/path`, `mem:64M:/path`.
+fn split_memory<'a>(text: &'a [u8], rest: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    if rest.starts_with(b"/") {
+        return (b"mem:", rest);
+    }
+    let colon = rest.iter().position(|&b| b == b':');
+    colon
+        .and_then(|at| cut(text, at + b"mem:".len()))
+        .unwrap_or((text, b"/"))
+}
+
+/// What stands before the colon at `at`, and the path after it.
+fn cut(text: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
+    let path = text.get(at + 1..)?;
+    Some((text.get(..at)?, if path.is_empty() { b"/" } else { path }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(path: &str, partition: Option<&str>) -> Source {
+        Source::Image {
+            path: path.into(),
+            partition: partition.map(Into::into),
+        }
+    }
+
+    fn place(text: &str) -> Place {
+        Place::parse(text.as_bytes()).unwrap()
+    }
+
+    fn in_volume(source: Source, path: &str) -> Place {
+        Place::Volume {
+            source,
+            path: path.into(),
+        }
+    }
+
+    #[test]
+    fn the_table_at_the_head_of_the_page_holds() {
+        let memory = |size| Source::Memory { size };
+        for (text, expected) in [
+            ("disk.img:/a/b", in_volume(image("disk.img", None), "/a/b")),
+            ("disk.img:", in_volume(image("disk.img", None), "/")),
+            (
+                "disk.img#2:/a",
+                in_volume(image("disk.img", Some("2")), "/a"),
+            ),
+            ("mem:", in_volume(memory(None), "/")),
+            ("mem:/a", in_volume(memory(None), "/a")),
+            ("mem::/a", in_volume(memory(None), "/a")),
+            ("mem:64M", in_volume(memory(Some(64 << 20)), "/")),
+            ("mem:64M:/a", in_volume(memory(Some(64 << 20)), "/a")),
+            ("disk.img", Place::Host("disk.img".into())),
+            ("/a:b/c", Place::Host("/a:b/c".into())),
+            ("disk.img:a", Place::Host("disk.img:a".into())),
+            ("a:/b:/c", in_volume(image("a", None), "/b:/c")),
+            (
+                r"odd\:/name.img:/a",
+                in_volume(image("odd:/name.img", None), "/a"),
+            ),
+            (r"a\:/b", Place::Host("a:/b".into())),
+            (r"disk\#1:/", in_volume(image("disk#1", None), "/")),
+            (r"disk#1\#2:/", in_volume(image("disk#1#2", None), "/")),
+            ("disk#2a:/", in_volume(image("disk", Some("2a")), "/")),
+            ("disk#ab:/", in_volume(image("disk#ab", None), "/")),
+            (r"back\slash:/", in_volume(image(r"back\slash", None), "/")),
+            (r"back\\:/", in_volume(image(r"back\", None), "/")),
+        ] {
+            assert_eq!(place(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_name_is_a_root_for_commands_that_know_no_host_places() {
+        let (source, path) = Place::parse_in_volume(b"disk.img#3").unwrap();
+        assert_eq!(
+            (source, path.as_slice()),
+            (image("disk.img", Some("3")), &b"/"[..])
+        );
+    }
+
+    #[test]
+    fn what_this_version_cannot_open_is_refused_in_words() {
+        for text in ["host:/srv:/a", "host:/srv", "nfs://server/export:/a"] {
+            let e = Place::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(e.kind(), Kind::Unsupported, "{text}");
+        }
+        for text in ["mem:lots", "mem:0", ":/a", "#1:/"] {
+            let e = Place::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(e.kind(), Kind::Invalid, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_a_name_too() {
+        let Place::Volume {
+            source: Source::Image { path, .. },
+            ..
+        } = Place::parse(b"\xff:/x").unwrap()
+        else {
+            panic!("no image");
+        };
+        assert_eq!(path.as_os_str().as_bytes(), b"\xff");
+    }
+}
