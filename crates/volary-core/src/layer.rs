@@ -197,7 +197,99 @@ operations! {
 
 #[cfg(test)]
 mod tests {
-    use super::Call;
+    use super::*;
+    use crate::{Cancel, Cred, Kind, Time};
+    use std::sync::Mutex;
+
+    /// Answers `statfs` and refuses all else.
+    struct Bare;
+
+    impl FileSystem for Bare {
+        fn caps(&self) -> Caps {
+            Caps {
+                bits: Caps::WRITE,
+                name_max: 255,
+                size_max: 1,
+                time_step: 1,
+            }
+        }
+        fn root(&self) -> NodeId {
+            NodeId::new(1, 0).unwrap()
+        }
+        fn statfs(&self, _: &Ctx<'_>) -> Result<StatFs> {
+            Ok(StatFs {
+                block_size: 7,
+                ..StatFs::default()
+            })
+        }
+        fn lookup(&self, _: &Ctx<'_>, _: NodeId, _: Name<'_>) -> Result<Entry> {
+            Err(Kind::NotFound.into())
+        }
+        fn parent(&self, _: &Ctx<'_>, _: NodeId) -> Result<Entry> {
+            Err(Kind::NotDir.into())
+        }
+        fn readdir(&self, _: &Ctx<'_>, _: OpenId, _: Cookie, _: &mut DirBuf) -> Result<bool> {
+            Ok(true)
+        }
+        fn getattr(&self, _: &Ctx<'_>, _: NodeId) -> Result<Attr> {
+            Err(Kind::Stale.into())
+        }
+        fn open(&self, _: &Ctx<'_>, _: NodeId, _: Mode) -> Result<OpenId> {
+            Ok(OpenId(3))
+        }
+        fn read(&self, _: &Ctx<'_>, _: OpenId, _: u64, _: &mut [u8]) -> Result<usize> {
+            Ok(0)
+        }
+        fn close(&self, _: &Ctx<'_>, _: OpenId) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Notes what passes, and refuses `open`.
+    struct Watcher {
+        below: Fs,
+        seen: Mutex<Vec<Call>>,
+    }
+
+    impl Layer for Watcher {
+        fn below(&self) -> &Fs {
+            &self.below
+        }
+        fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
+            self.seen.lock().unwrap().push(op.call);
+            call()
+        }
+        fn open(&self, _: &Ctx<'_>, _: NodeId, _: Mode) -> Result<OpenId> {
+            Err(Kind::Access.into())
+        }
+    }
+
+    #[test]
+    fn what_a_layer_does_not_override_is_forwarded_and_seen() {
+        let layer = Watcher {
+            below: Arc::new(Bare),
+            seen: Mutex::default(),
+        };
+        let fs: &dyn FileSystem = &layer;
+        let (cred, cancel) = (Cred::root(), Cancel::new());
+        let cx = Ctx {
+            cred: &cred,
+            now: Time::EPOCH,
+            cancel: &cancel,
+        };
+        assert_eq!(fs.statfs(&cx).unwrap().block_size, 7);
+        assert_eq!(
+            fs.open(&cx, fs.root(), Mode::Read).unwrap_err(),
+            Kind::Access
+        );
+        assert_eq!(fs.getattr(&cx, fs.root()).unwrap_err(), Kind::Stale);
+        let name = Name::new(b"x").unwrap();
+        assert_eq!(fs.unlink(&cx, fs.root(), name).unwrap_err(), Kind::ReadOnly);
+        assert_eq!(
+            *layer.seen.lock().unwrap(),
+            [Call::StatFs, Call::GetAttr, Call::Unlink]
+        );
+    }
 
     #[test]
     fn every_operation_has_a_distinct_name() {
