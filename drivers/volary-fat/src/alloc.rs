@@ -141,6 +141,40 @@ impl Table {
         }
     }
 
+    /// Takes `len` clusters from `first` on, which must be free, and chains
+    /// them, the last with an end.
+    ///
+    /// # Errors
+    /// `Corrupt` for clusters that do not exist; `Io`.
+    pub(crate) fn take_run(&self, first: u32, len: u32) -> Result<()> {
+        let mut at = first;
+        let end = first.saturating_add(len);
+        while at < end {
+            let (segment, index) = self.place(at);
+            let mut inner = self.lock(segment)?;
+            let part = (end - at).min(self.per_segment() - index);
+            inner.chain(self, segment, index, part, at);
+            drop(inner);
+            if at > first {
+                self.set_next(at - 1, Some(at))?;
+            }
+            at += part;
+        }
+        Ok(())
+    }
+
+    /// Marks a free cluster bad.
+    ///
+    /// # Errors
+    /// `Corrupt` for a cluster that does not exist; `Io`.
+    pub(crate) fn set_bad(&self, cluster: u32) -> Result<()> {
+        self.take_run(cluster, 1)?;
+        let (segment, index) = self.place(cluster);
+        self.lock(segment)?
+            .set(self.kind, segment, index, self.kind.bad());
+        Ok(())
+    }
+
     /// Frees what is pending. It must be certain that no directory entry on
     /// the disk leads there.
     ///
@@ -160,7 +194,11 @@ impl Table {
         Ok(())
     }
 
-    fn free_run(&self, run: Run) -> Result<()> {
+    /// Frees clusters to which nothing on the disk leads.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn free_run(&self, run: Run) -> Result<()> {
         let mut first = run.first;
         let end = run.first + run.len;
         while first < end {

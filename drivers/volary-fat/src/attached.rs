@@ -2,25 +2,22 @@
 
 use crate::commit::{Order, State, Step, Stop};
 use crate::dir::Dir;
+use crate::marks;
 use crate::names::Names;
 use crate::node::{Body, Meta, Node, Nodes, ROOT_INO};
-use crate::ondisk::{
-    CLEAN_SHUT_16, CLEAN_SHUT_32, DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FSI_LEAD, FSI_STRUC,
-    FSI_TRAIL, FsInfo, STATE_DIRTY, STATE_ERROR, attr,
-};
+use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, attr};
 use crate::opens::Opens;
 use crate::options::{MountOptions, UnixMode};
 use crate::owners::Owners;
 use crate::runs::Runs;
 use crate::table::Table;
-use crate::volume::{FatKind, Layout};
+use crate::volume::Layout;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use volary_block::{Cache, CacheOptions, PAGE, Stage};
 use volary_core::{Attach, BlockDevice, FileKind, Kind, NodeId, Result, Time};
-use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 /// Which UNIX extension is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +70,7 @@ impl Attached {
             io_size: options.io_size.max(PAGE as u32),
         };
         let table = Table::new(dev.clone(), &layout, memory / 8);
-        let was_dirty = was_dirty(&layout, &table)?;
+        let was_dirty = marks::is_dirty(&layout, &table)?;
         let state = if read_only {
             State::ReadOnly
         } else {
@@ -106,56 +103,13 @@ impl Attached {
             options,
         };
         fs.nodes.insert_root(fs.root.clone());
-        fs.read_fsinfo(was_dirty)?;
+        if !was_dirty && let Some(hints) = marks::read_fsinfo(&**fs.device(), &fs.layout)? {
+            fs.table.believe(hints.count, hints.next);
+        }
         if matches!(fs.options.unix, UnixMode::Auto | UnixMode::On) {
             fs.unix = fs.open_owners(!read_only)?;
         }
         Ok(fs)
-    }
-
-    /// Takes the FSInfo sector's word, if the volume was cleanly left.
-    fn read_fsinfo(&self, was_dirty: bool) -> Result<()> {
-        let Some(sector) = self.layout.fsinfo_sector.filter(|_| !was_dirty) else {
-            return Ok(());
-        };
-        let mut info = FsInfo::new_zeroed();
-        let offset = u64::from(sector) * u64::from(self.layout.sector_len);
-        self.device().read_at(offset, info.as_mut_bytes())?;
-        if is_fsinfo(&info) {
-            let known = |n: U32| Some(n.get()).filter(|&n| n != u32::MAX);
-            self.table
-                .believe(known(info.FSI_Free_Count), known(info.FSI_Nxt_Free));
-        }
-        Ok(())
-    }
-
-    /// Writes what is known to the FSInfo sector, if there is one; whether
-    /// anything was written.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn write_fsinfo(&self) -> Result<bool> {
-        let Some(sector) = self.layout.fsinfo_sector else {
-            return Ok(false);
-        };
-        let offset = u64::from(sector) * u64::from(self.layout.sector_len);
-        let mut bytes = vec![0; self.layout.sector_len as usize];
-        self.device().read_at(offset, &mut bytes)?;
-        let Ok((info, _)) = FsInfo::mut_from_prefix(&mut bytes) else {
-            return Ok(false);
-        };
-        if !is_fsinfo(info) {
-            return Ok(false);
-        }
-        let (free, next) = self.table.hints();
-        let free = free.unwrap_or(u32::MAX);
-        if info.FSI_Free_Count.get() == free && info.FSI_Nxt_Free.get() == next {
-            return Ok(false);
-        }
-        info.FSI_Free_Count.set(free);
-        info.FSI_Nxt_Free.set(next);
-        self.device().write_at(offset, &bytes)?;
-        Ok(true)
     }
 
     /// A number for [`Attr::change`](volary_core::Attr::change), larger than
@@ -333,24 +287,6 @@ pub(crate) fn runs_of_mut(body: &mut Body) -> Result<&mut Runs> {
         Body::File(runs) => Ok(runs),
         Body::Dir(_) => Err(Kind::IsDir.into()),
     }
-}
-
-fn is_fsinfo(info: &FsInfo) -> bool {
-    info.FSI_LeadSig.get() == FSI_LEAD
-        && info.FSI_StrucSig.get() == FSI_STRUC
-        && info.FSI_TrailSig.get() == FSI_TRAIL
-}
-
-/// Whether the volume says that it was not cleanly left, or that its disk
-/// failed.
-fn was_dirty(layout: &Layout, table: &Table) -> Result<bool> {
-    let bits = match layout.kind {
-        FatKind::Fat12 => 0,
-        FatKind::Fat16 => CLEAN_SHUT_16,
-        FatKind::Fat32 => CLEAN_SHUT_32,
-    };
-    let by_boot_sector = layout.state & (STATE_DIRTY | STATE_ERROR) != 0;
-    Ok(by_boot_sector || !table.has_marks(bits)?)
 }
 
 fn root_node(layout: &Layout, table: &Table) -> Result<Arc<Node>> {

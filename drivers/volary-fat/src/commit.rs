@@ -15,9 +15,8 @@
 
 use crate::alloc::Pending;
 use crate::attached::Attached;
+use crate::marks;
 use crate::node::Node;
-use crate::ondisk::{CLEAN_SHUT_16, CLEAN_SHUT_32, STATE_DIRTY, tail_offset};
-use crate::volume::FatKind;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -339,7 +338,7 @@ impl Attached {
     fn write_free_space(&self) -> Result<()> {
         let freed = self.table.dirty_len() > 0;
         self.table.write()?;
-        let info = self.write_fsinfo()?;
+        let info = marks::write_fsinfo(&**self.device(), &self.layout, &self.table)?;
         if freed || info {
             self.cache.flush()?;
         }
@@ -366,15 +365,6 @@ impl Attached {
         result
     }
 
-    /// The bits of entry 1 of the FAT that say "cleanly left".
-    fn clean_bits(&self) -> u32 {
-        match self.layout.kind {
-            FatKind::Fat12 => 0,
-            FatKind::Fat16 => CLEAN_SHUT_16,
-            FatKind::Fat32 => CLEAN_SHUT_32,
-        }
-    }
-
     /// Puts the dirty mark on the disk before the first change.
     fn mark_dirty(&self) -> Result<()> {
         if self.order.marked.load(Ordering::Acquire) {
@@ -384,11 +374,7 @@ impl Attached {
         if self.order.marked.load(Ordering::Acquire) {
             return Ok(());
         }
-        let result = self
-            .mark_boot_sector(true)
-            .and_then(|()| self.table.mark(self.clean_bits(), false))
-            .and_then(|()| self.table.write())
-            .and_then(|()| self.cache.flush());
+        let result = marks::set_dirty(&**self.device(), &self.layout, &self.table);
         match result {
             Ok(()) => self.order.marked.store(true, Ordering::Release),
             Err(_) => self.fail(),
@@ -396,46 +382,18 @@ impl Attached {
         result
     }
 
-    /// The copies of the FAT get the clean mark first: while the FAT that
-    /// counts still says dirty, nobody believes them.
+    /// Brings the copies of the FAT up to date, and marks the volume as cleanly
+    /// left unless it was not when it was attached.
     fn mark_clean(&self) -> Result<()> {
         if !self.order.marked.load(Ordering::Acquire) {
             return Ok(());
         }
-        if !self.order.was_dirty {
-            self.table.mark(self.clean_bits(), true)?;
-        }
-        self.table.write_copies()?;
-        self.cache.flush()?;
-        self.table.write()?;
-        if !self.order.was_dirty {
-            self.mark_boot_sector(false)?;
-        }
-        self.cache.flush()
-    }
-
-    fn mark_boot_sector(&self, dirty: bool) -> Result<()> {
-        if self.layout.serial.is_none() {
-            // There is no such byte in old boot sectors.
-            return Ok(());
-        }
-        let dev = self.device();
-        let mut sector = vec![0; self.layout.sector_len as usize];
-        dev.read_at(0, &mut sector)?;
-        let at = tail_offset(self.layout.is_fat32()) + 1;
-        let Some(byte) = sector.get_mut(at) else {
-            return Ok(());
-        };
-        let new = if dirty {
-            *byte | STATE_DIRTY
-        } else {
-            *byte & !STATE_DIRTY
-        };
-        if new == *byte {
-            return Ok(());
-        }
-        *byte = new;
-        dev.write_at(0, &sector)
+        marks::finish(
+            &**self.device(),
+            &self.layout,
+            &self.table,
+            !self.order.was_dirty,
+        )
     }
 
     /// The device.

@@ -84,12 +84,17 @@ impl Format for Fat {
         crate::map::map(dev.as_ref(), cells)
     }
 
-    fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(unsupported())
+    fn tune(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        how: &Tune,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Fact>> {
+        crate::tune::run(&dev, how, progress)
     }
 
-    fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(unsupported())
+    fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
+        crate::badsect::mark(&dev, sectors)
     }
 }
 

@@ -1,0 +1,12 @@
+//! Fuzz targets: an input is a list of changes to a good volume and of
+//! operations on it, so that most of it reaches past the first check.
+//!
+//! Each target promises: no panic, no hang (every request to the device takes
+//! fuel), no growth past 32 MiB + 2 x the image ([`heap::Bounded`]).
+//! `fuzz/run TARGET RUNS` runs one under libFuzzer; `tests/smoke.rs` runs each
+//! on inputs from seeds.
+
+pub mod fat;
+pub mod heap;
+pub mod input;
+pub mod overlay;

@@ -1,0 +1,49 @@
+//! Every target on inputs from seeds: what CI can afford of the fuzzing.
+//! `VOLARY_FUZZ_RUNS` sets how many (default 3000 a target); `VOLARY_SEED`
+//! runs one seed again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use volary_fuzz::fat;
+
+#[global_allocator]
+static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
+
+#[test]
+fn damaged_volumes_cannot_hurt_any_target() {
+    // One test for all: the bound on the heap is for the whole process.
+    type Target = fn(&[u8]);
+    let targets: [(&str, Target); 3] = [
+        ("driver", fat::driver),
+        ("check", fat::check),
+        ("tools", fat::tools),
+    ];
+    let variable = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let seeds = match variable("VOLARY_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable("VOLARY_FUZZ_RUNS").unwrap_or(3000),
+    };
+    for (name, target) in targets {
+        for seed in seeds.clone() {
+            let input = bytes(seed);
+            if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
+                panic!(
+                    "target {name} fails; again: VOLARY_SEED={seed} cargo test --profile soak \
+                     --package volary-fuzz --test smoke"
+                );
+            }
+        }
+    }
+}
+
+/// The input of a seed: 16 to 400 bytes.
+fn bytes(seed: u64) -> Vec<u8> {
+    let mut x = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x
+    };
+    let len = 16 + next() % 384;
+    (0..len).map(|_| (next() >> 32) as u8).collect()
+}
