@@ -9,7 +9,8 @@
 //! | module | what |
 //! |---|---|
 //! | [`volume`](Volume) | what sessions share; attach and detach |
-//! | [`session`](Session) | one caller; the operations are in `names`, `nodes`, `io`, `walk`, `locking` |
+//! | [`session`](Session) | one caller |
+//! | `names`, `removal`, `nodes`, `xattrs`, `io`, `walk`, `locking` | what a session can do |
 //! | `rules` | who may do what, as pure functions of attributes and credentials |
 //! | `opens` | the open table |
 //! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
@@ -17,11 +18,12 @@
 //!
 //! # Lock order
 //!
-//! The locks of this crate (a shard of the open table, the lock table, the hub's
-//! list, the mutex of extended attributes) are leaves, but for the last: no call into the file
-//! system, into a sink or into another of them is made while one is held. The
-//! mutex of extended attributes is held over calls into the file system and
-//! taken before any other lock.
+//! Two locks are held over calls into the file system, and taken before all
+//! others: `Volume::xattr_sets` (an extended attribute looked at and set) and
+//! `Volume::sticky` (an entry of a sticky directory looked at and removed);
+//! never both. The others (a shard of the open table, a lock table, the hub's
+//! list) are leaves: no call into the file system, into a sink or into another
+//! of them is made while one is held. Sinks are told with no lock held.
 #![forbid(unsafe_code)]
 
 mod events;
@@ -31,6 +33,7 @@ mod locks;
 mod names;
 mod nodes;
 mod opens;
+mod removal;
 mod rules;
 mod session;
 mod volume;

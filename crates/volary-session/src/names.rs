@@ -1,15 +1,12 @@
-//! Operations on names: look up, make, link, remove, rename.
+//! Operations on names: look up, make, link.
 
 use crate::events::News;
 use crate::rules;
 use crate::session::Session;
 use volary_core::{
-    Access, Attr, Caps, Create, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId,
-    RenameFlags, Result, SetAttr,
+    Access, Attr, Caps, Create, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, Result,
+    SetAttr,
 };
-
-/// What it takes to change entries.
-const CHANGE: Access = Access::WRITE.and(Access::EXEC);
 
 impl Session {
     /// The node that `name` leads to in `dir`; `.` is the directory itself and
@@ -96,7 +93,8 @@ impl Session {
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
         let set = self.for_new(cx, dir, name, FileKind::File, set)?;
-        let (entry, below) = self.fs().create(cx, dir.node, name, Create::New, &set)?;
+        let make = || self.fs().create(cx, dir.node, name, Create::New, &set);
+        let (entry, below) = self.put(dir, make)?;
         let plain_at = self.plain_epoch(&entry.attr);
         let open = self.enter_open(cx, below, entry.node, mode, false, plain_at)?;
         self.tell_made(dir.node, name, &entry);
@@ -133,7 +131,7 @@ impl Session {
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;
         let set = self.for_new(&cx, &parent, name, FileKind::Dir, set)?;
-        let entry = self.fs().mkdir(&cx, dir, name, &set)?;
+        let entry = self.put(&parent, || self.fs().mkdir(&cx, dir, name, &set))?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
     }
@@ -171,7 +169,9 @@ impl Session {
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;
         let set = self.for_new(&cx, &parent, name, kind, set)?;
-        let entry = self.fs().mknod(&cx, dir, name, kind, rdev, &set)?;
+        let entry = self.put(&parent, || {
+            self.fs().mknod(&cx, dir, name, kind, rdev, &set)
+        })?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
     }
@@ -189,7 +189,7 @@ impl Session {
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;
         let set = self.for_new(&cx, &parent, name, FileKind::Symlink, set)?;
-        let entry = self.fs().symlink(&cx, dir, name, target, &set)?;
+        let entry = self.put(&parent, || self.fs().symlink(&cx, dir, name, target, &set))?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
     }
@@ -206,148 +206,18 @@ impl Session {
         let parent = self.searchable(&cx, dir)?;
         let is_dir = self.fs().getattr(&cx, node)?.kind == FileKind::Dir;
         self.check_make(&cx, &parent, name, is_dir)?;
-        let entry = self.fs().link(&cx, node, dir, name)?;
+        let entry = self.put(&parent, || self.fs().link(&cx, node, dir, name))?;
         self.tell_made(dir, name, &entry);
         self.tell(|| News::Attr(node));
         Ok(entry)
     }
 
-    /// Takes away a name of what is not a directory. The node goes with its
-    /// last name and last open. Needs write and search access on `dir`; in a
-    /// sticky directory the caller must own it or the node.
-    ///
-    /// # Errors
-    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
-    /// a sticky directory, `IsDir`.
-    pub fn unlink(&self, dir: NodeId, name: &[u8]) -> Result<()> {
-        let cx = self.ctx();
-        let name = self.name(name, Kind::IsDir)?;
-        let node = self.removable(&cx, dir, name)?;
-        self.fs().unlink(&cx, dir, name)?;
-        self.tell_removed(dir, name, node);
-        Ok(())
-    }
-
-    /// Removes an empty directory. Needs the same access as
-    /// [`unlink`](Self::unlink).
-    ///
-    /// # Errors
-    /// `Invalid` for `.`, `NotEmpty` for `..`; then as
-    /// [`unlink`](Self::unlink), but `NotDir` and `NotEmpty` in place of `IsDir`.
-    pub fn rmdir(&self, dir: NodeId, name: &[u8]) -> Result<()> {
-        let cx = self.ctx();
-        let dots = if name == b".." {
-            Kind::NotEmpty
-        } else {
-            Kind::Invalid
-        };
-        let name = self.name(name, dots)?;
-        let node = self.removable(&cx, dir, name)?;
-        self.fs().rmdir(&cx, dir, name)?;
-        self.tell_removed(dir, name, node);
-        Ok(())
-    }
-
-    /// Moves a name, replacing what the new name led to unless `flags` says
-    /// otherwise. Needs write and search access on both directories; in sticky
-    /// ones, as [`unlink`](Self::unlink) for what is moved and what is
-    /// replaced; to move a directory into another one, write access on it.
-    ///
-    /// # Errors
-    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
-    /// a sticky directory; then as
-    /// [`FileSystem::rename`](volary_core::FileSystem::rename).
-    pub fn rename(
-        &self,
-        from: NodeId,
-        name: &[u8],
-        to: NodeId,
-        new_name: &[u8],
-        flags: RenameFlags,
-    ) -> Result<()> {
-        let cx = self.ctx();
-        let name = self.name(name, Kind::Invalid)?;
-        let new_name = self.name(new_name, Kind::Invalid)?;
-        self.check_writable()?;
-        let heard = self.volume.hub.is_heard();
-        let mut replaced = None;
-        if self.checks_rights() || heard {
-            let (from_attr, to_attr) = (self.searchable(&cx, from)?, self.searchable(&cx, to)?);
-            let moved = self.fs().lookup(&cx, from, name)?;
-            let found = self.fs().lookup(&cx, to, new_name).ok();
-            self.check_moved(&cx, &from_attr, &moved.attr, &to_attr)?;
-            if let Some(found) = &found {
-                self.check_replaced(&cx, &to_attr, &found.attr, &from_attr, flags)?;
-            }
-            replaced = found.map(|entry| entry.node);
-        }
-        self.fs().rename(&cx, from, name, to, new_name, flags)?;
-        self.tell(|| News::Renamed {
-            from,
-            name: name.as_bytes().into(),
-            to,
-            new_name: new_name.as_bytes().into(),
-            replaced,
-            swapped: flags == RenameFlags::SWAP,
-        });
-        Ok(())
-    }
-
-    fn check_moved(&self, cx: &Ctx<'_>, from: &Attr, moved: &Attr, to: &Attr) -> Result<()> {
-        self.need(cx, from, CHANGE)?;
-        self.need(cx, to, CHANGE)?;
-        self.check_sticky(from, moved)?;
-        if moved.kind == FileKind::Dir && from.node != to.node {
-            self.need(cx, moved, Access::WRITE)?;
-        }
-        Ok(())
-    }
-
-    fn check_replaced(
-        &self,
-        cx: &Ctx<'_>,
-        to: &Attr,
-        found: &Attr,
-        from: &Attr,
-        flags: RenameFlags,
-    ) -> Result<()> {
-        if flags == RenameFlags::KEEP {
-            return Ok(());
-        }
-        self.check_sticky(to, found)?;
-        let moves = flags == RenameFlags::SWAP && found.kind == FileKind::Dir;
-        if moves && from.node != to.node {
-            self.need(cx, found, Access::WRITE)?;
-        }
-        Ok(())
-    }
-
-    fn check_sticky(&self, dir: &Attr, entry: &Attr) -> Result<()> {
-        if self.checks_rights() && rules::sticks(dir, entry, &self.cred) {
-            return Err(Kind::NotPermitted.into());
-        }
-        Ok(())
-    }
-
-    /// Checks that the caller may take `name` away; gives the node where it
-    /// had to be looked up.
-    fn removable(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Option<NodeId>> {
-        self.check_writable()?;
-        let heard = self.volume.hub.is_heard();
-        if self.volume.trust && !heard {
-            return Ok(None);
-        }
-        let attr = self.searchable(cx, dir)?;
-        let may = self.may(cx, &attr, Access::WRITE)?;
-        if may && !heard && (attr.mode & rules::STICKY == 0 || self.cred.is_root()) {
-            return Ok(None);
-        }
-        let entry = self.fs().lookup(cx, dir, name)?;
-        if !may {
-            return Err(Kind::Access.into());
-        }
-        self.check_sticky(&attr, &entry.attr)?;
-        Ok(Some(entry.node))
+    /// Puts an entry into the directory; into a sticky one, not while others
+    /// look at what they may take from there.
+    fn put<T>(&self, dir: &Attr, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        let sticky = !self.volume.trust && dir.mode & rules::STICKY != 0;
+        let _put = sticky.then(|| self.volume.sticky.read());
+        make()
     }
 
     /// What a new entry `name` of the directory is made with, once it is found
@@ -399,14 +269,6 @@ impl Session {
             dir,
             name: name.as_bytes().into(),
             node: entry.node,
-        });
-    }
-
-    fn tell_removed(&self, dir: NodeId, name: Name<'_>, node: Option<NodeId>) {
-        self.tell(|| News::Removed {
-            dir,
-            name: name.as_bytes().into(),
-            node,
         });
     }
 }

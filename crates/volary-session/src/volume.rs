@@ -4,7 +4,7 @@ use crate::events::{ClientId, Event, EventSink, Hub, News, Subscription};
 use crate::locks::LockTable;
 use crate::opens::OpenTable;
 use crate::{Session, session};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -42,6 +42,10 @@ pub struct Volume {
     pub(crate) set_id_epoch: AtomicU64,
     /// Makes "set if absent" and "set if present" of extended attributes one step.
     pub(crate) xattr_sets: Mutex<()>,
+    /// Held by those who may take only their own entries from a sticky
+    /// directory, over the look at an entry and its removal; shared by those who
+    /// put entries into one.
+    pub(crate) sticky: RwLock<()>,
     name: String,
     clock: fn() -> Time,
     clients: AtomicU64,
@@ -86,6 +90,7 @@ impl Volume {
             hub,
             set_id_epoch: AtomicU64::new(1),
             xattr_sets: Mutex::new(()),
+            sticky: RwLock::new(()),
             name: options.name,
             clock: options.clock,
             clients: AtomicU64::new(1),
