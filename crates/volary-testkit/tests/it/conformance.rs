@@ -5,12 +5,12 @@ use volary_core::{Caps, Fs, Time};
 use volary_mem::{Mem, MemOptions};
 use volary_testkit::{Fresh, Suite, hostfs};
 
-fn model(options: MemOptions) -> Fs {
+pub(crate) fn model(options: MemOptions) -> Fs {
     Mem::attach(options, Time::from_secs(1_700_000_000)).expect("an in-memory volume")
 }
 
 /// The model without some abilities, and small enough to be filled.
-fn lacking(bits: u32) -> MemOptions {
+pub(crate) fn lacking(bits: u32) -> MemOptions {
     let all = MemOptions::sized(8 << 20);
     MemOptions {
         caps: all.caps.without(bits),
