@@ -11,7 +11,7 @@ pub(crate) fn model(options: MemOptions) -> Fs {
 
 /// The model without some abilities, and small enough to be filled.
 pub(crate) fn lacking(bits: u32) -> MemOptions {
-    let all = MemOptions::sized(8 << 20);
+    let all = MemOptions::sized(5 << 20);
     MemOptions {
         caps: all.caps.without(bits),
         ..all

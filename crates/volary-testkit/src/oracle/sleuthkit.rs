@@ -1,0 +1,77 @@
+//! The Sleuth Kit: reads volumes as an examiner does, from the structures up.
+
+use super::{Tool, run};
+use crate::tree::{Leaf, Tree};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use volary_core::{FileKind, Time};
+
+/// Lists.
+pub const FLS: Tool = Tool {
+    program: "fls",
+    package: "sleuthkit",
+};
+
+/// Reads one file.
+pub const ICAT: Tool = Tool {
+    program: "icat",
+    package: "sleuthkit",
+};
+
+/// All that the volume holds, deleted names left out.
+///
+/// # Errors
+/// What fls or icat printed.
+pub fn tree(image: &Path) -> Result<Tree, String> {
+    let printed = run(FLS.command().args(["-r", "-p", "-u", "-m", ""]).arg(image))?;
+    let mut tree = Tree::default();
+    for row in parse(&String::from_utf8_lossy(&printed)) {
+        let mut leaf = row.leaf;
+        if leaf.kind == FileKind::File {
+            let content = run(ICAT.command().arg(image).arg(&row.inode))?;
+            leaf.hash = Some(Sha256::digest(&content).into());
+        }
+        tree.0.insert(row.path.into_bytes(), leaf);
+    }
+    Ok(tree)
+}
+
+/// A line of fls.
+pub(super) struct Row {
+    pub(super) path: String,
+    pub(super) inode: String,
+    pub(super) leaf: Leaf,
+}
+
+/// Reads lines of the form `MD5|path|inode|mode|uid|gid|size|atime|mtime|..`.
+/// The label and what exists only for the examiner are left out.
+pub(super) fn parse(printed: &str) -> Vec<Row> {
+    printed.lines().filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<Row> {
+    // A path may hold a bar: the other fields are counted from the end.
+    let (_, rest) = line.split_once('|')?;
+    let mut fields = rest.rsplitn(10, '|');
+    let (_born, _changed) = (fields.next()?, fields.next()?);
+    let mtime = fields.next()?.parse().ok()?;
+    let _atime = fields.next()?;
+    let size = fields.next()?.parse().ok()?;
+    let (_gid, _uid) = (fields.next()?, fields.next()?);
+    let mode = fields.next()?;
+    let inode = fields.next()?.to_string();
+    let path = fields.next()?.strip_prefix('/')?.to_string();
+    let kind = match mode.as_bytes().first()? {
+        b'r' if !path.ends_with(" (Volume Label Entry)") => FileKind::File,
+        b'd' => FileKind::Dir,
+        _ => return None,
+    };
+    let leaf = Leaf {
+        kind,
+        size: if kind == FileKind::File { size } else { 0 },
+        hash: None,
+        owner: None,
+        mtime: Some(Time::from_secs(mtime)),
+    };
+    Some(Row { path, inode, leaf })
+}

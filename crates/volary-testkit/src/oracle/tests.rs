@@ -1,0 +1,128 @@
+use super::*;
+use crate::tree::Tree;
+use volary_core::{FileKind, Time};
+
+#[test]
+fn a_missing_program_is_named_with_its_package() {
+    let tool = Tool {
+        program: "no-such-program",
+        package: "no-such-package",
+    };
+    assert_eq!(tool.find(), None);
+    assert!(missing(tool).contains("apt-get install no-such-package"));
+}
+
+#[test]
+fn fsck_fat_is_clean_only_if_it_says_nothing() {
+    let clean = "fsck.fat 4.2 (2021-01-31)\na.img: 4 files, 12/8143 clusters\n";
+    assert!(dosfstools::is_clean(clean));
+    let dirty = format!("{clean}0x41: Dirty bit is set.\n");
+    assert!(!dosfstools::is_clean(&dirty));
+}
+
+#[test]
+fn the_lines_of_fls_are_read() {
+    let printed = "\
+0|/LABEL       (Volume Label Entry)|3|r/rrwxrwxrwx|0|0|0|1795219200|1795298954|0|1795298954
+0|/a|b grün.txt|6|r/rrwxrwxrwx|0|0|3|1577923200|1577934246|0|1577934246
+0|/sub|7|d/drwxrwxrwx|0|0|1024|1795219200|1795298986|0|1795298986
+0|/$MBR|261091|v/v---------|0|0|512|0|0|0|0
+";
+    let rows = sleuthkit::parse(printed);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(
+        (rows[0].path.as_str(), rows[0].inode.as_str()),
+        ("a|b grün.txt", "6")
+    );
+    assert_eq!(rows[0].leaf.size, 3);
+    assert_eq!(rows[0].leaf.mtime, Some(Time::from_secs(1_577_934_246)));
+    assert_eq!(rows[1].leaf.kind, FileKind::Dir);
+}
+
+#[test]
+fn the_lines_of_mattrib_are_read() {
+    let printed = "  A  R       ::/A long name.txt\n             ::/sub\n   SH        ::/sub/x\n";
+    let all = mtools::parse_attributes(printed);
+    assert_eq!(all["A long name.txt"], "AR");
+    assert_eq!(all["sub"], "");
+    assert_eq!(all["sub/x"], "SH");
+}
+
+#[test]
+fn the_lines_of_the_guest_are_read() {
+    let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+    let printed = format!(
+        "D vda\nS regular file|1|1577934246|./x|y.txt\nH {hash}\nS directory|512|0|./d\nD vdb\n"
+    );
+    let trees = vm::parse(&printed);
+    assert_eq!(trees.len(), 2);
+    assert_eq!(trees[0].0.len(), 2);
+    let leaf = &trees[0].0[&b"x|y.txt"[..]];
+    assert_eq!((leaf.kind, leaf.size), (FileKind::File, 1));
+    assert_eq!(leaf.hash.expect("a hash")[0], 0x2d);
+    assert_eq!(trees[0].0[&b"d"[..]].size, 0);
+}
+
+/// An image with some files, made by mkfs.fat and mcopy.
+fn image() -> (tempfile::TempDir, PathBuf, Tree) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let image = dir.path().join("fat.img");
+    let file = std::fs::File::create(&image).expect("an image");
+    file.set_len(8 << 20).expect("its length");
+    dosfstools::make(&image, &["-F", "16", "-s", "2", "-a", "-n", "LABEL"]).expect("mkfs.fat");
+    let from = dir.path().join("from");
+    let at = Time::from_secs(1_577_934_246);
+    for (path, content) in [
+        ("A long name grün.txt", "hi"),
+        ("sub/日本語.txt", "x"),
+        ("E", ""),
+    ] {
+        host::write(&from.join(path), content.as_bytes(), at).expect("a file");
+    }
+    mtools::copy_in(&image, &from).expect("mcopy");
+    let tree = host::tree(&from).expect("the tree");
+    (dir, image, tree)
+}
+
+/// Without the times of directories, which copying moves.
+fn files_only_times(tree: Tree) -> Tree {
+    tree.map(|leaf| {
+        if leaf.kind == FileKind::Dir {
+            leaf.mtime = None;
+        }
+    })
+}
+
+#[test]
+fn mtools_sleuthkit_and_fsck_fat_agree_on_an_image() {
+    if !have(&[
+        dosfstools::MKFS,
+        dosfstools::FSCK,
+        mtools::MCOPY,
+        sleuthkit::FLS,
+    ]) {
+        return;
+    }
+    let (_dir, image, want) = image();
+    let want = files_only_times(want);
+    dosfstools::check(&image).expect("clean");
+    let seen = mtools::tree(&image).expect("mcopy");
+    want.assert_same(&files_only_times(seen));
+    let seen = sleuthkit::tree(&image).expect("fls");
+    want.assert_same(&files_only_times(seen));
+    let attributes = mtools::attributes(&image).expect("mattrib");
+    assert_eq!(attributes["E"], "A");
+}
+
+#[test]
+fn fsck_fat_finds_what_is_broken() {
+    if !have(&[dosfstools::MKFS, dosfstools::FSCK, mtools::MCOPY]) {
+        return;
+    }
+    let (_dir, image, _) = image();
+    let mut bytes = std::fs::read(&image).expect("the image");
+    // The first file's cluster in the first FAT alone.
+    bytes[512 + 4..512 + 8].fill(0);
+    std::fs::write(&image, bytes).expect("the image");
+    dosfstools::check(&image).expect_err("a broken chain");
+}

@@ -1,0 +1,163 @@
+//! Linux's own driver, in a guest that vmrun boots.
+
+use super::run;
+use crate::tree::{Leaf, Tree};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use volary_core::{FileKind, Time};
+
+/// How a guest gets an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// For reading.
+    ReadOnly,
+    /// What it writes stays.
+    Write,
+}
+
+/// Where vmrun is: `$VOLARY_SHARED/tools/vmrun/vmrun`, or the same in
+/// `../shared` beside the repository. `None`, with a line that says so, where
+/// it is not or has not been set up.
+///
+/// # Panics
+/// If `VOLARY_SHARED` is set, and it is not there.
+pub fn find() -> Option<PathBuf> {
+    let given = std::env::var_os("VOLARY_SHARED").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let vmrun = given.clone().unwrap_or(beside).join("tools/vmrun/vmrun");
+    if vmrun.is_file() && guest_is_set_up() {
+        return Some(vmrun);
+    }
+    assert!(
+        given.is_none() || vmrun.is_file(),
+        "VOLARY_SHARED is set, but there is no {}",
+        vmrun.display()
+    );
+    println!("skipped: Linux's own driver: no vmrun that has been set up");
+    None
+}
+
+fn guest_is_set_up() -> bool {
+    let dir = std::env::var_os("VMRUN_DIR").map_or_else(
+        || Path::new(&std::env::var_os("HOME").unwrap_or_default()).join(".cache/vmrun"),
+        PathBuf::from,
+    );
+    dir.join("linux.vmlinux").is_file() || dir.join("linux.cpio").is_file()
+}
+
+/// Runs a shell script as root in a guest with these images as `/dev/vda`,
+/// `/dev/vdb`, ...
+///
+/// # Errors
+/// What was printed, if the script failed.
+pub fn script(vmrun: &Path, disks: &[(&Path, Disk)], script: &str) -> Result<String, String> {
+    let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
+    std::fs::write(file.path(), script).map_err(|e| e.to_string())?;
+    let mut command = Command::new(vmrun);
+    command.args(["--timeout", "400"]);
+    for (image, how) in disks {
+        let mut disk = image.as_os_str().to_owned();
+        if *how == Disk::ReadOnly {
+            disk.push(",ro");
+        }
+        command.arg("--disk").arg(disk);
+    }
+    let printed = run(command.arg("--script").arg(file.path()))?;
+    Ok(String::from_utf8_lossy(&printed).into_owned())
+}
+
+/// Options of a mount that shows names as we do, and times in UTC.
+pub const MOUNT: &str = "mount -t vfat -o utf8,codepage=437,tz=UTC,umask=022";
+
+/// All that each image holds, as Linux reads it, in one run.
+///
+/// # Errors
+/// What was printed, if an image could not be mounted or read.
+pub fn trees(vmrun: &Path, images: &[&Path]) -> Result<Vec<Tree>, String> {
+    let disks: Vec<_> = images.iter().map(|&i| (i, Disk::ReadOnly)).collect();
+    let printed = script(
+        vmrun,
+        &disks,
+        &format!(
+            "for d in {}; do\n{MOUNT},ro /dev/$d /mnt || exit 1\n{LIST}done\n",
+            device_names(images.len())
+        ),
+    )?;
+    let trees = parse(&printed);
+    if trees.len() == images.len() {
+        Ok(trees)
+    } else {
+        Err(format!("{} trees in:\n{printed}", trees.len()))
+    }
+}
+
+/// `vda vdb ...`
+fn device_names(count: usize) -> String {
+    let names = ('a'..='z').take(count).map(|c| format!("vd{c}"));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+/// Prints a disk's tree and unmounts it.
+const LIST: &str = r#"echo "D $d"
+cd /mnt
+find . -mindepth 1 | while IFS= read -r f; do
+  stat -c 'S %F|%s|%Y|%n' "$f"
+  [ -f "$f" ] && echo "H $(sha256sum < "$f" | cut -c1-64)"
+done
+cd /
+umount /mnt
+"#;
+
+/// Reads what [`LIST`] prints.
+pub(super) fn parse(printed: &str) -> Vec<Tree> {
+    let mut trees: Vec<Tree> = Vec::new();
+    let mut last = Vec::new();
+    for line in printed.lines() {
+        let Some((word, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        match (word, trees.last_mut()) {
+            ("D", _) => trees.push(Tree::default()),
+            ("S", Some(tree)) => {
+                if let Some((path, leaf)) = parse_stat(rest) {
+                    last.clone_from(&path);
+                    tree.0.insert(path, leaf);
+                }
+            }
+            ("H", Some(tree)) => {
+                if let Some(leaf) = tree.0.get_mut(&last) {
+                    leaf.hash = parse_hash(rest);
+                }
+            }
+            _ => {}
+        }
+    }
+    trees
+}
+
+fn parse_stat(line: &str) -> Option<(Vec<u8>, Leaf)> {
+    let mut fields = line.splitn(4, '|');
+    let kind = match fields.next()? {
+        "directory" => FileKind::Dir,
+        _ => FileKind::File,
+    };
+    let size: u64 = fields.next()?.parse().ok()?;
+    let mtime = Time::from_secs(fields.next()?.parse().ok()?);
+    let path = fields.next()?.strip_prefix("./")?;
+    let leaf = Leaf {
+        kind,
+        size: if kind == FileKind::File { size } else { 0 },
+        hash: None,
+        owner: None,
+        mtime: Some(mtime),
+    };
+    Some((path.as_bytes().to_vec(), leaf))
+}
+
+fn parse_hash(hex: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    for (i, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * i..2 * i + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}
