@@ -8,7 +8,9 @@ use volary_layers::{Count, IdMap, IdRules, ReadOnly, Subtree, Trace};
 use volary_testkit::Suite;
 use volary_testkit::diff::Diff;
 
-const TRANSPARENT: &[(&str, fn(Fs) -> Fs)] = &[
+type MakeLayer = fn(Fs) -> Fs;
+
+const TRANSPARENT: &[(&str, MakeLayer)] = &[
     ("count", count),
     ("trace", trace),
     ("idmap to the same", same_ids),
