@@ -2,23 +2,28 @@
 //! generation in bytes 13–17 of an entry, where other systems keep the time
 //! of birth. The paper's own layout is [`paper`](crate::paper).
 //!
-//! Byte 13 counts hundredths, 0–199, for everybody else; here it is 200 and
-//! more, and checks the other four. So an entry that another system has
-//! written reads as one without the extension, never as nonsense.
+//! What is stored is a time of birth that nobody can have: one of the years
+//! 2060 to 2107, to 10 ms. As it is a time like others, systems that bring
+//! times into their own form and write them back (Linux) keep it; as it is
+//! none of the present, an entry that another system has made or rewritten
+//! reads as one without the extension, never as nonsense.
 
 use crate::ondisk::DirEntry;
-use volary_core::FileKind;
+use crate::time::{Stamp, Zone, set_create};
+use volary_core::{FileKind, Time};
 
 /// Largest owner index.
 pub const OWNER_MAX: u16 = (1 << 11) - 1;
 /// Generations: 0–63.
 pub const GENERATIONS: u8 = 64;
 
-/// Least value of byte 13.
-const CHECK_MIN: u8 = 200;
-/// The check is the rest of a division by this, which no power of two and no
-/// swap of bytes leaves as it was; 200 + 54 fits a byte.
-const CHECKS: u64 = 55;
+/// 2060-01-01 in seconds since 1970.
+const FIRST: i64 = 2_840_140_800;
+/// The end of 2107.
+const END: i64 = 4_354_819_200;
+/// How many times of birth each 32 bits could have, of which one counts: as
+/// many as there are in those years.
+const CHECKS: u64 = 35;
 
 /// The kinds by their number in an entry. 7 is none.
 const KINDS: [FileKind; 7] = [
@@ -45,14 +50,14 @@ pub struct UnixData {
 }
 
 impl UnixData {
-    /// Out of an entry, if it is there: the check is right, the kind is one
-    /// and fits the directory bit.
+    /// Out of an entry, if it is there: the time of birth is one of those
+    /// that are used, the kind is one and fits the directory bit.
     pub fn read(entry: &DirEntry) -> Option<Self> {
-        let check = entry.DIR_CrtTimeTenth.checked_sub(CHECK_MIN)?;
-        let bits = bits_of(entry);
-        if check != check_of(bits) {
+        // Most entries of other systems end here.
+        if entry.DIR_CrtDate.get() >> 9 < 2060 - 1980 {
             return None;
         }
+        let bits = unpack(entry)?;
         let kind = *KINDS.get((bits & 7) as usize)?;
         let data = Self {
             kind,
@@ -70,10 +75,7 @@ impl UnixData {
             | u32::from(self.mode & 0o7777) << 3
             | u32::from(self.owner & OWNER_MAX) << 15
             | u32::from(self.generation % GENERATIONS) << 26;
-        entry.DIR_CrtTimeTenth = CHECK_MIN + check_of(bits);
-        let [a, b, c, d] = bits.to_le_bytes();
-        entry.DIR_CrtTime.set(u16::from_le_bytes([a, b]));
-        entry.DIR_CrtDate.set(u16::from_le_bytes([c, d]));
+        pack(bits, entry);
     }
 }
 
@@ -84,20 +86,43 @@ pub fn reset(entry: &mut DirEntry) {
     entry.DIR_CrtDate.set(0);
 }
 
-fn bits_of(entry: &DirEntry) -> u32 {
-    u32::from(entry.DIR_CrtDate.get()) << 16 | u32::from(entry.DIR_CrtTime.get())
+/// The 32 bits that a time of birth stands for.
+fn unpack(entry: &DirEntry) -> Option<u32> {
+    let stamp = Stamp {
+        date: entry.DIR_CrtDate.get(),
+        time: entry.DIR_CrtTime.get(),
+        hundredths: entry.DIR_CrtTimeTenth,
+    };
+    let time = stamp.to_time(Zone(0));
+    let second = u64::try_from(time.secs.checked_sub(FIRST)?).ok()?;
+    let number = second * 100 + u64::from(time.nanos / 10_000_000);
+    let bits = u32::try_from(number / CHECKS).ok()?;
+    // A 30th of February would be read as another day.
+    let real = Stamp::new(time, Zone(0)) == stamp;
+    (real && number % CHECKS == check_of(bits)).then_some(bits)
 }
 
-/// Of no bits at all it is not 0, so that "200 and zeros" is no extension.
-fn check_of(bits: u32) -> u8 {
-    // Below 55.
-    ((u64::from(bits) + 17) % CHECKS) as u8
+fn pack(bits: u32, entry: &mut DirEntry) {
+    let number = u64::from(bits) * CHECKS + check_of(bits);
+    // Below 2^32 seconds and 100.
+    let (second, hundredth) = ((number / 100) as i64, (number % 100) as u32);
+    let time = Time::new(FIRST + second, hundredth * 10_000_000);
+    set_create(entry, time, Zone(0));
 }
+
+/// A check on 32 bits: below [`CHECKS`], and another for nearby numbers.
+fn check_of(bits: u32) -> u64 {
+    // 2^64 divided by the golden ratio spreads what is near.
+    (u64::from(bits).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % CHECKS
+}
+
+const _: () = assert!((u32::MAX as u64 + 1) * CHECKS <= (END - FIRST) as u64 * 100);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ondisk::attr;
+    use crate::time::create_time;
     use proptest::prelude::*;
     use zerocopy::{FromZeros, IntoBytes};
 
@@ -148,22 +173,39 @@ mod tests {
         }
 
         #[test]
-        fn times_of_other_systems_are_never_taken_for_data(time: u16, date: u16, hundredths in 0..200_u8) {
+        fn times_of_other_systems_are_never_taken_for_data(secs in 0..FIRST, nanos in 0..1_000_000_000_u32) {
             let mut entry = DirEntry::new_zeroed();
-            entry.DIR_CrtTimeTenth = hundredths;
-            entry.DIR_CrtTime.set(time);
-            entry.DIR_CrtDate.set(date);
+            set_create(&mut entry, Time::new(secs, nanos), Zone(0));
             prop_assert_eq!(UnixData::read(&entry), None);
         }
 
         #[test]
-        fn one_changed_bit_is_seen(data in any_data(), bit in 0..32_u32) {
-            let mut entry = entry_with(data);
-            let bits = bits_of(&entry) ^ 1 << bit;
-            let [a, b, c, d] = bits.to_le_bytes();
-            entry.DIR_CrtTime.set(u16::from_le_bytes([a, b]));
-            entry.DIR_CrtDate.set(u16::from_le_bytes([c, d]));
-            prop_assert_eq!(UnixData::read(&entry), None);
+        fn what_is_stored_is_a_time_like_others(data in any_data(), zone in -840..=840_i16) {
+            // A system that reads it and writes it back leaves it as it is.
+            let entry = entry_with(data);
+            let mut again = entry;
+            let time = create_time(&entry, Zone(zone)).unwrap();
+            set_create(&mut again, time, Zone(zone));
+            prop_assert_eq!(again, entry);
         }
+
+        #[test]
+        fn any_bytes_are_data_that_come_back_or_none(date in 0xa000..=u16::MAX, time: u16, hundredths: u8) {
+            let mut entry = DirEntry::new_zeroed();
+            (entry.DIR_CrtTimeTenth, entry.DIR_CrtTime, entry.DIR_CrtDate) = (hundredths, time.into(), date.into());
+            if let Some(data) = UnixData::read(&entry) {
+                prop_assert_eq!(entry_with(data), entry);
+            }
+        }
+    }
+
+    #[test]
+    fn few_of_the_times_that_could_be_data_are() {
+        let mut entry = DirEntry::new_zeroed();
+        let taken = (0..10_000).filter(|i| {
+            set_create(&mut entry, Time::new(FIRST + i * 86_413, 0), Zone(0));
+            UnixData::read(&entry).is_some()
+        });
+        assert!(taken.count() < 600);
     }
 }

@@ -5,3 +5,4 @@ mod make;
 mod names;
 mod suite;
 mod tools;
+mod unix;

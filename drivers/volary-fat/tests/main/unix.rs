@@ -1,0 +1,265 @@
+//! The UNIX extension: what is refused without it, and what Linux leaves of it.
+
+use crate::tools::run;
+use std::path::Path;
+use std::sync::Arc;
+use volary_block::{FileDevice, MemDevice, OpenOptions};
+use volary_core::{
+    Attach, Attr, BlockDevice, Cancel, Create, Cred, Ctx, FileKind, Format, Fs, Kind, Make, Name,
+    Options, RenameFlags, SetAttr, SetTime, Time,
+};
+use volary_fat::FAT;
+
+const NOW: Time = Time {
+    secs: 1_700_000_000,
+    nanos: 0,
+};
+
+/// Calls `f` with root's credentials.
+fn as_root<R>(f: impl FnOnce(&Ctx<'_>) -> R) -> R {
+    let (cred, cancel) = (Cred::root(), Cancel::new());
+    f(&Ctx {
+        cred: &cred,
+        now: NOW,
+        cancel: &cancel,
+    })
+}
+
+fn name(text: &str) -> Name<'_> {
+    Name::new(text.as_bytes()).unwrap()
+}
+
+fn attach(dev: &Arc<dyn BlockDevice>, options: &str) -> Fs {
+    let how = Attach {
+        uid: 1000,
+        gid: 1000,
+        options: Options::parse(options),
+        ..Attach::default()
+    };
+    FAT.attach(dev.clone(), &how).unwrap()
+}
+
+fn made(dev: Arc<dyn BlockDevice>, kind: &str, options: &str) -> Arc<dyn BlockDevice> {
+    let how = Make {
+        options: Options::parse(options),
+        ..Make::default()
+    };
+    FAT.make(dev.clone(), kind, &how).unwrap();
+    dev
+}
+
+fn file(fs: &Fs, at: &str, set: &SetAttr, content: &[u8]) {
+    as_root(|cx| {
+        let (_, open) = fs
+            .create(cx, fs.root(), name(at), Create::New, set)
+            .unwrap();
+        fs.write(cx, open, Some(0), content).unwrap();
+        fs.close(cx, open).unwrap();
+    });
+}
+
+fn attr(fs: &Fs, at: &str) -> Attr {
+    as_root(|cx| fs.lookup(cx, fs.root(), name(at)).unwrap().attr)
+}
+
+fn who(a: &Attr) -> (FileKind, u32, u32, u32) {
+    (a.kind, a.mode, a.uid, a.gid)
+}
+
+#[test]
+fn what_the_format_cannot_do_is_answered_as_semantics_says() {
+    let dev = made(Arc::new(MemDevice::new(4 << 20)), "fat12", "");
+    let fs = attach(&dev, "");
+    let root = fs.root();
+    as_root(|cx| {
+        let (entry, open) = fs
+            .create(cx, root, name("f"), Create::New, &SetAttr::default())
+            .unwrap();
+        let node = entry.node;
+        let set = |set: SetAttr| fs.setattr(cx, node, &set).map(|a| a.mode);
+        assert_eq!(
+            fs.link(cx, node, root, name("l")).unwrap_err(),
+            Kind::Unsupported
+        );
+        assert_eq!(
+            fs.getxattr(cx, node, b"user.a").unwrap_err(),
+            Kind::Unsupported
+        );
+        assert_eq!(
+            fs.rename(cx, root, name("f"), root, name("g"), RenameFlags::SWAP)
+                .unwrap_err(),
+            Kind::Unsupported
+        );
+        assert_eq!(
+            fs.allocate(cx, open, 0, 1, false).unwrap_err(),
+            Kind::Unsupported
+        );
+        assert_eq!(
+            fs.write(cx, open, Some(u32::MAX.into()), b"x").unwrap_err(),
+            Kind::TooBig
+        );
+        assert_eq!(
+            fs.symlink(cx, root, name("s"), b"f", &SetAttr::default())
+                .unwrap_err(),
+            Kind::Unsupported
+        );
+        let fifo = fs.mknod(cx, root, name("p"), FileKind::Fifo, 0, &SetAttr::default());
+        assert_eq!(fifo.unwrap_err(), Kind::Unsupported);
+        assert_eq!(set(SetAttr::mode(0o700)).unwrap_err(), Kind::NotPermitted);
+        assert_eq!(
+            set(SetAttr {
+                uid: Some(5),
+                ..SetAttr::default()
+            })
+            .unwrap_err(),
+            Kind::NotPermitted
+        );
+        assert_eq!(set(SetAttr::mode(0o755)), Ok(0o755));
+        assert_eq!(set(SetAttr::mode(0o555)), Ok(0o555));
+        for bad in ["a:b", "a.", "a ", "a\u{1}", "a|b"] {
+            let made = fs.mkdir(cx, root, name(bad), &SetAttr::default());
+            assert_eq!(made.unwrap_err(), Kind::Invalid, "{bad}");
+        }
+        let long = "x".repeat(256);
+        assert_eq!(
+            fs.mkdir(cx, root, name(&long), &SetAttr::default())
+                .unwrap_err(),
+            Kind::NameTooLong
+        );
+        let early = SetAttr {
+            mtime: Some(SetTime::To(Time::EPOCH)),
+            ..SetAttr::default()
+        };
+        assert_eq!(
+            fs.setattr(cx, node, &early).unwrap().mtime,
+            Time::from_secs(315_532_800)
+        );
+        fs.close(cx, open).unwrap();
+    });
+}
+
+#[test]
+fn quiet_lets_what_cannot_be_kept_pass() {
+    let dev = made(
+        Arc::new(MemDevice::new(4 << 20)),
+        "fat16,".trim_end_matches(','),
+        "cluster=512",
+    );
+    let fs = attach(&dev, "quiet");
+    file(&fs, "f", &SetAttr::default(), b"");
+    as_root(|cx| {
+        let node = fs.lookup(cx, fs.root(), name("f")).unwrap().node;
+        let a = fs.setattr(cx, node, &SetAttr::owned(0o4700, 5, 6)).unwrap();
+        assert_eq!(who(&a), (FileKind::File, 0o755, 1000, 1000));
+    });
+}
+
+#[test]
+fn the_extension_comes_back_in_both_layouts() {
+    for (make, mount) in [("unix", ""), ("", "unix=on"), ("", "unix=dosfs")] {
+        let dev = made(Arc::new(MemDevice::new(4 << 20)), "fat12", make);
+        let fs = attach(&dev, mount);
+        file(&fs, "f", &SetAttr::owned(0o4751, 70, 80), b"x");
+        as_root(|cx| {
+            fs.symlink(cx, fs.root(), name("s"), b"f", &SetAttr::owned(0o777, 1, 2))
+                .unwrap();
+            let set = SetAttr::owned(0o600, 0, 0);
+            fs.mknod(
+                cx,
+                fs.root(),
+                name("d"),
+                FileKind::BlockDevice,
+                8 << 32 | 1,
+                &set,
+            )
+            .unwrap();
+            fs.detach(cx).unwrap();
+        });
+        let fs = attach(&dev, mount.trim_end_matches("unix=on"));
+        assert_eq!(
+            who(&attr(&fs, "f")),
+            (FileKind::File, 0o4751, 70, 80),
+            "{mount}"
+        );
+        assert_eq!(
+            who(&attr(&fs, "s")),
+            (FileKind::Symlink, 0o777, 1, 2),
+            "{mount}"
+        );
+        assert_eq!(
+            (attr(&fs, "d").kind, attr(&fs, "d").rdev),
+            (FileKind::BlockDevice, 8 << 32 | 1)
+        );
+    }
+}
+
+#[test]
+fn a_mount_without_the_extension_sees_files() {
+    let dev = made(Arc::new(MemDevice::new(4 << 20)), "fat12", "unix");
+    let fs = attach(&dev, "");
+    as_root(|cx| {
+        fs.symlink(
+            cx,
+            fs.root(),
+            name("s"),
+            b"target",
+            &SetAttr::owned(0o777, 1, 2),
+        )
+        .unwrap();
+        fs.detach(cx).unwrap();
+    });
+    let fs = attach(&dev, "unix=off");
+    let a = attr(&fs, "s");
+    assert_eq!((who(&a), a.size), ((FileKind::File, 0o755, 1000, 1000), 6));
+}
+
+/// Writes to, renames, chmods and touches the files of an image with Linux.
+fn linux_changes(vmrun: &str, image: &Path) {
+    let script = "mkdir -p /mnt && mount -t vfat /dev/vda /mnt && cd /mnt && echo more >> a && mv b moved && \
+        chmod a-w c && touch -d 2001-01-01 d && mv dir moved-dir && cd / && umount /mnt && echo good";
+    let answer = run(vmrun, &["--disk", image.to_str().unwrap(), "--cmd", script]).unwrap();
+    assert!(answer.text.contains("good"), "{}", answer.text);
+}
+
+/// Set `VMRUN` as for the volumes that Linux mounts.
+#[test]
+fn linux_keeps_the_extension() {
+    let Ok(vmrun) = std::env::var("VMRUN") else {
+        eprintln!("VMRUN is not set, nothing compared with Linux");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    for (kind, size) in [("fat12", 4 << 20), ("fat16", 32 << 20), ("fat32", 64 << 20)] {
+        let path = dir.path().join(kind);
+        std::fs::File::create(&path).unwrap().set_len(size).unwrap();
+        let open = || -> Arc<dyn BlockDevice> {
+            Arc::new(FileDevice::open(&path, OpenOptions::default()).unwrap())
+        };
+        let dev = made(open(), kind, "unix");
+        let fs = attach(&dev, "");
+        for (i, at) in (0..).zip(["a", "b", "c", "d"]) {
+            file(&fs, at, &SetAttr::owned(0o640 + i, 70 + i, 80), b"some\n");
+        }
+        as_root(|cx| {
+            let set = SetAttr::owned(0o1777, 90, 91);
+            fs.mkdir(cx, fs.root(), name("dir"), &set).unwrap();
+            fs.detach(cx).unwrap();
+        });
+        drop((fs, dev));
+        linux_changes(&vmrun, &path);
+        let fs = attach(&open(), "");
+        for (i, at) in (0..).zip(["a", "moved", "c", "d"]) {
+            assert_eq!(
+                who(&attr(&fs, at)),
+                (FileKind::File, 0o640 + i, 70 + i, 80),
+                "{kind} {at}"
+            );
+        }
+        assert_eq!(attr(&fs, "a").size, 10);
+        assert_eq!(
+            who(&attr(&fs, "moved-dir")),
+            (FileKind::Dir, 0o1777, 90, 91),
+            "{kind}"
+        );
+    }
+}
