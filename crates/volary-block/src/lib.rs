@@ -6,6 +6,7 @@
 //! | [`FileDevice`] | a regular file or a raw block device |
 //! | [`MemDevice`] | memory; parts that were never written take none |
 //! | [`Slice`], [`partitions`] | a stretch of a device; where MBR, GPT and disklabels put them |
+//! | [`Qcow2`], [`open_image`] | a qcow2 image; any image, whichever it is |
 //! | [`Recorder`] | remembers or counts requests |
 //! | [`Faulty`] | fails as it is told |
 #![deny(
@@ -29,6 +30,7 @@ mod faulty;
 mod file;
 mod mem;
 mod part;
+mod qcow2;
 mod range;
 mod record;
 mod slice;
@@ -38,5 +40,6 @@ pub use faulty::{Faulty, How, On, When};
 pub use file::{FileDevice, OpenOptions};
 pub use mem::MemDevice;
 pub use part::{Partition, Scheme, partition, partitions};
+pub use qcow2::{Qcow2, open_image};
 pub use record::{Counts, Recorder, Request};
 pub use slice::Slice;

@@ -1,0 +1,163 @@
+//! Past the host's page cache: `O_DIRECT`, which takes only requests whose
+//! offset, length and memory are aligned.
+//!
+//! What is not aligned goes by way of a buffer that is: a read takes the blocks
+//! around it, a write reads those at its ends first. The bytes after the last
+//! whole block of a file cannot be reached like this: they go through the
+//! page cache, and no others do.
+
+use parking_lot::RwLock;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use std::fs::File;
+use std::io::Result;
+use std::os::unix::fs::FileExt;
+
+/// Longest request that goes by way of a buffer.
+const BOUNCE: usize = 1 << 20;
+
+/// A file opened past the page cache.
+pub(super) struct Direct {
+    file: File,
+    /// The same file, by way of the page cache.
+    buffered: File,
+    /// What offsets, lengths and memory are multiples of.
+    align: usize,
+    /// Where the last whole block ends.
+    end: u64,
+    /// Held shared by writes of whole blocks, and alone by those that read
+    /// blocks first, so that these do not undo the former.
+    ragged: RwLock<()>,
+}
+
+/// Bytes in memory at an aligned place.
+struct Bounce {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Bounce {
+    fn new(len: usize, align: usize) -> Self {
+        let bytes = vec![0; len + align];
+        let start = bytes.as_ptr().align_offset(align);
+        Self { bytes, start, len }
+    }
+    fn get(&mut self) -> &mut [u8] {
+        self.bytes
+            .get_mut(self.start..self.start + self.len)
+            .unwrap_or_default()
+    }
+}
+
+impl Direct {
+    /// The file of `file`, anew and past the page cache, if the host can.
+    pub(super) fn new(file: &File, size: u64, read_only: bool) -> Option<Self> {
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+        let opened = std::fs::OpenOptions::new()
+            .read(true)
+            .write(!read_only)
+            .open(path)
+            .ok()?;
+        let flags = fcntl_getfl(&opened).ok()?;
+        fcntl_setfl(&opened, flags | OFlags::DIRECT).ok()?;
+        let found = [512, 4096].into_iter().find_map(|align| {
+            let end = size - size % align as u64;
+            let mut probe = Bounce::new(align, align);
+            let works = end == 0
+                || opened
+                    .read_exact_at(probe.get(), end - align as u64)
+                    .is_ok();
+            works.then_some((align, end))
+        });
+        let (align, end) = found?;
+        Some(Self {
+            file: opened,
+            buffered: file.try_clone().ok()?,
+            align,
+            end,
+            ragged: RwLock::default(),
+        })
+    }
+
+    pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let (buf, tail) = buf.split_at_mut(self.before_end(offset, buf.len()));
+        if self.is_aligned(offset, buf) {
+            self.file.read_exact_at(buf, offset)?;
+        } else {
+            let mut at = offset;
+            for part in buf.chunks_mut(BOUNCE) {
+                let (first, mut around) = self.around(at, part.len());
+                self.file.read_exact_at(around.get(), first)?;
+                let skip = (at - first) as usize;
+                part.copy_from_slice(
+                    around
+                        .get()
+                        .get(skip..skip + part.len())
+                        .unwrap_or_default(),
+                );
+                at += part.len() as u64;
+            }
+        }
+        match tail.is_empty() {
+            true => Ok(()),
+            false => self.buffered.read_exact_at(tail, offset + buf.len() as u64),
+        }
+    }
+
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let (data, tail) = data.split_at(self.before_end(offset, data.len()));
+        if self.is_aligned(offset, data) {
+            let _whole = self.ragged.read();
+            self.file.write_all_at(data, offset)?;
+        } else {
+            let mut at = offset;
+            for part in data.chunks(BOUNCE) {
+                self.write_around(at, part)?;
+                at += part.len() as u64;
+            }
+        }
+        match tail.is_empty() {
+            true => Ok(()),
+            false => self.buffered.write_all_at(tail, offset + data.len() as u64),
+        }
+    }
+
+    /// Writes a part by way of a buffer, after reading the blocks at its ends
+    /// if they are not whole.
+    fn write_around(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let (first, mut around) = self.around(offset, data.len());
+        let skip = (offset - first) as usize;
+        let whole = skip == 0 && data.len() == around.len;
+        let (_shared, _alone) = match whole {
+            true => (Some(self.ragged.read()), None),
+            false => (None, Some(self.ragged.write())),
+        };
+        if !whole {
+            self.file.read_exact_at(around.get(), first)?;
+        }
+        if let Some(part) = around.get().get_mut(skip..skip + data.len()) {
+            part.copy_from_slice(data);
+        }
+        self.file.write_all_at(around.get(), first)
+    }
+
+    /// The blocks around a range: where they begin, and room for them.
+    fn around(&self, offset: u64, len: usize) -> (u64, Bounce) {
+        let align = self.align as u64;
+        let first = offset - offset % align;
+        let end = (offset + len as u64).next_multiple_of(align);
+        (first, Bounce::new((end - first) as usize, self.align))
+    }
+
+    /// How much of a range lies before the end of the last whole block.
+    fn before_end(&self, offset: u64, len: usize) -> usize {
+        usize::try_from(self.end.saturating_sub(offset))
+            .unwrap_or(len)
+            .min(len)
+    }
+
+    fn is_aligned(&self, offset: u64, bytes: &[u8]) -> bool {
+        let memory = bytes.as_ptr().align_offset(self.align) == 0;
+        memory && offset.is_multiple_of(self.align as u64) && bytes.len().is_multiple_of(self.align)
+    }
+}

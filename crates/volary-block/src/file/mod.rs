@@ -1,0 +1,220 @@
+//! A device in a file of the host.
+
+mod direct;
+mod open;
+#[cfg(test)]
+mod tests;
+
+use crate::range::check_range;
+use direct::Direct;
+pub(crate) use open::open_locked;
+use rustix::fs::FallocateFlags;
+use rustix::io::{Errno, retry_on_intr};
+use std::fs::File;
+use std::io::{IoSlice, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use volary_core::{BlockDevice, Error, Geometry, Kind, Result};
+
+/// Most parts of one gathered write: the host's `IOV_MAX`.
+const PARTS_MAX: usize = 1024;
+
+/// How to open a [`FileDevice`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// Refuse writes, and open the file so that they cannot happen.
+    pub read_only: bool,
+    /// Past the host's page cache (`O_DIRECT`), where the host can.
+    pub direct: bool,
+    /// Without a lock: others may write it at the same time.
+    pub unlocked: bool,
+}
+
+/// A regular file or a block device of the host. While it is open, it is
+/// locked (`flock`): many may read it, or one may write it.
+pub struct FileDevice {
+    file: File,
+    direct: Option<Direct>,
+    geometry: Geometry,
+}
+
+impl FileDevice {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// One line each, without the path: `NotFound`; `IsDir`; `Access`;
+    /// `Unsupported` for what is neither file nor block device; `Busy` if
+    /// another has it open; `Invalid` if it is empty; `Io`.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        let (file, is_block) = open_locked(path.as_ref(), options)?;
+        Self::from_file(file, is_block, options)
+    }
+
+    /// Makes a file of `size` bytes, all zeros and no space taken as yet, and
+    /// opens it for reading and writing.
+    ///
+    /// # Errors
+    /// `Exists`; `Invalid` for a size of 0; `NotFound` for its directory;
+    /// `Access`; `TooBig`; `Io`.
+    pub fn create(path: impl AsRef<Path>, size: u64) -> Result<Self> {
+        if size == 0 {
+            return Err(Error::note(
+                Kind::Invalid,
+                "an image of 0 bytes; give a size such as 64M",
+            ));
+        }
+        let path = path.as_ref();
+        let made = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path);
+        let file = made.map_err(|e| not_made(&e))?;
+        file.set_len(size).map_err(|e| {
+            // What could not be made whole is not left behind.
+            let _ = std::fs::remove_file(path);
+            not_made(&e)
+        })?;
+        drop(file);
+        Self::open(path, OpenOptions::default())
+    }
+
+    fn from_file(mut file: File, is_block: bool, options: OpenOptions) -> Result<Self> {
+        let size = file
+            .seek(SeekFrom::End(0))
+            .map_err(|e| Error::note(Kind::Io, format!("its size cannot be found: {e}")))?;
+        if size == 0 {
+            let words = "empty; make a volume on it with: volary mkfs --size 64M IMAGE";
+            return Err(Error::note(Kind::Invalid, words));
+        }
+        let sector = match is_block {
+            true => rustix::fs::ioctl_blksszget(&file).unwrap_or(512),
+            false => 512,
+        };
+        let direct = options
+            .direct
+            .then(|| Direct::new(&file, size, options.read_only));
+        Ok(Self {
+            direct: direct.flatten(),
+            file,
+            geometry: Geometry {
+                size,
+                sector: sector.next_power_of_two().max(512),
+                read_only: options.read_only,
+            },
+        })
+    }
+
+    fn check_write(&self, offset: u64, len: usize) -> Result<()> {
+        if self.geometry.read_only {
+            return Err(Kind::ReadOnly.into());
+        }
+        check_range(offset, len, self.geometry.size).map(drop)
+    }
+
+    /// Writes parts, all in one call of the host's where it takes them.
+    fn write_parts(&self, offset: u64, parts: &[&[u8]]) -> std::io::Result<()> {
+        let mut at = offset;
+        for some in parts.chunks(PARTS_MAX) {
+            let mut slices: Vec<IoSlice<'_>> = some.iter().map(|p| IoSlice::new(p)).collect();
+            let mut left = slices.as_mut_slice();
+            while left.iter().any(|s| !s.is_empty()) {
+                let n = retry_on_intr(|| rustix::io::pwritev(&self.file, left, at))?;
+                if n == 0 {
+                    return Err(std::io::ErrorKind::WriteZero.into());
+                }
+                at += n as u64;
+                IoSlice::advance_slices(&mut left, n);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a file cannot be made, and what to do.
+fn not_made(e: &std::io::Error) -> Error {
+    use std::io::ErrorKind;
+    let (kind, words) = match e.kind() {
+        ErrorKind::AlreadyExists => (Kind::Exists, "already there"),
+        ErrorKind::NotFound => (Kind::NotFound, "its directory does not exist"),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            (Kind::Access, "no permission to make it there")
+        }
+        ErrorKind::FileTooLarge | ErrorKind::InvalidInput => {
+            (Kind::TooBig, "larger than a file can be there")
+        }
+        _ => return Error::note(Kind::Io, e.to_string()),
+    };
+    Error::note(kind, words)
+}
+
+/// What the host said, as an error of the device.
+pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io::Error) -> Error {
+    match Errno::from_io_error(e) {
+        Some(Errno::NOSPC | Errno::DQUOT) => Error::note(
+            Kind::NoSpace,
+            format!("no space left on the host for {len} bytes at byte {offset} of the image"),
+        ),
+        _ => Error::io(doing, offset, len as u64, e.to_string()),
+    }
+}
+
+impl BlockDevice for FileDevice {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(offset, buf.len(), self.geometry.size)?;
+        let len = buf.len();
+        match &self.direct {
+            Some(direct) => direct.read(offset, buf),
+            None => self.file.read_exact_at(buf, offset),
+        }
+        .map_err(|e| io_error("read", offset, len, &e))
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.check_write(offset, data.len())?;
+        match &self.direct {
+            Some(direct) => direct.write(offset, data),
+            None => self.file.write_all_at(data, offset),
+        }
+        .map_err(|e| io_error("write", offset, data.len(), &e))
+    }
+
+    fn write_gather(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        let len = parts.iter().map(|p| p.len()).sum();
+        self.check_write(offset, len)?;
+        match &self.direct {
+            Some(direct) => direct.write(offset, &parts.concat()),
+            None => self.write_parts(offset, parts),
+        }
+        .map_err(|e| io_error("write", offset, len, &e))
+    }
+
+    fn flush(&self) -> Result<()> {
+        if self.geometry.read_only {
+            return Ok(());
+        }
+        rustix::fs::fdatasync(&self.file)
+            .map_err(|e| io_error("flush", 0, 0, &std::io::Error::from(e)))
+    }
+
+    /// Gives the space back to the host, where the host can; what is discarded
+    /// then reads as zeros.
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        let bytes = usize::try_from(len).unwrap_or(usize::MAX);
+        self.check_write(offset, bytes)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, how, offset, len) {
+            Err(e) if e == Errno::IO => {
+                Err(io_error("discard", offset, bytes, &std::io::Error::from(e)))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+use super::*;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+fn image(len: usize) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image");
+    std::fs::write(&path, (0..len).map(|i| (i / 3) as u8).collect::<Vec<_>>()).unwrap();
+    (dir, path)
+}
+
+fn refusal(path: impl AsRef<Path>, options: OpenOptions) -> (Kind, String) {
+    let e = FileDevice::open(path, options)
+        .err()
+        .expect("should be refused");
+    let words = e.to_string();
+    assert!(!words.contains('\n'));
+    (e.kind(), words)
+}
+
+const READ_ONLY: OpenOptions = OpenOptions {
+    read_only: true,
+    direct: false,
+    unlocked: false,
+};
+const DIRECT: OpenOptions = OpenOptions {
+    read_only: false,
+    direct: true,
+    unlocked: false,
+};
+
+#[test]
+fn each_opening_error_has_its_kind_and_one_line() {
+    let (dir, path) = image(0);
+    let any = OpenOptions::default();
+    assert_eq!(refusal(&path, any).0, Kind::Invalid);
+    assert_eq!(refusal(dir.path(), any).0, Kind::IsDir);
+    assert_eq!(refusal(dir.path(), READ_ONLY).0, Kind::IsDir);
+    assert_eq!(refusal(dir.path().join("none"), any).0, Kind::NotFound);
+    assert_eq!(refusal(path.join("below"), any).0, Kind::NotFound);
+    assert_eq!(refusal("/dev/null", any).0, Kind::Unsupported);
+    let fifo = dir.path().join("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert_eq!(refusal(&fifo, READ_ONLY).0, Kind::Unsupported);
+    let (kind, words) = refusal(dir.path().join("none"), any);
+    assert_eq!(kind, Kind::NotFound);
+    assert!(words.starts_with("no such image; "));
+}
+
+#[test]
+fn one_writer_or_many_readers() {
+    let (_dir, path) = image(5000);
+    let writer = FileDevice::open(&path, OpenOptions::default()).unwrap();
+    assert_eq!(refusal(&path, OpenOptions::default()).0, Kind::Busy);
+    assert_eq!(refusal(&path, READ_ONLY).0, Kind::Busy);
+    let unlocked = OpenOptions {
+        unlocked: true,
+        ..READ_ONLY
+    };
+    FileDevice::open(&path, unlocked).unwrap();
+    drop(writer);
+    let _reader = FileDevice::open(&path, READ_ONLY).unwrap();
+    FileDevice::open(&path, READ_ONLY).unwrap();
+    assert_eq!(refusal(&path, OpenOptions::default()).0, Kind::Busy);
+}
+
+#[test]
+fn what_is_written_is_in_the_file() {
+    for options in [OpenOptions::default(), DIRECT] {
+        let (_dir, path) = image(100_000);
+        let mut model = std::fs::read(&path).unwrap();
+        let dev = FileDevice::open(&path, options).unwrap();
+        let ranges = [
+            (0, 4096),
+            (512, 512),
+            (1000, 50_000),
+            (99_000, 1000),
+            (99_999, 1),
+            (4096, 0),
+        ];
+        for (i, (at, len)) in ranges.into_iter().enumerate() {
+            let data: Vec<u8> = (0..len).map(|n| (n + i) as u8).collect();
+            match i % 2 {
+                0 => dev.write_at(at as u64, &data).unwrap(),
+                _ => {
+                    let (a, b) = data.split_at(len / 3);
+                    dev.write_gather(at as u64, &[a, &[], b]).unwrap();
+                }
+            }
+            model[at..at + len].copy_from_slice(&data);
+            let mut back = vec![0; len];
+            dev.read_at(at as u64, &mut back).unwrap();
+            assert!(back == data);
+        }
+        dev.flush().unwrap();
+        let mut all = vec![0; model.len()];
+        dev.read_at(0, &mut all).unwrap();
+        assert!(all == model && std::fs::read(&path).unwrap() == model);
+    }
+}
+
+#[test]
+fn a_gathered_write_of_thousands_of_parts_arrives() {
+    let (_dir, path) = image(9000);
+    let dev = FileDevice::open(&path, OpenOptions::default()).unwrap();
+    let bytes: Vec<u8> = (0..3000_u32).map(|i| (i % 251) as u8).collect();
+    let parts: Vec<&[u8]> = bytes.chunks(1).collect();
+    dev.write_gather(5, &parts).unwrap();
+    assert!(std::fs::read(&path).unwrap()[5..3005] == bytes);
+}
+
+#[test]
+fn threads_that_write_parts_of_one_block_directly_do_not_undo_each_other() {
+    let (_dir, path) = image(64 * 1024);
+    let dev = FileDevice::open(&path, DIRECT).unwrap();
+    std::thread::scope(|s| {
+        for me in 0..4_usize {
+            let dev = &dev;
+            s.spawn(move || {
+                for round in 0..40_u8 {
+                    for at in (me * 100..64 * 1024 - 100).step_by(400 * 41) {
+                        dev.write_at(at as u64, &[round; 100]).unwrap();
+                        let mut back = [0; 100];
+                        dev.read_at(at as u64, &mut back).unwrap();
+                        assert_eq!(back, [round; 100]);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn read_only_refuses_and_past_the_end_is_invalid() {
+    let (_dir, path) = image(5000);
+    let before = std::fs::read(&path).unwrap();
+    let dev = FileDevice::open(&path, READ_ONLY).unwrap();
+    assert!(dev.geometry().read_only);
+    assert_eq!(dev.write_at(0, &[1]).unwrap_err(), Kind::ReadOnly);
+    assert_eq!(dev.write_gather(0, &[&[1]]).unwrap_err(), Kind::ReadOnly);
+    assert_eq!(dev.discard(0, 4096).unwrap_err(), Kind::ReadOnly);
+    dev.flush().unwrap();
+    drop(dev);
+    let dev = FileDevice::open(&path, OpenOptions::default()).unwrap();
+    assert_eq!(dev.write_at(4999, &[1, 2]).unwrap_err(), Kind::Invalid);
+    assert_eq!(dev.read_at(5000, &mut [0]).unwrap_err(), Kind::Invalid);
+    assert_eq!(
+        dev.write_gather(u64::MAX, &[&[1]]).unwrap_err(),
+        Kind::Invalid
+    );
+    assert!(std::fs::read(&path).unwrap() == before);
+}
+
+#[test]
+fn a_file_cut_off_under_us_gives_an_error_with_its_place() {
+    let (_dir, path) = image(8192);
+    let dev = FileDevice::open(&path, OpenOptions::default()).unwrap();
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(4096)
+        .unwrap();
+    let e = dev.read_at(4000, &mut [0; 200]).unwrap_err();
+    assert_eq!(
+        e.as_io().map(|io| (io.doing, io.offset, io.len)),
+        Some(("read", 4000, 200))
+    );
+}
+
+#[test]
+fn discarded_space_goes_back_to_the_host() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image");
+    let dev = FileDevice::create(&path, 1 << 20).unwrap();
+    let blocks = || std::fs::metadata(&path).unwrap().blocks();
+    assert_eq!(blocks(), 0);
+    dev.write_at(0, &vec![1; 1 << 20]).unwrap();
+    dev.flush().unwrap();
+    let before = blocks();
+    dev.discard(0, 512 << 10).unwrap();
+    assert!(blocks() < before);
+    assert_eq!(FileDevice::create(&path, 1).err().unwrap(), Kind::Exists);
+    assert_eq!(
+        FileDevice::create(dir.path().join("a"), 0).err().unwrap(),
+        Kind::Invalid
+    );
+    assert_eq!(
+        FileDevice::create(dir.path().join("a/b"), 1).err().unwrap(),
+        Kind::NotFound
+    );
+    assert_eq!(
+        FileDevice::create(dir.path().join("c"), u64::MAX)
+            .err()
+            .unwrap(),
+        Kind::TooBig
+    );
+    assert!(!dir.path().join("c").exists());
+}

@@ -1,0 +1,187 @@
+//! A device in a qcow2 image, by way of the imago crate.
+
+mod header;
+#[cfg(test)]
+mod tests;
+
+use crate::file::{io_error, open_locked};
+use crate::range::check_range;
+use crate::{FileDevice, OpenOptions};
+use header::{HEADER_LEN, MAGIC};
+use imago::file::File as Storage;
+use imago::{DenyImplicitOpenGate, FormatAccess, FormatDriverBuilder, PermissiveImplicitOpenGate};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use volary_core::{BlockDevice, Error, Geometry, Kind, Result, escape};
+
+/// Opens an image: a qcow2 one as what it holds, any other file or block device
+/// as it is.
+///
+/// # Errors
+/// As [`FileDevice::open`] and [`Qcow2::open`].
+pub fn open_image(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<dyn BlockDevice>> {
+    let path = path.as_ref();
+    let device = FileDevice::open(path, options)?;
+    let mut magic = [0; MAGIC.len()];
+    let size = device.geometry().size;
+    if size < HEADER_LEN as u64 || device.read_at(0, &mut magic).is_err() || magic != MAGIC {
+        return Ok(Arc::new(device));
+    }
+    drop(device);
+    Ok(Arc::new(Qcow2::open(path, options)?))
+}
+
+/// The content of a qcow2 image of version 2 or 3, compressed clusters and
+/// internal snapshots included. The file is locked as by [`FileDevice`].
+///
+/// Not durable before a flush, as of any device; clusters that were written
+/// first since the last flush read as they did before after a crash.
+pub struct Qcow2 {
+    image: FormatAccess<Storage>,
+    geometry: Geometry,
+    /// Something in the image led its reader astray: nothing it says holds.
+    broken: AtomicBool,
+}
+
+impl Qcow2 {
+    /// Opens the image at `path`. One that stands on another file is refused,
+    /// since opening it would read a file that its maker names.
+    ///
+    /// # Errors
+    /// Those of [`FileDevice::open`]; `Corrupt`; `Unsupported` for what is
+    /// encrypted or stands on another file; `Io`.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::open_with(path.as_ref(), options, false)
+    }
+
+    /// Opens the image at `path`, and the files that it stands on, whichever
+    /// they are: for images whose maker is trusted.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but for the other files.
+    pub fn open_with_backing(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::open_with(path.as_ref(), options, true)
+    }
+
+    fn open_with(path: &Path, options: OpenOptions, outside: bool) -> Result<Self> {
+        let (file, _) = open_locked(path, options)?;
+        check_header(&file, outside)?;
+        let writable = !options.read_only;
+        let how = imago::StorageOpenOptions::new()
+            .filename(path)
+            .write(writable);
+        let open = || {
+            let storage = Storage::from_open_file(file, how)?;
+            let image = imago::qcow2::Qcow2::<Storage>::builder(storage).write(writable);
+            match outside {
+                true => image.open(PermissiveImplicitOpenGate::default()),
+                false => image.open(DenyImplicitOpenGate::default()),
+            }
+        };
+        let image = catch_unwind(AssertUnwindSafe(open))
+            .map_err(|_| led_astray())?
+            .map_err(|e| {
+                Error::note(Kind::Corrupt, format!("a qcow2 image that is damaged: {e}"))
+            })?;
+        let image = FormatAccess::new(image);
+        let geometry = Geometry {
+            size: image.size(),
+            sector: 512,
+            read_only: options.read_only,
+        };
+        Ok(Self {
+            image,
+            geometry,
+            broken: AtomicBool::new(false),
+        })
+    }
+
+    /// Lets imago do something. If it panics, as it may on an image that
+    /// contradicts itself, the image is not used any more.
+    fn run(
+        &self,
+        doing: &'static str,
+        offset: u64,
+        len: usize,
+        f: impl FnOnce(&FormatAccess<Storage>) -> std::io::Result<()>,
+    ) -> Result<()> {
+        if self.broken.load(Ordering::Acquire) {
+            return Err(led_astray());
+        }
+        match catch_unwind(AssertUnwindSafe(|| f(&self.image))) {
+            Ok(result) => result.map_err(|e| io_error(doing, offset, len, &e)),
+            Err(_) => {
+                self.broken.store(true, Ordering::Release);
+                Err(led_astray())
+            }
+        }
+    }
+}
+
+fn led_astray() -> Error {
+    Error::note(
+        Kind::Corrupt,
+        "a qcow2 image that contradicts itself; see: qemu-img check",
+    )
+}
+
+fn check_header(file: &File, outside: bool) -> Result<()> {
+    let read = |e: std::io::Error| io_error("read", 0, HEADER_LEN, &e);
+    let len = file.metadata().map_err(read)?.len();
+    let mut bytes = vec![0; HEADER_LEN];
+    file.read_exact_at(&mut bytes, 0).map_err(read)?;
+    let Some(backing) = header::check(&bytes, len)? else {
+        return Ok(());
+    };
+    if outside {
+        return Ok(());
+    }
+    let mut name = vec![0; backing.len];
+    file.read_exact_at(&mut name, backing.offset)
+        .map_err(read)?;
+    let words = format!(
+        "a qcow2 image that stands on another file, '{}'; make it whole with: qemu-img convert",
+        escape(&name)
+    );
+    Err(Error::note(Kind::Unsupported, words))
+}
+
+impl BlockDevice for Qcow2 {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(offset, buf.len(), self.geometry.size)?;
+        self.run("read", offset, buf.len(), |image| image.read(buf, offset))
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        if self.geometry.read_only {
+            return Err(Kind::ReadOnly.into());
+        }
+        check_range(offset, data.len(), self.geometry.size)?;
+        self.run("write", offset, data.len(), |image| {
+            image.write(data, offset)
+        })
+    }
+
+    fn write_gather(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        // One look at the image's tables for all, worth more than the copy.
+        self.write_at(offset, &parts.concat())
+    }
+
+    fn flush(&self) -> Result<()> {
+        if self.geometry.read_only {
+            return Ok(());
+        }
+        self.run("flush", 0, 0, |image| {
+            image.flush()?;
+            image.sync()
+        })
+    }
+}
