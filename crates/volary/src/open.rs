@@ -1,16 +1,10 @@
 //! From a [`Source`] to a device, and from a device to a file system. Every
 //! way in which that can go wrong has a line that says what to do.
 
-use crate::block::{FileDevice, OpenOptions, partition, partitions};
+use crate::block::{OpenOptions, open_image, partition, partitions};
 use crate::{Identity, Source, demo, identify};
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
-use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
-use volary_core::{
-    Attach, BlockDevice, Error, Format, Fs, Geometry, Kind, Probe, Read, Result, Time,
-};
+use volary_core::{Attach, BlockDevice, Error, Format, Fs, Kind, Probe, Result, Time};
 
 /// Opens what holds a volume: an image (raw or qcow2), a block device, a
 /// partition of either, or memory. `now` is the time of what is made in
@@ -29,7 +23,11 @@ pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dy
             path,
             partition: id,
         } => {
-            let image = open_image(path, read_only)?;
+            let options = OpenOptions {
+                read_only,
+                ..OpenOptions::default()
+            };
+            let image = open_image(path, options)?;
             match id {
                 None => Ok(image),
                 Some(id) => {
@@ -38,117 +36,6 @@ pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dy
                 }
             }
         }
-    }
-}
-
-/// An image as a device, whatever its container.
-fn open_image(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    let lock = lock(path, read_only)?;
-    let options = OpenOptions {
-        read_only,
-        ..OpenOptions::default()
-    };
-    let file: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, options)?);
-    if file.geometry().size == 0 {
-        let words = "empty; make a volume on it with: volary mkfs --size 64M IMAGE";
-        return Err(Error::note(Kind::Invalid, words));
-    }
-    Ok(Arc::new(Locked {
-        dev: file,
-        _lock: lock,
-    }))
-}
-
-/// Opens and locks the file, so that two programs do not change one image at
-/// the same time.
-fn lock(path: &Path, read_only: bool) -> Result<OwnedFd> {
-    let access = if read_only {
-        OFlags::RDONLY
-    } else {
-        OFlags::RDWR
-    };
-    let flags = access | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| refused(e, read_only))?;
-    let stat = rustix::fs::fstat(&file).map_err(|e| refused(e, read_only))?;
-    match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
-        rustix::fs::FileType::RegularFile | rustix::fs::FileType::BlockDevice => {}
-        rustix::fs::FileType::Directory => return Err(refused(Errno::ISDIR, read_only)),
-        _ => {
-            let words = "neither a file nor a block device; name an image";
-            return Err(Error::note(Kind::Unsupported, words));
-        }
-    }
-    let how = if read_only {
-        FlockOperation::NonBlockingLockShared
-    } else {
-        FlockOperation::NonBlockingLockExclusive
-    };
-    match rustix::fs::flock(&file, how) {
-        // A file system without locks is no reason to refuse.
-        Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => Ok(file),
-        Err(_) => {
-            let words = "in use by another volary; wait for it, or unmount it";
-            Err(Error::note(Kind::Busy, words))
-        }
-    }
-}
-
-/// Why a file cannot be opened, and what to do.
-fn refused(e: Errno, read_only: bool) -> Error {
-    let (kind, words) = match e {
-        Errno::NOENT => (
-            Kind::NotFound,
-            "no such image; make one with: volary mkfs --size 64M IMAGE".to_string(),
-        ),
-        Errno::NOTDIR => (
-            Kind::NotFound,
-            "no such image; a part of its path is a file".into(),
-        ),
-        Errno::ISDIR => (
-            Kind::IsDir,
-            "is a directory; name an image or a block device".into(),
-        ),
-        Errno::ACCESS | Errno::PERM if read_only => (
-            Kind::Access,
-            "no permission to read it; see ls -l, or use sudo".into(),
-        ),
-        Errno::ACCESS | Errno::PERM | Errno::ROFS => (
-            Kind::Access,
-            "no permission to write it; see ls -l, or use sudo".into(),
-        ),
-        Errno::TXTBSY | Errno::BUSY => (Kind::Busy, "in use; unmount it first".into()),
-        e => (Kind::Io, std::io::Error::from(e).to_string()),
-    };
-    Error::note(kind, words)
-}
-
-/// A device, and the lock on what it is in.
-struct Locked<D> {
-    dev: D,
-    _lock: OwnedFd,
-}
-
-impl<D: BlockDevice> BlockDevice for Locked<D> {
-    fn geometry(&self) -> Geometry {
-        self.dev.geometry()
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.dev.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.dev.write_at(offset, data)
-    }
-    fn write_gather(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
-        self.dev.write_gather(offset, parts)
-    }
-    fn flush(&self) -> Result<()> {
-        self.dev.flush()
-    }
-    fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        self.dev.discard(offset, len)
-    }
-    fn read_batch(&self, reads: &mut [Read<'_>]) {
-        self.dev.read_batch(reads);
     }
 }
 

@@ -23,6 +23,12 @@ pub(super) struct Backing {
     pub(super) len: usize,
 }
 
+/// The bytes of a header, its numbers big-endian.
+struct Header<'a> {
+    bytes: &'a [u8],
+    file_len: u64,
+}
+
 /// Checks the header of an image of `file_len` bytes: its tables must lie in
 /// the file, so that no memory is asked for that the file does not have. Gives
 /// what it stands on.
@@ -30,18 +36,13 @@ pub(super) struct Backing {
 /// # Errors
 /// `Corrupt`, naming the field; `Unsupported` for encryption and other files.
 pub(super) fn check(bytes: &[u8], file_len: u64) -> Result<Option<Backing>> {
-    let u32_at = |at: usize| field(bytes, at).map_or(0, u32::from_be_bytes);
-    let u64_at = |at: usize| field(bytes, at).map_or(0, u64::from_be_bytes);
     if field(bytes, 0) != Some(MAGIC) || bytes.len() < HEADER_LEN {
         let found = escape(bytes.get(..4).unwrap_or_default()).to_string();
         return Err(Error::corrupt("magic", 0, found, "QFI\\xfb"));
     }
-    let version = u32_at(4);
-    if !matches!(version, 2 | 3) {
-        let words = format!("a qcow2 image of version {version}; volary opens 2 and 3");
-        return Err(Error::note(Kind::Unsupported, words));
-    }
-    let bits = u32_at(20);
+    let header = Header { bytes, file_len };
+    header.check_kind()?;
+    let bits = header.u32(20);
     if !(9..=CLUSTER_BITS_MAX).contains(&bits) {
         return Err(Error::corrupt(
             "cluster_bits",
@@ -50,7 +51,7 @@ pub(super) fn check(bytes: &[u8], file_len: u64) -> Result<Option<Backing>> {
             "9 to 21",
         ));
     }
-    let size = u64_at(24);
+    let size = header.u64(24);
     if size == 0 || size > i64::MAX as u64 {
         return Err(Error::corrupt(
             "size",
@@ -59,53 +60,66 @@ pub(super) fn check(bytes: &[u8], file_len: u64) -> Result<Option<Backing>> {
             "1 to 2^63 - 1",
         ));
     }
-    if u32_at(32) != 0 {
-        return Err(Error::note(
-            Kind::Unsupported,
-            "an encrypted qcow2 image; decrypt it first",
-        ));
+    header.check_table("l1_size", 36, header.u64(40), u64::from(header.u32(36)) * 8)?;
+    let refcounts = u64::from(header.u32(56)) << bits;
+    header.check_table("refcount_table_clusters", 56, header.u64(48), refcounts)?;
+    header.backing()
+}
+
+impl Header<'_> {
+    fn u32(&self, at: usize) -> u32 {
+        field(self.bytes, at).map_or(0, u32::from_be_bytes)
     }
-    let table = |what, at, offset: u64, len: u64| match offset.checked_add(len) {
-        Some(end) if end <= file_len => Ok(()),
-        _ => {
-            let found = format!("{len} bytes at byte {offset}");
-            Err(Error::corrupt(
-                what,
-                at,
-                found,
-                format!("inside the file of {file_len} bytes"),
-            ))
+    fn u64(&self, at: usize) -> u64 {
+        field(self.bytes, at).map_or(0, u64::from_be_bytes)
+    }
+
+    /// Refuses versions, encryption and content in another file.
+    fn check_kind(&self) -> Result<()> {
+        let version = self.u32(4);
+        let words = match version {
+            2 | 3 if self.u32(32) != 0 => "an encrypted qcow2 image; decrypt it first",
+            3 if self.u64(72) & EXTERNAL_DATA != 0 => {
+                "a qcow2 image with its content in another file; convert it with: qemu-img convert"
+            }
+            2 | 3 => return Ok(()),
+            _ => "a qcow2 image of a version that is not known; volary opens 2 and 3",
+        };
+        Err(Error::note(Kind::Unsupported, words))
+    }
+
+    /// Checks that what the field at `at` gives the length of is in the file.
+    fn check_table(&self, what: &'static str, at: u64, offset: u64, len: u64) -> Result<()> {
+        if offset
+            .checked_add(len)
+            .is_some_and(|end| end <= self.file_len)
+        {
+            return Ok(());
         }
-    };
-    table("l1_size", 36, u64_at(40), u64::from(u32_at(36)) * 8)?;
-    table(
-        "refcount_table_clusters",
-        56,
-        u64_at(48),
-        u64::from(u32_at(56)) << bits,
-    )?;
-    if version == 3 && u64_at(72) & EXTERNAL_DATA != 0 {
-        let words =
-            "a qcow2 image with its content in another file; convert it with: qemu-img convert";
-        return Err(Error::note(Kind::Unsupported, words));
+        let found = format!("{len} bytes at byte {offset}");
+        let expected = format!("inside the file of {} bytes", self.file_len);
+        Err(Error::corrupt(what, at, found, expected))
     }
-    let backing = Backing {
-        offset: u64_at(8),
-        len: u32_at(16) as usize,
-    };
-    if backing.offset == 0 {
-        return Ok(None);
+
+    fn backing(&self) -> Result<Option<Backing>> {
+        let backing = Backing {
+            offset: self.u64(8),
+            len: self.u32(16) as usize,
+        };
+        if backing.offset == 0 {
+            return Ok(None);
+        }
+        if backing.len > 1023 {
+            return Err(Error::corrupt(
+                "backing_file_size",
+                16,
+                backing.len.to_string(),
+                "up to 1023",
+            ));
+        }
+        self.check_table("backing_file_offset", 8, backing.offset, backing.len as u64)?;
+        Ok(Some(backing))
     }
-    if backing.len > 1023 {
-        return Err(Error::corrupt(
-            "backing_file_size",
-            16,
-            backing.len.to_string(),
-            "up to 1023",
-        ));
-    }
-    table("backing_file_offset", 8, backing.offset, backing.len as u64)?;
-    Ok(Some(backing))
 }
 
 fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
