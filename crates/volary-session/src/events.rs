@@ -23,7 +23,9 @@ pub struct Event {
 }
 
 /// What changed. Names are as the caller gave them; a volume that does not tell
-/// upper from lower case may keep the entry in another case.
+/// upper from lower case may keep the entry in another case. An entry made,
+/// removed or renamed also means new times, and maybe link counts, of the
+/// directories and nodes that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// A directory has a new entry.

@@ -36,7 +36,9 @@ impl Session {
     /// `Access` for a shared lock on an open that does not read, or an
     /// exclusive one on an open that does not write; `Locked` without waiting;
     /// `Interrupted`, `Deadlock` (waiting would never end) and `Stale` (the
-    /// volume is detached) with.
+    /// volume is detached) with. Where the volume shares locks with others
+    /// ([`Caps::SHARED_LOCKS`]), its `Locked` comes with and without waiting;
+    /// then the owner has no lock on the range.
     pub fn lock(
         &self,
         open: OpenId,

@@ -247,3 +247,39 @@ fn a_read_only_volume_says_so_before_it_says_no() {
     assert_eq!(refused, [Some(Kind::ReadOnly); 6]);
     session.access(top, Access::READ).unwrap();
 }
+
+/// Two make and remove the same name in a sticky directory: each only ever
+/// removes what is their own, whatever comes between the look and the removal.
+#[test]
+fn in_a_sticky_directory_nobody_takes_what_took_the_name_meanwhile() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let volume = volume();
+    let (_, dir, _) = shared(&volume, 0o1777);
+    let set = SetAttr::mode(0o666);
+    let made = [(); 2].map(|()| AtomicUsize::new(0));
+    let removed = [(); 2].map(|()| AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for (who, uid) in [(0, OWNER), (0, OWNER), (1, OTHER), (1, OTHER)] {
+            let (session, made, removed) = (user(&volume, uid), &made, &removed);
+            scope.spawn(move || {
+                for _ in 0..300 {
+                    let new = session.create(dir, b"x", Create::New, Mode::Write, &set);
+                    if let Ok((_, open)) = new {
+                        session.close(open).unwrap();
+                        made[who].fetch_add(1, Ordering::SeqCst);
+                    }
+                    if session.unlink(dir, b"x").is_ok() {
+                        removed[who].fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    let left = user(&volume, OWNER).lookup(dir, b"x");
+    let left = left.map(|entry| usize::from(entry.attr.uid == OTHER)).ok();
+    for who in [0, 1] {
+        let made = made[who].load(Ordering::SeqCst);
+        let removed = removed[who].load(Ordering::SeqCst);
+        assert_eq!(made, removed + usize::from(left == Some(who)));
+    }
+}

@@ -1,13 +1,19 @@
-//! Volumes that check access themselves are asked.
+//! Volumes that do a part of a session's work themselves are asked: for access,
+//! for locks, for news.
 
-use crate::{OTHER, cred, kind};
+use crate::{Make, OTHER, cred, kind, root, volume_of};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{
-    Access, Caps, Create, Ctx, Fs, Kind, Layer, Mode, NodeId, Result, SetAttr, Time,
+    Access, Caps, Change, ChangeSink, Create, Ctx, Fs, Kind, Layer, Lock, Mode, NodeId, OpenId,
+    Result, SetAttr, Time, Watch,
 };
 use volary_mem::{Mem, MemOptions};
-use volary_session::{Follow, Volume, VolumeOptions};
+use volary_session::{EventQueue, Follow, LockKind, News, Range, Wait};
+
+fn memory() -> Fs {
+    Mem::attach(MemOptions::default(), Time::EPOCH).unwrap()
+}
 
 /// Grants what it is told to, to everybody, and notes what it was asked.
 struct Asks {
@@ -40,12 +46,7 @@ fn the_volume_is_asked_whatever_the_modes_say() {
         grants: Mutex::new(Access(7)),
         asked: Mutex::default(),
     });
-    let options = VolumeOptions {
-        name: "asks".into(),
-        clock: || Time::EPOCH,
-        trust: false,
-    };
-    let volume = Volume::new(asks.clone(), options);
+    let volume = volume_of(asks.clone(), false);
     let s = volume.session(cred(OTHER));
     let (top, set) = (s.root(), SetAttr::mode(0));
     let (entry, open) = s.create(top, b"f", Create::New, Mode::Write, &set).unwrap();
@@ -70,4 +71,130 @@ fn the_volume_is_asked_whatever_the_modes_say() {
     assert_eq!(kind(opened), Some(Kind::Access));
     // What it does not ask for here, the volume refuses or does on its own.
     s.setattr(entry.node, &SetAttr::mode(0o4777)).unwrap();
+}
+
+/// Keeps locks with others: refuses those of owner 13, and notes the rest.
+struct SharesLocks {
+    below: Fs,
+    told: Mutex<Vec<(u64, bool)>>,
+}
+
+impl Layer for SharesLocks {
+    fn below(&self) -> &Fs {
+        &self.below
+    }
+    fn caps(&self) -> Caps {
+        self.below.caps().with(Caps::SHARED_LOCKS)
+    }
+    fn lock(&self, _: &Ctx<'_>, _: OpenId, lock: Lock) -> Result<()> {
+        if lock.owner == 13 {
+            return Err(Kind::Locked.into());
+        }
+        self.told.lock().push((lock.owner, lock.unlock));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_lock_that_others_hold_elsewhere_is_not_had_here() {
+    let shares = Arc::new(SharesLocks {
+        below: memory(),
+        told: Mutex::default(),
+    });
+    let volume = volume_of(shares.clone(), false);
+    let s = root(&volume);
+    let (_, open) = s.open_file(s.root(), "f");
+    let lock = |owner| s.lock(open, owner, Range::new(0, 5), LockKind::Exclusive, Wait::No);
+    assert_eq!(kind(lock(13)), Some(Kind::Locked));
+    assert_eq!(s.locks(open).unwrap(), []);
+    lock(1).unwrap();
+    // Refused here, it is not asked for there.
+    assert_eq!(kind(lock(2)), Some(Kind::Locked));
+    s.unlock(open, 1, Range::ALL).unwrap();
+    lock(2).unwrap();
+    s.unlock_owner(open, 2).unwrap();
+    let told = [(1, false), (1, true), (2, false), (2, true)];
+    assert_eq!(*shares.told.lock(), told);
+}
+
+/// Tells of changes made elsewhere.
+struct Watches {
+    below: Fs,
+    sink: Mutex<Option<Arc<dyn ChangeSink>>>,
+}
+
+impl Layer for Watches {
+    fn below(&self) -> &Fs {
+        &self.below
+    }
+    fn caps(&self) -> Caps {
+        self.below.caps().with(Caps::WATCH)
+    }
+    fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
+        *self.sink.lock() = Some(sink);
+        Ok(Watch(Box::new(())))
+    }
+}
+
+#[test]
+fn changes_made_elsewhere_are_passed_on_without_a_client() {
+    let watches = Arc::new(Watches {
+        below: memory(),
+        sink: Mutex::default(),
+    });
+    let volume = volume_of(watches.clone(), false);
+    let queue = Arc::new(EventQueue::new(10));
+    let _kept = volume.subscribe(queue.clone());
+    let node = volume.fs().root();
+    let sink = watches.sink.lock().clone().unwrap();
+    for (change, news) in [
+        (Change::Data(node), News::Data(node)),
+        (Change::Attr(node), News::Attr(node)),
+        (Change::Entries(node), News::Entries(node)),
+        (Change::Gone(node), News::Gone(node)),
+        (Change::Everything, News::Everything),
+    ] {
+        sink.changed(change);
+        let event = queue.try_take().unwrap();
+        assert_eq!((event.origin, event.news), (None, news));
+    }
+    drop(volume);
+    sink.changed(Change::Everything);
+    assert_eq!(queue.try_take(), None);
+}
+
+/// Refuses changes to what another session may have made.
+struct Closed(Fs);
+
+impl Layer for Closed {
+    fn below(&self) -> &Fs {
+        &self.0
+    }
+    fn caps(&self) -> Caps {
+        self.0.caps().without(Caps::WRITE)
+    }
+}
+
+#[test]
+fn create_opens_what_is_there_on_a_volume_that_takes_no_changes() {
+    let below = memory();
+    let open = volume_of(below.clone(), false);
+    let node = root(&open).file(below.root(), "f", 0o644);
+    let closed = volume_of(Arc::new(Closed(below)), false);
+    let s = root(&closed);
+    let create = |name, how, mode| s.create(s.root(), name, how, mode, &SetAttr::default());
+    let (entry, _) = create(b"f", Create::Open, Mode::Read).unwrap();
+    assert_eq!(entry.node, node);
+    assert_eq!(
+        kind(create(b"f", Create::New, Mode::Read)),
+        Some(Kind::Exists)
+    );
+    for (name, how) in [
+        (b"f", Create::Open),
+        (b"f", Create::Truncate),
+        (b"g", Create::Open),
+    ] {
+        assert_eq!(kind(create(name, how, Mode::Write)), Some(Kind::ReadOnly));
+    }
+    assert_eq!(closed.open_count(), 1);
 }

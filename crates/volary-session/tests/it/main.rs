@@ -12,7 +12,7 @@ mod walk;
 mod xattrs;
 
 use std::sync::Arc;
-use volary_core::{Caps, Create, Cred, Kind, Mode, NodeId, OpenId, Result, SetAttr, Time};
+use volary_core::{Caps, Create, Cred, Fs, Kind, Mode, NodeId, OpenId, Result, SetAttr, Time};
 use volary_mem::{Mem, MemOptions};
 use volary_session::{Session, Volume, VolumeOptions};
 
@@ -26,7 +26,10 @@ const GROUP: u32 = 100;
 const NOW: Time = Time::from_secs(1_000_000);
 
 fn volume_with(options: MemOptions, trust: bool) -> Arc<Volume> {
-    let fs = Mem::attach(options, Time::EPOCH).unwrap();
+    volume_of(Mem::attach(options, Time::EPOCH).unwrap(), trust)
+}
+
+fn volume_of(fs: Fs, trust: bool) -> Arc<Volume> {
     let options = VolumeOptions {
         name: "test".into(),
         clock: || NOW,

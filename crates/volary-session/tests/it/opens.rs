@@ -169,3 +169,28 @@ fn many_threads_open_and_close_at_once() {
     });
     assert_eq!(volume.open_count(), 0);
 }
+
+#[test]
+fn two_that_append_at_once_do_not_overwrite_each_other() {
+    let volume = volume();
+    let s = root(&volume);
+    let node = s.file(s.root(), "f", 0o644);
+    std::thread::scope(|scope| {
+        for mark in [b"aaaa", b"bbbb"] {
+            let s = s.clone();
+            scope.spawn(move || {
+                let open = s.open(node, Mode::Write).unwrap();
+                for _ in 0..200 {
+                    s.write(open, None, mark).unwrap();
+                }
+                s.close(open).unwrap();
+            });
+        }
+    });
+    let open = s.open(node, Mode::Read).unwrap();
+    let mut all = vec![0; 2000];
+    assert_eq!(s.read(open, 0, &mut all), Ok(1600));
+    for four in all[..1600].chunks(4) {
+        assert!(four == b"aaaa" || four == b"bbbb", "{four:?}");
+    }
+}
