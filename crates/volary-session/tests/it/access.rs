@@ -1,8 +1,11 @@
 //! Who may do what, by mode, owner and group.
 
-use crate::{GROUP, MEMBER, Make, OTHER, OWNER, kind, root, user, volume, volume_with};
-use std::sync::Arc;
-use volary_core::{Access, Create, Cred, Kind, Mode, NodeId, RenameFlags, SetAttr};
+use crate::{GROUP, MEMBER, Make, OTHER, OWNER, kind, root, user, volume, volume_of, volume_with};
+use parking_lot::Mutex;
+use std::sync::{Arc, mpsc};
+use volary_core::{
+    Access, Create, Cred, Ctx, Fs, Kind, Layer, Mode, Name, NodeId, RenameFlags, Result, SetAttr,
+};
 use volary_mem::MemOptions;
 use volary_session::{Session, Volume};
 
@@ -248,38 +251,51 @@ fn a_read_only_volume_says_so_before_it_says_no() {
     session.access(top, Access::READ).unwrap();
 }
 
-/// Two make and remove the same name in a sticky directory: each only ever
-/// removes what is their own, whatever comes between the look and the removal.
+/// Does something just before a name is taken away.
+struct JustBefore {
+    below: Fs,
+    act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Layer for JustBefore {
+    fn below(&self) -> &Fs {
+        &self.below
+    }
+    fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        let act = self.act.lock().take();
+        act.into_iter().for_each(|act| act());
+        self.below.unlink(cx, dir, name)
+    }
+}
+
+/// One removes their own file from a sticky directory; between the look at it
+/// and its removal, root removes it, and another makes one of that name. That
+/// one has to wait, and its file stays.
 #[test]
 fn in_a_sticky_directory_nobody_takes_what_took_the_name_meanwhile() {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    let volume = volume();
-    let (_, dir, _) = shared(&volume, 0o1777);
-    let set = SetAttr::mode(0o666);
-    let made = [(); 2].map(|()| AtomicUsize::new(0));
-    let removed = [(); 2].map(|()| AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for (who, uid) in [(0, OWNER), (0, OWNER), (1, OTHER), (1, OTHER)] {
-            let (session, made, removed) = (user(&volume, uid), &made, &removed);
-            scope.spawn(move || {
-                for _ in 0..300 {
-                    let new = session.create(dir, b"x", Create::New, Mode::Write, &set);
-                    if let Ok((_, open)) = new {
-                        session.close(open).unwrap();
-                        made[who].fetch_add(1, Ordering::SeqCst);
-                    }
-                    if session.unlink(dir, b"x").is_ok() {
-                        removed[who].fetch_add(1, Ordering::SeqCst);
-                    }
-                }
-            });
-        }
+    let below = volume().fs().clone();
+    let layer = Arc::new(JustBefore {
+        below,
+        act: Mutex::default(),
     });
-    let left = user(&volume, OWNER).lookup(dir, b"x");
-    let left = left.map(|entry| usize::from(entry.attr.uid == OTHER)).ok();
-    for who in [0, 1] {
-        let made = made[who].load(Ordering::SeqCst);
-        let removed = removed[who].load(Ordering::SeqCst);
-        assert_eq!(made, removed + usize::from(left == Some(who)));
-    }
+    let volume = volume_of(layer.clone(), false);
+    let (root, dir, _) = shared(&volume, 0o1777);
+    let other = user(&volume, OTHER);
+    let (tell, told) = mpsc::channel();
+    *layer.act.lock() = Some(Box::new(move || {
+        root.unlink(dir, b"f").unwrap();
+        let making = std::thread::spawn(move || other.file(dir, "f", 0o600));
+        let waited = (0..100_000).all(|_| {
+            std::thread::yield_now();
+            !making.is_finished()
+        });
+        tell.send((making, waited)).unwrap();
+    }));
+    let removed = user(&volume, OWNER).unlink(dir, b"f");
+    assert_eq!(kind(removed), Some(Kind::NotFound));
+    let (making, waited) = told.recv().unwrap();
+    assert!(waited);
+    let node = making.join().unwrap();
+    let found = user(&volume, OWNER).lookup(dir, b"f").unwrap();
+    assert_eq!((found.node, found.attr.uid), (node, OTHER));
 }
