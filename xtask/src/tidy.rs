@@ -15,7 +15,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-core"],
         &["volary-mem", "volary-testkit"],
     ),
-    ("volary-layers", &["volary-core"], &["volary-mem"]),
+    (
+        "volary-layers",
+        &["volary-core"],
+        &["volary-mem", "volary-testkit"],
+    ),
     ("volary-mem", &["volary-core"], &["volary-testkit"]),
     (
         "volary-fat",

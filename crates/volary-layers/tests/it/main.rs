@@ -5,6 +5,7 @@ mod fault;
 mod idmap;
 mod readonly;
 mod subtree;
+mod transparent;
 mod words;
 
 use std::sync::Arc;
