@@ -34,7 +34,8 @@ impl Session {
     ///
     /// # Errors
     /// `Access` for a shared lock on an open that does not read, or an
-    /// exclusive one on an open that does not write; `Locked` without waiting;
+    /// exclusive one on an open that does not write; `Quota` when there are
+    /// more than 4,096 locks on the node; `Locked` without waiting;
     /// `Interrupted`, `Deadlock` (waiting would never end) and `Stale` (the
     /// volume is detached) with. Where the volume shares locks with others
     /// ([`Caps::SHARED_LOCKS`]), its `Locked` comes with and without waiting;
@@ -61,7 +62,7 @@ impl Session {
         if self.volume.caps.has(Caps::SHARED_LOCKS)
             && let Err(e) = self.lock_below(open, &want, false)
         {
-            self.volume.ranges.unlock(want.node, want.owner, range);
+            self.volume.ranges.unlock(want.node, want.owner, range)?;
             return Err(e);
         }
         Ok(())
@@ -70,14 +71,14 @@ impl Session {
     /// Gives back what `owner` holds of the range.
     ///
     /// # Errors
-    /// None of its own.
+    /// `Quota` if that would split a lock and there are more than 4,096 on
+    /// the node.
     pub fn unlock(&self, open: OpenId, owner: u64, range: Range) -> Result<()> {
         let want = self.wanted(open, owner, range, LockKind::Shared)?;
         if self.volume.caps.has(Caps::SHARED_LOCKS) {
             self.lock_below(open, &want, true)?;
         }
-        self.volume.ranges.unlock(want.node, want.owner, range);
-        Ok(())
+        self.volume.ranges.unlock(want.node, want.owner, range)
     }
 
     /// Gives back all that `owner` holds on the node: what POSIX wants when a

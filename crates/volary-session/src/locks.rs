@@ -15,6 +15,9 @@ pub use ranges::Range;
 /// How long one who waits sleeps before looking whether they still want it.
 const NAP: Duration = Duration::from_millis(50);
 
+/// How many locks there can be on one node, give or take two.
+pub(crate) const LOCKS_MAX: usize = 1 << 12;
+
 /// Whose a lock is. Locks of one owner never conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockOwner {
@@ -86,10 +89,10 @@ impl LockTable {
     /// Takes a lock, replacing what the owner holds of the range.
     ///
     /// # Errors
-    /// `Locked`.
+    /// `Quota` if there are too many; `Locked`.
     pub(crate) fn try_lock(&self, want: &Wanted) -> Result<()> {
         let mut state = self.state.lock();
-        state.check_open()?;
+        state.check_room(want)?;
         if state.blockers(want).next().is_some() {
             return Err(Kind::Locked.into());
         }
@@ -100,15 +103,15 @@ impl LockTable {
     /// The same, but waits until it can be had.
     ///
     /// # Errors
-    /// `Deadlock` if that would never be; `Interrupted` once `cancel` is set;
-    /// `Stale` once the table is shut.
+    /// `Quota` if there are too many; `Deadlock` if that would never be;
+    /// `Interrupted` once `cancel` is set; `Stale` once the table is shut.
     pub(crate) fn lock(&self, want: &Wanted, cancel: &Cancel) -> Result<()> {
         let mut state = self.state.lock();
         state.tickets += 1;
         let ticket = state.tickets;
         let mut listed = false;
         let answer = loop {
-            if let Err(e) = state.check_open() {
+            if let Err(e) = state.check_room(want) {
                 break Err(e);
             }
             if state.blockers(want).next().is_none() {
@@ -134,8 +137,19 @@ impl LockTable {
     }
 
     /// Gives back what the owner holds of the range.
-    pub(crate) fn unlock(&self, node: NodeId, owner: LockOwner, range: Range) {
-        self.release(node, |locks| locks.held.clear(owner, range));
+    ///
+    /// # Errors
+    /// `Quota` if that would split a lock and there are too many.
+    pub(crate) fn unlock(&self, node: NodeId, owner: LockOwner, range: Range) -> Result<()> {
+        let mut done = Ok(());
+        self.release(node, |locks| {
+            if locks.held.len() >= LOCKS_MAX && locks.held.splits(owner, range) {
+                done = Err(Kind::Quota.into());
+            } else {
+                locks.held.clear(owner, range);
+            }
+        });
+        done
     }
 
     /// Gives back all that the owner holds on the node.
@@ -227,11 +241,16 @@ impl LockTable {
 }
 
 impl State {
-    fn check_open(&self) -> Result<()> {
+    /// # Errors
+    /// `Stale` once the table is shut; `Quota` if there are too many.
+    fn check_room(&self, want: &Wanted) -> Result<()> {
         if self.shut {
             return Err(Kind::Stale.into());
         }
-        Ok(())
+        match self.nodes.get(&want.node) {
+            Some(locks) if locks.held.len() >= LOCKS_MAX => Err(Kind::Quota.into()),
+            _ => Ok(()),
+        }
     }
 
     fn blockers(&self, want: &Wanted) -> impl Iterator<Item = HeldLock> {

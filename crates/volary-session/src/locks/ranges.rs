@@ -60,6 +60,18 @@ impl Holding {
         self.0.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether taking the range away from the owner leaves two locks of one.
+    pub(super) fn splits(&self, owner: LockOwner, range: Range) -> bool {
+        self.0.iter().any(|held| {
+            let around = held.range.first < range.first && range.last < held.range.last;
+            held.owner == owner && around
+        })
+    }
+
     /// Takes what the owner holds of the range away from it.
     pub(super) fn clear(&mut self, owner: LockOwner, range: Range) {
         let mut ends = Vec::new();

@@ -296,6 +296,27 @@ fn a_whole_file_lock_changes_its_kind_by_being_given_back_first() {
     assert_eq!(kind(s.flock(second, S, Wait::No)), Some(Kind::Locked));
 }
 
+#[test]
+fn locks_on_a_file_are_bounded_by_taking_and_by_giving_back() {
+    const MAX: u64 = 1 << 12;
+    let (_, s, _, open) = scene();
+    let lock = |byte| s.lock(open, 1, Range::new(byte, 1), X, Wait::No);
+    for i in 0..MAX {
+        lock(2 * i).unwrap();
+    }
+    assert_eq!(kind(lock(2 * MAX)), Some(Kind::Quota));
+    s.unlock(open, 1, Range::new(0, 1)).unwrap();
+    lock(2 * MAX).unwrap();
+
+    s.unlock_owner(open, 1).unwrap();
+    s.lock(open, 1, Range::ALL, X, Wait::No).unwrap();
+    let refused = (0..=MAX).find_map(|i| s.unlock(open, 1, Range::new(2 * i + 1, 1)).err());
+    assert_eq!(refused, Some(Kind::Quota.into()));
+    assert_eq!(held(&s, open).len() as u64, MAX);
+    s.unlock(open, 1, Range::ALL).unwrap();
+    assert_eq!(held(&s, open), []);
+}
+
 /// Every thread takes and gives back locks at random; whoever has an exclusive
 /// lock on a byte is alone there.
 #[test]
