@@ -1,0 +1,7 @@
+//! The program as its users run it.
+
+mod bad_input;
+mod copying;
+mod examples;
+mod sandbox;
+mod verbs;

@@ -1,0 +1,141 @@
+//! A directory with images and a tree, and the program run in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A directory of its own, with:
+/// `tree/` — `a.txt`, `sub/b.bin`, `sub/deep/empty`;
+/// `disk.img` — FAT16 with `README.txt`, `docs/a.txt`, `docs/b.txt`, `empty/`;
+/// `unix.img` — the same on FAT32 with UNIX modes, and a symlink `link`;
+/// `blank.img` — 64 MiB of zeros; `mnt/`.
+pub struct Sandbox {
+    dir: TempDir,
+}
+
+/// What a run gave.
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// The output of a run that went well, without a word on standard error.
+    pub fn ok(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
+        self.out
+    }
+
+    /// The one line of a run that failed with `code`.
+    pub fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        assert!(
+            self.err.starts_with("volary: ") && self.err.lines().count() == 1,
+            "not one line: {}",
+            self.err
+        );
+        self.err
+    }
+}
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_volary");
+
+impl Sandbox {
+    /// Only the directory and the tree.
+    pub fn empty() -> Self {
+        let base = Path::new("/dev/shm");
+        let dir = if base.is_dir() { TempDir::new_in(base) } else { TempDir::new() };
+        let sandbox = Self { dir: dir.unwrap() };
+        fs::create_dir_all(sandbox.path("tree/sub/deep/empty")).unwrap();
+        fs::create_dir(sandbox.path("mnt")).unwrap();
+        sandbox.write("tree/a.txt", b"alpha\n");
+        sandbox.write("tree/sub/b.bin", &noise(300_000));
+        sandbox
+    }
+
+    /// With everything.
+    pub fn new() -> Self {
+        let sandbox = Self::empty();
+        sandbox.write("words", b"words\n");
+        sandbox.run("mkfs -q -t fat16 --size 64M --seed 1 disk.img").ok();
+        sandbox.run("mkfs -q -t fat32 --size 64M --seed 1 --unix unix.img").ok();
+        for image in ["disk.img", "unix.img"] {
+            sandbox.run(&format!("cp words {image}:/README.txt")).ok();
+            sandbox.run(&format!("mkdir {image}:/docs {image}:/empty")).ok();
+            sandbox.run(&format!("cp words {image}:/docs/a.txt")).ok();
+            sandbox.run(&format!("cp words {image}:/docs/b.txt")).ok();
+        }
+        sandbox.run("ln -s docs/a.txt unix.img:/link").ok();
+        fs::File::create(sandbox.path("blank.img")).unwrap().set_len(64 << 20).unwrap();
+        sandbox
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// Runs the program with the words of `line`.
+    pub fn run(&self, line: &str) -> Run {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.run_words(&words)
+    }
+
+    pub fn run_words(&self, words: &[&str]) -> Run {
+        Run::of(&self.command(words).output().unwrap())
+    }
+
+    /// Runs a line of the shell, in which `volary` is the program.
+    pub fn shell(&self, line: &str) -> Run {
+        let dir = Path::new(PROGRAM).parent().unwrap().display().to_string();
+        let path = format!("{dir}:{}", std::env::var("PATH").unwrap_or_default());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env("PATH", path).current_dir(self.dir.path());
+        Run::of(&shell.stdin(Stdio::null()).output().unwrap())
+    }
+
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(words).current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Nothing of the host's FAT tools to complain about.
+    pub fn is_clean(&self, image: &str) {
+        let run = self.run(&format!("fsck -n {image}"));
+        assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+        let Ok(output) = Command::new("fsck.fat").arg("-n").arg(self.path(image)).output() else {
+            return;
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+/// Bytes without a pattern, the same each time.
+pub fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}

@@ -1,0 +1,230 @@
+//! Each command: what it prints and what it changes.
+
+use crate::sandbox::Sandbox;
+use serde_json::Value;
+
+#[test]
+fn listings_are_sorted_and_take_the_options_of_ls() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run("ls disk.img:/").ok(), "README.txt\ndocs\nempty\n");
+    assert_eq!(sandbox.run("ls -r disk.img").ok(), "empty\ndocs\nREADME.txt\n");
+    assert_eq!(sandbox.run("ls disk.img:/README.txt").ok(), "/README.txt\n");
+    let all = sandbox.run("ls -R disk.img").ok();
+    assert!(all.contains("disk.img:/docs:\na.txt\nb.txt\n"), "{all}");
+    let long = sandbox.run("ls -l unix.img").ok();
+    assert!(long.contains("-rw-r--r-- ") && long.contains("link -> docs/a.txt"), "{long}");
+    sandbox.run("cp words unix.img:/.hidden").ok();
+    assert!(!sandbox.run("ls unix.img").ok().contains("hidden"));
+    assert!(sandbox.run("ls -a unix.img").ok().contains(".hidden"));
+}
+
+#[test]
+fn everything_that_prints_a_table_prints_json_too() {
+    let sandbox = Sandbox::new();
+    for line in [
+        "ls --json disk.img",
+        "ls -lR --json unix.img",
+        "tree --json disk.img",
+        "find --json disk.img",
+        "stat --json disk.img:/README.txt unix.img:/link",
+        "du --json disk.img",
+        "df --json disk.img unix.img",
+        "sha256sum -r --json disk.img",
+        "info --json disk.img",
+        "formats --json",
+        "fsck -n --json disk.img",
+        "map --json disk.img",
+        "mkfs --json --size 8M new.img",
+        "badsect --json disk.img 100000",
+        "tune --json --label NEW disk.img",
+    ] {
+        let text = sandbox.run(line).ok();
+        let json: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{line}: {e}"));
+        assert!(!json.is_null(), "{line}");
+    }
+    let listed: Value = serde_json::from_str(&sandbox.run("ls --json disk.img").ok()).unwrap();
+    assert_eq!(listed[0]["name"], "README.txt");
+    assert_eq!(listed[0]["path"], "/README.txt");
+    assert_eq!(listed[0]["size"], 6);
+    assert_eq!(listed[1]["kind"], "directory");
+    let empty = sandbox.run("ls --json disk.img:/empty").ok();
+    assert_eq!(serde_json::from_str::<Value>(&empty).unwrap(), Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_tree_is_drawn_with_its_counts() {
+    let sandbox = Sandbox::new();
+    let drawn = sandbox.run("tree disk.img").ok();
+    assert_eq!(
+        drawn,
+        "disk.img:/\n├── README.txt\n├── docs\n│   ├── a.txt\n│   └── b.txt\n└── empty\n\n\
+         2 directories, 3 files\n"
+    );
+    assert!(!sandbox.run("tree -L 1 disk.img").ok().contains("a.txt"));
+}
+
+#[test]
+fn find_takes_patterns_and_kinds() {
+    let sandbox = Sandbox::new();
+    assert_eq!(
+        sandbox.run("find disk.img -name *.txt -type f").ok(),
+        "disk.img:/README.txt\ndisk.img:/docs/a.txt\ndisk.img:/docs/b.txt\n"
+    );
+    assert_eq!(sandbox.run("find disk.img -iname readme*").ok(), "disk.img:/README.txt\n");
+    assert_eq!(sandbox.run("find unix.img -type l").ok(), "unix.img:/link\n");
+    assert_eq!(sandbox.run("find disk.img:/docs -maxdepth 0").ok(), "disk.img:/docs\n");
+    assert_eq!(sandbox.run("find disk.img:/docs -name a* -print0").ok(), "/docs/a.txt\0");
+}
+
+#[test]
+fn contents_and_sums_are_those_of_the_files() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run("cat disk.img:/README.txt unix.img:/link").ok(), "words\nwords\n");
+    let ours = sandbox.run("sha256sum disk.img:/README.txt").ok();
+    let theirs = sandbox.shell("sha256sum words").ok();
+    assert_eq!(ours.split_whitespace().next(), theirs.split_whitespace().next());
+    assert_eq!(sandbox.run("hash -r disk.img:/docs").ok().lines().count(), 2);
+}
+
+#[test]
+fn entries_are_made_moved_and_removed() {
+    let sandbox = Sandbox::new();
+    sandbox.run("mkdir -p disk.img:/x/y/z disk.img:/x/y").ok();
+    sandbox.run("mv disk.img:/README.txt disk.img:/x/y/READ.ME").ok();
+    sandbox.run("mv disk.img:/x/y/READ.ME disk.img:/docs/a.txt disk.img:/x").ok();
+    assert_eq!(sandbox.run("ls disk.img:/x").ok(), "READ.ME\na.txt\ny\n");
+    sandbox.run("mv disk.img:/x disk.img:/X").ok();
+    assert!(sandbox.run("ls disk.img").ok().contains("X\n"));
+    assert_eq!(sandbox.run("mv -n disk.img:/X/a.txt disk.img:/docs/b.txt").code, 1);
+    sandbox.run("rm -r disk.img:/X disk.img:/docs").ok();
+    sandbox.run("rm -f disk.img:/X").ok();
+    sandbox.run("rmdir disk.img:/empty").ok();
+    assert_eq!(sandbox.run("ls disk.img").ok(), "");
+    sandbox.is_clean("disk.img");
+}
+
+#[test]
+fn what_fails_has_its_line_and_the_rest_is_done() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run("rm disk.img:/gone disk.img:/README.txt disk.img:/docs");
+    assert_eq!((run.code, run.err.lines().count()), (1, 2), "{}", run.err);
+    assert_eq!(sandbox.run("ls disk.img").ok(), "docs\nempty\n");
+}
+
+#[test]
+fn attributes_are_kept_as_far_as_the_volume_can() {
+    let sandbox = Sandbox::new();
+    let stat = |place: &str| -> Value {
+        let text = sandbox.run(&format!("stat --json {place}")).ok();
+        serde_json::from_str::<Value>(&text).unwrap()[0].clone()
+    };
+    sandbox.run("chmod u+s,go-rwx unix.img:/README.txt").ok();
+    sandbox.run("chown 12:34 unix.img:/README.txt").ok();
+    let read = stat("unix.img:/README.txt");
+    assert_eq!((&read["mode"], &read["uid"], &read["gid"]), (&"4600".into(), &12.into(), &34.into()));
+    sandbox.run("chmod -R 700 unix.img:/docs").ok();
+    assert_eq!(stat("unix.img:/docs/b.txt")["mode"], "0700");
+    sandbox.run("chmod a-w disk.img:/README.txt").ok();
+    assert_eq!(sandbox.run("attrib disk.img:/README.txt").ok(), "R--A disk.img:/README.txt\n");
+    sandbox.run("attrib -r +hs disk.img:/README.txt").ok();
+    assert_eq!(sandbox.run("attrib disk.img:/README.txt").ok(), "-HSA disk.img:/README.txt\n");
+    sandbox.run_words(&["touch", "-d", "2001-02-03 04:05:06", "disk.img:/README.txt"]).ok();
+    assert_eq!(stat("disk.img:/README.txt")["modified"], "2001-02-03T04:05:06.000000000Z");
+    sandbox.run("touch -t 199912312359 disk.img:/new").ok();
+    assert_eq!(stat("disk.img:/new")["modified"], "1999-12-31T23:59:00.000000000Z");
+    sandbox.run("touch -c disk.img:/not-made").ok();
+    sandbox.run("truncate -s 100k disk.img:/new").ok();
+    sandbox.run("truncate -s -1k disk.img:/new").ok();
+    assert_eq!(stat("disk.img:/new")["size"], 99 << 10);
+    assert!(!sandbox.run("ls disk.img").ok().contains("not-made"));
+    sandbox.is_clean("disk.img");
+    sandbox.is_clean("unix.img");
+}
+
+#[test]
+fn room_is_told_by_du_and_df() {
+    let sandbox = Sandbox::new();
+    sandbox.run("cp tree/sub/b.bin disk.img:/docs").ok();
+    let used = sandbox.run("du -s --bytes disk.img:/docs").ok();
+    let bytes: u64 = used.split_whitespace().next().unwrap().parse().unwrap();
+    assert!((300_000..320_000).contains(&bytes), "{used}");
+    assert!(sandbox.run("du -h disk.img").ok().ends_with("\tdisk.img:/\n"));
+    let full = sandbox.run("df -h disk.img").ok();
+    assert!(full.starts_with("Volume") && full.lines().nth(1).unwrap().contains("64M"), "{full}");
+}
+
+#[test]
+fn a_volume_is_made_checked_shown_and_tuned() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.run("mkfs -t fat32 --size 0x4000000 --label one new.img").ok();
+    assert!(made.starts_with("new.img:\n"), "{made}");
+    assert_eq!(sandbox.run("label new.img").ok(), "ONE\n");
+    sandbox.run("label new.img TWO").ok();
+    assert_eq!(sandbox.run("label new.img").ok(), "TWO\n");
+    assert!(sandbox.run("info new.img").ok().contains("TWO"));
+    assert_eq!(sandbox.run("fsck -n new.img").ok(), "new.img: clean\n");
+    sandbox.run("tune --dirty new.img").ok();
+    let run = sandbox.run("fsck -n new.img");
+    assert_eq!(run.code, 4, "{}", run.out);
+    assert_eq!(sandbox.run("fsck -p new.img").code, 1);
+    assert_eq!(sandbox.run("fsck -n new.img").code, 0);
+    let map = sandbox.run("map disk.img").ok();
+    assert!(map.contains("directories") && map.contains("free"), "{map}");
+    sandbox.run("map --svg map.svg disk.img").ok();
+    assert!(sandbox.read("map.svg").starts_with(b"<svg"));
+    assert!(!sandbox.run("dump disk.img").ok().is_empty());
+}
+
+#[test]
+fn the_same_seed_and_time_make_the_same_bytes() {
+    let sandbox = Sandbox::empty();
+    for image in ["one.img", "two.img"] {
+        let line = format!(
+            "export SOURCE_DATE_EPOCH=1000000000; volary mkfs -q --size 8M --seed 7 {image} && \
+             volary cp -r tree {image}:/"
+        );
+        sandbox.shell(&line).ok();
+    }
+    assert!(sandbox.read("one.img") == sandbox.read("two.img"));
+}
+
+#[test]
+fn a_volume_in_memory_is_there_to_look_at() {
+    let sandbox = Sandbox::empty();
+    assert!(sandbox.run("tree mem:").ok().contains("words.txt"));
+    assert!(sandbox.run("cat mem:/README.txt").ok().contains("volary mkfs"));
+    assert!(sandbox.run("cat mem:/hello").ok().starts_with("#!/bin/sh"));
+    assert_eq!(sandbox.run("ls mem:8M").ok(), "");
+    sandbox.run("cp -r mem:/docs .").ok();
+    assert!(sandbox.read("docs/words.txt").starts_with(b"node"));
+}
+
+#[test]
+fn images_with_odd_names_are_reached_by_an_escape() {
+    let sandbox = Sandbox::new();
+    std::fs::rename(sandbox.path("disk.img"), sandbox.path("odd:")).unwrap();
+    std::fs::rename(sandbox.path("unix.img"), sandbox.path("disk#2")).unwrap();
+    assert!(sandbox.run(r"ls odd\::/docs").ok().contains("a.txt"));
+    assert!(sandbox.run(r"ls disk\#2:/docs").ok().contains("a.txt"));
+    assert!(sandbox.run(r"cp disk\#2:/README.txt tree/got").ok().is_empty());
+}
+
+#[test]
+fn a_volume_is_mounted_in_the_background_and_unmounted() {
+    let sandbox = Sandbox::new();
+    if !std::path::Path::new("/dev/fuse").exists() {
+        return;
+    }
+    sandbox.run("mount --background unix.img mnt").ok();
+    assert_eq!(sandbox.read("mnt/README.txt"), b"words\n");
+    sandbox.write("mnt/new.txt", b"new\n");
+    let said = sandbox.run("mkdir unix.img:/x").fails(3);
+    assert!(said.contains("in use"), "{said}");
+    assert_eq!(sandbox.run("mount disk.img mnt").code, 1);
+    sandbox.shell("fusermount3 -u mnt").ok();
+    // The server ends after its mount: its lock goes with it.
+    let waits = "flock -w 10 unix.img true";
+    sandbox.shell(waits).ok();
+    assert_eq!(sandbox.run("cat unix.img:/new.txt").ok(), "new\n");
+    sandbox.is_clean("unix.img");
+}
