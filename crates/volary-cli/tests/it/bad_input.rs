@@ -12,9 +12,17 @@ const NOT_OPENED: i32 = 3;
 #[test]
 fn a_missing_image_is_named_and_how_to_make_one() {
     let sandbox = Sandbox::empty();
-    for line in ["ls gone.img:/", "info gone.img", "cp tree/a.txt gone.img:/", "df gone.img"] {
+    for line in [
+        "ls gone.img:/",
+        "info gone.img",
+        "cp tree/a.txt gone.img:/",
+        "df gone.img",
+    ] {
         let said = sandbox.run(line).fails(NOT_OPENED);
-        assert!(said.contains("gone.img: no such image; make one with"), "{said}");
+        assert!(
+            said.contains("gone.img: no such image; make one with"),
+            "{said}"
+        );
     }
     assert!(!sandbox.path("gone.img").exists());
 }
@@ -22,7 +30,12 @@ fn a_missing_image_is_named_and_how_to_make_one() {
 #[test]
 fn a_directory_is_no_image() {
     let sandbox = Sandbox::empty();
-    for line in ["ls tree:/", "info tree", "cp tree/a.txt tree:/", "mkfs tree"] {
+    for line in [
+        "ls tree:/",
+        "info tree",
+        "cp tree/a.txt tree:/",
+        "mkfs tree",
+    ] {
         let said = sandbox.run(line).fails(NOT_OPENED);
         assert!(said.contains("tree: is a directory"), "{said}");
     }
@@ -34,7 +47,10 @@ fn an_empty_image_is_named_and_what_to_do() {
     sandbox.write("empty.img", b"");
     for line in ["ls empty.img", "rm -r empty.img:/x"] {
         let said = sandbox.run(line).fails(NOT_OPENED);
-        assert!(said.contains("empty.img: empty; make a volume on it with"), "{said}");
+        assert!(
+            said.contains("empty.img: empty; make a volume on it with"),
+            "{said}"
+        );
     }
     assert_eq!(sandbox.read("empty.img"), b"");
 }
@@ -43,7 +59,10 @@ fn an_empty_image_is_named_and_what_to_do() {
 fn zeros_are_no_volume() {
     let sandbox = Sandbox::new();
     let said = sandbox.run("ls blank.img").fails(NOT_OPENED);
-    assert!(said.contains("nothing but zeros; make one with: volary mkfs"), "{said}");
+    assert!(
+        said.contains("nothing but zeros; make one with: volary mkfs"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -56,9 +75,16 @@ fn foreign_formats_are_named() {
         }
         bytes
     };
-    let cases: [(&[(usize, &[u8])], &str); 6] = [
-        (&[(3, b"NTFS    "), (510, b"\x55\xaa")], "an NTFS file system"),
-        (&[(0x438, b"\x53\xef"), (0x460, b"\x40")], "an ext4 file system"),
+    type Parts = &'static [(usize, &'static [u8])];
+    let cases: [(Parts, &str); 6] = [
+        (
+            &[(3, b"NTFS    "), (510, b"\x55\xaa")],
+            "an NTFS file system",
+        ),
+        (
+            &[(0x438, b"\x53\xef"), (0x460, b"\x40")],
+            "an ext4 file system",
+        ),
         (&[(0x8001, b"CD001")], "an ISO 9660 image"),
         (&[(0, b"\x1f\x8b\x08")], "a gzip file; decompress it first"),
         (&[(0x1_0040, b"_BHRfS_M")], "a Btrfs file system"),
@@ -67,8 +93,17 @@ fn foreign_formats_are_named() {
     for (parts, expected) in cases {
         let bytes = image(parts);
         sandbox.write("x.img", &bytes);
-        for line in ["ls x.img", "fsck -y x.img", "cp tree/a.txt x.img:/", "tune --clean x.img"] {
-            let code = if line.starts_with("fsck") { 8 } else { NOT_OPENED };
+        for line in [
+            "ls x.img",
+            "fsck -y x.img",
+            "cp tree/a.txt x.img:/",
+            "tune --clean x.img",
+        ] {
+            let code = if line.starts_with("fsck") {
+                8
+            } else {
+                NOT_OPENED
+            };
             let said = sandbox.run(line).fails(code);
             assert!(said.contains(&format!("x.img: {expected}")), "{said}");
         }
@@ -81,7 +116,10 @@ fn mkfs_overwrites_only_what_it_may() {
     let sandbox = Sandbox::new();
     let before = sandbox.read("disk.img");
     let said = sandbox.run("mkfs disk.img").fails(1);
-    assert!(said.contains("holds a fat16 volume; with --force it is lost"), "{said}");
+    assert!(
+        said.contains("holds a fat16 volume; with --force it is lost"),
+        "{said}"
+    );
     let said = sandbox.run("mkfs --size 1M disk.img").fails(1);
     assert!(said.contains("is there, with 67108864 bytes"), "{said}");
     assert!(sandbox.read("disk.img") == before);
@@ -90,9 +128,15 @@ fn mkfs_overwrites_only_what_it_may() {
     let said = sandbox.run("mkfs -t fat32 --size 4k new.img").fails(2);
     assert!(said.contains("new.img: "), "{said}");
     let said = sandbox.run("mkfs -t ext9 --size 4M new.img").fails(2);
-    assert!(said.contains("unknown kind 'ext9'; there are: fat12"), "{said}");
+    assert!(
+        said.contains("unknown kind 'ext9'; there are: fat12"),
+        "{said}"
+    );
     let said = sandbox.run("mkfs -o colour=red --size 4M new.img").fails(2);
-    assert!(said.contains("unknown option 'colour'; known are: "), "{said}");
+    assert!(
+        said.contains("unknown option 'colour'; known are: "),
+        "{said}"
+    );
     assert!(!sandbox.path("new.img").exists(), "half an image was left");
     sandbox.run("mkfs --force -q disk.img").ok();
     assert_eq!(sandbox.run("ls disk.img").ok(), "");
@@ -101,15 +145,26 @@ fn mkfs_overwrites_only_what_it_may() {
 #[test]
 fn a_truncated_image_is_refused_for_what_it_is() {
     let sandbox = Sandbox::new();
-    let file = fs::OpenOptions::new().write(true).open(sandbox.path("disk.img")).unwrap();
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(sandbox.path("disk.img"))
+        .unwrap();
     file.set_len(1 << 20).unwrap();
     let before = sandbox.read("disk.img");
     for line in ["ls disk.img", "cp tree/a.txt disk.img:/"] {
         let run = sandbox.run(line);
-        assert!(run.code == NOT_OPENED || run.code == 4, "{} {}", run.code, run.err);
+        assert!(
+            run.code == NOT_OPENED || run.code == 4,
+            "{} {}",
+            run.code,
+            run.err
+        );
         let code = run.code;
         let said = run.fails(code);
-        assert!(said.contains("disk.img: ") && said.contains("1048576"), "{said}");
+        assert!(
+            said.contains("disk.img: ") && said.contains("1048576"),
+            "{said}"
+        );
     }
     assert!(sandbox.read("disk.img") == before);
 }
@@ -131,19 +186,33 @@ fn an_image_without_permission_is_named() {
     mode("unix.img", 0o644);
     for (words, expected) in [
         (["ls", "disk.img"], "disk.img: no permission to read it"),
-        (["mkdir", "unix.img:/new"], "unix.img: no permission to write it"),
+        (
+            ["mkdir", "unix.img:/new"],
+            "unix.img: no permission to write it",
+        ),
     ] {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.arg(sandbox.path("volary")).args(words).current_dir(sandbox.path(""));
+        command
+            .arg(sandbox.path("volary"))
+            .args(words)
+            .current_dir(sandbox.path(""));
         let Ok(output) = command.output() else { return };
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(NOT_OPENED), "{said}");
-        assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+        assert!(
+            said.contains(expected) && said.lines().count() == 1,
+            "{said}"
+        );
     }
     let mut look = Command::new("setpriv");
-    look.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(sandbox.path("volary"));
-    let output = look.args(["ls", "unix.img"]).current_dir(sandbox.path("")).output().unwrap();
+    look.args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(sandbox.path("volary"));
+    let output = look
+        .args(["ls", "unix.img"])
+        .current_dir(sandbox.path(""))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "what can be read can be listed");
 }
 
@@ -163,7 +232,10 @@ fn partitions_that_are_not_there_are_refused_with_those_that_are() {
     let said = sandbox.run("ls table.img#2:/").fails(NOT_OPENED);
     assert!(said.contains("no partition 2; there are: 1"), "{said}");
     let said = sandbox.run("ls table.img:/").fails(NOT_OPENED);
-    assert!(said.contains("an MBR partition table; name a partition: IMAGE#1"), "{said}");
+    assert!(
+        said.contains("an MBR partition table; name a partition: IMAGE#1"),
+        "{said}"
+    );
     let said = sandbox.run("mkfs table.img").fails(1);
     assert!(said.contains("name a partition"), "{said}");
 }
@@ -184,7 +256,10 @@ fn a_path_that_is_not_there_is_named() {
         "mkdir disk.img:/gone/x",
     ] {
         let said = sandbox.run(line).fails(1);
-        assert!(said.contains("disk.img:/gone") && said.contains("no such file"), "{said}");
+        assert!(
+            said.contains("disk.img:/gone") && said.contains("no such file"),
+            "{said}"
+        );
     }
     let said = sandbox.run("cp gone disk.img:/").fails(1);
     assert!(said.contains("gone: no such file or directory"), "{said}");
@@ -206,7 +281,10 @@ fn what_cannot_be_done_to_a_node_is_said() {
         ("readlink disk.img:/README.txt", "not a symlink"),
         ("ln -s x disk.img:/s", "this volume cannot do that"),
         ("mv disk.img:/docs disk.img:/docs/x", "not moved"),
-        ("cp disk.img:/README.txt disk.img:/README.txt", "over itself"),
+        (
+            "cp disk.img:/README.txt disk.img:/README.txt",
+            "over itself",
+        ),
     ] {
         let said = sandbox.run(line).fails(1);
         assert!(said.contains(expected), "{line}: {said}");
@@ -225,7 +303,10 @@ fn a_command_line_that_makes_no_sense_is_one_line_too() {
         ("ls", "<PLACE>"),
         ("ls --colour disk.img", "unexpected argument '--colour'"),
         ("chmod 9 disk.img:/README.txt", "'9' is no mode"),
-        ("touch -d yesterday disk.img:/README.txt", "'yesterday' is no time"),
+        (
+            "touch -d yesterday disk.img:/README.txt",
+            "'yesterday' is no time",
+        ),
         ("truncate -s lots disk.img:/README.txt", "'lots' is no size"),
         ("ls host:/srv", "host directories cannot be opened"),
         ("ls mem:lots", "no size of a volume in memory"),
@@ -256,9 +337,15 @@ fn an_image_that_another_uses_is_left_alone() {
     let sandbox = Sandbox::new();
     let image = fs::File::open(sandbox.path("disk.img")).unwrap();
     rustix::fs::flock(&image, rustix::fs::FlockOperation::LockShared).unwrap();
-    assert!(sandbox.run("ls disk.img").ok().contains("README.txt"), "readers share it");
+    assert!(
+        sandbox.run("ls disk.img").ok().contains("README.txt"),
+        "readers share it"
+    );
     let said = sandbox.run("mkdir disk.img:/x").fails(NOT_OPENED);
-    assert!(said.contains("disk.img: in use by another volary"), "{said}");
+    assert!(
+        said.contains("disk.img: in use by another volary"),
+        "{said}"
+    );
     rustix::fs::flock(&image, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let said = sandbox.run("ls disk.img").fails(NOT_OPENED);
     assert!(said.contains("in use"), "{said}");
@@ -268,10 +355,18 @@ fn an_image_that_another_uses_is_left_alone() {
 fn a_mount_point_that_cannot_be_used_is_named() {
     let sandbox = Sandbox::new();
     let before = sandbox.read("disk.img");
-    for (dir, expected) in [("gone", "gone: "), ("words", "words: "), ("/proc", "/proc: ")] {
+    for (dir, expected) in [
+        ("gone", "gone: "),
+        ("words", "words: "),
+        ("/proc", "/proc: "),
+    ] {
         let run = sandbox.run_words(&["mount", "disk.img", dir]);
         assert_eq!(run.code, 1, "{}", run.err);
-        assert!(run.err.contains(expected) && run.err.lines().count() == 1, "{}", run.err);
+        assert!(
+            run.err.contains(expected) && run.err.lines().count() == 1,
+            "{}",
+            run.err
+        );
     }
     assert!(sandbox.read("disk.img") == before, "the image was changed");
 }

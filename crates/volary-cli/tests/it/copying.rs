@@ -8,9 +8,11 @@ use std::process::{Command, Stdio};
 /// A tree with files of every awkward length.
 fn awkward(sandbox: &Sandbox) {
     fs::create_dir_all(sandbox.path("all/one/two")).unwrap();
-    for (i, len) in [0, 1, 511, 512, 4096, 131_072, 131_073, 262_144, 262_145, 1_048_576, 3_000_001]
-        .into_iter()
-        .enumerate()
+    for (i, len) in [
+        0, 1, 511, 512, 4096, 131_072, 131_073, 262_144, 262_145, 1_048_576, 3_000_001,
+    ]
+    .into_iter()
+    .enumerate()
     {
         let dir = ["all", "all/one", "all/one/two"][i % 3];
         sandbox.write(&format!("{dir}/file {len}.bin"), &noise(len));
@@ -44,11 +46,15 @@ fn targets_are_chosen_as_cp_chooses_them() {
     assert_eq!(docs, "a.txt\nb.txt\nnew.txt\ntree\n");
     assert_eq!(sandbox.run("ls disk.img:/copy").ok(), "a.txt\nsub\n");
     assert_eq!(sandbox.run("ls disk.img:/empty").ok(), "a.txt\nsub\n");
-    sandbox.run("cp disk.img:/docs/a.txt disk.img:/docs/b.txt tree").ok();
+    sandbox
+        .run("cp disk.img:/docs/a.txt disk.img:/docs/b.txt tree")
+        .ok();
     sandbox.run("cp -r disk.img:/ out").ok();
     assert_eq!(sandbox.read("tree/b.txt"), b"words\n");
     assert_eq!(sandbox.read("out/docs/new.txt"), b"alpha\n");
-    let said = sandbox.run("cp tree/a.txt tree/b.txt disk.img:/gone").fails(2);
+    let said = sandbox
+        .run("cp tree/a.txt tree/b.txt disk.img:/gone")
+        .fails(2);
     assert!(said.contains("several go into one"), "{said}");
 }
 
@@ -59,24 +65,43 @@ fn standard_input_and_output_are_files_too() {
     sandbox.shell("cat big | volary cp - disk.img:/big").ok();
     sandbox.shell("volary cp disk.img:/big - | cmp - big").ok();
     let run = sandbox.shell("echo x | volary cp - disk.img:/docs");
-    assert!(run.err.contains("standard input has no name"), "{}", run.err);
+    assert!(
+        run.err.contains("standard input has no name"),
+        "{}",
+        run.err
+    );
 }
 
 #[test]
 fn times_modes_and_links_are_kept() {
     let sandbox = Sandbox::new();
-    fs::set_permissions(sandbox.path("tree/a.txt"), fs::Permissions::from_mode(0o751)).unwrap();
+    fs::set_permissions(
+        sandbox.path("tree/a.txt"),
+        fs::Permissions::from_mode(0o751),
+    )
+    .unwrap();
     symlink("a.txt", sandbox.path("tree/link")).unwrap();
-    sandbox.shell("touch -d '2011-12-13 14:15:16 UTC' tree/a.txt tree/sub").ok();
+    sandbox
+        .shell("touch -d '2011-12-13 14:15:16 UTC' tree/a.txt tree/sub")
+        .ok();
     sandbox.run("cp -r tree unix.img:/").ok();
     sandbox.run("cp -r unix.img:/tree out").ok();
     let meta = fs::symlink_metadata(sandbox.path("out/a.txt")).unwrap();
     assert_eq!((meta.mode() & 0o777, meta.mtime()), (0o751, 1_323_785_716));
-    assert_eq!(fs::metadata(sandbox.path("out/sub")).unwrap().mtime(), 1_323_785_716);
-    assert_eq!(fs::read_link(sandbox.path("out/link")).unwrap().to_str(), Some("a.txt"));
+    assert_eq!(
+        fs::metadata(sandbox.path("out/sub")).unwrap().mtime(),
+        1_323_785_716
+    );
+    assert_eq!(
+        fs::read_link(sandbox.path("out/link")).unwrap().to_str(),
+        Some("a.txt")
+    );
     let run = sandbox.run("cp -r tree disk.img:/");
     assert_eq!((run.code, run.err.lines().count()), (1, 1), "{}", run.err);
-    assert!(run.err.contains("/tree/link: a symlink, which this volume cannot keep"));
+    assert!(
+        run.err
+            .contains("/tree/link: a symlink, which this volume cannot keep")
+    );
     sandbox.run("cp -rL tree disk.img:/followed").ok();
     assert_eq!(sandbox.run("cat disk.img:/followed/link").ok(), "alpha\n");
 }
@@ -105,8 +130,17 @@ fn nothing_is_written_through_symlinks_of_the_target() {
     symlink("../../precious", sandbox.path("out/docs/a.txt")).unwrap();
     let run = sandbox.run("cp -r disk.img:/docs out");
     assert_eq!(run.code, 1);
-    assert!(run.err.contains("out/docs/a.txt: is a symlink; not followed"), "{}", run.err);
-    assert_eq!(sandbox.read("out/docs/b.txt"), b"words\n", "the rest is copied");
+    assert!(
+        run.err
+            .contains("out/docs/a.txt: is a symlink; not followed"),
+        "{}",
+        run.err
+    );
+    assert_eq!(
+        sandbox.read("out/docs/b.txt"),
+        b"words\n",
+        "the rest is copied"
+    );
     assert_eq!(sandbox.read("precious"), b"precious\n");
     fs::remove_dir_all(sandbox.path("out/docs")).unwrap();
     symlink("../tree", sandbox.path("out/docs")).unwrap();
@@ -124,11 +158,17 @@ fn a_full_volume_keeps_what_was_copied_and_no_half_file() {
         sandbox.write(&format!("many/f{i}"), &noise(150_000));
     }
     let said = sandbox.run("cp -r many small.img:/").fails(1);
-    assert!(said.contains("no space left on the volume; stopped, with "), "{said}");
+    assert!(
+        said.contains("no space left on the volume; stopped, with "),
+        "{said}"
+    );
     let listed = sandbox.run("ls small.img:/many").ok();
     let count = listed.lines().count();
     assert!((5..7).contains(&count), "{listed}");
-    assert!(said.contains(&format!("with {count} files copied")), "{said}");
+    assert!(
+        said.contains(&format!("with {count} files copied")),
+        "{said}"
+    );
     for name in listed.lines() {
         sandbox.run(&format!("cp small.img:/many/{name} got")).ok();
         assert!(sandbox.read("got") == noise(150_000), "{name} is not whole");
@@ -150,7 +190,11 @@ fn names_that_differ_in_case_only_are_told() {
 fn a_copy_that_is_stopped_leaves_a_clean_volume() {
     let sandbox = Sandbox::new();
     let mut copy = sandbox.command(&["cp", "-", "disk.img:/endless"]);
-    let mut child = copy.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = copy
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut input = child.stdin.take().unwrap();
     use std::io::Write;
     input.write_all(&noise(1 << 20)).unwrap();
@@ -170,7 +214,9 @@ fn what_mtools_reads_is_what_was_copied() {
     awkward(&sandbox);
     sandbox.run("cp -r all disk.img:/").ok();
     let mut mcopy = Command::new("mcopy");
-    mcopy.args(["-s", "-Q", "-i", "disk.img", "::all", "mtools"]).current_dir(sandbox.path(""));
+    mcopy
+        .args(["-s", "-Q", "-i", "disk.img", "::all", "mtools"])
+        .current_dir(sandbox.path(""));
     if mcopy.status().is_ok_and(|status| status.success()) {
         assert_eq!(sandbox.shell("diff -r all mtools").ok(), "");
     }

@@ -9,7 +9,13 @@ fn verbs(sandbox: &Sandbox) -> Vec<String> {
     sandbox.run("man pages").ok();
     let pages = std::fs::read_dir(sandbox.path("pages")).unwrap();
     let names = pages.map(|page| page.unwrap().file_name().into_string().unwrap());
-    let verb = |name: String| Some(name.strip_prefix("volary-")?.strip_suffix(".1")?.to_string());
+    let verb = |name: String| {
+        Some(
+            name.strip_prefix("volary-")?
+                .strip_suffix(".1")?
+                .to_string(),
+        )
+    };
     let mut verbs: Vec<String> = names.filter_map(verb).collect();
     verbs.sort_unstable();
     verbs
@@ -37,7 +43,12 @@ fn every_example_of_every_help_page_does_what_it_says() {
             // The pager is the reader's.
             let example = example.split(" && man ").next().unwrap_or_default();
             let run = sandbox.shell(example);
-            assert_eq!((run.code, run.err.as_str()), (0, ""), "{example}\n{}", run.out);
+            assert_eq!(
+                (run.code, run.err.as_str()),
+                (0, ""),
+                "{example}\n{}",
+                run.out
+            );
         }
         if sandbox.path("disk.img").exists() {
             sandbox.is_clean("disk.img");
@@ -65,7 +76,10 @@ fn help_of_mkfs_and_mount_lists_the_options_of_each_format() {
         let help = sandbox.run_words(&[verb, "--help"]).ok();
         for option in formats[0][key].as_array().unwrap() {
             let name = option["name"].as_str().unwrap();
-            assert!(help.contains(&format!("  {name}")), "{verb} --help lacks {name}");
+            assert!(
+                help.contains(&format!("  {name}")),
+                "{verb} --help lacks {name}"
+            );
         }
     }
 }

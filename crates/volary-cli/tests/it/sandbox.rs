@@ -10,15 +10,15 @@ use tempfile::TempDir;
 /// `disk.img` — FAT16 with `README.txt`, `docs/a.txt`, `docs/b.txt`, `empty/`;
 /// `unix.img` — the same on FAT32 with UNIX modes, and a symlink `link`;
 /// `blank.img` — 64 MiB of zeros; `mnt/`.
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     dir: TempDir,
 }
 
 /// What a run gave.
-pub struct Run {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Run {
@@ -31,13 +31,13 @@ impl Run {
     }
 
     /// The output of a run that went well, without a word on standard error.
-    pub fn ok(self) -> String {
+    pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
         self.out
     }
 
     /// The one line of a run that failed with `code`.
-    pub fn fails(self, code: i32) -> String {
+    pub(crate) fn fails(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         assert!(
             self.err.starts_with("volary: ") && self.err.lines().count() == 1,
@@ -48,13 +48,17 @@ impl Run {
     }
 }
 
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_volary");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_volary");
 
 impl Sandbox {
     /// Only the directory and the tree.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let base = Path::new("/dev/shm");
-        let dir = if base.is_dir() { TempDir::new_in(base) } else { TempDir::new() };
+        let dir = if base.is_dir() {
+            TempDir::new_in(base)
+        } else {
+            TempDir::new()
+        };
         let sandbox = Self { dir: dir.unwrap() };
         fs::create_dir_all(sandbox.path("tree/sub/deep/empty")).unwrap();
         fs::create_dir(sandbox.path("mnt")).unwrap();
@@ -64,72 +68,95 @@ impl Sandbox {
     }
 
     /// With everything.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let sandbox = Self::empty();
         sandbox.write("words", b"words\n");
-        sandbox.run("mkfs -q -t fat16 --size 64M --seed 1 disk.img").ok();
-        sandbox.run("mkfs -q -t fat32 --size 64M --seed 1 --unix unix.img").ok();
+        sandbox
+            .run("mkfs -q -t fat16 --size 64M --seed 1 disk.img")
+            .ok();
+        sandbox
+            .run("mkfs -q -t fat32 --size 64M --seed 1 --unix unix.img")
+            .ok();
         for image in ["disk.img", "unix.img"] {
             sandbox.run(&format!("cp words {image}:/README.txt")).ok();
-            sandbox.run(&format!("mkdir {image}:/docs {image}:/empty")).ok();
+            sandbox
+                .run(&format!("mkdir {image}:/docs {image}:/empty"))
+                .ok();
             sandbox.run(&format!("cp words {image}:/docs/a.txt")).ok();
             sandbox.run(&format!("cp words {image}:/docs/b.txt")).ok();
         }
         sandbox.run("ln -s docs/a.txt unix.img:/link").ok();
-        fs::File::create(sandbox.path("blank.img")).unwrap().set_len(64 << 20).unwrap();
+        fs::File::create(sandbox.path("blank.img"))
+            .unwrap()
+            .set_len(64 << 20)
+            .unwrap();
         sandbox
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub fn write(&self, name: &str, bytes: &[u8]) {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    pub fn read(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }
 
     /// Runs the program with the words of `line`.
-    pub fn run(&self, line: &str) -> Run {
+    pub(crate) fn run(&self, line: &str) -> Run {
         let words: Vec<&str> = line.split_whitespace().collect();
         self.run_words(&words)
     }
 
-    pub fn run_words(&self, words: &[&str]) -> Run {
+    pub(crate) fn run_words(&self, words: &[&str]) -> Run {
         Run::of(&self.command(words).output().unwrap())
     }
 
     /// Runs a line of the shell, in which `volary` is the program.
-    pub fn shell(&self, line: &str) -> Run {
+    pub(crate) fn shell(&self, line: &str) -> Run {
         let dir = Path::new(PROGRAM).parent().unwrap().display().to_string();
         let path = format!("{dir}:{}", std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).env("PATH", path).current_dir(self.dir.path());
+        shell
+            .args(["-c", line])
+            .env("PATH", path)
+            .current_dir(self.dir.path());
         Run::of(&shell.stdin(Stdio::null()).output().unwrap())
     }
 
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.args(words).current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+            .args(words)
+            .current_dir(self.dir.path())
+            .stdin(Stdio::null());
         command
     }
 
     /// Nothing of the host's FAT tools to complain about.
-    pub fn is_clean(&self, image: &str) {
+    pub(crate) fn is_clean(&self, image: &str) {
         let run = self.run(&format!("fsck -n {image}"));
         assert_eq!(run.code, 0, "{}{}", run.out, run.err);
-        let Ok(output) = Command::new("fsck.fat").arg("-n").arg(self.path(image)).output() else {
+        let Ok(output) = Command::new("fsck.fat")
+            .arg("-n")
+            .arg(self.path(image))
+            .output()
+        else {
             return;
         };
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
     }
 }
 
 /// Bytes without a pattern, the same each time.
-pub fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         state ^= state << 13;

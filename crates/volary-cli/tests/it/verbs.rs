@@ -6,13 +6,22 @@ use serde_json::Value;
 #[test]
 fn listings_are_sorted_and_take_the_options_of_ls() {
     let sandbox = Sandbox::new();
-    assert_eq!(sandbox.run("ls disk.img:/").ok(), "README.txt\ndocs\nempty\n");
-    assert_eq!(sandbox.run("ls -r disk.img").ok(), "empty\ndocs\nREADME.txt\n");
+    assert_eq!(
+        sandbox.run("ls disk.img:/").ok(),
+        "README.txt\ndocs\nempty\n"
+    );
+    assert_eq!(
+        sandbox.run("ls -r disk.img").ok(),
+        "empty\ndocs\nREADME.txt\n"
+    );
     assert_eq!(sandbox.run("ls disk.img:/README.txt").ok(), "/README.txt\n");
     let all = sandbox.run("ls -R disk.img").ok();
     assert!(all.contains("disk.img:/docs:\na.txt\nb.txt\n"), "{all}");
     let long = sandbox.run("ls -l unix.img").ok();
-    assert!(long.contains("-rw-r--r-- ") && long.contains("link -> docs/a.txt"), "{long}");
+    assert!(
+        long.contains("-rw-r--r-- ") && long.contains("link -> docs/a.txt"),
+        "{long}"
+    );
     sandbox.run("cp words unix.img:/.hidden").ok();
     assert!(!sandbox.run("ls unix.img").ok().contains("hidden"));
     assert!(sandbox.run("ls -a unix.img").ok().contains(".hidden"));
@@ -48,7 +57,10 @@ fn everything_that_prints_a_table_prints_json_too() {
     assert_eq!(listed[0]["size"], 6);
     assert_eq!(listed[1]["kind"], "directory");
     let empty = sandbox.run("ls --json disk.img:/empty").ok();
-    assert_eq!(serde_json::from_str::<Value>(&empty).unwrap(), Value::Array(Vec::new()));
+    assert_eq!(
+        serde_json::from_str::<Value>(&empty).unwrap(),
+        Value::Array(Vec::new())
+    );
 }
 
 #[test]
@@ -70,32 +82,62 @@ fn find_takes_patterns_and_kinds() {
         sandbox.run("find disk.img -name *.txt -type f").ok(),
         "disk.img:/README.txt\ndisk.img:/docs/a.txt\ndisk.img:/docs/b.txt\n"
     );
-    assert_eq!(sandbox.run("find disk.img -iname readme*").ok(), "disk.img:/README.txt\n");
-    assert_eq!(sandbox.run("find unix.img -type l").ok(), "unix.img:/link\n");
-    assert_eq!(sandbox.run("find disk.img:/docs -maxdepth 0").ok(), "disk.img:/docs\n");
-    assert_eq!(sandbox.run("find disk.img:/docs -name a* -print0").ok(), "/docs/a.txt\0");
+    assert_eq!(
+        sandbox.run("find disk.img -iname readme*").ok(),
+        "disk.img:/README.txt\n"
+    );
+    assert_eq!(
+        sandbox.run("find unix.img -type l").ok(),
+        "unix.img:/link\n"
+    );
+    assert_eq!(
+        sandbox.run("find disk.img:/docs -maxdepth 0").ok(),
+        "disk.img:/docs\n"
+    );
+    assert_eq!(
+        sandbox.run("find disk.img:/docs -name a* -print0").ok(),
+        "/docs/a.txt\0"
+    );
 }
 
 #[test]
 fn contents_and_sums_are_those_of_the_files() {
     let sandbox = Sandbox::new();
-    assert_eq!(sandbox.run("cat disk.img:/README.txt unix.img:/link").ok(), "words\nwords\n");
+    assert_eq!(
+        sandbox.run("cat disk.img:/README.txt unix.img:/link").ok(),
+        "words\nwords\n"
+    );
     let ours = sandbox.run("sha256sum disk.img:/README.txt").ok();
     let theirs = sandbox.shell("sha256sum words").ok();
-    assert_eq!(ours.split_whitespace().next(), theirs.split_whitespace().next());
-    assert_eq!(sandbox.run("hash -r disk.img:/docs").ok().lines().count(), 2);
+    assert_eq!(
+        ours.split_whitespace().next(),
+        theirs.split_whitespace().next()
+    );
+    assert_eq!(
+        sandbox.run("hash -r disk.img:/docs").ok().lines().count(),
+        2
+    );
 }
 
 #[test]
 fn entries_are_made_moved_and_removed() {
     let sandbox = Sandbox::new();
     sandbox.run("mkdir -p disk.img:/x/y/z disk.img:/x/y").ok();
-    sandbox.run("mv disk.img:/README.txt disk.img:/x/y/READ.ME").ok();
-    sandbox.run("mv disk.img:/x/y/READ.ME disk.img:/docs/a.txt disk.img:/x").ok();
+    sandbox
+        .run("mv disk.img:/README.txt disk.img:/x/y/READ.ME")
+        .ok();
+    sandbox
+        .run("mv disk.img:/x/y/READ.ME disk.img:/docs/a.txt disk.img:/x")
+        .ok();
     assert_eq!(sandbox.run("ls disk.img:/x").ok(), "READ.ME\na.txt\ny\n");
     sandbox.run("mv disk.img:/x disk.img:/X").ok();
     assert!(sandbox.run("ls disk.img").ok().contains("X\n"));
-    assert_eq!(sandbox.run("mv -n disk.img:/X/a.txt disk.img:/docs/b.txt").code, 1);
+    assert_eq!(
+        sandbox
+            .run("mv -n disk.img:/X/a.txt disk.img:/docs/b.txt")
+            .code,
+        1
+    );
     sandbox.run("rm -r disk.img:/X disk.img:/docs").ok();
     sandbox.run("rm -f disk.img:/X").ok();
     sandbox.run("rmdir disk.img:/empty").ok();
@@ -121,17 +163,34 @@ fn attributes_are_kept_as_far_as_the_volume_can() {
     sandbox.run("chmod u+s,go-rwx unix.img:/README.txt").ok();
     sandbox.run("chown 12:34 unix.img:/README.txt").ok();
     let read = stat("unix.img:/README.txt");
-    assert_eq!((&read["mode"], &read["uid"], &read["gid"]), (&"4600".into(), &12.into(), &34.into()));
+    assert_eq!(
+        (&read["mode"], &read["uid"], &read["gid"]),
+        (&"4600".into(), &12.into(), &34.into())
+    );
     sandbox.run("chmod -R 700 unix.img:/docs").ok();
     assert_eq!(stat("unix.img:/docs/b.txt")["mode"], "0700");
     sandbox.run("chmod a-w disk.img:/README.txt").ok();
-    assert_eq!(sandbox.run("attrib disk.img:/README.txt").ok(), "R--A disk.img:/README.txt\n");
+    assert_eq!(
+        sandbox.run("attrib disk.img:/README.txt").ok(),
+        "R--A disk.img:/README.txt\n"
+    );
     sandbox.run("attrib -r +hs disk.img:/README.txt").ok();
-    assert_eq!(sandbox.run("attrib disk.img:/README.txt").ok(), "-HSA disk.img:/README.txt\n");
-    sandbox.run_words(&["touch", "-d", "2001-02-03 04:05:06", "disk.img:/README.txt"]).ok();
-    assert_eq!(stat("disk.img:/README.txt")["modified"], "2001-02-03T04:05:06.000000000Z");
+    assert_eq!(
+        sandbox.run("attrib disk.img:/README.txt").ok(),
+        "-HSA disk.img:/README.txt\n"
+    );
+    sandbox
+        .run_words(&["touch", "-d", "2001-02-03 04:05:06", "disk.img:/README.txt"])
+        .ok();
+    assert_eq!(
+        stat("disk.img:/README.txt")["modified"],
+        "2001-02-03T04:05:06.000000000Z"
+    );
     sandbox.run("touch -t 199912312359 disk.img:/new").ok();
-    assert_eq!(stat("disk.img:/new")["modified"], "1999-12-31T23:59:00.000000000Z");
+    assert_eq!(
+        stat("disk.img:/new")["modified"],
+        "1999-12-31T23:59:00.000000000Z"
+    );
     sandbox.run("touch -c disk.img:/not-made").ok();
     sandbox.run("truncate -s 100k disk.img:/new").ok();
     sandbox.run("truncate -s -1k disk.img:/new").ok();
@@ -148,15 +207,25 @@ fn room_is_told_by_du_and_df() {
     let used = sandbox.run("du -s --bytes disk.img:/docs").ok();
     let bytes: u64 = used.split_whitespace().next().unwrap().parse().unwrap();
     assert!((300_000..320_000).contains(&bytes), "{used}");
-    assert!(sandbox.run("du -h disk.img").ok().ends_with("\tdisk.img:/\n"));
+    assert!(
+        sandbox
+            .run("du -h disk.img")
+            .ok()
+            .ends_with("\tdisk.img:/\n")
+    );
     let full = sandbox.run("df -h disk.img").ok();
-    assert!(full.starts_with("Volume") && full.lines().nth(1).unwrap().contains("64M"), "{full}");
+    assert!(
+        full.starts_with("Volume") && full.lines().nth(1).unwrap().contains("64M"),
+        "{full}"
+    );
 }
 
 #[test]
 fn a_volume_is_made_checked_shown_and_tuned() {
     let sandbox = Sandbox::new();
-    let made = sandbox.run("mkfs -t fat32 --size 0x4000000 --label one new.img").ok();
+    let made = sandbox
+        .run("mkfs -t fat32 --size 0x4000000 --label one new.img")
+        .ok();
     assert!(made.starts_with("new.img:\n"), "{made}");
     assert_eq!(sandbox.run("label new.img").ok(), "ONE\n");
     sandbox.run("label new.img TWO").ok();
@@ -192,7 +261,12 @@ fn the_same_seed_and_time_make_the_same_bytes() {
 fn a_volume_in_memory_is_there_to_look_at() {
     let sandbox = Sandbox::empty();
     assert!(sandbox.run("tree mem:").ok().contains("words.txt"));
-    assert!(sandbox.run("cat mem:/README.txt").ok().contains("volary mkfs"));
+    assert!(
+        sandbox
+            .run("cat mem:/README.txt")
+            .ok()
+            .contains("volary mkfs")
+    );
     assert!(sandbox.run("cat mem:/hello").ok().starts_with("#!/bin/sh"));
     assert_eq!(sandbox.run("ls mem:8M").ok(), "");
     sandbox.run("cp -r mem:/docs .").ok();
@@ -206,7 +280,12 @@ fn images_with_odd_names_are_reached_by_an_escape() {
     std::fs::rename(sandbox.path("unix.img"), sandbox.path("disk#2")).unwrap();
     assert!(sandbox.run(r"ls odd\::/docs").ok().contains("a.txt"));
     assert!(sandbox.run(r"ls disk\#2:/docs").ok().contains("a.txt"));
-    assert!(sandbox.run(r"cp disk\#2:/README.txt tree/got").ok().is_empty());
+    assert!(
+        sandbox
+            .run(r"cp disk\#2:/README.txt tree/got")
+            .ok()
+            .is_empty()
+    );
 }
 
 #[test]
