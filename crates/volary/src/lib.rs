@@ -68,5 +68,6 @@ pub use volary_session::{
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    &[]
+    static FORMATS: [&dyn Format; 1] = [&volary_fat::FAT];
+    &FORMATS
 }
