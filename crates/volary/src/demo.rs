@@ -115,7 +115,6 @@ fn file(
     let times = SetAttr {
         atime: time,
         mtime: time,
-        btime: time,
         ..SetAttr::default()
     };
     session.setattr(entry.node, &times).map(drop)

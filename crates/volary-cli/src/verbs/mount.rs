@@ -15,7 +15,7 @@ use volary::{Caps, Options, Volume, VolumeOptions};
 ///
 /// Stays until it is unmounted (fusermount3 -u DIR) or stopped (Ctrl-C); then
 /// everything is on the image. With --background it goes on by itself, once
-/// the volume is mounted.
+/// the volume is mounted, and prints nothing more.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -101,9 +101,7 @@ impl Mount {
             ));
         }
         if self.tell {
-            use std::io::Write;
-            // Who asked for it may have gone.
-            let _ = crate::out::Raw.write_all(b"mounted\n");
+            leave_the_terminal().map_err(|e| Fail::host("background", e))?;
         }
         let ended = mounted.wait().map_err(|e| Fail::at(&at.source, &e));
         for report in reports {
@@ -180,6 +178,18 @@ impl Mount {
             .find(|e| Some(i32::from(e.code())) == code);
         Err(Fail::new(exit.unwrap_or(Exit::Failed), ""))
     }
+}
+
+/// Tells who started this that the volume is mounted, and holds on to nothing
+/// of theirs.
+fn leave_the_terminal() -> std::io::Result<()> {
+    use std::io::Write;
+    // Who asked for it may have gone.
+    let _ = crate::out::Raw.write_all(b"mounted\n");
+    let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
 }
 
 /// The user's mask: it can be read only by setting it.
