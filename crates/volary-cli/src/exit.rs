@@ -110,20 +110,19 @@ impl Fail {
         };
         Self {
             exit,
-            line: format!("{place}: {error}{}", advice(error)),
+            line: format!("{place}: {error}{}", advice(error, &"VOLUME")),
         }
     }
 
-    /// The volume at `place` could not be opened.
-    pub(crate) fn opening(place: impl fmt::Display, error: &Error) -> Self {
-        let exit = if error.kind() == Kind::Corrupt {
-            Exit::Damaged
-        } else {
-            Exit::NotOpened
+    /// The volume on `source` could not be opened.
+    pub(crate) fn opening(source: impl fmt::Display, error: &Error) -> Self {
+        let exit = match error.kind() {
+            Kind::Corrupt => Exit::Damaged,
+            _ => Exit::NotOpened,
         };
         Self {
             exit,
-            ..Self::at(place, error)
+            line: format!("{source}: {error}{}", advice(error, &source)),
         }
     }
 
@@ -177,11 +176,11 @@ pub(crate) fn warn(line: &str) {
 }
 
 /// What to do about it, where the error does not say so itself.
-fn advice(error: &Error) -> &'static str {
+fn advice(error: &Error, source: &dyn fmt::Display) -> String {
     match error.kind() {
-        Kind::Corrupt => "; check the volume: volary fsck -n IMAGE",
-        Kind::NoSpace => "; delete something, or make a larger volume",
-        _ => "",
+        Kind::Corrupt => format!("; check the volume: volary fsck -n {source}"),
+        Kind::NoSpace => "; delete something, or make a larger volume".into(),
+        _ => String::new(),
     }
 }
 

@@ -34,7 +34,7 @@ impl Format for Fat {
                 label: layout.label.as_ref().and_then(label_text),
             })),
             Err(e) if e == Kind::Io => Err(e),
-            Err(_) => Ok(None),
+            Err(_) => Ok(claimed_kind(dev)?.map(|kind| Probe { kind, label: None })),
         }
     }
 
@@ -96,6 +96,26 @@ impl Format for Fat {
     fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
         crate::badsect::mark(&dev, sectors)
     }
+}
+
+/// The kind that a boot sector claims by `BS_FilSysType`, whatever else is wrong
+/// with it: attaching then says what.
+fn claimed_kind(dev: &dyn BlockDevice) -> Result<Option<&'static str>> {
+    let mut sector = [0; 512];
+    if dev.geometry().size < 512 {
+        return Ok(None);
+    }
+    dev.read_at(0, &mut sector)?;
+    let claims = |at: usize, name: &[u8; 8]| sector.get(at..at + 8) == Some(name);
+    let is_signed = sector.ends_with(&[0x55, 0xaa]);
+    let claims = [
+        (82, b"FAT32   ", "fat32"),
+        (54, b"FAT16   ", "fat16"),
+        (54, b"FAT12   ", "fat12"),
+    ]
+    .into_iter()
+    .find(|(at, name, _)| is_signed && claims(*at, name));
+    Ok(claims.map(|(_, _, kind)| kind))
 }
 
 fn unsupported() -> Error {

@@ -186,7 +186,7 @@ fn empty(session: &Session, at: &At, dir: &Attr, seen: &mut Seen, tally: &mut Ta
 #[command(after_help = "\
 Examples:
   volary mv disk.img:/README.txt disk.img:/READ.ME
-  volary mv disk.img:/README.txt disk.img:/docs/a.txt disk.img:/empty")]
+  volary mv disk.img:/docs/a.txt disk.img:/docs/b.txt disk.img:/empty")]
 pub(crate) struct Mv {
     /// What to move, and last where to: VOLUME:/path
     #[arg(required = true, num_args = 2.., value_name = "PLACE")]

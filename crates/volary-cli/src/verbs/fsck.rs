@@ -4,7 +4,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
-use crate::verbs::info::{FactJson, facts_text, recognised};
+use crate::verbs::info::{FactJson, device, facts_text, recognised};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -36,6 +36,9 @@ pub(crate) struct Fsck {
     /// Mends everything, without asking
     #[arg(short = 'y', long)]
     yes: bool,
+    /// What it was, if it cannot be recognised any more: fat
+    #[arg(short = 't', long = "type", value_name = "FORMAT")]
+    format: Option<String>,
     /// The format's own options, with commas between them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
@@ -98,7 +101,16 @@ impl Fsck {
 
     fn check(&self) -> Done<Exit> {
         let mode = self.mode();
-        let (source, dev, format) = recognised(&self.volume, mode == CheckMode::Look)?;
+        let read_only = mode == CheckMode::Look;
+        let (source, dev, format) = match &self.format {
+            None => recognised(&self.volume, read_only)?,
+            Some(name) => {
+                let format = volary::format_of(name);
+                let format = format.map_err(|e| Fail::usage(format!("-t: {e}")))?;
+                let (source, dev) = device(&self.volume, read_only)?;
+                (source, dev, format)
+            }
+        };
         let mut options = Options::new();
         self.options.iter().for_each(|text| options.add(text));
         let how = Check {

@@ -139,11 +139,7 @@ impl std::fmt::Write for Text {
 impl Dump {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev) = device(&self.volume, true)?;
-        let format = match volary::recognise(&*dev) {
-            Ok((format, _)) => format,
-            Err(e) => return Err(Fail::opening(&source, &e)),
-        };
+        let (source, dev, format) = recognised(&self.volume, true)?;
         let mut text = Text {
             out: out::out(),
             error: None,

@@ -160,8 +160,8 @@ fn attributes_are_kept_as_far_as_the_volume_can() {
         let text = sandbox.run(&format!("stat --json {place}")).ok();
         serde_json::from_str::<Value>(&text).unwrap()[0].clone()
     };
-    sandbox.run("chmod u+s,go-rwx unix.img:/README.txt").ok();
     sandbox.run("chown 12:34 unix.img:/README.txt").ok();
+    sandbox.run("chmod u+s,go-rwx unix.img:/README.txt").ok();
     let read = stat("unix.img:/README.txt");
     assert_eq!(
         (&read["mode"], &read["uid"], &read["gid"]),
