@@ -5,4 +5,5 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 pub mod measure;
+pub mod paper;
 pub mod peers;

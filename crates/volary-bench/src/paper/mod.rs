@@ -1,0 +1,4 @@
+//! The papers' tables and figures, measured or computed here, with the papers'
+//! figures beside them.
+
+pub mod dosfs;
