@@ -270,7 +270,7 @@ fn a_hundred_renames_in_a_row(c: &Case) {
     let node = c.file(dirs[0], "f", b"content");
     let (mut dir, mut name) = (dirs[0], "f".to_string());
     for i in 0..100 {
-        let (to, new) = (dirs[i % 3], format!("name {}", "n".repeat(i % 37)));
+        let (to, new) = (dirs[i % 3], format!("name {}", "n".repeat(1 + i % 37)));
         c.rename(dir, &name, to, &new).expect("rename");
         assert_eq!(c.find(to, &new), node);
         (dir, name) = (to, new);
