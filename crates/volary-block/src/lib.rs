@@ -33,6 +33,8 @@ mod part;
 mod qcow2;
 mod range;
 mod record;
+#[cfg(test)]
+mod seeded;
 mod slice;
 
 pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};

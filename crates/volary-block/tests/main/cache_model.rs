@@ -252,16 +252,13 @@ impl Run {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_cache_equals_a_plain_vector_and_keeps_its_order(
-        ops in proptest::collection::vec(op(), 1..120),
-    ) {
+#[test]
+fn the_cache_equals_a_plain_vector_and_keeps_its_order() {
+    let ops = proptest::collection::vec(op(), 1..120);
+    crate::seeded::check(100, ops, |ops| {
         let mut run = Run::new();
         for op in ops.iter().chain([&Op::Commit]) {
             run.step(op);
         }
-    }
+    });
 }

@@ -243,3 +243,24 @@ fn a_missing_page_is_read_once_however_many_want_it() {
     });
     assert_eq!(recorder.counts().reads, 1);
 }
+
+#[test]
+fn a_direct_write_waits_for_what_is_on_its_way_to_the_same_place() {
+    let slow = Arc::new(Slow::new(8 << 20));
+    let cache = Cache::new(slow.clone(), CacheOptions::default());
+    cache.write(8 << 20, &[1; 512], Stage(1)).unwrap();
+    std::thread::scope(|s| {
+        s.spawn(|| cache.commit().unwrap());
+        slow.wait_for(1);
+        s.spawn(|| cache.write_direct(8 << 20, &[2; 4096]).unwrap());
+        for _ in 0..2000 {
+            std::thread::yield_now();
+            assert_eq!(slow.waiting.load(Ordering::SeqCst), 1, "overtaken");
+        }
+        slow.open();
+    });
+    let mut b = [0; 1];
+    slow.mem.read_at(8 << 20, &mut b).unwrap();
+    assert_eq!(b, [2]);
+    assert_eq!(cache.dirty(), 0);
+}

@@ -4,3 +4,5 @@ mod cache_faults;
 mod cache_model;
 mod cache_requests;
 mod cache_threads;
+#[path = "../../src/seeded.rs"]
+mod seeded;
