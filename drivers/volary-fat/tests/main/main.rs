@@ -1,8 +1,10 @@
 //! Tests of the driver against other implementations of FAT. A test whose tool is not
 //! installed says so and passes.
 
+mod conformance;
+mod differential;
 mod make;
 mod names;
-mod suite;
 mod tools;
 mod unix;
+mod volumes;

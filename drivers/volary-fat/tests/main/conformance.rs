@@ -1,0 +1,68 @@
+//! The conformance suite on volumes of each kind and shape; fsck.fat looks at
+//! each volume when a case is done.
+
+use crate::volumes::Shape;
+use volary_testkit::Suite;
+use volary_testkit::oracle::{dosfstools, have};
+
+const MIB: u64 = 1 << 20;
+
+fn suite(shape: Shape) -> Suite {
+    have(&[dosfstools::FSCK]);
+    Suite::new(shape.name(), move || shape.fresh())
+}
+
+#[test]
+fn fat12_holds_to_its_word() {
+    suite(Shape::new("fat12", 8 * MIB).made("root-entries=4096")).run();
+}
+
+#[test]
+fn fat16_holds_to_its_word() {
+    suite(Shape::new("fat16", 16 * MIB).made("root-entries=4096")).run();
+}
+
+#[test]
+fn fat32_holds_to_its_word() {
+    suite(Shape::new("fat32", 40 * MIB)).run();
+}
+
+#[test]
+fn with_the_unix_extension_each_kind_holds_to_its_word() {
+    for shape in [
+        Shape::new("fat12", 8 * MIB).made("root-entries=4096"),
+        Shape::new("fat16", 16 * MIB).made("root-entries=4096"),
+        Shape::new("fat32", 40 * MIB),
+    ] {
+        suite(shape.attached("unix=on")).run();
+    }
+}
+
+#[test]
+fn sectors_of_every_size_hold_to_their_word() {
+    for make in [
+        "sector=1024,root-entries=4096",
+        "sector=2048,root-entries=4096",
+        "sector=4096,root-entries=4096",
+    ] {
+        suite(Shape::new("fat12", 24 * MIB).made(make)).run();
+    }
+}
+
+#[test]
+fn large_clusters_hold_to_their_word() {
+    for make in [
+        "cluster=4k,root-entries=4096",
+        "cluster=16k,root-entries=4096",
+        "cluster=64k,root-entries=4096",
+    ] {
+        suite(Shape::new("fat12", 64 * MIB).made(make)).run();
+    }
+    suite(Shape::new("fat32", 272 * MIB).made("cluster=4k")).run();
+}
+
+#[test]
+fn requests_of_a_sector_hold_to_their_word() {
+    let shape = Shape::new("fat16", 16 * MIB).made("root-entries=4096");
+    suite(shape.attached("iosize=512")).run();
+}
