@@ -1,5 +1,6 @@
 //! An attached volume: everything that an operation works on.
 
+use crate::births::Births;
 use crate::commit::{Order, State, Step, Stop};
 use crate::dir::Dir;
 use crate::marks;
@@ -39,6 +40,7 @@ pub(crate) struct Attached {
     pub(crate) cache: Cache,
     pub(crate) table: Table,
     pub(crate) nodes: Nodes,
+    pub(crate) births: Births,
     pub(crate) opens: Opens,
     pub(crate) order: Order,
     pub(crate) owners: Owners,
@@ -91,6 +93,7 @@ impl Attached {
             cache: Cache::new(dev, cache_options),
             table,
             nodes: Nodes::new(memory / 8),
+            births: Births::default(),
             opens: Opens::default(),
             order: Order::new(state, was_dirty, memory / 8),
             owners: Owners::default(),

@@ -6,6 +6,7 @@ use crate::dir::{Dir, Scratch};
 use crate::index::{Index, Span, hash_bytes};
 use crate::locate::Located;
 use crate::names::Stored;
+use crate::node::key_of;
 use crate::ondisk::{DirEntry, ENTRY_LEN};
 use crate::paper;
 use crate::short::{Basis, Short, TAIL_MAX, checksum};
@@ -176,14 +177,30 @@ impl Attached {
         let span = slots.span_at(first);
         dir.touch(self, first, slots.count())?;
         if !keep_stamp {
-            let mut old = [0; ENTRY_LEN];
-            dir.read(self, span.slot, &mut old)?;
-            slots.renew(self, &old);
+            self.renew_at(dir, span.slot, slots)?;
         }
         dir.write(self, first, slots.as_slice(), dir.stage(epoch))?;
         self.enter(dir, slots, first);
         let entry = slots.short_entry();
         Ok(Located::new(self, dir, entry, span)?)
+    }
+
+    /// Gives the planned entry a stamp that no earlier one in that slot had.
+    fn renew_at(&self, dir: &Dir, slot: u32, slots: &mut Slots) -> Result<()> {
+        let key = key_of(dir.first, slot);
+        let old = match self.births.last(key) {
+            Some(old) => Some(old),
+            None => {
+                let mut raw = [0; ENTRY_LEN];
+                dir.read(self, slot, &mut raw)?;
+                entry_at(&raw)
+            }
+        };
+        if let Some(old) = old {
+            slots.renew(self, &old);
+        }
+        self.births.note(key, &slots.short_entry());
+        Ok(())
     }
 
     /// Inserts an entry without a long name.
@@ -266,11 +283,10 @@ impl Slots {
         }
     }
 
-    fn renew(&mut self, fs: &Attached, old: &[u8; ENTRY_LEN]) {
-        let (mut entry, Some(old)) = (self.short_entry(), entry_at(old)) else {
-            return;
-        };
-        fs.renew_stamp(&mut entry, &old);
+    /// Makes the stamp differ from that of `old`.
+    pub(crate) fn renew(&mut self, fs: &Attached, old: &DirEntry) {
+        let mut entry = self.short_entry();
+        fs.renew_stamp(&mut entry, old);
         self.set_short(&entry);
     }
 }

@@ -15,6 +15,7 @@ mod alloc;
 mod attached;
 mod attrs;
 mod badsect;
+mod births;
 pub mod chars;
 pub mod check;
 pub mod codepage;

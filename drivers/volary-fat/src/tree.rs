@@ -248,10 +248,15 @@ impl Attached {
         let located = self.change(|epoch| {
             let runs = self.take_clusters(1, None)?;
             let first = runs.first().unwrap_or(0);
-            let done = self.put_dots(first, dir.first, &entry).and_then(|()| {
+            let mut like = entry;
+            let renewed = self.renew_dir(first, &mut slots, &mut like);
+            let dots = renewed.map_err(Into::into);
+            let dots = dots.and_then(|()| self.put_dots(first, dir.first, &like));
+            let done = dots.and_then(|()| {
                 epoch.bear(first);
                 slots.set_first_cluster(first, self.layout.is_fat32());
-                self.insert(dir, epoch, &mut slots, false)
+                // Its place is the cluster, whatever slot it gets.
+                self.insert(dir, epoch, &mut slots, true)
             });
             if done.is_err() {
                 self.give_back(runs.as_slice(), None);
