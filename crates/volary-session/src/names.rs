@@ -51,11 +51,11 @@ impl Session {
     /// what there is, search access there and on the file what `mode` says.
     ///
     /// # Errors
-    /// `Invalid` for truncation without writing; `NotDir`, `Access` for search;
-    /// `Exists` with [`Create::New`]; `NotPermitted` for an owner or group that
-    /// the caller cannot give; `Access`; `IsDir`; `SymlinkLoop` for a symlink;
-    /// `Invalid` for other kinds of node, and for a name that the volume cannot
-    /// keep; `Busy` if the entry came and went many times meanwhile.
+    /// `NotDir`, `Access` for search; `Exists` with [`Create::New`]; `Access`;
+    /// `NotPermitted` for an owner or group that the caller cannot give;
+    /// `IsDir`; `SymlinkLoop` for a symlink; `Invalid` for other kinds of
+    /// node, for a name that the volume cannot keep, and for truncation
+    /// without writing.
     pub fn create(
         &self,
         dir: NodeId,
@@ -124,9 +124,8 @@ impl Session {
     /// Makes a directory. Needs write and search access on `dir`.
     ///
     /// # Errors
-    /// `NotDir`, `Access` for search, `Exists`, `NotPermitted` for an owner or
-    /// group that the caller cannot give, `Access`, `TooManyLinks`, `Invalid` for
-    /// a name that the volume cannot keep.
+    /// `NotDir`, `Access` for search, `Exists`, `Access`, `NotPermitted`,
+    /// `TooManyLinks`, `Invalid` for a name that the volume cannot keep.
     pub fn mkdir(&self, dir: NodeId, name: &[u8], set: &SetAttr) -> Result<Entry> {
         let cx = self.ctx();
         let name = self.name(name, Kind::Exists)?;

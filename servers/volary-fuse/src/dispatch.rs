@@ -140,9 +140,7 @@ impl Filesystem for Server {
 
     fn forget(&self, _req: &Request, node: INodeNo, lookups: u64) {
         let _ = self.answer(Kind::Forget, || {
-            if let Some(node) = self.nodes.forget(node.0, lookups) {
-                self.own_session().forget(node, lookups);
-            }
+            self.drop_lookups(node.0, lookups);
             Ok(())
         });
     }

@@ -153,7 +153,6 @@ impl Wishes {
             InitFlags::FUSE_CACHE_SYMLINKS,
             InitFlags::FUSE_EXPLICIT_INVAL_DATA,
         ];
-        let locks = [InitFlags::FUSE_POSIX_LOCKS, InitFlags::FUSE_FLOCK_LOCKS];
         let wanted = always
             .into_iter()
             .chain(sole.into_iter().filter(|_| self.sole))
@@ -167,7 +166,11 @@ impl Wishes {
                     .into_iter()
                     .filter(|_| self.write_back),
             )
-            .chain(locks.into_iter().filter(|_| self.session_locks));
+            .chain(
+                [InitFlags::FUSE_POSIX_LOCKS]
+                    .into_iter()
+                    .filter(|_| self.session_locks),
+            );
         for flag in wanted {
             // What an older kernel lacks, it does without.
             let _ = config.add_capabilities(flag);

@@ -1,8 +1,7 @@
-//! Requests about locks, which reach the session's table.
+//! Requests about byte-range locks, which reach the session's table.
 //!
-//! The library below does not tell a whole-file lock (`flock`) from a range of
-//! all bytes. Both are kept as ranges, so that they are in each other's way,
-//! as they are on an NFS mount.
+//! Whole-file locks (`flock`) always stay with the kernel: the library below
+//! does not tell them from ranges, and no other protocol has them.
 
 use crate::errno::errno;
 use crate::server::Server;

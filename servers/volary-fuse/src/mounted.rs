@@ -86,7 +86,11 @@ pub fn serve(
     let end = Arc::new(End::default());
     let signals = match stop {
         Stop::Call => None,
-        Stop::Signals => Some(obey_signals(point.clone())?),
+        Stop::Signals => Some(obey_signals(
+            point.clone(),
+            Arc::clone(&volume),
+            Arc::clone(&end),
+        )?),
     };
     let mounted = Mounted {
         point,
@@ -173,8 +177,9 @@ impl Drop for Mounted {
 }
 
 impl End {
+    /// The first answer counts.
     fn note(&self, answer: Result<()>) {
-        *self.answer.lock() = Some(answer.err());
+        self.answer.lock().get_or_insert(answer.err());
         self.came.notify_all();
     }
 
@@ -288,25 +293,24 @@ fn cannot_mount(error: &std::io::Error) -> Error {
 ///
 /// # Errors
 /// `Io` if the process has no room for another one.
-fn obey_signals(point: MountPoint) -> Result<Handle> {
+fn obey_signals(point: MountPoint, volume: Arc<Volume>, end: Arc<End>) -> Result<Handle> {
     let failed = |e: std::io::Error| Error::note(Kind::Io, format!("cannot wait for signals: {e}"));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
     let handle = signals.handle();
     let connection = point.connection();
     let obeying = move || {
         for (count, _) in signals.forever().enumerate() {
-            if count == 0 {
-                if point.unmount(false).is_err() {
-                    let _ = point.unmount(true);
+            if count > 0 {
+                if let Some(connection) = connection {
+                    MountPoint::abort(connection);
                 }
-            } else if let Some(connection) = connection {
-                MountPoint::abort(connection);
+                end.note(volume.detach());
+            } else if point.unmount(false).is_err() {
+                let _ = point.unmount(true);
             }
         }
     };
-    thread::Builder::new()
-        .name("volary-signals".into())
-        .spawn(obeying)
-        .map_err(failed)?;
+    let thread = thread::Builder::new().name("volary-signals".into());
+    thread.spawn(obeying).map_err(failed)?;
     Ok(handle)
 }

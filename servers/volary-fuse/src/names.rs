@@ -6,7 +6,9 @@ use fuser::{INodeNo, RenameFlags as Flags, Request};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use volary_core::{Create, Entry, FileKind, Kind, Mode, OpenId, RenameFlags, Result, SetAttr};
+use volary_core::{
+    Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, RenameFlags, Result, SetAttr,
+};
 
 /// What a node is to be made as, out of a request.
 pub(crate) struct Making<'a> {
@@ -104,7 +106,9 @@ impl Server {
     pub(crate) fn remove_name(&self, req: &Request, parent: INodeNo, name: &OsStr) -> Result<()> {
         let dir = self.node(parent)?;
         self.note_change();
-        self.session(req).unlink(dir, name.as_bytes())
+        self.outliving(dir, name.as_bytes(), || {
+            self.session(req).unlink(dir, name.as_bytes())
+        })
     }
 
     pub(crate) fn remove_dir(&self, req: &Request, parent: INodeNo, name: &OsStr) -> Result<()> {
@@ -132,8 +136,56 @@ impl Server {
         let (from_dir, to_dir) = (self.node(from.0)?, self.node(to.0)?);
         let (name, new_name) = (from.1.as_bytes(), to.1.as_bytes());
         self.note_change();
-        self.session(req)
-            .rename(from_dir, name, to_dir, new_name, how)
+        let rename = || {
+            let session = self.session(req);
+            session.rename(from_dir, name, to_dir, new_name, how)
+        };
+        if how == RenameFlags::REPLACE {
+            self.outliving(to_dir, new_name, rename)
+        } else {
+            rename()
+        }
+    }
+
+    /// Takes a name away by `remove`. The kernel may go on to speak of the node
+    /// that loses its last name, until it forgets it: it is kept open for that
+    /// long.
+    fn outliving(
+        &self,
+        dir: NodeId,
+        name: &[u8],
+        remove: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let pin = self.open_to_outlive(dir, name);
+        let removed = remove();
+        if let Some((node, open)) = pin {
+            let kept = removed.is_ok() && self.nodes.pin(node, open);
+            if !kept {
+                let _ = self.own_session().close(open);
+            }
+        }
+        removed
+    }
+
+    /// Opens the file of that name if it has no other and the kernel knows it.
+    fn open_to_outlive(&self, dir: NodeId, name: &[u8]) -> Option<(NodeId, OpenId)> {
+        let own = self.own_session();
+        let Entry { node, attr } = own.lookup(dir, name).ok()?;
+        if attr.kind != FileKind::File || attr.nlink > 1 || !self.nodes.knows(node) {
+            return None;
+        }
+        own.open(node, Mode::Read).ok().map(|open| (node, open))
+    }
+
+    /// The kernel has dropped some of the lookups of a node.
+    pub(crate) fn drop_lookups(&self, number: u64, lookups: u64) {
+        if let Some(forgotten) = self.nodes.forget(number, lookups) {
+            let own = self.own_session();
+            if let Some(open) = forgotten.pin {
+                let _ = own.close(open);
+            }
+            own.forget(forgotten.node, lookups);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::hash::{BuildHasherDefault, Hasher};
-use volary_core::{Kind, NodeId, Result};
+use volary_core::{Kind, NodeId, OpenId, Result};
 
 /// The kernel's name for the root.
 pub(crate) const ROOT: u64 = 1;
@@ -24,6 +24,16 @@ pub(crate) struct Nodes {
 struct Known {
     node: NodeId,
     lookups: u64,
+    /// An open that keeps it alive, once its last name is gone.
+    pin: Option<OpenId>,
+}
+
+/// What the kernel has dropped some or all lookups of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forgotten {
+    pub(crate) node: NodeId,
+    /// To be closed: the kernel no longer knows the node.
+    pub(crate) pin: Option<OpenId>,
 }
 
 impl Nodes {
@@ -76,14 +86,18 @@ impl Nodes {
                 known.lookups = known.lookups.saturating_add(1);
             }
             Slot::Vacant(slot) => {
-                slot.insert(Known { node, lookups: 1 });
+                slot.insert(Known {
+                    node,
+                    lookups: 1,
+                    pin: None,
+                });
             }
         }
     }
 
     /// Takes back `lookups` of the times that the kernel was given the node,
     /// and tells which node it was.
-    pub(crate) fn forget(&self, number: u64, lookups: u64) -> Option<NodeId> {
+    pub(crate) fn forget(&self, number: u64, lookups: u64) -> Option<Forgotten> {
         if number == ROOT {
             return None;
         }
@@ -93,12 +107,26 @@ impl Nodes {
         };
         let node = slot.get().node;
         let left = slot.get().lookups.saturating_sub(lookups);
-        if left == 0 {
-            slot.remove();
+        let pin = if left == 0 {
+            slot.remove().pin
         } else {
             slot.get_mut().lookups = left;
+            None
+        };
+        Some(Forgotten { node, pin })
+    }
+
+    /// Keeps `open` for as long as the kernel knows the node; false if it does
+    /// not, or one is kept already.
+    pub(crate) fn pin(&self, node: NodeId, open: OpenId) -> bool {
+        let number = self.number(node);
+        match self.shard(number).write().get_mut(&number) {
+            Some(known) if known.node == node && known.pin.is_none() => {
+                known.pin = Some(open);
+                true
+            }
+            _ => false,
         }
-        Some(node)
     }
 
     /// Whether the kernel knows the node; it need not be told of others.
@@ -168,7 +196,11 @@ mod tests {
         let nodes = Nodes::new(node(1, 0));
         nodes.remember(node(9, 1));
         nodes.remember(node(9, 1));
-        assert_eq!(nodes.forget(9, 1), Some(node(9, 1)));
+        let forgotten = Forgotten {
+            node: node(9, 1),
+            pin: None,
+        };
+        assert_eq!(nodes.forget(9, 1), Some(forgotten));
         assert!(nodes.get(9).is_ok());
         nodes.forget(9, 1);
         assert_eq!(nodes.get(9).unwrap_err(), Kind::Stale);
@@ -183,6 +215,18 @@ mod tests {
         assert_eq!(nodes.get(9).unwrap(), node(9, 2));
         nodes.forget(9, 1);
         assert_eq!(nodes.get(9).unwrap(), node(9, 2));
+    }
+
+    #[test]
+    fn a_pin_comes_back_with_the_last_lookup() {
+        let nodes = Nodes::new(node(1, 0));
+        assert!(!nodes.pin(node(9, 1), OpenId(4)));
+        nodes.remember(node(9, 1));
+        nodes.remember(node(9, 1));
+        assert!(nodes.pin(node(9, 1), OpenId(5)));
+        assert!(!nodes.pin(node(9, 1), OpenId(6)));
+        assert_eq!(nodes.forget(9, 1).unwrap().pin, None);
+        assert_eq!(nodes.forget(9, 1).unwrap().pin, Some(OpenId(5)));
     }
 
     #[test]

@@ -14,7 +14,8 @@ pub enum Checks {
     Session,
 }
 
-/// Where locks are kept.
+/// Where byte-range locks are kept. Whole-file locks (`flock`) are always kept
+/// in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locks {
     /// In the kernel: seen by all processes that use this mount, and by nobody
@@ -35,7 +36,7 @@ pub struct MountOptions {
     pub allow_other: bool,
     /// Who checks access.
     pub checks: Checks,
-    /// Where locks are kept. A volume that shares its locks with others
+    /// Where byte-range locks are kept. A volume that shares its locks with others
     /// (`Caps::SHARED_LOCKS`) keeps them in the session in any case.
     pub locks: Locks,
     /// Set-uid and set-gid programs on the volume get their owner's rights.
@@ -105,7 +106,7 @@ impl MountOptions {
         spec(
             "locks",
             "kernel|session",
-            "where locks are kept (default kernel)",
+            "where byte-range locks are kept (default kernel)",
         ),
         spec(
             "suid",

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// `files` files of `len` bytes, spread over `dirs` directories, all below
-/// `root`, which is made. The names are short ones, with which every rival is at
-/// its best: mtools needs minutes for 50,000 names that need a `~1`.
+/// `root`, which is made.
 pub(crate) fn make(root: &Path, dirs: usize, files: usize, len: usize) -> Result<()> {
     fs::create_dir(root)?;
     for d in 0..dirs {
@@ -14,7 +13,7 @@ pub(crate) fn make(root: &Path, dirs: usize, files: usize, len: usize) -> Result
     }
     for f in 0..files {
         let dir = root.join(format!("d{:03}", f % dirs));
-        fs::write(dir.join(format!("f{f:05}.dat")), content(f, len))?;
+        fs::write(dir.join(format!("file{f:05}.dat")), content(f, len))?;
     }
     Ok(())
 }

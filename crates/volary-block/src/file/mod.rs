@@ -155,12 +155,6 @@ pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io
             Kind::NoSpace,
             format!("no space left on the host for {len} bytes at byte {offset} of the image"),
         ),
-        _ if e.kind() == std::io::ErrorKind::UnexpectedEof => Error::io(
-            doing,
-            offset,
-            len as u64,
-            "the file has become shorter than it was",
-        ),
         _ => Error::io(doing, offset, len as u64, e.to_string()),
     }
 }

@@ -238,47 +238,6 @@ fn a_table_under_an_mbr_of_another_use_is_not_read() {
     assert_eq!(list(image), []);
 }
 
-/// What the Sleuth Kit finds: first sector and count, in order of places.
-fn by_mmls(image: &[u8]) -> Option<Vec<(u64, u64)>> {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), image).unwrap();
-    let Ok(out) = std::process::Command::new("mmls").arg(file.path()).output() else {
-        eprintln!("passed over: mmls is not installed");
-        return None;
-    };
-    let text = String::from_utf8(out.stdout).unwrap();
-    let row = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            [_, "Meta" | "-------", ..] => None,
-            [_, _, first, _, count, ..] => Some((first.parse().ok()?, count.parse().ok()?)),
-            _ => None,
-        }
-    };
-    Some(text.lines().filter_map(row).collect())
-}
-
-#[test]
-fn the_sleuth_kit_finds_the_same_partitions() {
-    let mut mbr = with_mbr(400, &[(0x0c, 10, 50), (0x05, 100, 200), (0x83, 300, 100)]);
-    put_mbr(
-        &mut mbr[100 * SECTOR..101 * SECTOR],
-        &[(0x06, 2, 48), (0x05, 50, 50)],
-    );
-    put_mbr(&mut mbr[150 * SECTOR..151 * SECTOR], &[(0x0b, 1, 49)]);
-    let mut bsd = vec![0; 200 * SECTOR];
-    put_label(&mut bsd[SECTOR..], false, &[(7, 16, 84), (1, 100, 50)]);
-    for image in [mbr, bsd, with_gpt(::gpt::disk::LogicalBlockSize::Lb512)] {
-        let Some(theirs) = by_mmls(&image) else {
-            return;
-        };
-        let ours = list(image).into_iter().map(|p| (p.1, p.2));
-        let mut ours: Vec<_> = ours.collect();
-        ours.sort_unstable();
-        assert_eq!(ours, theirs);
-    }
-}
-
 /// Reads the table of a damaged image: an answer or an error, no more, and
 /// every partition given is on the device.
 fn survives(mut image: Vec<u8>, damage: &[(u16, u8)]) {

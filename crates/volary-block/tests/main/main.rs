@@ -4,6 +4,5 @@ mod cache_faults;
 mod cache_model;
 mod cache_requests;
 mod cache_threads;
-mod loop_device;
 #[path = "../../src/seeded.rs"]
 mod seeded;

@@ -1,0 +1,106 @@
+//! The conformance suite, through a mount.
+
+use crate::mount::{Mount, can_mount};
+use volary_core::{Caps, Fs};
+use volary_fuse::{Checks, MountOptions};
+use volary_mem::MemOptions;
+use volary_testkit::{Fresh, Suite, hostfs};
+
+/// What a mount does not show of a volume, and what the host adds.
+fn seen(caps: Caps) -> Caps {
+    caps.without(Caps::XATTRS)
+}
+
+fn suite(name: &str, mem: fn() -> MemOptions, options: &MountOptions) -> Suite {
+    let options = options.clone();
+    let make = move || {
+        let mount = Mount::of(mem(), &options).unwrap();
+        let caps = seen(mount.volume.caps());
+        let fs: Fs = hostfs::open(mount.mounted.path(), caps).unwrap();
+        Fresh::new(fs).keeping(mount)
+    };
+    Suite::new(name, make)
+        .own_clock()
+        .leave_out(
+            "the_change_count_grows_with_every_change",
+            "a mount does not give the count",
+        )
+        .leave_out(
+            "keep_answers_invalid_before_exists",
+            "Linux looks at the new name first",
+        )
+        .leave_out(
+            "room_comes_back_with_the_last_open",
+            "the kernel tells of the last close after close has returned",
+        )
+}
+
+#[test]
+fn a_mounted_volume_keeps_its_word() {
+    if !can_mount() {
+        return;
+    }
+    suite(
+        "mem through fuse",
+        MemOptions::default,
+        &MountOptions::default(),
+    )
+    .run();
+}
+
+#[test]
+fn a_mount_that_gathers_writes_keeps_its_word() {
+    if !can_mount() {
+        return;
+    }
+    let options = MountOptions {
+        write_back: Some(true),
+        ..MountOptions::default()
+    };
+    suite(
+        "mem through fuse, written back",
+        MemOptions::default,
+        &options,
+    )
+    .run();
+}
+
+#[test]
+fn a_mount_whose_session_checks_access_keeps_its_word() {
+    if !can_mount() {
+        return;
+    }
+    let options = MountOptions {
+        checks: Checks::Session,
+        ..MountOptions::default()
+    };
+    suite(
+        "mem through fuse, checked by the session",
+        MemOptions::default,
+        &options,
+    )
+    .run();
+}
+
+#[test]
+fn a_volume_that_does_not_tell_case_keeps_its_word() {
+    if !can_mount() {
+        return;
+    }
+    let mem = || {
+        let mut mem = MemOptions::default();
+        mem.caps = mem
+            .caps
+            .without(Caps::CASE_SENSITIVE | Caps::HARD_LINKS | Caps::SYMLINKS);
+        mem
+    };
+    let same = "Linux finds one node under both names and does nothing";
+    suite(
+        "mem without case through fuse",
+        mem,
+        &MountOptions::default(),
+    )
+    .leave_out("a_rename_that_changes_case_only_keeps_the_new_case", same)
+    .leave_out("a_directory_renamed_in_case_only_keeps_what_it_holds", same)
+    .run();
+}

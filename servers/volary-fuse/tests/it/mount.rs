@@ -1,0 +1,124 @@
+//! A volume in memory, mounted on a directory of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+use volary_core::{Cred, Time};
+use volary_fuse::{MountOptions, Mounted, Stop, serve};
+use volary_mem::{Mem, MemOptions};
+use volary_session::{Session, Volume, VolumeOptions};
+
+/// A mount; unmounted when dropped.
+pub(crate) struct Mount {
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) mounted: Mounted,
+    _dir: TempDir,
+}
+
+impl Mount {
+    /// A volume with every ability; `None` where nothing can be mounted.
+    pub(crate) fn new(options: &MountOptions) -> Option<Self> {
+        Self::of(MemOptions::sized(256 << 20), options)
+    }
+
+    /// A volume as `mem` says.
+    pub(crate) fn of(mem: MemOptions, options: &MountOptions) -> Option<Self> {
+        if !can_mount() {
+            return None;
+        }
+        let volume = volume(mem);
+        let dir = TempDir::new().unwrap();
+        let mounted = serve(Arc::clone(&volume), dir.path(), options, Stop::Call).unwrap();
+        Some(Self {
+            volume,
+            mounted,
+            _dir: dir,
+        })
+    }
+
+    /// A place in the volume.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.mounted.path().join(path)
+    }
+
+    /// Another client of the same volume: root, past the mount.
+    pub(crate) fn other(&self) -> Session {
+        self.volume.session(Cred::root())
+    }
+}
+
+pub(crate) fn volume(mem: MemOptions) -> Arc<Volume> {
+    let how = VolumeOptions {
+        name: "mem".into(),
+        clock,
+        trust: true,
+    };
+    Volume::new(Mem::attach(mem, clock()).unwrap(), how)
+}
+
+/// Whether this host can mount; says so if not.
+pub(crate) fn can_mount() -> bool {
+    let able = Path::new("/dev/fuse").exists()
+        && (rustix::process::geteuid().is_root() || runs("fusermount3", "-V"));
+    if !able {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "no /dev/fuse, or no right to mount"
+        );
+        eprintln!("SKIPPED: no /dev/fuse, or no right to mount");
+    }
+    able
+}
+
+fn runs(program: &str, flag: &str) -> bool {
+    let mut command = Command::new(program);
+    command
+        .arg(flag)
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests run by the host's clock")]
+pub(crate) fn clock() -> Time {
+    SystemTime::now().into()
+}
+
+/// Looks again and again until `holds`, at most ten seconds.
+#[expect(clippy::disallowed_methods, reason = "other processes give no sign")]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("not within ten seconds: {what}");
+}
+
+/// The example program, serving a volume of its own on `place`.
+pub(crate) fn start_server(place: &Path) -> Child {
+    let test = std::env::current_exe().unwrap();
+    let built = test
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("examples/serve");
+    let server = Command::new(built)
+        .arg(place)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the server mounts", || is_mounted(place));
+    server
+}
+
+pub(crate) fn is_mounted(place: &Path) -> bool {
+    let all = fs::read_to_string("/proc/self/mounts").unwrap();
+    all.lines()
+        .any(|line| line.split(' ').nth(1) == place.to_str())
+}
