@@ -94,8 +94,7 @@ impl<'a> Drawing<'a> {
         let kind = self.layout.kind;
         let mut run = Run { first: 2, len: 0 };
         let mut run_use = Use::Free;
-        for n in 2..=self.layout.last_cluster() {
-            let value = walker.fat_entry(n)?;
+        walker.values(|first, len, value| {
             let this = if value == 0 {
                 Use::Free
             } else if value == kind.bad() {
@@ -105,11 +104,11 @@ impl<'a> Drawing<'a> {
             };
             if this != run_use {
                 self.add_run(run, run_use);
-                run = Run { first: n, len: 0 };
+                run = Run { first, len: 0 };
                 run_use = this;
             }
-            run.len += 1;
-        }
+            run.len += len;
+        })?;
         self.add_run(run, run_use);
         Ok(())
     }

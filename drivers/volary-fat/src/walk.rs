@@ -15,6 +15,11 @@ use volary_core::{BlockDevice, Error, Kind, Result};
 /// Bytes of the FAT that are kept at a time.
 const WINDOW: u64 = 64 << 10;
 
+/// Bytes of the FAT that are read at once where all of it is.
+const SCAN: u64 = 1 << 20;
+/// What a stretch of free clusters looks like in the FAT.
+static ZEROS: [u8; 4096] = [0; 4096];
+
 /// Where a directory begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Where {
@@ -133,6 +138,51 @@ impl<'a> Walker<'a> {
             }
         }
         Err(failed.unwrap_or(Kind::Io.into()))
+    }
+
+    /// Tells `each` the values of all clusters in order, as first cluster, how
+    /// many follow it with the same value, and the value.
+    ///
+    /// # Errors
+    /// As [`fat_entry`](Self::fat_entry).
+    pub(crate) fn values(&self, mut each: impl FnMut(u32, u32, u32)) -> Result<()> {
+        let layout = self.layout;
+        let width = u64::from(layout.kind.bits() / 8);
+        if layout.kind == FatKind::Fat12 {
+            for n in 2..=layout.last_cluster() {
+                each(n, 1, self.fat_entry(n)?);
+            }
+            return Ok(());
+        }
+        let mut n = 2;
+        while n <= layout.last_cluster() {
+            let left = u64::from(layout.last_cluster() - n + 1) * width;
+            let bytes = self.read_fat(u64::from(n) * width, left.min(SCAN))?;
+            for part in bytes.chunks(ZEROS.len()) {
+                // Most of a large volume is free: told by comparing stretches.
+                let count = (part.len() as u64 / width) as u32;
+                if ZEROS.get(..part.len()) == Some(part) {
+                    each(n, count, 0);
+                } else {
+                    self.part_values(n, part, &mut each);
+                }
+                n += count;
+            }
+        }
+        Ok(())
+    }
+
+    fn part_values(&self, first: u32, part: &[u8], each: &mut impl FnMut(u32, u32, u32)) {
+        let mask = self.layout.kind.mask();
+        if self.layout.is_fat32() {
+            for (n, raw) in (first..).zip(part.as_chunks::<4>().0) {
+                each(n, 1, u32::from_le_bytes(*raw) & mask);
+            }
+        } else {
+            for (n, raw) in (first..).zip(part.as_chunks::<2>().0) {
+                each(n, 1, u16::from_le_bytes(*raw).into());
+            }
+        }
     }
 
     /// Tells `each` the runs of the chain that begins at `first`, until it

@@ -91,3 +91,29 @@ fn another_copy_of_the_fat_is_read_where_the_first_cannot_be() {
     faulty.fail(On::Read, When::From(0), How::Io);
     assert!(Walker::new(&faulty, &layout).fat_entry(1).is_err());
 }
+
+#[test]
+fn all_values_are_those_of_each_entry() {
+    for (kind, size) in [
+        (FatKind::Fat12, 1 << 20),
+        (FatKind::Fat16, 20 << 20),
+        (FatKind::Fat32, 200 << 20),
+    ] {
+        let dev = volume(kind, size, "");
+        let layout = Layout::read(&dev).unwrap();
+        let bytes: Vec<u8> = (0..3000_u32).map(|i| (i * 7 % 251) as u8).collect();
+        dev.write_at(layout.fat_offset(0) + 100, &bytes).unwrap();
+        let walker = Walker::new(&dev, &layout);
+        let mut next = 2;
+        walker
+            .values(|first, len, value| {
+                assert_eq!(first, next);
+                for n in (first..first + len).step_by(97).take(50) {
+                    assert_eq!(walker.fat_entry(n), Ok(value));
+                }
+                next += len;
+            })
+            .unwrap();
+        assert_eq!(next, layout.last_cluster() + 1);
+    }
+}
