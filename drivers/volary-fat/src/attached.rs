@@ -307,6 +307,7 @@ fn root_node(layout: &Layout, table: &Table) -> Result<Arc<Node>> {
         change: 1,
         rdev: 0,
         dirty: false,
+        moved: false,
         gone: false,
     };
     let dir = Dir {

@@ -9,7 +9,7 @@ use crate::paper::Extension;
 use crate::time::{
     CHANGE_STEP, access_time, create_time, set_access, set_create, set_write, write_time,
 };
-use crate::unix::UnixData;
+use crate::unix::{GENERATIONS, UnixData};
 use std::sync::Arc;
 use volary_core::{Attr, Ctx, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
 
@@ -162,6 +162,7 @@ impl Attached {
             change,
             rdev: 0,
             dirty: false,
+            moved: false,
             gone: false,
         }
     }
@@ -402,6 +403,21 @@ impl Attached {
                 }
             }
         }
+    }
+}
+
+/// Counts a rename in the birth's hundredths, or in the extension's
+/// generation, so that a check can tell the new of two names from the old.
+pub(crate) fn count_rename(entry: &mut DirEntry, unix: Unix) {
+    match unix {
+        Unix::Paper => {}
+        Unix::Today => {
+            if let Some(mut data) = UnixData::read(entry) {
+                data.generation = (data.generation + 1) % GENERATIONS;
+                data.write(entry);
+            }
+        }
+        Unix::Off => entry.DIR_CrtTimeTenth = (entry.DIR_CrtTimeTenth + 1) % 200,
     }
 }
 

@@ -277,6 +277,15 @@ impl Slots {
         self.set_short(&entry);
     }
 
+    /// Sets the bytes of the birth to those of another entry.
+    pub(crate) fn set_birth(&mut self, like: &DirEntry) {
+        let mut entry = self.short_entry();
+        entry.DIR_CrtTimeTenth = like.DIR_CrtTimeTenth;
+        entry.DIR_CrtTime = like.DIR_CrtTime;
+        entry.DIR_CrtDate = like.DIR_CrtDate;
+        self.set_short(&entry);
+    }
+
     fn set_short(&mut self, entry: &DirEntry) {
         if let Some(raw) = self.slots.get_mut(self.short) {
             raw.copy_from_slice(entry.as_bytes());

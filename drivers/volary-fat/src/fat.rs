@@ -7,7 +7,7 @@ use crate::volume::{FatKind, Layout};
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs, Kind, Make,
+    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Kind, Make,
     OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
 };
 
@@ -116,10 +116,6 @@ fn claimed_kind(dev: &dyn BlockDevice) -> Result<Option<&'static str>> {
     .into_iter()
     .find(|(at, name, _)| is_signed && claims(*at, name));
     Ok(claims.map(|(_, _, kind)| kind))
-}
-
-fn unsupported() -> Error {
-    Kind::Unsupported.into()
 }
 
 /// A label of the boot sector, unless it stands for none.

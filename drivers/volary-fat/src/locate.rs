@@ -270,6 +270,7 @@ impl Attached {
     /// `Io`.
     pub(crate) fn put_entry(&self, node: &Node, epoch: &Epoch) -> Result<()> {
         let mut meta = node.meta.lock();
+        meta.moved = false;
         if !std::mem::take(&mut meta.dirty) || meta.gone {
             return Ok(());
         }

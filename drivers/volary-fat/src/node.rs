@@ -140,6 +140,8 @@ pub(crate) struct Meta {
     pub(crate) rdev: u64,
     /// The entry on the disk is to be written.
     pub(crate) dirty: bool,
+    /// It was moved in this epoch, and that was counted in its birth.
+    pub(crate) moved: bool,
     /// The node has no name any more.
     pub(crate) gone: bool,
 }

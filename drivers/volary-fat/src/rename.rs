@@ -2,6 +2,7 @@
 //! alone.
 
 use crate::attached::{Attached, Unix, dir_of_mut};
+use crate::attrs::count_rename;
 use crate::commit::{ENTRIES, Epoch, Step};
 use crate::dir::{Dir, Scratch};
 use crate::entries::Slots;
@@ -115,10 +116,11 @@ impl Attached {
 
     /// Moves an entry to a name that is free.
     fn move_entry(&self, at: &Move<'_>, dirs: &mut Dirs<'_>, new_name: &[u8]) -> Result<()> {
-        let entry = self.stored_entry(&at.node.meta.lock());
+        let entry = self.moved_entry(&at.node);
         let mut slots = self.plan(dirs.to()?, new_name, &entry)?;
         let old = at.source.span;
         let located = self.change(|epoch| {
+            slots.set_birth(&self.moved_entry(&at.node));
             let to = dirs.to()?;
             let first = to.room(self, epoch, slots.count())?;
             let added = to.sectors(self, first, slots.count())?;
@@ -174,12 +176,34 @@ impl Attached {
         {
             let mut meta = at.node.meta.lock();
             meta.place = Some(located.place);
+            meta.moved = true;
             take_name(&mut meta.entry, &located.entry, self.names.long);
+            let DirEntry {
+                DIR_CrtTimeTenth,
+                DIR_CrtTime,
+                DIR_CrtDate,
+                ..
+            } = located.entry;
+            if self.unix != Unix::Paper {
+                meta.entry.DIR_CrtTimeTenth = DIR_CrtTimeTenth;
+                meta.entry.DIR_CrtTime = DIR_CrtTime;
+                meta.entry.DIR_CrtDate = DIR_CrtDate;
+            }
             self.changed(&at.node, &mut meta, now);
         }
         self.modified(at.from, now);
         self.modified(at.to, now);
         Ok(())
+    }
+
+    /// The entry of a node with a rename counted in it.
+    fn moved_entry(&self, node: &Node) -> DirEntry {
+        let meta = node.meta.lock();
+        let mut entry = self.stored_entry(&meta);
+        if !meta.moved && !node.is_dir() {
+            count_rename(&mut entry, self.unix);
+        }
+        entry
     }
 
     fn note_place(&self, at: &Move<'_>, located: &Located) {
@@ -238,10 +262,14 @@ impl Attached {
             victim.body.write()
         };
         self.load_all(&mut content)?;
-        let mut entry = self.stored_entry(&at.node.meta.lock());
-        take_name(&mut entry, &target.entry, self.names.long);
-        let located = Located { entry, ..*target };
-        self.change(|epoch| {
+        let located = self.change(|epoch| {
+            let mut entry = self.moved_entry(&at.node);
+            if self.stamp(&entry, 0) == self.stamp(&target.entry, 0) {
+                // An id of what was there must not lead to what is there now.
+                count_rename(&mut entry, self.unix);
+            }
+            take_name(&mut entry, &target.entry, self.names.long);
+            let located = Located { entry, ..*target };
             let added = dirs.to()?.sectors(self, target.span.slot, 1)?;
             dirs.to()?.touch(self, target.span.slot, 1)?;
             self.prepare_removal(dirs.from()?, epoch, &added, at.source.span)?;
@@ -251,7 +279,8 @@ impl Attached {
             to.write(self, target.span.slot, &[raw], to.stage(epoch))?;
             self.remove_moved(dirs.from()?, epoch, &added, at.source.span)?;
             self.lose_name(at.cx, &victim, &mut content);
-            self.settle(at, epoch, &located)
+            self.settle(at, epoch, &located)?;
+            Ok(located)
         })?;
         drop(content);
         self.left(&victim, target);
@@ -286,7 +315,7 @@ impl Attached {
         if shown.is_none_or(|s| s == new_name) {
             return Ok(());
         }
-        let entry = self.stored_entry(&at.node.meta.lock());
+        let entry = self.moved_entry(&at.node);
         self.hide(dir, old.span)?;
         let result = self
             .plan(dir, new_name, &entry)
@@ -312,6 +341,7 @@ impl Attached {
     ) -> Result<Located> {
         let in_place = slots.count() == old.span.len();
         self.change(|epoch| {
+            slots.set_birth(&self.moved_entry(&at.node));
             let first = if in_place {
                 old.span.first
             } else {

@@ -445,16 +445,30 @@ fn as_problem(owner: &Owner, what: What) -> Problem {
     }
 }
 
-/// Whether two entries are the same but for their names, the archive bit and
-/// what counts renames.
+/// Whether one of two entries is the other under a new name. What was written
+/// between two commits goes with the new name only, so that where a count of
+/// renames speaks for itself, size and time of the last change may differ.
 fn is_twin(a: &DirEntry, b: &DirEntry) -> bool {
+    if a.is_dir() != b.is_dir() {
+        return false;
+    }
+    let both_unix = UnixData::read(a).zip(UnixData::read(b));
     let same_birth = a.DIR_CrtTime == b.DIR_CrtTime && a.DIR_CrtDate == b.DIR_CrtDate;
-    let births = same_birth || follows(a, b) || follows(b, a);
-    (a.DIR_Attr | attr::ARCHIVE) == (b.DIR_Attr | attr::ARCHIVE)
+    if a.is_dir() {
+        return match both_unix {
+            Some((a, b)) => a.generation == b.generation,
+            None => same_birth && a.DIR_CrtTimeTenth == b.DIR_CrtTimeTenth,
+        };
+    }
+    let counted = follows(a, b) || follows(b, a);
+    if counted && (same_birth || both_unix.is_some()) {
+        return true;
+    }
+    same_birth
+        && (a.DIR_Attr | attr::ARCHIVE) == (b.DIR_Attr | attr::ARCHIVE)
         && a.DIR_FileSize == b.DIR_FileSize
         && a.DIR_WrtTime == b.DIR_WrtTime
         && a.DIR_WrtDate == b.DIR_WrtDate
-        && births
 }
 
 /// Whether `new` is `old` after one more rename.

@@ -2,9 +2,11 @@
 //! installed says so and passes.
 
 mod conformance;
+mod crash;
 mod differential;
 mod make;
 mod names;
+mod raw;
 mod tools;
 mod unix;
 mod volumes;
