@@ -4,6 +4,7 @@
 mod conformance;
 mod crash;
 mod differential;
+mod hostile;
 mod make;
 mod names;
 mod raw;
