@@ -115,7 +115,8 @@ impl CodePage {
         let one = |part: &[u8]| {
             let text = encoding.decode_without_bom_handling_and_without_replacement(part)?;
             let mut chars = text.chars();
-            chars.next().filter(|_| chars.next().is_none())
+            let c = chars.next().filter(|c| !c.is_control())?;
+            chars.next().is_none().then_some(c)
         };
         match bytes.get(..len).and_then(one) {
             Some(c) => (c, len),
@@ -290,6 +291,7 @@ mod tests {
         let page = CodePage::new(437).unwrap();
         assert_eq!(text(&page, b"A/.\0"), "A\u{f02f}\u{f02e}\u{f000}");
         let half = CodePage::new(932).unwrap();
+        assert_eq!(text(&half, b"\x80"), "\u{f080}");
         assert_eq!(text(&half, b"A\x93"), "A\u{f093}");
     }
 
