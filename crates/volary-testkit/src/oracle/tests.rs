@@ -52,7 +52,7 @@ fn the_lines_of_mattrib_are_read() {
 fn the_lines_of_the_guest_are_read() {
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
     let printed = format!(
-        "D vda\nS regular file|1|1577934246|./x|y.txt\nH {hash}\nS directory|512|0|./d\nD vdb\n"
+        "D vda\nS regular file|1|1577934246|./x|y.txt\nH {hash}  ./x|y.txt\nS directory|512|0|./d\nD vdb\n"
     );
     let trees = vm::parse(&printed);
     assert_eq!(trees.len(), 2);

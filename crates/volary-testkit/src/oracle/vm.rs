@@ -46,11 +46,16 @@ fn guest_is_set_up() -> bool {
 }
 
 /// Runs a shell script as root in a guest with these images as `/dev/vda`,
-/// `/dev/vdb`, ...
+/// `/dev/vdb`, ..., and with a directory of the host, for reading, at `/share`.
 ///
 /// # Errors
 /// What was printed, if the script failed.
-pub fn script(vmrun: &Path, disks: &[(&Path, Disk)], script: &str) -> Result<String, String> {
+pub fn script(
+    vmrun: &Path,
+    disks: &[(&Path, Disk)],
+    share: Option<&Path>,
+    script: &str,
+) -> Result<String, String> {
     let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
     std::fs::write(file.path(), script).map_err(|e| e.to_string())?;
     let mut command = Command::new(vmrun);
@@ -61,6 +66,11 @@ pub fn script(vmrun: &Path, disks: &[(&Path, Disk)], script: &str) -> Result<Str
             disk.push(",ro");
         }
         command.arg("--disk").arg(disk);
+    }
+    if let Some(dir) = share {
+        let mut dir = dir.as_os_str().to_owned();
+        dir.push(",ro");
+        command.arg("--share").arg(dir);
     }
     let printed = run(command.arg("--script").arg(file.path()))?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
@@ -78,6 +88,7 @@ pub fn trees(vmrun: &Path, images: &[&Path]) -> Result<Vec<Tree>, String> {
     let printed = script(
         vmrun,
         &disks,
+        None,
         &format!(
             "for d in {}; do\n{MOUNT},ro /dev/$d /mnt || exit 1\n{LIST}done\n",
             device_names(images.len())
@@ -100,10 +111,8 @@ fn device_names(count: usize) -> String {
 /// Prints a disk's tree and unmounts it.
 const LIST: &str = r#"echo "D $d"
 cd /mnt
-find . -mindepth 1 | while IFS= read -r f; do
-  stat -c 'S %F|%s|%Y|%n' "$f"
-  [ -f "$f" ] && echo "H $(sha256sum < "$f" | cut -c1-64)"
-done
+find . -mindepth 1 -exec stat -c 'S %F|%s|%Y|%n' {} +
+find . -type f -exec sha256sum {} + | sed 's/^/H /'
 cd /
 umount /mnt
 "#;
@@ -111,7 +120,6 @@ umount /mnt
 /// Reads what [`LIST`] prints.
 pub(super) fn parse(printed: &str) -> Vec<Tree> {
     let mut trees: Vec<Tree> = Vec::new();
-    let mut last = Vec::new();
     for line in printed.lines() {
         let Some((word, rest)) = line.split_once(' ') else {
             continue;
@@ -120,13 +128,13 @@ pub(super) fn parse(printed: &str) -> Vec<Tree> {
             ("D", _) => trees.push(Tree::default()),
             ("S", Some(tree)) => {
                 if let Some((path, leaf)) = parse_stat(rest) {
-                    last.clone_from(&path);
                     tree.0.insert(path, leaf);
                 }
             }
             ("H", Some(tree)) => {
-                if let Some(leaf) = tree.0.get_mut(&last) {
-                    leaf.hash = parse_hash(rest);
+                let (hex, path) = rest.split_once("  ./").unwrap_or((rest, ""));
+                if let Some(leaf) = tree.0.get_mut(path.as_bytes()) {
+                    leaf.hash = parse_hash(hex);
                 }
             }
             _ => {}
