@@ -1,6 +1,6 @@
 //! The Sleuth Kit: reads volumes as an examiner does, from the structures up.
 
-use super::{Tool, run};
+use super::{Tool, host, run};
 use crate::tree::{Leaf, Tree};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -18,22 +18,39 @@ pub const ICAT: Tool = Tool {
     package: "sleuthkit",
 };
 
+/// Reads all of them, as icat does each.
+pub const RECOVER: Tool = Tool {
+    program: "tsk_recover",
+    package: "sleuthkit",
+};
+
 /// All that the volume holds, deleted names left out.
 ///
 /// # Errors
-/// What fls or icat printed.
+/// What fls, tsk_recover or icat printed.
 pub fn tree(image: &Path) -> Result<Tree, String> {
     let printed = run(FLS.command().args(["-r", "-p", "-u", "-m", ""]).arg(image))?;
+    let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+    run(RECOVER.command().arg("-a").arg(image).arg(dir.path()))?;
+    let content = host::tree(dir.path()).map_err(|e| e.to_string())?;
     let mut tree = Tree::default();
     for row in parse(&String::from_utf8_lossy(&printed)) {
-        let mut leaf = row.leaf;
+        let (path, mut leaf) = (row.path.into_bytes(), row.leaf);
         if leaf.kind == FileKind::File {
-            let content = run(ICAT.command().arg(image).arg(&row.inode))?;
-            leaf.hash = Some(Sha256::digest(&content).into());
+            leaf.hash = match content.0.get(&path) {
+                Some(found) => found.hash,
+                // It recovers nothing of an empty file.
+                None => Some(hash_by_icat(image, &row.inode)?),
+            };
         }
-        tree.0.insert(row.path.into_bytes(), leaf);
+        tree.0.insert(path, leaf);
     }
     Ok(tree)
+}
+
+fn hash_by_icat(image: &Path, inode: &str) -> Result<[u8; 32], String> {
+    let content = run(ICAT.command().arg(image).arg(inode))?;
+    Ok(Sha256::digest(&content).into())
 }
 
 /// A line of fls.
