@@ -148,11 +148,6 @@ impl OwnerTable {
         self.rows.is_empty()
     }
 
-    /// Length of the file that holds the table, in bytes.
-    pub fn file_len(&self) -> u64 {
-        Self::offset(self.rows.len() as u16 + 1)
-    }
-
     /// Where the row of an index, which is not 0, stands in the file.
     pub fn offset(index: u16) -> u64 {
         HEAD_LEN as u64 + u64::from(index.saturating_sub(1)) * ROW_LEN as u64
@@ -182,7 +177,7 @@ mod tests {
             assert_eq!(bytes.len() as u64, OwnerTable::offset(index));
             bytes.extend(OwnerTable::row(uid, gid));
         }
-        assert_eq!(bytes.len() as u64, table.file_len());
+        assert_eq!(bytes.len() as u64, OwnerTable::offset(4));
         bytes.extend([1, 2, 3]);
         let back = OwnerTable::parse(&bytes).unwrap();
         assert_eq!(back.len(), 3);
@@ -205,7 +200,7 @@ mod tests {
             table.add(uid, 0).unwrap();
         }
         assert_eq!(table.add(5000, 0).unwrap_err(), Kind::NoSpace);
-        assert_eq!(table.file_len() as usize, TABLE_LEN_MAX);
+        assert_eq!(OwnerTable::offset(2048) as usize, TABLE_LEN_MAX);
         table.pop();
         assert_eq!(
             (table.find(2046, 0), table.find(2045, 0)),

@@ -3,7 +3,7 @@
 
 use crate::chars::{ascii_set, in_set, lower, upper};
 use crate::codepage::CodePage;
-use crate::ondisk::{END, FREE, KANJI};
+use crate::ondisk::{FREE, KANJI};
 
 /// A short name as it is stored: padded with spaces, without the dot.
 pub type Short = [u8; 11];
@@ -76,26 +76,6 @@ impl TrimSpaces for [u8] {
         let len = self.iter().rposition(|&b| b != b' ').map_or(0, |i| i + 1);
         self.get(..len).unwrap_or(self)
     }
-}
-
-/// Whether the specification allows these bytes as a short name: no control
-/// characters, lower-case letters or bytes with a meaning, not blank at the
-/// start. `.` and `..` are not allowed by this.
-pub fn is_valid(name: &Short, page: &CodePage) -> bool {
-    if matches!(name.first(), Some(&(b' ' | END | FREE))) {
-        return false;
-    }
-    let mut trail = false;
-    name.iter().enumerate().all(|(i, &b)| {
-        if std::mem::take(&mut trail) {
-            return i != 8 && b >= 0x20;
-        }
-        trail = page.is_lead(b);
-        b >= 0x80
-            || b == b' '
-            || (i == 0 && b == KANJI)
-            || matches!(class(b), Class::Upper | Class::Other)
-    })
 }
 
 /// What a byte below 0x80 is to a short name.

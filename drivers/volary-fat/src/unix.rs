@@ -54,7 +54,7 @@ impl UnixData {
     /// that are used, the kind is one and fits the directory bit.
     pub fn read(entry: &DirEntry) -> Option<Self> {
         // Most entries of other systems end here.
-        if entry.DIR_CrtDate.get() >> 9 < 2060 - 1980 {
+        if !Self::is_in_range(entry) {
             return None;
         }
         let bits = unpack(entry)?;
@@ -66,6 +66,12 @@ impl UnixData {
             generation: (bits >> 26) as u8,
         };
         ((kind == FileKind::Dir) == entry.is_dir()).then_some(data)
+    }
+
+    /// Whether the time of birth is of a year that only the extension uses:
+    /// then it should be one.
+    pub fn is_in_range(entry: &DirEntry) -> bool {
+        entry.DIR_CrtDate.get() >> 9 >= 2060 - 1980
     }
 
     /// Into an entry. Numbers past their range are cut to it.

@@ -78,7 +78,8 @@ impl Walk {
         if !is_date(entry.DIR_WrtDate.get(), entry.DIR_WrtTime.get()) {
             self.note(What::BadDate, number, first, slot);
         }
-        if entry.DIR_CrtTimeTenth >= HUNDREDTHS && UnixData::read(entry).is_none() {
+        let birth = entry.DIR_CrtTimeTenth >= HUNDREDTHS || UnixData::is_in_range(entry);
+        if birth && UnixData::read(entry).is_none() {
             self.note(What::UnixCheck, number, first, slot);
         }
     }

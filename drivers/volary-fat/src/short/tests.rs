@@ -1,5 +1,26 @@
 use super::*;
+use crate::ondisk::END;
 use proptest::prelude::*;
+
+/// Whether the specification allows these bytes as a short name: no control
+/// characters, lower-case letters or bytes with a meaning, not blank at the
+/// start. `.` and `..` are not allowed by this.
+fn is_valid(name: &Short, page: &CodePage) -> bool {
+    if matches!(name.first(), Some(&(b' ' | END | FREE))) {
+        return false;
+    }
+    let mut trail = false;
+    name.iter().enumerate().all(|(i, &b)| {
+        if std::mem::take(&mut trail) {
+            return i != 8 && b >= 0x20;
+        }
+        trail = page.is_lead(b);
+        b >= 0x80
+            || b == b' '
+            || (i == 0 && b == KANJI)
+            || matches!(class(b), Class::Upper | Class::Other)
+    })
+}
 
 fn page() -> CodePage {
     CodePage::new(437).unwrap()
