@@ -35,7 +35,7 @@ pub(crate) fn install() -> Result<()> {
         }
         let dir = cargo_root();
         let line = format!(
-            "cargo install --quiet --locked --root {} {name} --version {version}",
+            "cargo install --quiet --locked --root {} {name} --version ^{version}",
             dir.display()
         );
         Step::new(&line).run()?;

@@ -15,3 +15,5 @@ mod news;
 mod programs;
 #[path = "it/requests.rs"]
 mod requests;
+#[path = "it/suites.rs"]
+mod suites;

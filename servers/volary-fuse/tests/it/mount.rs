@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
-use volary_core::{Cred, Time};
+use volary_block::MemDevice;
+use volary_core::{Attach, Cred, Format, Fs, Make, Options, Time};
+use volary_fat::FAT;
 use volary_fuse::{MountOptions, Mounted, Stop, serve};
 use volary_mem::{Mem, MemOptions};
 use volary_session::{Session, Volume, VolumeOptions};
@@ -26,10 +28,26 @@ impl Mount {
 
     /// A volume as `mem` says.
     pub(crate) fn of(mem: MemOptions, options: &MountOptions) -> Option<Self> {
+        Self::of_volume(volume(mem), options)
+    }
+
+    /// A FAT32 volume with the UNIX extension, in memory.
+    pub(crate) fn of_fat(len: u64, options: &MountOptions) -> Option<Self> {
+        let dev = Arc::new(MemDevice::new(len));
+        let make = Make {
+            now: clock(),
+            options: Options::parse("unix"),
+            ..Make::default()
+        };
+        FAT.make(dev.clone(), "fat32", &make).unwrap();
+        let fs = FAT.attach(dev, &Attach::default()).unwrap();
+        Self::of_volume(volume_of(fs), options)
+    }
+
+    fn of_volume(volume: Arc<Volume>, options: &MountOptions) -> Option<Self> {
         if !can_mount() {
             return None;
         }
-        let volume = volume(mem);
         let dir = TempDir::new().unwrap();
         let mounted = serve(Arc::clone(&volume), dir.path(), options, Stop::Call).unwrap();
         Some(Self {
@@ -51,12 +69,16 @@ impl Mount {
 }
 
 pub(crate) fn volume(mem: MemOptions) -> Arc<Volume> {
+    volume_of(Mem::attach(mem, clock()).unwrap())
+}
+
+fn volume_of(fs: Fs) -> Arc<Volume> {
     let how = VolumeOptions {
-        name: "mem".into(),
+        name: "test".into(),
         clock,
         trust: true,
     };
-    Volume::new(Mem::attach(mem, clock()).unwrap(), how)
+    Volume::new(fs, how)
 }
 
 /// Whether this host can mount; says so if not.
@@ -99,22 +121,32 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("not within ten seconds: {what}");
 }
 
-/// The example program, serving a volume of its own on `place`.
+/// Where the process is to mount that [`start_server`] starts.
+const TO_MOUNT: &str = "VOLARY_TEST_MOUNT";
+
+/// Another process, serving a volume of its own on `place` until a signal.
 pub(crate) fn start_server(place: &Path) -> Child {
-    let test = std::env::current_exe().unwrap();
-    let built = test
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples/serve");
-    let server = Command::new(built)
-        .arg(place)
+    let mut test = Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", "mount::what_the_server_does"]);
+    let server = test
+        .env(TO_MOUNT, place)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     until("the server mounts", || is_mounted(place));
     server
+}
+
+#[test]
+fn what_the_server_does() {
+    if let Some(place) = std::env::var_os(TO_MOUNT) {
+        let volume = volume(MemOptions::sized(16 << 20));
+        let options = MountOptions::default();
+        serve(volume, place.as_ref(), &options, Stop::Signals)
+            .unwrap()
+            .wait()
+            .unwrap();
+    }
 }
 
 pub(crate) fn is_mounted(place: &Path) -> bool {

@@ -1,0 +1,113 @@
+//! Other people's suites of POSIX behaviour, on mounted volumes: `pjdfstest`
+//! 0.2 and `fsx` 0.3, which this test expects among the programs
+//! (`cargo install pjdfstest fsx`). They take minutes and want root, so they run
+//! with `VOLARY_SUITES=1` only:
+//! `VOLARY_SUITES=1 cargo test --profile soak -p volary-fuse --test it suites`.
+
+use crate::mount::{Mount, can_mount};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+use volary_fuse::MountOptions;
+
+/// Whether to run; says so if not.
+fn wanted() -> bool {
+    let wanted = std::env::var_os("VOLARY_SUITES").is_some();
+    if !wanted {
+        eprintln!("SKIPPED: set VOLARY_SUITES=1 to run it");
+    }
+    wanted && can_mount()
+}
+
+/// A mount that lets the suites' users in, and honours what they set.
+fn open_to_all(write_back: bool) -> MountOptions {
+    MountOptions {
+        allow_other: true,
+        suid: true,
+        dev: true,
+        write_back: Some(write_back),
+        ..MountOptions::default()
+    }
+}
+
+/// Runs a program to its end; its words if it fails.
+fn run(command: &mut Command) -> String {
+    let done = command
+        .output()
+        .expect("the program; install it with cargo install");
+    let words = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command:?}:\n{words}{errors}");
+    words
+}
+
+/// All of pjdfstest that a volume with modes, links and devices can pass.
+fn pjdfstest(place: &Path, config: &str) {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/suites")
+        .join(config);
+    let elsewhere = TempDir::new_in("/dev/shm").unwrap();
+    let mut command = Command::new("pjdfstest");
+    command
+        .arg("-c")
+        .arg(config)
+        .arg("-s")
+        .arg(elsewhere.path())
+        .arg("-p")
+        .arg(place);
+    let words = run(&mut command);
+    for line in words
+        .lines()
+        .filter(|l| l.contains("skipped") || l.starts_with('\t'))
+    {
+        println!("{line}");
+    }
+}
+
+/// Reads, writes, mapped ones among them, and cuts at random, 100,000 times.
+fn fsx(place: &Path, seed: &str) {
+    let artifacts = TempDir::new().unwrap();
+    let mut command = Command::new("fsx");
+    command
+        .args(["-N", "100000", "-S", seed, "-P"])
+        .arg(artifacts.path());
+    run(command.arg(place.join("fsx")));
+}
+
+#[test]
+fn pjdfstest_finds_nothing_on_a_volume_in_memory() {
+    if wanted() {
+        for write_back in [false, true] {
+            let mount = Mount::new(&open_to_all(write_back)).unwrap();
+            pjdfstest(mount.mounted.path(), "pjdfstest.toml");
+        }
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_on_a_volume_in_memory() {
+    if wanted() {
+        for (write_back, seed) in [(false, "1"), (true, "2")] {
+            let mount = Mount::new(&open_to_all(write_back)).unwrap();
+            fsx(mount.mounted.path(), seed);
+        }
+    }
+}
+
+#[test]
+fn pjdfstest_finds_only_missing_links_on_a_fat_volume_with_the_extension() {
+    if wanted() {
+        let mount = Mount::of_fat(4 << 30, &open_to_all(false)).unwrap();
+        pjdfstest(mount.mounted.path(), "pjdfstest-fat.toml");
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_on_a_fat_volume() {
+    if wanted() {
+        for (write_back, seed) in [(false, "3"), (true, "4")] {
+            let mount = Mount::of_fat(64 << 20, &open_to_all(write_back)).unwrap();
+            fsx(mount.mounted.path(), seed);
+        }
+    }
+}
