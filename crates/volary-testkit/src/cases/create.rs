@@ -21,6 +21,7 @@ case_list! {
     mkdir_over_what_is_there_is_refused with WRITE;
     mkdir_in_a_removed_directory_is_stale with WRITE;
     a_name_can_be_used_again_at_once with WRITE;
+    a_new_node_is_none_that_was_there_before with WRITE;
     many_files_in_many_directories with WRITE;
     what_was_made_is_there_after_reattaching with WRITE;
 }
@@ -200,6 +201,27 @@ fn a_name_can_be_used_again_at_once(c: &Case) {
     for node in seen {
         assert_eq!(c.getattr(node).unwrap_err(), Kind::Stale);
         assert_eq!(c.try_open(node, Mode::Read).unwrap_err(), Kind::Stale);
+    }
+}
+
+fn a_new_node_is_none_that_was_there_before(c: &Case) {
+    let mut seen = Vec::new();
+    let mut new = |node| {
+        assert!(!seen.contains(&node), "{node:?} was there before");
+        seen.push(node);
+    };
+    // All within one moment, and each where the last one was.
+    for round in 0..5 {
+        new(c.dir(c.root(), format!("d{round}")));
+        c.rmdir(c.root(), format!("d{round}")).expect("rmdir");
+        c.fs().sync(&c.cx()).expect("sync");
+        new(c.touch(c.root(), "a"));
+        new(c.touch(c.root(), "b"));
+        c.unlink(c.root(), "a").expect("unlink");
+        c.rename(c.root(), "b", c.root(), "a").expect("rename");
+        c.unlink(c.root(), "a").expect("unlink");
+        new(c.touch(c.root(), "a"));
+        c.unlink(c.root(), "a").expect("unlink");
     }
 }
 

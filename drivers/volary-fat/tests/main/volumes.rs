@@ -126,7 +126,7 @@ impl Image {
 
     /// A copy of a device; what is zero takes no room.
     pub(crate) fn of(dev: &dyn BlockDevice) -> Self {
-        const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let len = dev.geometry().size;
         let image = Self::new(len);
         let file = std::fs::OpenOptions::new()
