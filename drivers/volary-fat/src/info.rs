@@ -109,13 +109,13 @@ fn root_facts(dev: &dyn BlockDevice, layout: &Layout) -> Result<Vec<Fact>> {
     let mut owners = None;
     let mut entries = 0;
     let damage = walker.records(Where::Root, &mut |record| {
-        if record.short.is_label() {
-            label = label.or(Some(record.short.DIR_Name));
+        let short = &record.short;
+        if short.is_label() {
+            label = label.or(Some(short.DIR_Name));
+        } else if short.DIR_Name == TABLE_NAME && !short.is_dir() {
+            owners = Some(*short);
         } else {
             entries += 1;
-        }
-        if record.short.DIR_Name == TABLE_NAME && !record.short.is_dir() {
-            owners = Some(record.short);
         }
         true
     });

@@ -72,7 +72,7 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
     spec(
         "message",
         "TEXT",
-        "what the boot sector prints: this is not a bootable disk",
+        "what the boot sector prints when it is started (default: that it starts no system)",
     ),
     spec(
         "unix",

@@ -241,3 +241,49 @@ fn every_cluster_count_at_the_borders_is_read_as_the_kind_it_was_made_as() {
         assert_eq!(made.unwrap().kind, kind, "{clusters}");
     }
 }
+
+mod any_request {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn options() -> impl Strategy<Value = String> {
+        let one = prop_oneof![
+            (9..17_u32).prop_map(|n| format!("cluster={}", 1_u32 << n)),
+            (9..13_u32).prop_map(|n| format!("sector={}", 1_u32 << n)),
+            (1..256_u32).prop_map(|n| format!("fats={n}")),
+            (1..70_000_u32).prop_map(|n| format!("reserved={n}")),
+            (1..70_000_u32).prop_map(|n| format!("root-entries={n}")),
+            (0..40_u32).prop_map(|n| format!("backup={n}")),
+            Just("align=no".to_string()),
+            Just("align=yes".to_string()),
+            Just("unix".to_string()),
+            Just("small".to_string()),
+            Just("floppy=720k".to_string()),
+        ];
+        proptest::collection::vec(one, 0..4).prop_map(|all| all.join(","))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn is_refused_or_makes_a_volume_of_that_kind(
+            kind in prop::sample::select(vec![FatKind::Fat12, FatKind::Fat16, FatKind::Fat32]),
+            size in prop_oneof![0..100_000_u64, 0..4 * MIB, 0..100 * MIB],
+            options in options(),
+        ) {
+            let dev = MemDevice::new(size);
+            match make(&dev, kind, &how(&options)) {
+                Err(e) => prop_assert_eq!(e, Kind::Invalid),
+                Ok(_) => {
+                    let layout = crate::volume::Layout::read(&dev).unwrap();
+                    prop_assert_eq!(layout.kind, kind);
+                    let walker = Walker::new(&dev, &layout);
+                    let mut names = 0;
+                    walker.records(Where::Root, &mut |_| { names += 1; true }).unwrap();
+                    prop_assert_eq!(names, u32::from(options.contains("unix")));
+                    prop_assert_eq!(walker.fat_entry(0), Ok(kind.mask() & !0xff | u32::from(layout.media)));
+                }
+            }
+        }
+    }
+}
