@@ -120,12 +120,15 @@ impl Mender<'_, '_> {
     /// # Errors
     /// `Io`.
     pub(super) fn boot(&mut self) -> Result<()> {
-        self.media()?;
         self.label_copy()?;
         self.backup()
     }
 
-    fn media(&mut self) -> Result<()> {
+    /// Looks at the media descriptor, which the FAT's first entry repeats.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn media(&mut self) -> Result<()> {
         let media = self.vol.layout.media;
         if is_media(media) {
             return Ok(());

@@ -4,7 +4,7 @@ use super::findings::{self as code};
 use super::mend::Mender;
 use super::volume::{NONE, Reader};
 use super::walk::{Problem, What};
-use crate::ondisk::{DIR_ENTRIES_MAX, attr};
+use crate::ondisk::{DIR_ENTRIES_MAX, FREE, attr};
 use volary_core::Result;
 
 impl Mender<'_, '_> {
@@ -71,6 +71,9 @@ impl Mender<'_, '_> {
 
     fn bad_start(&mut self, problem: &Problem, value: u32) -> Result<()> {
         let why = self.why_not(value)?;
+        if self.reporter.mends() {
+            self.vol.fat.avoid(value)?;
+        }
         if self.is_dir(problem)? {
             let words = format!("a directory that begins with {why}");
             let repair = "takes it away; what was in it is found lost";
@@ -147,13 +150,14 @@ impl Mender<'_, '_> {
         let Some(new) = new else {
             return Ok(());
         };
-        self.fresh_dir(new, 0)?;
+        self.fresh_dir(new, 0, true)?;
         self.vol.set_link(new, rest)?;
         self.vol.cut(last)
     }
 
-    /// Fills a free cluster as the first one of a directory.
-    pub(super) fn fresh_dir(&mut self, cluster: u32, parent: u32) -> Result<()> {
+    /// Fills a free cluster as the first one of a directory. With `more`, the
+    /// directory goes on in another one: there is no end mark then.
+    pub(super) fn fresh_dir(&mut self, cluster: u32, parent: u32, more: bool) -> Result<()> {
         use crate::short::{DOT, DOT_DOT};
         use zerocopy::IntoBytes;
         let mut bytes = Vec::with_capacity(self.vol.layout.cluster_len as usize);
@@ -161,7 +165,8 @@ impl Mender<'_, '_> {
             let entry = self.new_entry(name, attr::DIRECTORY, start);
             bytes.extend_from_slice(entry.as_bytes());
         }
-        bytes.resize(self.vol.layout.cluster_len as usize, 0);
+        let filling = if more { FREE } else { 0 };
+        bytes.resize(self.vol.layout.cluster_len as usize, filling);
         let offset = self.vol.layout.cluster_offset(cluster);
         self.vol.disk.fill(offset, &bytes)
     }

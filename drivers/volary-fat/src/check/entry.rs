@@ -131,33 +131,13 @@ impl Walk {
             return Ok(());
         }
         let chain = self.claim(vol, start, need)?;
-        match self.length_problem(need, &chain) {
-            Some(What::Excess { .. }) if chain.clusters == need && chain.stop == Stop::End => {}
+        match length_problem(need, &chain) {
             Some(what) => {
                 self.note(what, number, first, slot);
-                if matches!(what, What::Excess { .. } | What::SizeZero) {
-                    return Ok(());
-                }
+                Ok(())
             }
-            None => {}
+            None => self.chain_problem(vol, start, &chain, number, first, slot),
         }
-        self.chain_problem(vol, start, &chain, number, first, slot)
-    }
-
-    /// What is wrong between a size and its chain. What comes after the part
-    /// that the size needs is excess, however it ends.
-    fn length_problem(&self, need: u32, chain: &Chain) -> Option<What> {
-        let clean = chain.stop == Stop::End;
-        if need == 0 && chain.clusters > 0 {
-            return Some(What::SizeZero);
-        }
-        if need > 0 && chain.clusters >= need {
-            let last = chain.needed;
-            return (chain.clusters > need || !clean).then_some(What::Excess { last, clean });
-        }
-        (clean && chain.clusters < need).then_some(What::SizeLong {
-            clusters: chain.clusters,
-        })
     }
 
     fn label(
@@ -243,6 +223,19 @@ impl Walk {
                 self.note(What::LongField, number, slot, slot);
             }
         }
+    }
+}
+
+/// What is wrong between a size and a chain that ends well, or in free clusters
+/// after the part that the size needs: so much a crash can leave.
+fn length_problem(need: u32, chain: &Chain) -> Option<What> {
+    let (clusters, last) = (chain.clusters, chain.needed);
+    match chain.stop {
+        Stop::End | Stop::Free(_) if need == 0 && clusters > 0 => Some(What::SizeZero),
+        Stop::End if clusters > need => Some(What::Excess { last, clean: true }),
+        Stop::Free(_) if need > 0 && clusters >= need => Some(What::Excess { last, clean: false }),
+        Stop::End if clusters < need => Some(What::SizeLong { clusters }),
+        _ => None,
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Fat {
     changes: BTreeMap<u32, Change>,
     /// Where the next free cluster is looked for.
     hint: u32,
+    /// Clusters that something on the disk leads to, once it is known.
+    led_to: Option<Bits>,
 }
 
 impl Fat {
@@ -89,6 +91,7 @@ impl Fat {
             loaded: VecDeque::new(),
             changes: BTreeMap::new(),
             hint: 2,
+            led_to: None,
         }
     }
 
@@ -196,20 +199,53 @@ impl Fat {
         Ok(())
     }
 
-    /// A cluster that is free on the disk as well, if there is one; the next
-    /// call gives another.
+    /// A cluster that is free on the disk as well and that no chain leads to, if
+    /// there is one; the next call gives another. (A damaged chain that leads to
+    /// a free cluster is cut only after clusters are taken.)
     ///
     /// # Errors
     /// `Io`.
     pub(super) fn find_free(&mut self) -> Result<Option<u32>> {
-        while self.hint <= self.last {
+        let led_to = match self.led_to.take() {
+            Some(known) => known,
+            None => self.find_led_to()?,
+        };
+        let mut found = None;
+        while found.is_none() && self.hint <= self.last {
             let n = self.hint;
             self.hint += 1;
-            if self.get(n)? == 0 && !self.changes.contains_key(&n) {
-                return Ok(Some(n));
+            if !led_to.has(n) && self.get(n)? == 0 && !self.changes.contains_key(&n) {
+                found = Some(n);
             }
         }
-        Ok(None)
+        self.led_to = Some(led_to);
+        Ok(found)
+    }
+
+    fn find_led_to(&mut self) -> Result<Bits> {
+        let mut led_to = Bits::new(self.last);
+        for n in 2..=self.last {
+            let now = self.get(n)?;
+            let old = self.changes.get(&n).map_or(now, |c| c.old);
+            if let Link::Next(next) = self.meaning(old) {
+                led_to.add(next);
+            }
+        }
+        Ok(led_to)
+    }
+
+    /// Lets a cluster alone that an entry leads to.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn avoid(&mut self, n: u32) -> Result<()> {
+        let mut led_to = match self.led_to.take() {
+            Some(known) => known,
+            None => self.find_led_to()?,
+        };
+        led_to.add(n);
+        self.led_to = Some(led_to);
+        Ok(())
     }
 
     /// Lets the next search start at the first cluster again.

@@ -131,6 +131,13 @@ impl<'a> Reporter<'a> {
         self.put(code, key, at, message, repair, can)
     }
 
+    /// Takes back that a finding was mended: it could not be.
+    pub(super) fn not_mended(&mut self, code: Code, key: u64) {
+        self.mended = self.mended.saturating_sub(1);
+        self.silent.insert((code.name, key));
+        self.refused |= code.severity == Severity::Damage;
+    }
+
     /// Whether a finding was told before and left.
     pub(super) fn is_left(&self, code: Code, key: u64) -> bool {
         self.silent.contains(&(code.name, key))

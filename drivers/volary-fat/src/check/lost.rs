@@ -11,10 +11,10 @@ use super::judge;
 use super::mend::Mender;
 use super::volume::{Dir, NONE, Raw};
 use crate::long::LongName;
-use crate::ondisk::{DirEntry, attr};
+use crate::ondisk::{DirEntry, FREE, attr};
 use crate::short::checksum;
 use volary_core::Result;
-use zerocopy::{FromBytes, IntoBytes, transmute};
+use zerocopy::{FromBytes, IntoBytes, transmute, transmute_ref};
 
 /// Where lost chains go.
 const PLACE: &[u8] = b"lost+found";
@@ -28,6 +28,8 @@ struct Lost {
     last: u32,
     /// It looks like a directory that once was.
     dir: bool,
+    /// It looks like a later part of one, without `.` and `..`.
+    part: bool,
 }
 
 impl Mender<'_, '_> {
@@ -92,14 +94,36 @@ impl Mender<'_, '_> {
             }
         }
         let bytes = self.peek(head)?;
-        let dir = judge::has_dot(&bytes, head, &self.vol.layout)
-            && !judge::tally(&bytes, &self.vol.layout).is_garbage();
+        let tally = judge::tally(&bytes, &self.vol.layout);
+        let whole = judge::has_dot(&bytes, head, &self.vol.layout) && !tally.is_garbage();
+        let part = !whole && tally.good > 2 && tally.bad == 0 && self.leads_on(&bytes)?;
         Ok(Lost {
             head,
             clusters,
             last,
-            dir,
+            dir: whole || part,
+            part,
         })
+    }
+
+    /// Whether all entries in a part of a directory lead to chains.
+    fn leads_on(&mut self, bytes: &[u8]) -> Result<bool> {
+        let slots = bytes.as_chunks::<32>().0.iter();
+        let live = slots.take_while(|raw| raw.first() != Some(&0));
+        let mut entries = 0;
+        for raw in live.filter(|raw| raw.first() != Some(&FREE)) {
+            let entry: &DirEntry = transmute_ref!(raw);
+            if entry.is_long() {
+                continue;
+            }
+            let start = self.vol.start(entry);
+            let size = entry.DIR_FileSize.get();
+            if start == 0 && size != 0 || start != 0 && self.vol.fat.get(start)? == 0 {
+                return Ok(false);
+            }
+            entries += u32::from(start != 0);
+        }
+        Ok(entries > 0)
     }
 
     /// If there are directories: those that no other one leads to, or if there
@@ -131,14 +155,14 @@ impl Mender<'_, '_> {
         let mut at = chain.head;
         for i in 0..chain.clusters {
             let bytes = self.peek(at)?;
-            let skip = if i == 0 { 2 } else { 0 };
+            let skip = if i == 0 && !chain.part { 2 } else { 0 };
             for raw in bytes.as_chunks::<32>().0.iter().skip(skip) {
                 match raw.first() {
                     None | Some(&0) => break,
-                    Some(&crate::ondisk::FREE) => continue,
+                    Some(&FREE) => continue,
                     Some(_) => {}
                 }
-                let entry: &DirEntry = zerocopy::transmute_ref!(raw);
+                let entry: &DirEntry = transmute_ref!(raw);
                 if !entry.is_long() {
                     inside.add(self.vol.start(entry));
                 }
@@ -162,7 +186,11 @@ impl Mender<'_, '_> {
         if self.reporter.is_left(code, key) {
             return Ok(());
         }
-        let what = if chain.dir { "a directory" } else { "a chain" };
+        let what = match (chain.dir, chain.part) {
+            (_, true) => "a part of a directory",
+            (true, _) => "a directory",
+            _ => "a chain",
+        };
         let words = format!(
             "{what} of {} clusters from cluster {} on, to which no path leads",
             chain.clusters, chain.head
@@ -185,8 +213,9 @@ impl Mender<'_, '_> {
         };
         if self.reporter.tell(code, key, at, words, repair)
             && let Some(place) = place.as_mut()
+            && !self.save(chain, place)?
         {
-            self.save(chain, place)?;
+            self.reporter.not_mended(code, key);
         }
         Ok(())
     }
@@ -204,8 +233,16 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
-    fn save(&mut self, chain: Lost, place: &mut Place) -> Result<()> {
+    /// Saves a chain; false if there is no room.
+    fn save(&mut self, chain: Lost, place: &mut Place) -> Result<bool> {
         let number = place.number;
+        let head = match chain.part {
+            false => Some(chain.head),
+            true => self.vol.fat.find_free()?,
+        };
+        let Some(head) = head else {
+            return Ok(false);
+        };
         let mut name = *b"FSCK0000   ";
         let digits = format!("{number:04}");
         for (to, from) in name.iter_mut().skip(4).zip(digits.bytes()) {
@@ -221,7 +258,7 @@ impl Mender<'_, '_> {
                 *to = from;
             }
         }
-        let mut entry = self.new_entry(name, kind, chain.head);
+        let mut entry = self.new_entry(name, kind, head);
         if !chain.dir {
             // At most 32 bits: see `chain_from`.
             entry
@@ -230,28 +267,31 @@ impl Mender<'_, '_> {
         }
         let raw: Raw = transmute!(entry);
         let Some(slot) = self.insert(place.dir, &[raw], place.slot, Rank::Late)? else {
-            return Ok(());
+            return Ok(false);
         };
         place.slot = slot + 1;
         place.number += 1;
         self.vol.cut(chain.last)?;
-        if chain.dir {
-            self.set_parent(chain.head, place.dir)?;
+        let above = if place.dir == 0 {
+            0
+        } else {
+            self.dir(place.dir).cluster
+        };
+        if chain.part {
+            self.fresh_dir(head, above, true)?;
+            self.vol.set_link(head, chain.head)?;
+        } else if chain.dir {
+            self.set_parent(head, above)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Lets a directory's `..` lead to its new parent.
-    fn set_parent(&mut self, cluster: u32, parent: u32) -> Result<()> {
-        let above = if parent == 0 {
-            0
-        } else {
-            self.dir(parent).cluster
-        };
+    fn set_parent(&mut self, cluster: u32, above: u32) -> Result<()> {
         let dir = Dir {
             cluster,
             clusters: 1,
-            parent,
+            parent: 0,
             first: NONE,
             slot: NONE,
         };
@@ -278,7 +318,7 @@ impl Mender<'_, '_> {
             let raw = self.vol.raw(&root, slot)?;
             match raw.first() {
                 None | Some(&0) => break,
-                Some(&crate::ondisk::FREE) => {}
+                Some(&FREE) => {}
                 Some(_) => taken |= self.is_place(&root, slot)?,
             }
         }
@@ -309,7 +349,7 @@ impl Mender<'_, '_> {
             let slots = bytes.as_chunks::<32>().0;
             free |= slots
                 .iter()
-                .any(|raw| matches!(raw.first(), Some(&(0 | crate::ondisk::FREE))));
+                .any(|raw| matches!(raw.first(), Some(&(0 | FREE))));
         })?;
         Ok(free)
     }
@@ -361,7 +401,7 @@ impl Mender<'_, '_> {
         let Some(first) = self.insert(0, &raws, 0, Rank::Late)? else {
             return Ok(None);
         };
-        self.fresh_dir(cluster, 0)?;
+        self.fresh_dir(cluster, 0, false)?;
         self.vol.cut(cluster)?;
         self.walk.dirs.push(Dir {
             cluster,

@@ -4,15 +4,14 @@ use super::disk::Rank;
 use super::entry::{NT_NO_SHORT, is_label_byte};
 use super::findings::{self as code, Code, Reporter, Where};
 use super::judge;
-use super::twins::{Clash, Marks};
 use super::volume::{Dir, NONE, Raw, Volume};
 use super::walk::{Problem, Walk, What};
 use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
-use crate::short::{DOT, DOT_DOT, checksum};
+use crate::short::{DOT, DOT_DOT};
 use crate::time::{Zone, set_access, set_create, set_write};
 use crate::{paper, unix};
 use volary_core::{Result, escape};
-use zerocopy::{FromZeros, IntoBytes, transmute, transmute_mut};
+use zerocopy::{FromZeros, transmute, transmute_mut};
 
 /// The parts of a check that mending works on.
 pub(super) struct Mender<'a, 'r> {
@@ -314,7 +313,7 @@ impl Mender<'_, '_> {
     }
 
     /// Makes end marks before slot `to` free slots.
-    fn free_ends(&mut self, dir: &Dir, from: u32, to: u32) -> Result<()> {
+    pub(super) fn free_ends(&mut self, dir: &Dir, from: u32, to: u32) -> Result<()> {
         for slot in from..to {
             if self.vol.raw(dir, slot)?.first() == Some(&0) {
                 self.vol.free_slots(dir, slot, slot)?;
@@ -385,7 +384,8 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
-    fn drop_long(&mut self, problem: &Problem) -> Result<()> {
+    /// Takes a long name away.
+    pub(super) fn drop_long(&mut self, problem: &Problem) -> Result<()> {
         let dir = self.dir(problem.dir);
         match problem.slot.checked_sub(1) {
             Some(last) if problem.first <= last => self.vol.free_slots(&dir, problem.first, last),
@@ -393,86 +393,14 @@ impl Mender<'_, '_> {
         }
     }
 
-    fn short_shown(&mut self, dir: &Dir, slot: u32) -> Result<Vec<u8>> {
+    /// How the short name of an entry is shown.
+    pub(super) fn short_shown(&mut self, dir: &Dir, slot: u32) -> Result<Vec<u8>> {
         let entry = self.vol.entry(dir, slot)?;
         let mut out = Vec::new();
         self.vol
             .names
             .show_short(&entry.DIR_Name, entry.DIR_NTRes, &mut out);
         Ok(out)
-    }
-
-    fn name(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        let old = self.vol.entry(&dir, problem.slot)?.DIR_Name;
-        let What::Duplicate { with } = problem.what else {
-            let new = judge::mended_name(&old);
-            let words = "its short name holds characters that none can have".into();
-            let repair = format!("makes the short name '{}'", escape(&new));
-            if self.tell(code::SHORT_NAME, problem, words, repair)? {
-                self.rename(problem, new)?;
-            }
-            return Ok(());
-        };
-        // An earlier mend may have parted the two.
-        let Some(clash) = Marks::default().clash(self.vol, &dir, with, problem.slot)? else {
-            return Ok(());
-        };
-        let other = self.vol.name(&dir, with)?;
-        let words = format!(
-            "it has the name of '{}' in the same directory",
-            escape(&other)
-        );
-        if clash == Clash::Long {
-            let short = self.short_shown(&dir, problem.slot)?;
-            let repair = format!("takes its long name away; it is then '{}'", escape(&short));
-            if self.tell(code::DUPLICATE, problem, words, repair)? {
-                self.drop_long(problem)?;
-            }
-            return Ok(());
-        }
-        let new = self.unused_name(&dir, &old)?;
-        let repair = format!("makes its short name '{}'", escape(&new));
-        if self.tell(code::DUPLICATE, problem, words, repair)? {
-            self.rename(problem, new)?;
-        }
-        Ok(())
-    }
-
-    /// Changes a short name, and the checksums of the long one that belongs to
-    /// it.
-    fn rename(&mut self, problem: &Problem, new: [u8; 11]) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        if !self.vol.paper {
-            for slot in problem.first..problem.slot {
-                let mut raw = self.vol.raw(&dir, slot)?;
-                let part: &mut LongEntry = transmute_mut!(&mut raw);
-                part.LDIR_Chksum = checksum(&new);
-                self.vol.put_raw(&dir, slot, &raw, Rank::Late)?;
-            }
-        }
-        self.change(problem, |e| e.DIR_Name = new)
-    }
-
-    /// A short name that nothing in the directory has: the old one's start,
-    /// with a number.
-    fn unused_name(&mut self, dir: &Dir, old: &[u8; 11]) -> Result<[u8; 11]> {
-        let taken = self.short_names(dir)?;
-        let basis = judge::mended_name(old);
-        for number in 1..=crate::short::TAIL_MAX {
-            let tail = format!("~{number}");
-            let mut new = basis;
-            let base = new.get_mut(..8).unwrap_or_default();
-            let used = base.iter().position(|&b| b == b' ').unwrap_or(8);
-            let at = used.min(8 - tail.len());
-            for (to, from) in base.iter_mut().skip(at).zip(tail.bytes()) {
-                *to = from;
-            }
-            if !taken.contains(&new) {
-                return Ok(new);
-            }
-        }
-        Ok(basis)
     }
 
     fn label(&mut self, problem: &Problem) -> Result<()> {
@@ -550,85 +478,5 @@ impl Mender<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// Puts slots that follow each other into a directory, from slot `from`
-    /// on, lengthening it if need be; the first of them. `None` if there is no
-    /// room.
-    pub(super) fn insert(
-        &mut self,
-        number: u32,
-        raws: &[Raw],
-        from: u32,
-        rank: Rank,
-    ) -> Result<Option<u32>> {
-        let dir = self.dir(number);
-        let want = raws.len() as u32;
-        let mut run = 0;
-        let mut slot = from;
-        let first = loop {
-            if run == want {
-                break slot - run;
-            }
-            if slot >= self.vol.slot_count(&self.dir(number)) {
-                if !self.lengthen(number)? {
-                    return Ok(None);
-                }
-                continue;
-            }
-            let raw = self.vol.raw(&self.dir(number), slot)?;
-            let free = matches!(raw.first(), None | Some(&(0 | FREE)));
-            run = if free { run + 1 } else { 0 };
-            slot += 1;
-        };
-        // What comes before the new slots is not the end any more.
-        self.free_ends(&dir, from, first)?;
-        let dir = self.dir(number);
-        for (slot, raw) in (first..).zip(raws) {
-            self.vol.put_raw(&dir, slot, raw, rank)?;
-        }
-        Ok(Some(first))
-    }
-
-    /// Adds an empty cluster to a directory.
-    fn lengthen(&mut self, number: u32) -> Result<bool> {
-        let dir = self.dir(number);
-        let most = crate::ondisk::DIR_ENTRIES_MAX / self.vol.slots_per_cluster();
-        if dir.cluster == 0 || dir.clusters >= most {
-            return Ok(false);
-        }
-        let last = self
-            .vol
-            .cluster_at(dir.cluster, dir.clusters.saturating_sub(1))?;
-        let (Some(last), Some(new)) = (last, self.vol.fat.find_free()?) else {
-            return Ok(false);
-        };
-        let zeros = vec![0; self.vol.layout.cluster_len as usize];
-        self.vol
-            .disk
-            .fill(self.vol.layout.cluster_offset(new), &zeros)?;
-        self.vol.cut(new)?;
-        self.vol.set_link(last, new)?;
-        if let Some(node) = self.walk.dirs.get_mut(number as usize) {
-            node.clusters += 1;
-        }
-        Ok(true)
-    }
-
-    /// All short names of a directory.
-    pub(super) fn short_names(&mut self, dir: &Dir) -> Result<std::collections::HashSet<[u8; 11]>> {
-        let mut names = std::collections::HashSet::new();
-        for slot in 0..self.vol.slot_count(dir) {
-            let entry = self.vol.entry(dir, slot)?;
-            match entry.as_bytes().first() {
-                None | Some(&0) => break,
-                Some(&FREE) => {}
-                Some(_) if entry.is_long() => {}
-                Some(_) => {
-                    names.insert(entry.DIR_Name);
-                }
-            }
-        }
-        Ok(names)
     }
 }

@@ -31,6 +31,7 @@ mod disk;
 mod entry;
 mod fat;
 mod findings;
+mod insert;
 mod judge;
 mod lost;
 mod mend;
@@ -74,6 +75,10 @@ pub const OPTIONS: &[OptionSpec] = &[
         help: "The code page of short names. Default: 437.",
     },
 ];
+
+/// Most rounds. Damage that needs more than a few is made by hand; what is left
+/// then is for the next check.
+const ROUNDS_MAX: u32 = 200;
 
 /// What becomes of the extension, and of lost chains.
 #[derive(Clone, Copy, Debug)]
@@ -154,17 +159,19 @@ impl Run<'_> {
     /// Walks and mends until there is nothing more to mend.
     fn rounds(&mut self, first: Option<Walk>, progress: &dyn Progress) -> Result<Walk> {
         let mut next = first.filter(|_| !self.plan.reset);
-        loop {
+        for round in 1.. {
             let mut walk = match next.take() {
                 Some(walk) => walk,
                 None => Walk::run(&mut self.vol, self.plan.reset, progress)?,
             };
             let before = self.reporter.mended;
             self.round(&mut walk)?;
-            if self.reporter.mended == before || self.preen_stops() {
+            let done = self.reporter.mended == before || round == ROUNDS_MAX;
+            if done || self.preen_stops() {
                 return Ok(walk);
             }
         }
+        Walk::run(&mut self.vol, self.plan.reset, progress)
     }
 
     fn preen_stops(&self) -> bool {
@@ -180,6 +187,7 @@ impl Run<'_> {
             reporter: &mut self.reporter,
         };
         let before = mender.reporter.mended;
+        mender.media()?;
         mender.head(self.choice.copy)?;
         for phase in [Phase::Chains, Phase::Crosses, Phase::Details] {
             let of = |p: &&walk::Problem| p.what.phase() == phase;
@@ -193,7 +201,8 @@ impl Run<'_> {
                     mender.problem(problem)?;
                 }
             }
-            if phase != Phase::Details && mender.reporter.mended != before {
+            // What is lost is known only when nothing else is to be mended.
+            if mender.reporter.mended != before {
                 return Ok(());
             }
         }

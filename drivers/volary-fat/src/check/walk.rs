@@ -148,6 +148,8 @@ pub(super) struct Problem {
 pub(super) enum Stop {
     /// As it should.
     End,
+    /// At a cluster that is free.
+    Free(u32),
     /// At a value or cluster that cannot follow.
     Wrong(u32),
     /// At a cluster that was met before.
@@ -282,7 +284,12 @@ impl Walk {
             }
             let link = vol.fat.link(at)?;
             if matches!(link, Link::Free | Link::Bad) {
-                chain.stop = Stop::Wrong(at);
+                let free = link == Link::Free;
+                chain.stop = if free {
+                    Stop::Free(at)
+                } else {
+                    Stop::Wrong(at)
+                };
                 return Ok(chain);
             }
             if !self.used.add(at) {
@@ -319,8 +326,8 @@ impl Walk {
         let last = chain.last;
         let what = match chain.stop {
             Stop::End => return Ok(()),
-            Stop::Wrong(value) if last == 0 => What::Start(value),
-            Stop::Wrong(value) => What::Link { last, value },
+            Stop::Free(value) | Stop::Wrong(value) if last == 0 => What::Start(value),
+            Stop::Free(value) | Stop::Wrong(value) => What::Link { last, value },
             Stop::Met(at) if self.is_own(vol, start, chain, at)? => What::Loop { last },
             Stop::Met(at) => What::Cross { last, at },
         };
@@ -510,9 +517,9 @@ impl Walk {
         let Some(first) = first else {
             return;
         };
-        let sound = good > 0 && bad == 0;
+        let sound = good > bad;
         let at_sector = first.is_multiple_of((512 / ENTRY_LEN) as u32);
-        let torn = sound && zeros && at_sector;
+        let torn = bad == 0 && zeros && at_sector;
         self.note(What::AfterEnd { end, torn, sound }, number, first, first);
     }
 }

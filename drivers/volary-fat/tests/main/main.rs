@@ -1,6 +1,8 @@
 //! Tests of the driver against other implementations of FAT. A test whose tool is not
 //! installed says so and passes.
 
+#[path = "../check/mod.rs"]
+mod check;
 mod conformance;
 mod crash;
 mod differential;

@@ -1,0 +1,170 @@
+//! Putting entries into directories, and giving them other names.
+
+use super::disk::Rank;
+use super::findings::{self as code};
+use super::judge;
+use super::mend::Mender;
+use super::twins::{Clash, Marks};
+use super::volume::{Dir, Raw};
+use super::walk::{Problem, What};
+use crate::ondisk::{FREE, LongEntry};
+use crate::short::checksum;
+use std::collections::HashSet;
+use volary_core::{Result, escape};
+use zerocopy::{IntoBytes, transmute_mut};
+
+impl Mender<'_, '_> {
+    /// Tells of a short name that is none, or that occurs twice, and mends it.
+    pub(super) fn name(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let old = self.vol.entry(&dir, problem.slot)?.DIR_Name;
+        let What::Duplicate { with } = problem.what else {
+            let new = judge::mended_name(&old);
+            let words = "its short name holds characters that none can have".into();
+            let repair = format!("makes the short name '{}'", escape(&new));
+            if self.tell(code::SHORT_NAME, problem, words, repair)? {
+                self.rename(problem, new)?;
+            }
+            return Ok(());
+        };
+        // An earlier mend may have parted the two.
+        let Some(clash) = Marks::default().clash(self.vol, &dir, with, problem.slot)? else {
+            return Ok(());
+        };
+        let other = self.vol.name(&dir, with)?;
+        let words = format!(
+            "it has the name of '{}' in the same directory",
+            escape(&other)
+        );
+        if clash == Clash::Long {
+            let short = self.short_shown(&dir, problem.slot)?;
+            let repair = format!("takes its long name away; it is then '{}'", escape(&short));
+            if self.tell(code::DUPLICATE, problem, words, repair)? {
+                self.drop_long(problem)?;
+            }
+            return Ok(());
+        }
+        let new = self.unused_name(&dir, &old)?;
+        let repair = format!("makes its short name '{}'", escape(&new));
+        if self.tell(code::DUPLICATE, problem, words, repair)? {
+            self.rename(problem, new)?;
+        }
+        Ok(())
+    }
+
+    /// Changes a short name, and the checksums of the long one that belongs to
+    /// it.
+    fn rename(&mut self, problem: &Problem, new: [u8; 11]) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        if !self.vol.paper {
+            for slot in problem.first..problem.slot {
+                let mut raw = self.vol.raw(&dir, slot)?;
+                let part: &mut LongEntry = transmute_mut!(&mut raw);
+                part.LDIR_Chksum = checksum(&new);
+                self.vol.put_raw(&dir, slot, &raw, Rank::Late)?;
+            }
+        }
+        self.change(problem, |e| e.DIR_Name = new)
+    }
+
+    /// A short name that nothing in the directory has: the old one's start,
+    /// with a number.
+    fn unused_name(&mut self, dir: &Dir, old: &[u8; 11]) -> Result<[u8; 11]> {
+        let taken = self.short_names(dir)?;
+        let basis = judge::mended_name(old);
+        for number in 1..=crate::short::TAIL_MAX {
+            let tail = format!("~{number}");
+            let mut new = basis;
+            let base = new.get_mut(..8).unwrap_or_default();
+            let used = base.iter().position(|&b| b == b' ').unwrap_or(8);
+            let at = used.min(8 - tail.len());
+            for (to, from) in base.iter_mut().skip(at).zip(tail.bytes()) {
+                *to = from;
+            }
+            if !taken.contains(&new) {
+                return Ok(new);
+            }
+        }
+        Ok(basis)
+    }
+
+    /// Puts slots that follow each other into a directory, from slot `from`
+    /// on, lengthening it if need be; the first of them. `None` if there is no
+    /// room.
+    pub(super) fn insert(
+        &mut self,
+        number: u32,
+        raws: &[Raw],
+        from: u32,
+        rank: Rank,
+    ) -> Result<Option<u32>> {
+        let dir = self.dir(number);
+        let want = raws.len() as u32;
+        let mut run = 0;
+        let mut slot = from;
+        let first = loop {
+            if run == want {
+                break slot - run;
+            }
+            if slot >= self.vol.slot_count(&self.dir(number)) {
+                if !self.lengthen(number)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let raw = self.vol.raw(&self.dir(number), slot)?;
+            let free = matches!(raw.first(), None | Some(&(0 | FREE)));
+            run = if free { run + 1 } else { 0 };
+            slot += 1;
+        };
+        // What comes before the new slots is not the end any more.
+        self.free_ends(&dir, from, first)?;
+        let dir = self.dir(number);
+        for (slot, raw) in (first..).zip(raws) {
+            self.vol.put_raw(&dir, slot, raw, rank)?;
+        }
+        Ok(Some(first))
+    }
+
+    /// Adds an empty cluster to a directory.
+    fn lengthen(&mut self, number: u32) -> Result<bool> {
+        let dir = self.dir(number);
+        let most = crate::ondisk::DIR_ENTRIES_MAX / self.vol.slots_per_cluster();
+        if dir.cluster == 0 || dir.clusters >= most {
+            return Ok(false);
+        }
+        let last = self
+            .vol
+            .cluster_at(dir.cluster, dir.clusters.saturating_sub(1))?;
+        let (Some(last), Some(new)) = (last, self.vol.fat.find_free()?) else {
+            return Ok(false);
+        };
+        let zeros = vec![0; self.vol.layout.cluster_len as usize];
+        self.vol
+            .disk
+            .fill(self.vol.layout.cluster_offset(new), &zeros)?;
+        self.vol.cut(new)?;
+        self.vol.set_link(last, new)?;
+        if let Some(node) = self.walk.dirs.get_mut(number as usize) {
+            node.clusters += 1;
+        }
+        Ok(true)
+    }
+
+    /// All short names of a directory.
+    pub(super) fn short_names(&mut self, dir: &Dir) -> Result<HashSet<[u8; 11]>> {
+        let mut names = HashSet::new();
+        for slot in 0..self.vol.slot_count(dir) {
+            let entry = self.vol.entry(dir, slot)?;
+            match entry.as_bytes().first() {
+                None | Some(&0) => break,
+                Some(&FREE) => {}
+                Some(_) if entry.is_long() => {}
+                Some(_) => {
+                    names.insert(entry.DIR_Name);
+                }
+            }
+        }
+        Ok(names)
+    }
+}

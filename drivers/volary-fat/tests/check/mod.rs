@@ -1,0 +1,10 @@
+//! The check: a corpus of damage, random damage, and cuts while it mends.
+
+mod base;
+mod corpus;
+mod cuts;
+mod damage;
+mod image;
+mod random;
+mod reader;
+mod run;
