@@ -44,6 +44,14 @@ impl Cache {
         let _ = self.make_room();
     }
 
+    /// As [`trim`](Self::trim), but writes nothing.
+    pub(super) fn trim_clean(&self) {
+        let over = self.over();
+        if over > 0 {
+            self.evict(over);
+        }
+    }
+
     fn make_room(&self) -> Result<()> {
         loop {
             let over = self.over();

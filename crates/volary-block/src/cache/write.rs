@@ -76,15 +76,16 @@ impl Cache {
             for group in groups {
                 self.drop_in(&mut self.shard(group * GROUP), group, offset, end);
             }
-            return;
-        }
-        for part in &self.shards {
-            let mut shard = part.shard.lock();
-            let numbers = shard.numbers().to_vec();
-            for group in numbers.into_iter().filter(|n| groups.contains(n)) {
-                self.drop_in(&mut shard, group, offset, end);
+        } else {
+            for part in &self.shards {
+                let mut shard = part.shard.lock();
+                let numbers = shard.numbers().to_vec();
+                for group in numbers.into_iter().filter(|n| groups.contains(n)) {
+                    self.drop_in(&mut shard, group, offset, end);
+                }
             }
         }
+        self.trim_clean();
     }
 
     /// Forgets the part of a range that lies in one group.
