@@ -125,10 +125,13 @@ pub(crate) fn blocks(stat: &StatFs) -> (u64, u64, u64, u32) {
 pub(crate) struct Wishes {
     /// All changes come through this volume's sessions.
     pub(crate) sole: bool,
+    /// The kernel gathers writes.
     pub(crate) write_back: bool,
+    /// Byte-range locks are asked for here.
     pub(crate) session_locks: bool,
-    /// Listings bring attributes along.
+    /// Requests worked on at once.
     pub(crate) threads: usize,
+    /// In KiB.
     pub(crate) read_ahead: u32,
     /// Steps of the time of last change, in nanoseconds.
     pub(crate) time_step: u64,

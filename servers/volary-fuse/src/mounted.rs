@@ -6,7 +6,6 @@ use crate::flusher::Flusher;
 use crate::options::{Checks, MountOptions};
 use crate::point::MountPoint;
 use crate::server::Server;
-use crate::waiters::Waiters;
 use fuser::{Config, MountOption, SessionACL};
 use parking_lot::{Condvar, Mutex};
 use rustix::mount::MountFlags;
@@ -102,12 +101,14 @@ pub fn serve(
         let served = session.run();
         waiters.end();
         drop((teller, flusher));
-        end.note(finish(&volume, &waiters, served));
+        end.note(finish(&volume, served));
     };
-    let runner = thread::Builder::new()
-        .name("volary-fuse".into())
-        .spawn(running);
-    runner.map_err(|e| Error::note(Kind::Io, format!("cannot start a thread: {e}")))?;
+    let runner = thread::Builder::new().name("volary-fuse".into());
+    runner.spawn(running).map_err(|e| {
+        // The mount went with the closure; nobody is to wait for its end.
+        mounted.end.note(Ok(()));
+        Error::note(Kind::Io, format!("cannot start a thread: {e}"))
+    })?;
     Ok(mounted)
 }
 
@@ -199,14 +200,11 @@ impl End {
 }
 
 /// After the last request: everything to the device.
-fn finish(volume: &Volume, waiters: &Waiters, served: std::io::Result<()>) -> Result<()> {
-    waiters.end();
+fn finish(volume: &Volume, served: std::io::Result<()>) -> Result<()> {
     let detached = volume.detach();
     served.map_err(|e| {
-        Error::note(
-            Kind::Io,
-            format!("the connection to the kernel failed: {e}"),
-        )
+        let words = format!("the connection to the kernel failed: {e}");
+        Error::note(Kind::Io, words)
     })?;
     detached
 }

@@ -53,8 +53,12 @@ pub struct MountOptions {
     /// 1 to 64. If `None`, as many as the host has processors, at least 2 and
     /// at most 8.
     pub threads: Option<usize>,
-    /// Whether the kernel gathers writes before it passes them on. If `None`,
-    /// it does where that changes nothing that can be seen: see `SEMANTICS.md`.
+    /// Whether the kernel gathers writes before it passes them on: for programs
+    /// that write in small pieces. It then keeps times and sizes itself, so that
+    /// it is done only where the kernel checks access, all changes come
+    /// through this volume's sessions, and times have steps that the kernel
+    /// can keep. If `None`, it does not: each new file would take one more
+    /// request, for its times.
     pub write_back: Option<bool>,
     /// How long the kernel may answer from what it remembers of names and
     /// attributes. If `None`: a day where all changes come through this
@@ -133,7 +137,7 @@ impl MountOptions {
         spec(
             "writeback",
             "yes|no",
-            "gather writes in the kernel (default: where it is safe)",
+            "gather writes in the kernel, where it is safe (default no)",
         ),
         spec(
             "remember",
