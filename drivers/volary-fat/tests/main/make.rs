@@ -7,6 +7,7 @@ use volary_core::{Make, Options, Time};
 use volary_fat::make::make;
 use volary_fat::volume::{FatKind, Layout};
 use volary_fat::walk::Walker;
+use volary_testkit::oracle::vm;
 
 const MIB: u64 = 1 << 20;
 
@@ -173,11 +174,9 @@ fn check_file(image: &str, kind: FatKind, about: &str) {
     assert!(answer.text.contains(&bits), "{about}: {}", answer.text);
 }
 
-/// Set `VMRUN` to the program that boots a Linux kernel with disks and runs a script in it.
 #[test]
 fn linux_mounts_and_fills_what_we_made() {
-    let Ok(vmrun) = std::env::var("VMRUN") else {
-        eprintln!("VMRUN is not set, nothing compared with Linux");
+    let Some(vmrun) = vm::find() else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
@@ -189,30 +188,25 @@ fn linux_mounts_and_fills_what_we_made() {
         (FatKind::Fat32, 64 * MIB, "unix"),
         (FatKind::Fat32, 5000 * MIB, "cluster=64k"),
     ];
-    let mut args: Vec<String> = Vec::new();
-    for (i, (kind, size, options)) in kinds.iter().enumerate() {
-        let path = dir.path().join(format!("{i}.img"));
-        volume(&path, *size, *kind, Some("linux"), options);
-        args.extend(["--disk".into(), path.to_str().unwrap().into()]);
+    let path = |i: usize| dir.path().join(format!("{i}.img"));
+    let paths: Vec<_> = (0..kinds.len()).map(path).collect();
+    for (path, (kind, size, options)) in paths.iter().zip(kinds) {
+        volume(path, size, kind, Some("linux"), options);
     }
-    let script = "mkdir -p /mnt; for d in /dev/vd?; do mount -t vfat -o utf8 $d /mnt && \
+    let script = "for d in /dev/vd?; do mount -t vfat -o utf8 $d /mnt && \
         echo text > '/mnt/A long näme.txt' && mkdir /mnt/dir && cp '/mnt/A long näme.txt' /mnt/dir/b && \
         umount /mnt && echo good; done";
-    args.extend(["--cmd".into(), script.into()]);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let answer = run(&vmrun, &args).unwrap();
-    assert_eq!(
-        answer.text.matches("good").count(),
-        kinds.len(),
-        "{}",
-        answer.text
-    );
-    for (i, (kind, _, options)) in kinds.iter().enumerate() {
-        let path = dir.path().join(format!("{i}.img"));
+    let disks: Vec<_> = paths
+        .iter()
+        .map(|p| (p.as_path(), vm::Disk::Write))
+        .collect();
+    let printed = vm::script(&vmrun, &disks, None, script).unwrap();
+    assert_eq!(printed.matches("good").count(), kinds.len(), "{printed}");
+    for (path, (kind, _, options)) in paths.iter().zip(kinds) {
         if !options.contains("fats=3") {
-            assert_clean(&path, &format!("{} '{options}' after Linux", kind.name()));
+            assert_clean(path, &format!("{} '{options}' after Linux", kind.name()));
         }
-        let dev = FileDevice::open(&path, OpenOptions::default()).unwrap();
+        let dev = FileDevice::open(path, OpenOptions::default()).unwrap();
         let layout = Layout::read(&dev).unwrap();
         let walker = Walker::new(&dev, &layout);
         let found = walker.find("/a LONG NÄME.txt").unwrap().unwrap();

@@ -1,6 +1,5 @@
 //! The UNIX extension: what is refused without it, and what Linux leaves of it.
 
-use crate::tools::run;
 use std::path::Path;
 use std::sync::Arc;
 use volary_block::{FileDevice, MemDevice, OpenOptions};
@@ -9,6 +8,7 @@ use volary_core::{
     Options, RenameFlags, SetAttr, SetTime, Time,
 };
 use volary_fat::FAT;
+use volary_testkit::oracle::vm;
 
 const NOW: Time = Time {
     secs: 1_700_000_000,
@@ -220,53 +220,57 @@ fn a_mount_without_the_extension_sees_files() {
     assert_eq!((who(&a), a.size), ((FileKind::File, 0o755, 1000, 1000), 6));
 }
 
-/// Writes to, renames, chmods and touches the files of an image with Linux.
-fn linux_changes(vmrun: &str, image: &Path) {
-    let script = "mkdir -p /mnt && mount -t vfat /dev/vda /mnt && cd /mnt && echo more >> a && mv b moved && \
-        chmod a-w c && touch -d 2001-01-01 d && mv dir moved-dir && cd / && umount /mnt && echo good";
-    let answer = run(vmrun, &["--disk", image.to_str().unwrap(), "--cmd", script]).unwrap();
-    assert!(answer.text.contains("good"), "{}", answer.text);
+/// What Linux does to the files of each image.
+const CHANGES: &str = "for d in /dev/vd?; do mount -t vfat $d /mnt && cd /mnt && echo more >> a && mv b moved && \
+    chmod a-w c && touch -d '2001-01-01 00:00' d && mv dir moved-dir && cd / && umount /mnt && echo good; done";
+
+fn with_unix_files(path: &Path, kind: &str, size: u64) {
+    std::fs::File::create(path).unwrap().set_len(size).unwrap();
+    let dev = made(open(path), kind, "unix");
+    let fs = attach(&dev, "");
+    for (i, at) in (0..).zip(["a", "b", "c", "d"]) {
+        file(&fs, at, &SetAttr::owned(0o640 + i, 70 + i, 80), b"some\n");
+    }
+    as_root(|cx| {
+        let set = SetAttr::owned(0o1777, 90, 91);
+        fs.mkdir(cx, fs.root(), name("dir"), &set).unwrap();
+        fs.detach(cx).unwrap();
+    });
 }
 
-/// Set `VMRUN` as for the volumes that Linux mounts.
+fn open(path: &Path) -> Arc<dyn BlockDevice> {
+    Arc::new(FileDevice::open(path, OpenOptions::default()).unwrap())
+}
+
 #[test]
 fn linux_keeps_the_extension() {
-    let Ok(vmrun) = std::env::var("VMRUN") else {
-        eprintln!("VMRUN is not set, nothing compared with Linux");
+    let Some(vmrun) = vm::find() else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    for (kind, size) in [("fat12", 4 << 20), ("fat16", 32 << 20), ("fat32", 64 << 20)] {
+    let kinds = [("fat12", 4 << 20), ("fat16", 32 << 20), ("fat32", 64 << 20)];
+    let paths = kinds.map(|(kind, size)| {
         let path = dir.path().join(kind);
-        std::fs::File::create(&path).unwrap().set_len(size).unwrap();
-        let open = || -> Arc<dyn BlockDevice> {
-            Arc::new(FileDevice::open(&path, OpenOptions::default()).unwrap())
-        };
-        let dev = made(open(), kind, "unix");
-        let fs = attach(&dev, "");
-        for (i, at) in (0..).zip(["a", "b", "c", "d"]) {
-            file(&fs, at, &SetAttr::owned(0o640 + i, 70 + i, 80), b"some\n");
-        }
-        as_root(|cx| {
-            let set = SetAttr::owned(0o1777, 90, 91);
-            fs.mkdir(cx, fs.root(), name("dir"), &set).unwrap();
-            fs.detach(cx).unwrap();
-        });
-        drop((fs, dev));
-        linux_changes(&vmrun, &path);
-        let fs = attach(&open(), "");
+        with_unix_files(&path, kind, size);
+        path
+    });
+    let disks: Vec<_> = paths
+        .iter()
+        .map(|p| (p.as_path(), vm::Disk::Write))
+        .collect();
+    let printed = vm::script(&vmrun, &disks, None, CHANGES).unwrap();
+    assert_eq!(printed.matches("good").count(), 3, "{printed}");
+    for path in &paths {
+        let fs = attach(&open(path), "");
         for (i, at) in (0..).zip(["a", "moved", "c", "d"]) {
-            assert_eq!(
-                who(&attr(&fs, at)),
-                (FileKind::File, 0o640 + i, 70 + i, 80),
-                "{kind} {at}"
-            );
+            let expected = (FileKind::File, 0o640 + i, 70 + i, 80);
+            assert_eq!(who(&attr(&fs, at)), expected, "{path:?} {at}");
         }
         assert_eq!(attr(&fs, "a").size, 10);
         assert_eq!(
             who(&attr(&fs, "moved-dir")),
             (FileKind::Dir, 0o1777, 90, 91),
-            "{kind}"
+            "{path:?}"
         );
     }
 }
