@@ -5,7 +5,7 @@ use crate::{Cli, out};
 use clap::CommandFactory;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use volary_bench::peers;
+use volary_bench::{paper, peers};
 
 /// Prints a script that completes this program's words in a shell.
 #[derive(clap::Args, Debug)]
@@ -83,6 +83,7 @@ fn exit_section(name: &str) -> String {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
+  volary bench paper dosfs
   volary bench peers fat
   volary bench peers fat --only 'tree in' --json")]
 pub(crate) struct Bench {
@@ -92,6 +93,12 @@ pub(crate) struct Bench {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
+    /// Tables and figures of a paper, beside the paper's own
+    Paper {
+        /// The paper: dosfs is Forin and Malan's of 1993
+        #[arg(value_parser = ["dosfs"])]
+        paper: String,
+    },
     /// Beside mtools, dosfstools, fusefat, fuse2fs and the fatfs crate
     Peers {
         /// The format
@@ -115,40 +122,57 @@ enum What {
 impl Bench {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let What::Peers {
-            only,
-            rounds,
-            dir,
-            json,
-            ..
-        } = &self.what;
-        let fail = |e: &dyn std::fmt::Display| Fail::new(Exit::Failed, format!("bench: {e}"));
-        let options = peers::Options {
-            volary: std::env::current_exe().map_err(|e| Fail::host("bench", e))?,
-            dir: dir.clone(),
-            rounds: *rounds,
-            only: only.clone(),
-        };
-        let mut holds = true;
-        let mut out = out::out();
-        let rows = peers::fat::run(&options, &mut |row| {
-            holds &= row.holds();
-            if !json {
-                let line = format!(
-                    "{:28} {:12} {:9.4} s  {:9.4} s  {:6.2} x  (aim {:.1} x)\n",
-                    row.task, row.rival, row.ours, row.theirs, row.ratio, row.aim
-                );
-                // A closed pipe is seen at the end.
-                let _ = out::Raw.write_all(line.as_bytes());
+        let failed = |e: String| Fail::new(Exit::Failed, format!("bench: {e}"));
+        match &self.what {
+            What::Paper { .. } => {
+                let mut text = Vec::new();
+                let printed = paper::dosfs::table2(&mut text);
+                text.push(b'\n');
+                let printed = printed.and_then(|()| paper::dosfs::figures(&mut text));
+                printed.map_err(|e| failed(format!("{e:#}")))?;
+                out::Raw.write_all(&text)?;
+                Ok(Exit::Done)
             }
-        })
-        .map_err(|e| fail(&format!("{e:#}")))?;
-        if *json {
-            out::json(&mut out, &rows)?;
+            What::Peers {
+                only,
+                rounds,
+                dir,
+                json,
+                ..
+            } => {
+                let options = peers::Options {
+                    volary: std::env::current_exe().map_err(|e| Fail::host("bench", e))?,
+                    dir: dir.clone(),
+                    rounds: *rounds,
+                    only: only.clone(),
+                };
+                let mut holds = true;
+                let rows = peers::fat::run(&options, &mut |row| {
+                    holds &= row.holds();
+                    if !json {
+                        print(row);
+                    }
+                });
+                let rows = rows.map_err(|e| failed(format!("{e:#}")))?;
+                if *json {
+                    let mut out = out::out();
+                    out::json(&mut out, &rows)?;
+                    out::end(out)?;
+                }
+                Ok(if holds { Exit::Done } else { Exit::Failed })
+            }
         }
-        out::end(out)?;
-        Ok(if holds { Exit::Done } else { Exit::Failed })
     }
+}
+
+/// One comparison, as soon as it is there.
+fn print(row: &peers::Row) {
+    let line = format!(
+        "{:28} {:12} {:9.4} s  {:9.4} s  {:6.2} x  (aim {:.1} x)\n",
+        row.task, row.rival, row.ours, row.theirs, row.ratio, row.aim
+    );
+    // A closed pipe is no reason to stop measuring.
+    let _ = out::Raw.write_all(line.as_bytes());
 }
 
 #[cfg(test)]
