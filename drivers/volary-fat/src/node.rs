@@ -197,7 +197,14 @@ struct Inner {
     /// How many nodes have left a place, by its key, where the entry itself
     /// has no room for a generation.
     left: NumberMap<u32>,
+    /// So many nodes are added before room is looked for again: the last look
+    /// found none.
+    rest: u32,
 }
+
+/// Nodes that are added without a look for room after one that found none:
+/// while all are dirty, each look would cost more than the node itself.
+const REST: u32 = 64;
 
 /// What a node takes in the table, about, in bytes.
 const NODE_COST: u64 = 512;
@@ -345,7 +352,11 @@ impl Inner {
 
     fn add(&mut self, id: NodeId, max: usize, make: impl FnOnce(NodeId, u64) -> Node) -> Arc<Node> {
         if self.by_ino.len() >= max {
-            self.make_room(max);
+            if self.rest > 0 {
+                self.rest -= 1;
+            } else if !self.make_room(max) {
+                self.rest = REST;
+            }
         }
         let node = Arc::new(make(id, self.floor));
         self.by_ino.insert(id.ino.get(), node.clone());
@@ -354,12 +365,14 @@ impl Inner {
     }
 
     /// Looks at a few of the oldest nodes and drops those that nobody needs.
-    fn make_room(&mut self, max: usize) {
+    /// Whether it dropped one.
+    fn make_room(&mut self, max: usize) -> bool {
+        let before = self.by_ino.len();
         // Numbers of nodes that are gone stay in the queue; do not let them pile up.
         let looks = if self.queue.len() > 2 * max { 64 } else { 8 };
         for _ in 0..looks {
             let Some(ino) = self.queue.pop_front() else {
-                return;
+                break;
             };
             let Some(node) = self.by_ino.get(&ino) else {
                 continue;
@@ -372,12 +385,13 @@ impl Inner {
                         self.odd.remove(&place.key());
                     }
                     if self.by_ino.len() < max {
-                        return;
+                        break;
                     }
                 }
                 None => self.queue.push_back(ino),
             }
         }
+        self.by_ino.len() < before
     }
 
     /// The node's `change`, and its place if it is odd, if it can be dropped.
