@@ -171,7 +171,7 @@ impl Table {
         self.take_run(cluster, 1)?;
         let (segment, index) = self.place(cluster);
         self.lock(segment)?
-            .set(self.kind, segment, index, self.kind.bad());
+            .set(self, segment, index, self.kind.bad());
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl Table {
             let mut inner = self.lock(segment)?;
             let len = (end - first).min(self.per_segment() - index);
             for i in index..index + len {
-                inner.set(self.kind, segment, i, 0);
+                inner.set(self, segment, i, 0);
             }
             inner.freed(segment, len);
             inner.low = inner.low.min(first);
@@ -291,7 +291,7 @@ impl Inner {
             } else {
                 first + i + 1
             };
-            self.set(table.kind, segment, start + i, value);
+            self.set(table, segment, start + i, value);
         }
         if let Some(free) = self.free.get_mut(segment).filter(|f| **f != UNKNOWN) {
             *free = free.saturating_sub(len);

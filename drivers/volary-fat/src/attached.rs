@@ -52,6 +52,9 @@ pub(crate) struct Attached {
     index_max: u64,
 }
 
+/// Zeros that are written at a time, in bytes.
+const ZEROS: usize = 64 << 10;
+
 /// Least memory that a volume works with, in bytes.
 const MEMORY_MIN: u64 = 4 << 20;
 
@@ -150,16 +153,21 @@ impl Attached {
     /// # Errors
     /// `Io`.
     pub(crate) fn zero_new_clusters(&self, runs: &Runs, born: bool) -> Result<()> {
-        let zeros = vec![0; self.layout.cluster_len as usize];
+        let all = runs.clusters() as usize * self.layout.cluster_len as usize;
+        let zeros = vec![0; all.min(ZEROS)];
         for run in runs.as_slice() {
-            for cluster in run.first..run.first + run.len {
-                let offset = self.layout.cluster_offset(cluster);
+            let mut offset = self.layout.cluster_offset(run.first);
+            let end = offset + u64::from(run.len) * u64::from(self.layout.cluster_len);
+            while offset < end {
+                let len = (end - offset).min(zeros.len() as u64);
+                let part = zeros.get(..len as usize).unwrap_or_default();
                 if born {
-                    self.cache.write(offset, &zeros, Stage::DATA)?;
+                    self.cache.write(offset, part, Stage::DATA)?;
                 } else {
-                    self.cache.write_direct(offset, &zeros)?;
+                    self.cache.write_direct(offset, part)?;
                     self.order.wrote();
                 }
+                offset += len;
             }
         }
         Ok(())

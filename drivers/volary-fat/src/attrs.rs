@@ -7,7 +7,7 @@ use crate::node::{Meta, Node};
 use crate::ondisk::{DirEntry, attr};
 use crate::paper::Extension;
 use crate::time::{
-    CHANGE_STEP, access_time, create_time, set_access, set_create, set_write, write_time,
+    CHANGE_STEP, access_time, create_time, set_access, set_all, set_create, set_write, write_time,
 };
 use crate::unix::{GENERATIONS, UnixData};
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Attached {
             FileKind::File | FileKind::Symlink => meta.size.into(),
             _ => 0,
         };
-        let mtime = meta.mtime.round_down(CHANGE_STEP);
+        let mtime = even(meta.mtime);
         Attr {
             node: id,
             kind: perms.kind,
@@ -356,10 +356,16 @@ impl Attached {
             _ => cx.now,
         };
         let zone = self.options.zone;
-        set_write(&mut entry, time(set.mtime), zone);
-        if self.unix != Unix::Paper {
-            set_access(&mut entry, time(set.atime), zone);
-            set_create(&mut entry, time(set.btime), zone);
+        if self.unix == Unix::Paper {
+            set_write(&mut entry, time(set.mtime), zone);
+        } else {
+            set_all(&mut entry, time(set.mtime), zone);
+            if set.atime != set.mtime {
+                set_access(&mut entry, time(set.atime), zone);
+            }
+            if set.btime != set.mtime {
+                set_create(&mut entry, time(set.btime), zone);
+            }
         }
         let default_mode = own.mode(dir, false);
         let perms = Perms {
@@ -430,6 +436,13 @@ fn any_unix(entry: &DirEntry) -> Option<UnixData> {
         UnixData::read(&copy)
     })
 }
+
+/// The time rounded down to the steps of [`CHANGE_STEP`]: two seconds.
+fn even(time: Time) -> Time {
+    Time::from_secs(time.secs & !1)
+}
+
+const _: () = assert!(CHANGE_STEP == 2_000_000_000);
 
 fn set_bit(bits: &mut u8, bit: u8, on: bool) {
     if on {

@@ -147,6 +147,11 @@ pub struct TooLong;
 /// Appends UTF-16 to `out` as WTF-8. Every sequence of units has its own bytes.
 pub fn from_utf16(units: &[u16], out: &mut Vec<u8>) {
     if units.iter().all(|&u| u < 0x80) {
+        // Nothing is cut off.
+        out.extend(units.iter().map(|&u| u as u8));
+        return;
+    }
+    if units.iter().all(|&u| u < 0x80) {
         out.extend(units.iter().map(|&u| u as u8));
         return;
     }

@@ -16,11 +16,11 @@
 use crate::alloc::Pending;
 use crate::attached::Attached;
 use crate::marks;
-use crate::node::Node;
+use crate::node::{Node, NumberMap};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use volary_block::{Cache, Stage};
 use volary_core::{BlockDevice, Error, Kind, Result};
 
@@ -74,7 +74,7 @@ pub(crate) struct Epoch {
     pub(crate) grew: AtomicBool,
     /// First clusters of directories that were made in this epoch: nothing on
     /// the disk leads there, so that their sectors need no order.
-    born: Mutex<HashSet<u32>>,
+    born: Mutex<NumberMap<()>>,
     /// Sectors that renames of this epoch added to and took from.
     moves: Mutex<Moves>,
 }
@@ -88,12 +88,12 @@ struct Moves {
 impl Epoch {
     /// Whether the directory that starts at this cluster was made in this epoch.
     pub(crate) fn is_born(&self, first_cluster: u32) -> bool {
-        self.born.lock().contains(&first_cluster)
+        self.born.lock().contains_key(&first_cluster.into())
     }
 
     /// Notes a directory that is made now.
     pub(crate) fn bear(&self, first_cluster: u32) {
-        self.born.lock().insert(first_cluster);
+        self.born.lock().insert(first_cluster.into(), ());
     }
 
     /// Notes that a rename adds to sectors `to` and takes from `from`.
@@ -130,6 +130,8 @@ pub(crate) struct Order {
     unflushed: AtomicBool,
     /// Given back in this epoch.
     pending: Mutex<Pending>,
+    /// How many clusters that is.
+    pending_clusters: AtomicU32,
     /// Nodes whose entries are to be written.
     dirty: Mutex<Vec<Arc<Node>>>,
     /// Held bytes that make a commit.
@@ -147,6 +149,7 @@ impl Order {
             marking: Mutex::default(),
             unflushed: AtomicBool::new(false),
             pending: Mutex::default(),
+            pending_clusters: AtomicU32::new(0),
             dirty: Mutex::default(),
             held_max,
         }
@@ -168,12 +171,15 @@ impl Order {
 
     /// Gives clusters back, and ends a chain at `cut`, once the epoch is durable.
     pub(crate) fn give_back(&self, runs: &[crate::runs::Run], cut: Option<u32>) {
-        self.pending.lock().add(runs, cut);
+        let mut pending = self.pending.lock();
+        pending.add(runs, cut);
+        self.pending_clusters
+            .store(pending.clusters, Ordering::Release);
     }
 
     /// Clusters that wait to be freed.
     pub(crate) fn pending_clusters(&self) -> u32 {
-        self.pending.lock().clusters
+        self.pending_clusters.load(Ordering::Acquire)
     }
 
     /// Whether the chain that ends at `cluster` waits to be cut there.
@@ -306,6 +312,7 @@ impl Attached {
         }
         self.cache.commit()?;
         let pending = std::mem::take(&mut *self.order.pending.lock());
+        self.order.pending_clusters.store(0, Ordering::Release);
         if !pending.is_empty() {
             self.table.release(&pending, self.order.held_max)?;
         }

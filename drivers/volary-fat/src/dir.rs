@@ -16,6 +16,9 @@ use volary_core::{Error, Kind, Result};
 /// Bytes that are read at a time when a directory is read through.
 const CHUNK: usize = 32 << 10;
 
+/// Most bytes that a directory grows by ahead of need.
+const GROW_MAX: u32 = 32 << 10;
+
 /// Most slots that a record takes, the paper's tail with them.
 const RECORD_MAX: usize = 22;
 
@@ -264,7 +267,15 @@ impl Dir {
         }
         let last = self.runs.last().ok_or(Kind::Corrupt)?;
         let clusters = (slots * ENTRY_LEN as u32).div_ceil(fs.layout.cluster_len);
-        let more = fs.take_clusters(clusters, Some(last))?;
+        // A directory that is large already takes more at once, so that its
+        // clusters and those of its files do not lie in turns.
+        let ahead = (self.runs.clusters() / 2).min(GROW_MAX / fs.layout.cluster_len);
+        let room = DIR_ENTRIES_MAX.saturating_sub(self.capacity(fs)) * ENTRY_LEN as u32;
+        let wish = ahead.min(room / fs.layout.cluster_len);
+        let more = match fs.table.allocate(wish.max(clusters), Some(last)) {
+            Ok(more) => more,
+            Err(_) => fs.take_clusters(clusters, Some(last))?,
+        };
         let done = fs
             .zero_new_clusters(&more, epoch.is_born(self.first))
             .and_then(|()| fs.table.set_next(last, more.first()));
@@ -350,6 +361,16 @@ impl Index {
         }
         self.count += 1;
         fs.each_hash(record, scratch, |hash| self.add_name(hash, span));
+    }
+
+    /// Takes up an entry whose names have these hashes.
+    pub(crate) fn enter_hashed(&mut self, span: Span, name: u32, alias: u32) {
+        self.take(span.first, span.len());
+        self.count += 1;
+        self.add_name(name, span);
+        if alias != name {
+            self.add_name(alias, span);
+        }
     }
 
     /// The reverse of [`enter`](Self::enter).

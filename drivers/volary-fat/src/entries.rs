@@ -22,6 +22,9 @@ pub(crate) struct Slots {
     count: usize,
     /// The index of the short entry.
     short: usize,
+    /// Hashes of the names that lead to it, if they are known: the one shown
+    /// and the alias.
+    hashes: Option<[u32; 2]>,
 }
 
 impl Slots {
@@ -30,6 +33,7 @@ impl Slots {
             slots: [[0; ENTRY_LEN]; 21],
             count: 0,
             short: 0,
+            hashes: None,
         }
     }
 
@@ -88,7 +92,11 @@ impl Attached {
                 slots.push_short(&entry);
             }
             Stored::Long(long, basis) => {
-                entry.DIR_Name = self.alias(dir, &basis)?;
+                let (alias, hash) = self.alias(dir, &basis)?;
+                entry.DIR_Name = alias;
+                let mut folded = Vec::with_capacity(name.len());
+                self.names.fold(name, &mut folded);
+                slots.hashes = Some([hash_bytes(&folded) as u32, hash]);
                 entry.DIR_NTRes = 0;
                 for part in long.entries(checksum(&entry.DIR_Name)) {
                     slots.push(part.as_bytes());
@@ -105,12 +113,12 @@ impl Attached {
         Ok(slots)
     }
 
-    /// A short name for a long one.
-    fn alias(&self, dir: &mut Dir, basis: &Basis) -> Result<Short> {
+    /// A short name for a long one, and the hash by which it is found.
+    fn alias(&self, dir: &mut Dir, basis: &Basis) -> Result<(Short, u32)> {
         if let Some(short) = basis.plain()
-            && !self.has_short(dir, &short)?
+            && let Some(hash) = self.free_short(dir, &short)?
         {
-            return Ok(short);
+            return Ok((short, hash));
         }
         for _ in 0..2 {
             let mut least = 1;
@@ -122,11 +130,11 @@ impl Attached {
                 while number < end.min(TAIL_MAX + 1) {
                     let short = basis.numbered(number);
                     number += 1;
-                    if !self.has_short(dir, &short)? {
+                    if let Some(hash) = self.free_short(dir, &short)? {
                         if let Some(index) = &mut dir.index {
                             index.set_tail(key, number);
                         }
-                        return Ok(short);
+                        return Ok((short, hash));
                     }
                 }
                 if let Some(index) = &mut dir.index {
@@ -142,11 +150,13 @@ impl Attached {
         Err(Error::note(Kind::NoSpace, "no short name is left for it"))
     }
 
-    fn has_short(&self, dir: &Dir, short: &Short) -> Result<bool> {
-        let (mut name, mut folded) = (Vec::new(), Vec::new());
+    /// The hash of a short name, if the directory does not have it.
+    fn free_short(&self, dir: &Dir, short: &Short) -> Result<Option<u32>> {
+        let (mut name, mut folded) = (Vec::with_capacity(16), Vec::with_capacity(16));
         self.names.show_short(short, 0, &mut name);
         self.names.fold(&name, &mut folded);
-        Ok(self.find(dir, &folded, |_| ())?.is_some())
+        let is_taken = self.find(dir, &folded, |_| ())?.is_some();
+        Ok((!is_taken).then(|| hash_bytes(&folded) as u32))
     }
 
     /// Writes a planned entry into a directory. Its generation is made to
@@ -223,6 +233,10 @@ impl Attached {
             return;
         };
         index.end = index.end.max(first + slots.count());
+        if let Some([name, alias]) = slots.hashes {
+            index.enter_hashed(slots.span_at(first), name, alias);
+            return;
+        }
         let mut scratch = Scratch::default();
         let mut scanner = Scanner::new(self.names.long);
         let mut each = |event: Event<'_>| {

@@ -12,6 +12,7 @@ use crate::volume::{FatKind, Layout};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use volary_core::{BlockDevice, Error, Kind, Result};
 
 /// Bytes of the FAT in a segment. FAT12 has less than one of it, so that no
@@ -52,6 +53,8 @@ pub(crate) struct Table {
     /// Byte offsets of the other copies, if they are kept alike.
     copies: Vec<u64>,
     segments_max: usize,
+    /// How many segments are dirty, to be asked without the lock.
+    dirty_count: AtomicUsize,
     inner: Mutex<Inner>,
 }
 
@@ -76,6 +79,8 @@ pub(crate) struct Segment {
     bytes: Vec<u8>,
     /// A bit for each [`UNIT`] that the disk does not have yet.
     dirty: u128,
+    /// It is among the dirty ones.
+    listed: bool,
     used: bool,
 }
 
@@ -100,6 +105,7 @@ impl Table {
             sector: layout.sector_len as usize,
             copies,
             segments_max: usize::try_from(memory / SEGMENT as u64).unwrap_or(0).max(2),
+            dirty_count: AtomicUsize::new(0),
             inner: Mutex::new(Inner {
                 segments: std::iter::repeat_with(|| None).take(count).collect(),
                 loaded: 0,
@@ -167,6 +173,7 @@ impl Table {
         Ok(Segment {
             bytes,
             dirty: 0,
+            listed: false,
             used: true,
         })
     }
@@ -244,13 +251,13 @@ impl Table {
         self.check(cluster)?;
         let (segment, index) = self.place(cluster);
         let value = next.unwrap_or(self.kind.mask());
-        self.lock(segment)?.set(self.kind, segment, index, value);
+        self.lock(segment)?.set(self, segment, index, value);
         Ok(())
     }
 
     /// Bytes of segments that wait for [`write`](Self::write).
     pub(crate) fn dirty_len(&self) -> u64 {
-        (self.inner.lock().dirty.len() * SEGMENT) as u64
+        (self.dirty_count.load(Ordering::Acquire) * SEGMENT) as u64
     }
 
     /// Writes what has changed to the FAT that counts; no flush. Nothing may
@@ -269,7 +276,9 @@ impl Table {
                     self.dev.write_at(self.offset + at + start as u64, part)?;
                 }
             }
-            self.inner.lock().written(index);
+            let mut inner = self.inner.lock();
+            inner.written(index);
+            self.dirty_count.store(inner.dirty.len(), Ordering::Release);
         }
     }
 
@@ -317,7 +326,7 @@ impl Table {
         if old == new {
             return Ok(());
         }
-        inner.set(self.kind, 0, 1, new);
+        inner.set(self, 0, 1, new);
         Ok(())
     }
 }
@@ -337,17 +346,21 @@ impl Inner {
     }
 
     /// Changes an entry of a loaded segment. FAT32's upper four bits stay.
-    pub(crate) fn set(&mut self, kind: FatKind, segment: usize, index: u32, value: u32) {
+    pub(crate) fn set(&mut self, table: &Table, segment: usize, index: u32, value: u32) {
         let Some(Some(s)) = self.segments.get_mut(segment) else {
             return;
         };
-        let (at, len) = set_entry(kind, &mut s.bytes, index, value);
+        let (at, len) = set_entry(table.kind, &mut s.bytes, index, value);
         for unit in at / UNIT..=(at + len.max(1) - 1) / UNIT {
             s.dirty |= 1 << (unit % 128);
         }
-        if self.dirty.insert(segment) {
-            self.touched.insert(segment);
+        if s.listed {
+            return;
         }
+        s.listed = true;
+        self.dirty.insert(segment);
+        self.touched.insert(segment);
+        table.dirty_count.store(self.dirty.len(), Ordering::Release);
     }
 
     fn loaded_bytes(&self, index: usize) -> Option<Vec<u8>> {
@@ -364,6 +377,7 @@ impl Inner {
     fn written(&mut self, index: usize) {
         if let Some(Some(s)) = self.segments.get_mut(index) {
             s.dirty = 0;
+            s.listed = false;
         }
         self.dirty.remove(&index);
     }

@@ -64,9 +64,9 @@ impl Stamp {
     /// reads them: a month or day of 0 as the first, more than there are as
     /// running over.
     pub fn to_time(self, zone: Zone) -> Time {
-        let date = i64::from(self.date);
-        let (year, month, day) = (1980 + (date >> 9), date >> 5 & 15, date & 31);
-        let days = days_from_civil(year, month.clamp(1, 12), 1) + day.max(1) - 1;
+        let month = MONTHS.get(usize::from(self.date >> 5)).copied();
+        let day = i64::from(self.date & 31);
+        let days = FIRST_DAY + i64::from(month.unwrap_or(0)) + day.max(1) - 1;
         let time = i64::from(self.time);
         let second = (time >> 11) * 3600 + (time >> 5 & 63) * 60 + (time & 31) * 2;
         let secs = days * DAY + second - i64::from(zone.0) * 60;
@@ -76,6 +76,17 @@ impl Stamp {
             hundredths % 100 * 10_000_000,
         )
     }
+}
+
+/// Sets all times of a new entry.
+pub fn set_all(entry: &mut DirEntry, time: Time, zone: Zone) {
+    let stamp = Stamp::new(time, zone);
+    entry.DIR_WrtDate.set(stamp.date);
+    entry.DIR_WrtTime.set(stamp.time);
+    entry.DIR_LstAccDate.set(stamp.date);
+    entry.DIR_CrtDate.set(stamp.date);
+    entry.DIR_CrtTime.set(stamp.time);
+    entry.DIR_CrtTimeTenth = stamp.hundredths;
 }
 
 /// Sets the time of the last change.
@@ -141,8 +152,30 @@ pub(crate) fn date_of(time: Time) -> (u32, u32, u32) {
     civil(time.secs.max(0) / DAY)
 }
 
+/// Days from 1980-01-01 to the first of each month, by the upper 11 bits of a
+/// date.
+static MONTHS: [u16; 2048] = months();
+
+#[expect(clippy::indexing_slicing, reason = "bounded, and done by the compiler")]
+const fn months() -> [u16; 2048] {
+    let mut all = [0; 2048];
+    let mut i = 0;
+    while i < all.len() {
+        let (year, month) = (1980 + (i as i64 >> 4), i as i64 & 15);
+        let month = match month {
+            0 => 1,
+            13.. => 12,
+            m => m,
+        };
+        // 128 years have fewer than 65,536 days.
+        all[i] = (days_from_civil(year, month, 1) - FIRST_DAY) as u16;
+        i += 1;
+    }
+    all
+}
+
 /// Days since 1970-01-01 of a date of the Gregorian calendar.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     // Years that begin in March have their leap day at the end.
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
