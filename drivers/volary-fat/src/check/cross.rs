@@ -5,7 +5,8 @@
 //! more. Then, for each meeting:
 //!
 //! 1. Two entries that are the same but for their names, and begin with the
-//!    same cluster, are a rename that a crash cut short: the new one stays.
+//!    same cluster, are a rename that a crash cut short: one of them stays, the
+//!    new one where it can be told.
 //! 2. A directory that two entries lead to stays where its `..` says, unless
 //!    that is inside of itself.
 //! 3. An owner whose size ends before the meeting does not need what comes:
@@ -359,11 +360,11 @@ impl Mender<'_, '_> {
         Ok(Some((problem.dir, problem.slot)))
     }
 
-    /// Which of two twins is the old one. A rename counts the birth's
-    /// hundredths (or the extension's generation) up by one. Where that says
-    /// nothing, a directory's `..` tells; else the new one is that in the
-    /// earlier slot: a rename over an existing name takes its place, which is
-    /// mostly older than that of a file made to replace it.
+    /// Which of two twins is the old one: the one whose birth's hundredths, or
+    /// extension's generation, are one less. Where that says nothing, a
+    /// directory's `..` tells; else the one in the later slot: a rename over an
+    /// existing name takes its place, which is mostly before that of a file made
+    /// to replace it.
     fn older(&mut self, me: &Owner, other: &Owner) -> Result<Owner> {
         if follows(&me.entry, &other.entry) {
             return Ok(*other);

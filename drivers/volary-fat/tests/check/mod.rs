@@ -5,6 +5,7 @@ mod corpus;
 mod cuts;
 mod damage;
 mod image;
+mod modes;
 mod random;
 mod reader;
 mod run;

@@ -39,7 +39,17 @@ impl Checked {
 
 /// Bytes, and what was written to them. Plain, so that thousands of checks take
 /// no time.
-struct Ram(Mutex<(Vec<u8>, Writes)>);
+pub(crate) struct Ram(Mutex<(Vec<u8>, Writes)>);
+
+impl Ram {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        Self(Mutex::new((bytes.to_vec(), Vec::new())))
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().0.clone()
+    }
+}
 
 /// Offsets and bytes.
 type Writes = Vec<(usize, Vec<u8>)>;
@@ -79,7 +89,7 @@ impl BlockDevice for Ram {
 
 /// Checks a copy of the bytes.
 pub(crate) fn check(bytes: &[u8], mode: CheckMode, options: &str) -> Checked {
-    let dev = Arc::new(Ram(Mutex::new((bytes.to_vec(), Vec::new()))));
+    let dev = Arc::new(Ram::new(bytes));
     let how = Check {
         mode,
         now: Time::from_secs(1_700_000_000),
