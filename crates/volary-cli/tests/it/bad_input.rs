@@ -161,10 +161,7 @@ fn a_truncated_image_is_refused_for_what_it_is() {
         );
         let code = run.code;
         let said = run.fails(code);
-        assert!(
-            said.contains("disk.img: ") && said.contains("1048576"),
-            "{said}"
-        );
+        assert!(said.contains("(is the image truncated?)"), "{said}");
     }
     assert!(sandbox.read("disk.img") == before);
 }
