@@ -105,3 +105,29 @@ fn the_new_name_of_a_renamed_directory_stays_as_its_dot_dot_says() {
         );
     }
 }
+
+#[test]
+fn the_new_name_of_a_renamed_file_stays_as_its_birth_says() {
+    for kind in KINDS {
+        for later in [false, true] {
+            let mut image = base(kind);
+            let one = image.find("ONEBIN").at;
+            let two = image.slots(image.start(image.find("DIR2").at))[3];
+            let mut raw: Vec<u8> = image.bytes[one..one + 32].to_vec();
+            raw[..11].copy_from_slice(b"MOVED      ");
+            image.bytes[two..two + 32].copy_from_slice(&raw);
+            let new = if later { two } else { one };
+            image.bytes[new + 13] += 1;
+            let done = check(&image.bytes, CheckMode::Preen, "");
+            assert_eq!(
+                done.report.as_ref().map(|r| r.left()),
+                Ok(0),
+                "{kind}: {:?}",
+                done.codes()
+            );
+            let after = files(&Image::new(done.bytes.clone()).unwrap());
+            assert_eq!(after.contains_key("/DIR2/MOVED"), later, "{kind}");
+            assert_eq!(after.contains_key("/ONE.BIN"), !later, "{kind}");
+        }
+    }
+}
