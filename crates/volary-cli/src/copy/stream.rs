@@ -16,6 +16,9 @@ const BATCHES: usize = 4;
 /// read and the write, large enough for long requests.
 pub(crate) const BATCH_LEN: usize = 256 << 10;
 
+/// Parts of a long file begin at multiples of this, in bytes.
+const STEP: u64 = 64 << 10;
+
 /// Items in a batch, at most: empty files take no bytes.
 const ITEMS_MAX: usize = 512;
 
@@ -191,7 +194,9 @@ impl Outlet {
         Ok(())
     }
 
-    /// Reads into what is left of the batch, and tells whether more comes.
+    /// Reads into what is left of the batch, and tells whether more comes. What
+    /// more comes then begins at a multiple of [`STEP`], which volumes read
+    /// and write without a copy.
     fn stretch(
         &mut self,
         offset: u64,
@@ -199,32 +204,27 @@ impl Outlet {
         read: &mut dyn FnMut(u64, &mut [u8]) -> Done<usize>,
     ) -> Done<(Span, bool)> {
         let start = self.batch.used;
-        let left = len.saturating_sub(offset);
-        loop {
-            let got = self.batch.used - start;
-            let wanted = left.saturating_sub(got as u64);
-            let room = self
-                .batch
-                .bytes
-                .get_mut(self.batch.used..)
-                .unwrap_or_default();
-            let want = usize::try_from(wanted).unwrap_or(BATCH_LEN).min(room.len());
-            let ended = want == 0 || {
-                let n = read(
-                    offset + got as u64,
-                    room.get_mut(..want).unwrap_or_default(),
-                )?;
-                self.batch.used += n;
-                n == 0
-            };
-            if ended {
-                let span = Span {
-                    start,
-                    end: self.batch.used,
-                };
-                return Ok((span, want == 0 && wanted > 0));
-            }
+        let room = (BATCH_LEN - start) as u64;
+        let mut end = len.min(offset + room);
+        if end < len && end / STEP * STEP > offset {
+            end = end / STEP * STEP;
         }
+        let limit = start + usize::try_from(end.saturating_sub(offset)).unwrap_or(0);
+        while self.batch.used < limit {
+            let at = offset + (self.batch.used - start) as u64;
+            let room = self.batch.bytes.get_mut(self.batch.used..limit);
+            let n = read(at, room.unwrap_or_default())?;
+            if n == 0 {
+                break;
+            }
+            self.batch.used += n;
+        }
+        let is_full = self.batch.used == limit;
+        let span = Span {
+            start,
+            end: self.batch.used,
+        };
+        Ok((span, is_full && end < len))
     }
 }
 
