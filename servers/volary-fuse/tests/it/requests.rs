@@ -32,8 +32,14 @@ fn a_small_new_file_takes_four_requests_and_a_look_at_its_directory() {
     }
     let files = mount.mounted.counts().of(RequestKind::Create);
     assert_eq!(files, 101);
-    let each = (counts.waited_for() - before).div_ceil(100);
-    assert!(each <= 5, "{each} requests a file: {:?}", counts.seen());
+    // The kernel closes a file a moment after its last user has: what is left
+    // of the one before may come late.
+    let asked = counts.waited_for() - before;
+    assert!(
+        asked <= 5 * 100 + 5,
+        "{asked} requests: {:?}",
+        counts.seen()
+    );
     assert_eq!(counts.of(RequestKind::Flush), 0);
     assert_eq!(counts.of(RequestKind::GetXattr), 0);
 }
