@@ -17,7 +17,7 @@ impl Write for Raw {
     }
 }
 
-/// Buffered standard output. [`Out::end`] must be called, so that an error of
+/// Buffered standard output. [`end`] must be called, so that an error of
 /// the last write is seen.
 pub(crate) type Out = BufWriter<Raw>;
 

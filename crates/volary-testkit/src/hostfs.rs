@@ -1,4 +1,4 @@
-//! A mounted directory as a [`FileSystem`]: the way to run the conformance
+//! A mounted directory as a [`FileSystem`](volary_core::FileSystem): the way to run the conformance
 //! suite and the differential runner *through* a mount, or on the host's own
 //! file systems.
 //!

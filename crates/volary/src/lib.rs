@@ -33,7 +33,7 @@
 //! |---|---|
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
-//! | [`identify`] | what a device holds, foreign formats too |
+//! | [`identify()`] | what a device holds, foreign formats too |
 //! | [`demo`] | a small volume in memory |
 //! | [`block`], [`layers`], [`fuse`] | devices, layers, the FUSE server |
 #![forbid(unsafe_code)]

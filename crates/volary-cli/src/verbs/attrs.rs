@@ -183,7 +183,7 @@ pub(crate) struct Touch {
     /// This time
     #[arg(short, long, value_name = "TIME", value_parser = time)]
     date: Option<Time>,
-    /// This time, as [[CC]YY]MMDDhhmm[.ss]
+    /// This time, as `[[CC]YY]MMDDhhmm[.ss]`
     #[arg(short = 't', value_name = "STAMP", value_parser = stamp, conflicts_with = "date")]
     stamp: Option<Time>,
     /// The times of this file of the host

@@ -1,12 +1,12 @@
 //! The check of a volume (`fsck`).
 //!
 //! A check goes in rounds. Each walks all directories and chains and changes
-//! nothing ([`walk`]), then tells of what it found and mends it in memory
-//! ([`mend`], [`cross`], [`lost`]), chains before directories, and these before
+//! nothing (`walk`), then tells of what it found and mends it in memory
+//! (`mend`, `cross`, `lost`), chains before directories, and these before
 //! names. A round that finds nothing more to mend is the last one. Only then
 //! is anything written that the volume can be read by, in an order in which
 //! each state that a power cut can leave is one that another check mends to
-//! the same end ([`Check::write`]):
+//! the same end (`Check::write`):
 //!
 //! 1. the mark of a volume that was not cleanly left; copies of clusters, into
 //!    free ones;
