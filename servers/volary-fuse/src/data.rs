@@ -9,6 +9,9 @@ use std::cell::RefCell;
 use volary_core::{Caps, Kind, Mode, OpenId, Place, Result, SetAttr};
 use volary_session::OpenHow;
 
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
 thread_local! {
     /// What reads are read into: as large as the largest so far, at most
     /// [`IO_MAX`].
@@ -138,11 +141,23 @@ impl Server {
         Ok(u32::try_from(done).unwrap_or(u32::MAX))
     }
 
-    /// Where, from `offset` on, data begins (`data`) or ends.
+    /// Where, from `offset` on, data begins (`SEEK_DATA`) or ends
+    /// (`SEEK_HOLE`).
     ///
     /// # Errors
-    /// `NotFound` past the end, and if there is no more data.
-    pub(crate) fn seek(&self, req: &Request, open: OpenId, offset: u64, data: bool) -> Result<u64> {
+    /// `Invalid` before the file's start, and for another `whence`; `NotFound`
+    /// past the end, and if there is no more data.
+    pub(crate) fn seek(
+        &self,
+        req: &Request,
+        open: OpenId,
+        offset: i64,
+        whence: i32,
+    ) -> Result<u64> {
+        let (Ok(offset), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
+            return Err(Kind::Invalid.into());
+        };
+        let data = whence == SEEK_DATA;
         let session = self.session(req);
         let size = session.getattr_open(open)?.size.min(SIZE_MAX);
         if offset >= size {

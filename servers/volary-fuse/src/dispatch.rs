@@ -1,123 +1,29 @@
-//! The kernel's requests, one by one: count, answer, reply.
+//! The kernel's requests, one by one: what each asks of which answer and reply.
 
 use crate::attrs::Changes;
 use crate::counts::RequestKind as Kind;
 use crate::data::Part;
 use crate::dirs::Listing;
-use crate::errno::{errno, errno_of_flags, errno_of_maker, errno_of_xattr};
+use crate::errno::{errno_of_flags, errno_of_maker, errno_of_xattr};
 use crate::locks::LockRequest;
 use crate::names::Making;
+use crate::reply::{
+    plain, reply_count, reply_empty, reply_empty_with, reply_lock, reply_open, reply_place,
+    reply_xattr,
+};
 use crate::server::Server;
 use fuser::{
-    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FileType,
-    Filesystem, FopenFlags, Generation, INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
-    Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, INodeNo,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
-use volary_core::{Attr, Caps, Entry, Error, OpenId, Result};
-
-const SEEK_DATA: i32 = 3;
-const SEEK_HOLE: i32 = 4;
-const F_UNLCK: i32 = 2;
-
-impl Server {
-    /// Counts the request and answers it. A fault of the program costs this
-    /// one request only.
-    fn answer<T>(&self, kind: Kind, request: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.counts.add(kind);
-        catch_unwind(AssertUnwindSafe(request))
-            .unwrap_or_else(|_| Err(volary_core::Kind::Io.into()))
-    }
-
-    fn reply_entry(
-        &self,
-        reply: ReplyEntry,
-        answer: Result<Entry>,
-        errno: impl Fn(&Error) -> Errno,
-    ) {
-        match answer {
-            Ok(entry) => {
-                let given = self.give(&entry);
-                reply.entry_with_ttls(&given.attrs, &given.names, &given.attr, given.generation);
-            }
-            Err(e) => reply.error(errno(&e)),
-        }
-    }
-
-    fn reply_attr(&self, reply: ReplyAttr, answer: Result<Attr>) {
-        match answer {
-            Ok(attr) => reply.attr(&self.attrs_last(), &self.attr(&attr)),
-            Err(e) => reply.error(plain(&e)),
-        }
-    }
-
-    /// How the kernel is to treat an open file.
-    fn file_flags(&self) -> FopenFlags {
-        let mut flags = FopenFlags::empty();
-        flags.set(FopenFlags::FOPEN_KEEP_CACHE, self.wishes.sole);
-        flags.set(FopenFlags::FOPEN_NOFLUSH, !self.wishes.session_locks);
-        flags
-    }
-
-    /// How the kernel is to treat an open directory. It can go on from a
-    /// place that it remembers only where places last.
-    fn dir_flags(&self) -> FopenFlags {
-        if self.wishes.sole && self.caps.has(Caps::STABLE_COOKIES) {
-            FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
-        } else {
-            FopenFlags::empty()
-        }
-    }
-}
-
-fn plain(error: &Error) -> Errno {
-    errno(error.kind())
-}
-
-fn reply_empty(reply: ReplyEmpty, answer: Result<()>) {
-    match answer {
-        Ok(()) => reply.ok(),
-        Err(e) => reply.error(plain(&e)),
-    }
-}
-
-/// The first reply to an extended attribute's reader is its size.
-fn reply_xattr(reply: ReplyXattr, answer: Result<Vec<u8>>, room: u32) {
-    match answer {
-        Ok(value) if room == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
-        Ok(value) if value.len() > room as usize => reply.error(Errno::ERANGE),
-        Ok(value) => reply.data(&value),
-        Err(e) => reply.error(errno_of_xattr(&e)),
-    }
-}
-
-/// What stands for "there is no such name" in a reply that is remembered.
-fn nothing() -> FileAttr {
-    FileAttr {
-        ino: INodeNo(0),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: FileType::RegularFile,
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 0,
-        flags: 0,
-    }
-}
+use std::time::SystemTime;
+use volary_core::{Caps, OpenId};
 
 impl Filesystem for Server {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
@@ -129,13 +35,7 @@ impl Filesystem for Server {
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let answer = self.answer(Kind::Lookup, || self.find(req, parent, name));
-        let absence = self.absence_lasts();
-        match answer {
-            Err(e) if e == volary_core::Kind::NotFound && !absence.is_zero() => {
-                reply.entry(&absence, &nothing(), Generation(0));
-            }
-            answer => self.reply_entry(reply, answer, plain),
-        }
+        self.reply_found(reply, answer);
     }
 
     fn forget(&self, _req: &Request, node: INodeNo, lookups: u64) {
@@ -155,28 +55,9 @@ impl Filesystem for Server {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let making = Making {
-            parent,
-            name,
-            mode,
-            umask,
-        };
-        match self.answer(Kind::Create, || self.make_file(req, &making, flags)) {
-            Ok((entry, open)) => {
-                let given = self.give(&entry);
-                // The reply has room for one duration only.
-                let lasts = given.names.min(given.attrs);
-                let open = FileHandle(open.0);
-                reply.created(
-                    &lasts,
-                    &given.attr,
-                    given.generation,
-                    open,
-                    self.file_flags(),
-                );
-            }
-            Err(e) => reply.error(plain(&e)),
-        }
+        let making = Making::new(parent, name, (mode, umask));
+        let answer = self.answer(Kind::Create, || self.make_file(req, &making, flags));
+        self.reply_created(reply, answer);
     }
 
     fn mkdir(
@@ -188,12 +69,7 @@ impl Filesystem for Server {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let making = Making {
-            parent,
-            name,
-            mode,
-            umask,
-        };
+        let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkDir, || self.make_dir(req, &making));
         self.reply_entry(reply, answer, plain);
     }
@@ -208,12 +84,7 @@ impl Filesystem for Server {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let making = Making {
-            parent,
-            name,
-            mode,
-            umask,
-        };
+        let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkNod, || self.make_node(req, &making, rdev));
         self.reply_entry(reply, answer, errno_of_maker);
     }
@@ -239,17 +110,11 @@ impl Filesystem for Server {
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        reply_empty(
-            reply,
-            self.answer(Kind::Unlink, || self.remove_name(req, parent, name)),
-        );
+        self.end(reply, Kind::Unlink, || self.remove_name(req, parent, name));
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        reply_empty(
-            reply,
-            self.answer(Kind::RmDir, || self.remove_dir(req, parent, name)),
-        );
+        self.end(reply, Kind::RmDir, || self.remove_dir(req, parent, name));
     }
 
     fn rename(
@@ -263,11 +128,13 @@ impl Filesystem for Server {
         reply: ReplyEmpty,
     ) {
         let (from, to) = ((parent, name), (new_parent, new_name));
-        match self.answer(Kind::Rename, || self.move_name(req, from, to, flags)) {
-            Ok(()) => reply.ok(),
-            Err(e) if flags.is_empty() => reply.error(plain(&e)),
-            Err(e) => reply.error(errno_of_flags(&e)),
-        }
+        let answer = self.answer(Kind::Rename, || self.move_name(req, from, to, flags));
+        let errno = if flags.is_empty() {
+            plain
+        } else {
+            errno_of_flags
+        };
+        reply_empty_with(reply, answer, errno);
     }
 
     // ---- Attributes ----
@@ -317,30 +184,12 @@ impl Filesystem for Server {
     }
 
     fn access(&self, req: &Request, node: INodeNo, want: AccessFlags, reply: ReplyEmpty) {
-        reply_empty(
-            reply,
-            self.answer(Kind::Access, || self.check_access(req, node, want)),
-        );
+        self.end(reply, Kind::Access, || self.check_access(req, node, want));
     }
 
     fn statfs(&self, req: &Request, _node: INodeNo, reply: ReplyStatfs) {
-        match self.answer(Kind::StatFs, || self.session(req).statfs()) {
-            Ok(stat) => {
-                let (all, free, available, size) = crate::kernel::blocks(&stat);
-                let name_max = self.caps.name_max.into();
-                reply.statfs(
-                    all,
-                    free,
-                    available,
-                    stat.nodes,
-                    stat.nodes_free,
-                    size,
-                    name_max,
-                    size,
-                );
-            }
-            Err(e) => reply.error(plain(&e)),
-        }
+        let answer = self.answer(Kind::StatFs, || self.session(req).statfs());
+        self.reply_statfs(reply, answer);
     }
 
     fn getxattr(&self, req: &Request, node: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
@@ -374,10 +223,8 @@ impl Filesystem for Server {
             return reply.error(Errno::ENOSYS);
         }
         let set = (name, value);
-        match self.answer(Kind::SetXattr, || self.set_xattr(req, node, set, flags)) {
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(errno_of_xattr(&e)),
-        }
+        let answer = self.answer(Kind::SetXattr, || self.set_xattr(req, node, set, flags));
+        reply_empty_with(reply, answer, errno_of_xattr);
     }
 
     fn removexattr(&self, req: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -385,19 +232,14 @@ impl Filesystem for Server {
             return reply.error(Errno::ENOSYS);
         }
         let answer = self.answer(Kind::RemoveXattr, || self.remove_xattr(req, node, name));
-        match answer {
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(errno_of_xattr(&e)),
-        }
+        reply_empty_with(reply, answer, errno_of_xattr);
     }
 
     // ---- Directories ----
 
     fn opendir(&self, req: &Request, node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.answer(Kind::OpenDir, || self.open_dir(req, node)) {
-            Ok(open) => reply.opened(FileHandle(open.0), self.dir_flags()),
-            Err(e) => reply.error(plain(&e)),
-        }
+        let answer = self.answer(Kind::OpenDir, || self.open_dir(req, node));
+        reply_open(reply, answer, self.dir_flags());
     }
 
     fn readdir(
@@ -441,10 +283,7 @@ impl Filesystem for Server {
         reply: ReplyEmpty,
     ) {
         let open = OpenId(open.0);
-        reply_empty(
-            reply,
-            self.answer(Kind::ReleaseDir, || self.session(req).close(open)),
-        );
+        self.end(reply, Kind::ReleaseDir, || self.session(req).close(open));
     }
 
     fn fsyncdir(
@@ -455,16 +294,14 @@ impl Filesystem for Server {
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
-        reply_empty(reply, self.answer(Kind::FSyncDir, || self.sync_dir(req)));
+        self.end(reply, Kind::FSyncDir, || self.sync_dir(req));
     }
 
     // ---- Data ----
 
     fn open(&self, req: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.answer(Kind::Open, || self.open_file(req, node, flags.0)) {
-            Ok(open) => reply.opened(FileHandle(open.0), self.file_flags()),
-            Err(e) => reply.error(plain(&e)),
-        }
+        let answer = self.answer(Kind::Open, || self.open_file(req, node, flags.0));
+        reply_open(reply, answer, self.file_flags());
     }
 
     fn read(
@@ -483,17 +320,7 @@ impl Filesystem for Server {
             offset,
             len: size.into(),
         };
-        let mut reply = Some(reply);
-        let answer = self.answer(Kind::Read, || {
-            self.read_part(req, part, |data| {
-                if let Some(reply) = reply.take() {
-                    reply.data(data);
-                }
-            })
-        });
-        if let (Err(e), Some(reply)) = (answer, reply) {
-            reply.error(plain(&e));
-        }
+        self.reply_part(req, part, reply);
     }
 
     fn write(
@@ -509,10 +336,7 @@ impl Filesystem for Server {
         reply: ReplyWrite,
     ) {
         let write = || self.write_part(req, open, offset, data, write_flags);
-        match self.answer(Kind::Write, write) {
-            Ok(count) => reply.written(count),
-            Err(e) => reply.error(plain(&e)),
-        }
+        reply_count(reply, self.answer(Kind::Write, write));
     }
 
     fn flush(
@@ -543,10 +367,7 @@ impl Filesystem for Server {
         reply: ReplyEmpty,
     ) {
         let open = OpenId(open.0);
-        reply_empty(
-            reply,
-            self.answer(Kind::Release, || self.session(req).close(open)),
-        );
+        self.end(reply, Kind::Release, || self.session(req).close(open));
     }
 
     fn fsync(
@@ -559,7 +380,7 @@ impl Filesystem for Server {
     ) {
         let open = OpenId(open.0);
         let sync = || self.session(req).fsync(open, data_only);
-        reply_empty(reply, self.answer(Kind::FSync, sync));
+        self.end(reply, Kind::FSync, sync);
     }
 
     fn fallocate(
@@ -574,10 +395,9 @@ impl Filesystem for Server {
     ) {
         let open = OpenId(open.0);
         let part = Part { open, offset, len };
-        reply_empty(
-            reply,
-            self.answer(Kind::FAllocate, || self.allocate_part(req, part, mode)),
-        );
+        self.end(reply, Kind::FAllocate, || {
+            self.allocate_part(req, part, mode)
+        });
     }
 
     fn lseek(
@@ -593,17 +413,9 @@ impl Filesystem for Server {
             // The kernel then finds the whole file to be data, by itself.
             return reply.error(Errno::ENOSYS);
         }
-        let (Ok(from), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
-            return reply.error(Errno::EINVAL);
-        };
         let open = OpenId(open.0);
-        match self.answer(Kind::LSeek, || {
-            self.seek(req, open, from, whence == SEEK_DATA)
-        }) {
-            Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
-            Err(e) if e == volary_core::Kind::NotFound => reply.error(Errno::ENXIO),
-            Err(e) => reply.error(plain(&e)),
-        }
+        let answer = self.answer(Kind::LSeek, || self.seek(req, open, offset, whence));
+        reply_place(reply, answer);
     }
 
     fn copy_file_range(
@@ -625,10 +437,7 @@ impl Filesystem for Server {
             len,
         };
         let copy = || self.copy_part(req, from, OpenId(open_out.0), offset_out);
-        match self.answer(Kind::CopyFileRange, copy) {
-            Ok(count) => reply.written(count),
-            Err(e) => reply.error(plain(&e)),
-        }
+        reply_count(reply, self.answer(Kind::CopyFileRange, copy));
     }
 
     fn ioctl(
@@ -660,17 +469,9 @@ impl Filesystem for Server {
         _pid: u32,
         reply: ReplyLock,
     ) {
-        let want = LockRequest {
-            open,
-            owner,
-            range: (start, end),
-            kind,
-        };
-        match self.answer(Kind::GetLk, || self.test_lock(req, &want)) {
-            Ok(Some(held)) => reply.locked(held.first, held.last, held.kind, 0),
-            Ok(None) => reply.locked(start, end, F_UNLCK, 0),
-            Err(e) => reply.error(plain(&e)),
-        }
+        let want = LockRequest::new((open, owner), (start, end), kind);
+        let answer = self.answer(Kind::GetLk, || self.test_lock(req, &want));
+        reply_lock(reply, answer);
     }
 
     fn setlk(
@@ -686,12 +487,7 @@ impl Filesystem for Server {
         waits: bool,
         reply: ReplyEmpty,
     ) {
-        let want = LockRequest {
-            open,
-            owner,
-            range: (start, end),
-            kind,
-        };
+        let want = LockRequest::new((open, owner), (start, end), kind);
         // A reply that is dropped by a fault is answered with an I/O error.
         let _ = self.answer(Kind::SetLk, || {
             self.set_lock(req, &want, waits, reply);

@@ -9,6 +9,7 @@
 //! | `options` | how to mount |
 //! | `dispatch` | the kernel's requests, one by one |
 //! | `names`, `attrs`, `dirs`, `data`, `locks` | their answers, by what they are about |
+//! | `reply` | what becomes of an answer on its way to the kernel |
 //! | `server`, `nodes` | what they share: sessions, the kernel's node ids, how long it may remember |
 //! | `kernel`, `errno` | the kernel's types and the core's |
 //! | `events` | tells the kernel what others have changed |
@@ -44,6 +45,7 @@ mod names;
 mod nodes;
 mod options;
 mod point;
+mod reply;
 mod server;
 mod signals;
 mod waiters;

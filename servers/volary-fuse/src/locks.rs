@@ -33,6 +33,20 @@ pub(crate) struct InTheWay {
 }
 
 impl LockRequest {
+    /// Out of a request: whose lock, its first and last byte, and its kind.
+    pub(crate) fn new(
+        (open, owner): (FileHandle, LockOwner),
+        range: (u64, u64),
+        kind: i32,
+    ) -> LockRequest {
+        LockRequest {
+            open,
+            owner,
+            range,
+            kind,
+        }
+    }
+
     /// The range and kind; no kind to unlock.
     fn parts(&self) -> Result<(Range, Option<LockKind>)> {
         let range = Range {
@@ -50,19 +64,26 @@ impl LockRequest {
 }
 
 impl Server {
-    /// What is in the way of the lock, if anything.
-    pub(crate) fn test_lock(&self, req: &Request, want: &LockRequest) -> Result<Option<InTheWay>> {
+    /// What is in the way of the lock; if nothing, its range, unlocked.
+    pub(crate) fn test_lock(&self, req: &Request, want: &LockRequest) -> Result<InTheWay> {
         let (range, kind) = want.parts()?;
         let kind = kind.unwrap_or(LockKind::Shared);
         let open = OpenId(want.open.0);
         let held = self
             .session(req)
             .test_lock(open, want.owner.0, range, kind)?;
-        Ok(held.map(|held| InTheWay {
-            first: held.range.first,
-            last: held.range.last,
-            kind: if held.exclusive { F_WRLCK } else { F_RDLCK },
-        }))
+        Ok(match held {
+            Some(held) => InTheWay {
+                first: held.range.first,
+                last: held.range.last,
+                kind: if held.exclusive { F_WRLCK } else { F_RDLCK },
+            },
+            None => InTheWay {
+                first: want.range.0,
+                last: want.range.1,
+                kind: F_UNLCK,
+            },
+        })
     }
 
     /// Takes or gives back a lock, and answers; if it has to wait, later and

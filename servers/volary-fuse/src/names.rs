@@ -18,6 +18,18 @@ pub(crate) struct Making<'a> {
     pub(crate) umask: u32,
 }
 
+impl<'a> Making<'a> {
+    /// A name in a directory, with the mode that was asked for and the mask.
+    pub(crate) fn new(parent: INodeNo, name: &'a OsStr, (mode, umask): (u32, u32)) -> Making<'a> {
+        Making {
+            parent,
+            name,
+            mode,
+            umask,
+        }
+    }
+}
+
 impl Server {
     pub(crate) fn find(&self, req: &Request, parent: INodeNo, name: &OsStr) -> Result<Entry> {
         let dir = self.node(parent)?;

@@ -1,0 +1,218 @@
+//! Replies: what becomes of an answer on its way to the kernel.
+
+use crate::counts::RequestKind as Kind;
+use crate::data::Part;
+use crate::errno::{errno, errno_of_xattr};
+use crate::locks::InTheWay;
+use crate::server::Server;
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::UNIX_EPOCH;
+use volary_core::{Attr, Caps, Entry, Error, OpenId, Result, StatFs};
+
+impl Server {
+    /// Counts the request and answers it. A fault of the program costs this
+    /// one request only.
+    pub(crate) fn answer<T>(&self, kind: Kind, request: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.counts.add(kind);
+        catch_unwind(AssertUnwindSafe(request))
+            .unwrap_or_else(|_| Err(volary_core::Kind::Io.into()))
+    }
+
+    pub(crate) fn reply_entry(
+        &self,
+        reply: ReplyEntry,
+        answer: Result<Entry>,
+        errno: impl Fn(&Error) -> Errno,
+    ) {
+        match answer {
+            Ok(entry) => {
+                let given = self.give(&entry);
+                reply.entry_with_ttls(&given.attrs, &given.names, &given.attr, given.generation);
+            }
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    pub(crate) fn reply_attr(&self, reply: ReplyAttr, answer: Result<Attr>) {
+        match answer {
+            Ok(attr) => reply.attr(&self.attrs_last(), &self.attr(&attr)),
+            Err(e) => reply.error(plain(&e)),
+        }
+    }
+
+    /// Answers a request whose reply says no more than whether it was done.
+    pub(crate) fn end(&self, reply: ReplyEmpty, kind: Kind, request: impl FnOnce() -> Result<()>) {
+        reply_empty(reply, self.answer(kind, request));
+    }
+
+    /// Replies to a lookup: that there is no such name is remembered as well.
+    pub(crate) fn reply_found(&self, reply: ReplyEntry, answer: Result<Entry>) {
+        let absence = self.absence_lasts();
+        match answer {
+            Err(e) if e == volary_core::Kind::NotFound && !absence.is_zero() => {
+                reply.entry(&absence, &nothing(), Generation(0));
+            }
+            answer => self.reply_entry(reply, answer, plain),
+        }
+    }
+
+    pub(crate) fn reply_created(&self, reply: ReplyCreate, answer: Result<(Entry, OpenId)>) {
+        match answer {
+            Ok((entry, open)) => {
+                let given = self.give(&entry);
+                // The reply has room for one duration only.
+                let lasts = given.names.min(given.attrs);
+                let open = FileHandle(open.0);
+                reply.created(
+                    &lasts,
+                    &given.attr,
+                    given.generation,
+                    open,
+                    self.file_flags(),
+                );
+            }
+            Err(e) => reply.error(plain(&e)),
+        }
+    }
+
+    pub(crate) fn reply_statfs(&self, reply: ReplyStatfs, answer: Result<StatFs>) {
+        match answer {
+            Ok(stat) => {
+                let (all, free, available, size) = crate::kernel::blocks(&stat);
+                let name_max = self.caps.name_max.into();
+                reply.statfs(
+                    all,
+                    free,
+                    available,
+                    stat.nodes,
+                    stat.nodes_free,
+                    size,
+                    name_max,
+                    size,
+                );
+            }
+            Err(e) => reply.error(plain(&e)),
+        }
+    }
+
+    /// Reads a part, and replies out of the buffer that it was read into.
+    pub(crate) fn reply_part(&self, req: &Request, part: Part, reply: ReplyData) {
+        let mut reply = Some(reply);
+        let answer = self.answer(Kind::Read, || {
+            self.read_part(req, part, |data| {
+                if let Some(reply) = reply.take() {
+                    reply.data(data);
+                }
+            })
+        });
+        if let (Err(e), Some(reply)) = (answer, reply) {
+            reply.error(plain(&e));
+        }
+    }
+
+    /// How the kernel is to treat an open file.
+    pub(crate) fn file_flags(&self) -> FopenFlags {
+        let mut flags = FopenFlags::empty();
+        flags.set(FopenFlags::FOPEN_KEEP_CACHE, self.wishes.sole);
+        flags.set(FopenFlags::FOPEN_NOFLUSH, !self.wishes.session_locks);
+        flags
+    }
+
+    /// How the kernel is to treat an open directory. It can go on from a
+    /// place that it remembers only where places last.
+    pub(crate) fn dir_flags(&self) -> FopenFlags {
+        if self.wishes.sole && self.caps.has(Caps::STABLE_COOKIES) {
+            FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
+        } else {
+            FopenFlags::empty()
+        }
+    }
+}
+
+pub(crate) fn plain(error: &Error) -> Errno {
+    errno(error.kind())
+}
+
+pub(crate) fn reply_empty(reply: ReplyEmpty, answer: Result<()>) {
+    reply_empty_with(reply, answer, plain);
+}
+
+/// The same where errors have numbers of their own.
+pub(crate) fn reply_empty_with(
+    reply: ReplyEmpty,
+    answer: Result<()>,
+    errno: impl Fn(&Error) -> Errno,
+) {
+    match answer {
+        Ok(()) => reply.ok(),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+/// The first reply to an extended attribute's reader is its size.
+pub(crate) fn reply_xattr(reply: ReplyXattr, answer: Result<Vec<u8>>, room: u32) {
+    match answer {
+        Ok(value) if room == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > room as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(e) => reply.error(errno_of_xattr(&e)),
+    }
+}
+
+pub(crate) fn reply_open(reply: ReplyOpen, answer: Result<OpenId>, flags: FopenFlags) {
+    match answer {
+        Ok(open) => reply.opened(FileHandle(open.0), flags),
+        Err(e) => reply.error(plain(&e)),
+    }
+}
+
+/// Replies with the bytes that were written.
+pub(crate) fn reply_count(reply: ReplyWrite, answer: Result<u32>) {
+    match answer {
+        Ok(count) => reply.written(count),
+        Err(e) => reply.error(plain(&e)),
+    }
+}
+
+/// Replies with the place that was looked for in a file.
+pub(crate) fn reply_place(reply: ReplyLseek, answer: Result<u64>) {
+    match answer {
+        Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
+        Err(e) if e == volary_core::Kind::NotFound => reply.error(Errno::ENXIO),
+        Err(e) => reply.error(plain(&e)),
+    }
+}
+
+/// Replies with what is in the way of a lock.
+pub(crate) fn reply_lock(reply: ReplyLock, answer: Result<InTheWay>) {
+    match answer {
+        Ok(held) => reply.locked(held.first, held.last, held.kind, 0),
+        Err(e) => reply.error(plain(&e)),
+    }
+}
+
+/// What stands for "there is no such name" in a reply that is remembered.
+fn nothing() -> FileAttr {
+    FileAttr {
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind: FileType::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}
