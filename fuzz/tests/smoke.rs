@@ -1,6 +1,6 @@
 //! Every target on inputs from seeds: what CI can afford of the fuzzing.
-//! `VOLARY_FUZZ_RUNS` sets how many (default 3000 a target); `VOLARY_SEED`
-//! runs one seed again.
+//! `VOLARY_FUZZ_RUNS` sets how many (default 1000 a target: half a minute);
+//! `VOLARY_SEED` runs one seed again, or with both that many from there on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_fuzz::fat;
@@ -18,13 +18,14 @@ fn damaged_volumes_cannot_hurt_any_target() {
         ("tools", fat::tools),
     ];
     let variable = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    let seeds = match variable("VOLARY_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("VOLARY_FUZZ_RUNS").unwrap_or(3000),
+    let runs = variable("VOLARY_FUZZ_RUNS");
+    let (first, runs) = match variable("VOLARY_SEED") {
+        Some(seed) => (seed, runs.unwrap_or(1)),
+        None => (0, runs.unwrap_or(1000)),
     };
-    for (name, target) in targets {
-        for seed in seeds.clone() {
-            let input = bytes(seed);
+    for seed in first..first.saturating_add(runs) {
+        let input = bytes(seed);
+        for (name, target) in targets {
             if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
                 panic!(
                     "target {name} fails; again: VOLARY_SEED={seed} cargo test --profile soak \
