@@ -44,15 +44,18 @@ impl Overlay {
 
     fn store(&self, offset: u64, bytes: &[u8]) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        for (i, byte) in bytes.iter().enumerate() {
-            let at = offset + i as u64;
-            let number = at / PAGE as u64;
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            let (number, within) = (at / PAGE as u64, (at % PAGE as u64) as usize);
+            let (part, more) = rest.split_at(rest.len().min(PAGE - within));
             let page = pages
                 .entry(number)
                 .or_insert_with(|| self.base_page(number));
-            if let Some(slot) = page.get_mut((at % PAGE as u64) as usize) {
-                *slot = *byte;
+            if let Some(room) = page.get_mut(within..within + part.len()) {
+                room.copy_from_slice(part);
             }
+            at += part.len() as u64;
+            rest = more;
         }
     }
 
@@ -95,13 +98,11 @@ impl BlockDevice for Overlay {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         for (number, page) in pages.range(offset / PAGE as u64..end.div_ceil(PAGE as u64)) {
             let page_start = number * PAGE as u64;
-            for (i, byte) in page.iter().enumerate() {
-                let at = page_start + i as u64;
-                if (offset..end).contains(&at)
-                    && let Some(slot) = buf.get_mut((at - offset) as usize)
-                {
-                    *slot = *byte;
-                }
+            let (from, to) = (page_start.max(offset), (page_start + PAGE as u64).min(end));
+            let source = page.get((from - page_start) as usize..(to - page_start) as usize);
+            let room = buf.get_mut((from - offset) as usize..(to - offset) as usize);
+            if let (Some(source), Some(room)) = (source, room) {
+                room.copy_from_slice(source);
             }
         }
         Ok(())
