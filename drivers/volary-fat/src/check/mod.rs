@@ -20,7 +20,7 @@
 //!
 //! Each step is durable before the next begins. Which of several FATs, and
 //! which boot sector, is gone by is decided by how much sense the volume makes
-//! with each ([`choose`]); the first one wins unless another makes more.
+//! with each (`choose`); the first one wins unless another makes more.
 
 mod bits;
 mod boot;
