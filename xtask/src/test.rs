@@ -4,14 +4,14 @@ use crate::run::{Step, root};
 use crate::{check, tools};
 use anyhow::Result;
 
-/// What CI runs.
+/// What CI runs. The suites of others take longer than that should: they have
+/// a command of their own, and are in the soak.
 pub(crate) fn everything(install: bool) -> Result<()> {
     if install {
         tools::install()?;
     }
     check::gate()?;
     integration("")?;
-    suites()?;
     eprintln!("\nall steps passed");
     Ok(())
 }
@@ -28,6 +28,7 @@ fn integration(seqs: &str) -> Result<()> {
 /// pjdfstest and fsx on real mounts.
 pub(crate) fn suites() -> Result<()> {
     tools::install()?;
+    tools::install_suites()?;
     let bin = tools::cargo_root().join("bin");
     let path = std::env::var("PATH").unwrap_or_default();
     Step::new("cargo test --package volary-fuse --profile soak --test it suites")
@@ -39,7 +40,8 @@ pub(crate) fn suites() -> Result<()> {
 /// The long runs.
 pub(crate) fn soak() -> Result<()> {
     tools::install()?;
-    integration("2000")
+    integration("2000")?;
+    suites()
 }
 
 /// One fuzz target.

@@ -26,21 +26,26 @@ pub(crate) fn cargo_root() -> PathBuf {
     root().join("target/tools")
 }
 
-/// Installs what is missing: Debian's packages by apt (as root), crates by cargo.
+/// Installs what the tests need: Debian's packages by apt (as root), and Linux
+/// in a virtual machine, where its recipe stands beside the workspace.
 pub(crate) fn install() -> Result<()> {
     install_debian()?;
+    install_guest()
+}
+
+/// Installs what the suites need besides, from crates.io.
+pub(crate) fn install_suites() -> Result<()> {
+    let dir = cargo_root();
     for (name, version) in CARGO {
-        if cargo_root().join("bin").join(name).is_file() {
+        if dir.join("bin").join(name).is_file() {
             continue;
         }
-        let dir = cargo_root();
-        let line = format!(
-            "cargo install --quiet --locked --root {} {name} --version ^{version}",
-            dir.display()
-        );
+        let root = dir.display();
+        let line =
+            format!("cargo install --quiet --locked --root {root} {name} --version ^{version}");
         Step::new(&line).run()?;
     }
-    install_guest()
+    Ok(())
 }
 
 fn install_debian() -> Result<()> {
@@ -75,7 +80,6 @@ pub(crate) fn shared() -> Option<PathBuf> {
     dir.is_dir().then_some(dir)
 }
 
-/// Linux in a virtual machine, where its recipe stands beside the workspace.
 fn install_guest() -> Result<()> {
     match shared().map(|s| s.join("tools/vmrun/setup")) {
         Some(setup) if setup.is_file() => Step::new(&setup.display().to_string()).run(),
