@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use volary::{FileKind, Time, escape};
 
 /// Reads trees of the host into an [`Outlet`].
-pub(crate) struct HostSource<'a> {
-    to: &'a mut Outlet,
+pub(crate) struct HostSource<'a, 'scope, 'env> {
+    to: &'a mut Outlet<'scope, 'env>,
     /// Go into directories.
     recursive: bool,
     /// Follow symlinks.
@@ -36,10 +36,10 @@ struct Listing {
     entries: Vec<(usize, usize, FileType)>,
 }
 
-impl<'a> HostSource<'a> {
+impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
     /// A source that reads into `to`.
     pub(crate) fn new(
-        to: &'a mut Outlet,
+        to: &'a mut Outlet<'scope, 'env>,
         recursive: bool,
         follow: bool,
         failed: &'a AtomicBool,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use volary::{Attr, FileKind, Follow, Mode, Session};
 
 /// Reads trees of a volume into an [`Outlet`].
-pub(crate) struct VolumeSource<'a> {
-    to: &'a mut Outlet,
+pub(crate) struct VolumeSource<'a, 'scope, 'env> {
+    to: &'a mut Outlet<'scope, 'env>,
     session: Session,
     /// Go into directories.
     recursive: bool,
@@ -20,10 +20,10 @@ pub(crate) struct VolumeSource<'a> {
     seen: Seen,
 }
 
-impl<'a> VolumeSource<'a> {
+impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     /// A source that reads into `to`.
     pub(crate) fn new(
-        to: &'a mut Outlet,
+        to: &'a mut Outlet<'scope, 'env>,
         session: Session,
         recursive: bool,
         follow: bool,

@@ -207,7 +207,7 @@ impl Cp {
             },
             sink,
             &mut tally,
-            &mut |more_files, more_bytes| {
+            &mut move |more_files, more_bytes| {
                 files += more_files;
                 bytes += more_bytes;
                 bar.copied(files, bytes);
@@ -222,7 +222,7 @@ impl Cp {
         Ok(if failed { Exit::Failed } else { tally.exit() })
     }
 
-    fn read(&self, (from, name): &Job, outlet: &mut Outlet, failed: &AtomicBool) -> Done {
+    fn read(&self, (from, name): &Job, outlet: &mut Outlet<'_, '_>, failed: &AtomicBool) -> Done {
         let recursive = self.recursive || self.archive;
         let name = name.as_deref();
         match from {

@@ -1,13 +1,19 @@
-//! A tree on its way: what a source reads and a sink writes, in batches that
-//! go from one thread to another and back.
+//! A tree on its way: what a source reads and a sink writes, in batches.
 //!
-//! The source runs ahead of the sink by at most [`BATCHES`] batches, so the
-//! memory that a copy takes does not grow with what is copied.
+//! A copy begins in one thread, with one batch that is filled and emptied in
+//! turn: most end before a second thread would pay. One that goes on past
+//! [`ALONE`] gets a thread for the sink; the source then runs ahead of it by at
+//! most [`BATCHES`] batches, so the memory that a copy takes does not grow with
+//! what is copied.
 
 use crate::exit::{Done, Exit, Fail};
 use crate::volumes::Tally;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use volary::{FileKind, NodeId, Time};
+
+/// Bytes that one thread copies before the sink gets its own.
+const ALONE: usize = 8 << 20;
 
 /// Batches that are on their way at most.
 const BATCHES: usize = 4;
@@ -86,10 +92,24 @@ impl Batch {
 }
 
 /// Where a source puts what it reads.
-pub(crate) struct Outlet {
-    full: SyncSender<Batch>,
-    empty: Receiver<Batch>,
+pub(crate) struct Outlet<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
     batch: Batch,
+    sink: Writer<'scope, 'env>,
+}
+
+/// Who empties the batches.
+enum Writer<'scope, 'env> {
+    /// The source's own thread, which has sent this many bytes.
+    Here(Pump<'env>, usize),
+    /// A thread of its own.
+    There {
+        full: SyncSender<Batch>,
+        empty: Receiver<Batch>,
+        thread: ScopedJoinHandle<'scope, Done>,
+    },
+    /// Nobody any more: how it ended.
+    Ended(Done),
 }
 
 /// The sink has ended: a failure without a line, for the sink has said why.
@@ -97,7 +117,7 @@ fn ended() -> Fail {
     Fail::new(Exit::Stopped, "")
 }
 
-impl Outlet {
+impl Outlet<'_, '_> {
     /// Sees to room for one more item of `len` bytes.
     fn room(&mut self, len: usize) -> Done {
         let fits = self.batch.items.len() < ITEMS_MAX && BATCH_LEN - self.batch.used >= len;
@@ -106,9 +126,64 @@ impl Outlet {
 
     fn send(&mut self) -> Done {
         crate::interrupt::check()?;
-        let next = self.empty.recv().map_err(|_| ended())?;
-        let full = std::mem::replace(&mut self.batch, next);
-        self.full.send(full).map_err(|_| ended())
+        match &mut self.sink {
+            Writer::Here(pump, sent) => {
+                *sent += self.batch.used;
+                let goes_on = *sent >= ALONE;
+                let written = pump.empty(&mut self.batch);
+                if written.is_err() {
+                    self.sink = Writer::Ended(written);
+                    return Err(ended());
+                }
+                if goes_on { self.part() } else { Ok(()) }
+            }
+            Writer::There { full, empty, .. } => {
+                let next = empty.recv().map_err(|_| ended())?;
+                let batch = std::mem::replace(&mut self.batch, next);
+                full.send(batch).map_err(|_| ended())
+            }
+            Writer::Ended(_) => Err(ended()),
+        }
+    }
+
+    /// Gives the sink a thread of its own.
+    fn part(&mut self) -> Done {
+        let sink = std::mem::replace(&mut self.sink, Writer::Ended(Ok(())));
+        let Writer::Here(pump, _) = sink else {
+            self.sink = sink;
+            return Ok(());
+        };
+        let (full, ready) = sync_channel(BATCHES);
+        let (back, empty) = sync_channel(BATCHES);
+        for _ in 1..BATCHES {
+            // There is room for all of them, and the other end is here.
+            let _ = back.send(Batch::new());
+        }
+        let thread = Builder::new()
+            .name("writer".into())
+            .spawn_scoped(self.scope, move || pump.run(&ready, &back))
+            .map_err(|e| Fail::new(Exit::Stopped, format!("thread: {e}")))?;
+        self.sink = Writer::There {
+            full,
+            empty,
+            thread,
+        };
+        Ok(())
+    }
+
+    /// Sends the rest, and tells how the sink ended.
+    fn finish(mut self) -> Done {
+        match self.sink {
+            Writer::Here(mut pump, _) => pump.empty(&mut self.batch),
+            Writer::There { full, thread, .. } => {
+                // If nobody takes it, the thread says why.
+                let _ = full.send(self.batch);
+                drop(full);
+                let died = |_| Err(Fail::new(Exit::Failed, "writer died"));
+                thread.join().unwrap_or_else(died)
+            }
+            Writer::Ended(done) => done,
+        }
     }
 
     fn put(&mut self, bytes: &[u8]) -> Span {
@@ -231,7 +306,7 @@ impl Outlet {
 /// What a copy writes to. Names are one name each; a directory that is
 /// entered stays the place of what follows until it is left. What fails is
 /// left out and the rest goes on, but for a failure that says `Stopped`.
-pub(crate) trait Sink {
+pub(crate) trait Sink: Send {
     /// Makes a directory, or takes the one that is there, and goes into it.
     fn enter(&mut self, name: &[u8], meta: &Meta) -> Done;
     /// Goes back out of it.
@@ -248,60 +323,33 @@ pub(crate) trait Sink {
     fn special(&mut self, name: &[u8], meta: &Meta) -> Done;
 }
 
-/// Runs a copy: `source` in a thread of its own, the sink in this one. Each
-/// batch is told to `progress`: files ended, bytes.
+/// Runs a copy: `source` in this thread, the sink in this one or, in time, in
+/// one of its own. Each batch is told to `progress`: files ended, bytes.
 ///
 /// # Errors
-/// What stopped it. Failures of single files are reported to `tally`.
+/// What stopped it: of the sink, or else of the source. Failures of single
+/// files are reported to `tally`.
 pub(crate) fn run(
-    source: impl FnOnce(&mut Outlet) -> Done + Send,
+    source: impl FnOnce(&mut Outlet<'_, '_>) -> Done,
     sink: &mut dyn Sink,
     tally: &mut Tally,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Done {
-    let (full, ready) = sync_channel(BATCHES);
-    let (back, empty) = sync_channel(BATCHES);
-    for _ in 1..BATCHES {
-        // There is room for all of them, and the other end is here.
-        let _ = back.send(Batch::new());
-    }
-    let mut outlet = Outlet {
-        full,
-        empty,
-        batch: Batch::new(),
+    let pump = Pump {
+        sink,
+        tally,
+        progress,
+        skip: Skip::No,
     };
     std::thread::scope(|scope| {
-        let reader = std::thread::Builder::new().name("reader".into());
-        let reading = move || {
-            let done = source(&mut outlet);
-            // What was read is worth writing, whatever ended the reading.
-            let sent = outlet.full.send(outlet.batch).map_err(|_| ended());
-            done.and(sent)
+        let mut outlet = Outlet {
+            scope,
+            batch: Batch::new(),
+            sink: Writer::Here(pump, 0),
         };
-        let reader = reader
-            .spawn_scoped(scope, reading)
-            .map_err(|e| Fail::host("thread", e))?;
-        let mut pump = Pump {
-            sink,
-            tally,
-            skip: Skip::No,
-        };
-        let mut written = Ok(());
-        while let Ok(mut batch) = ready.recv() {
-            written = pump.batch(&batch, progress);
-            if written.is_err() {
-                break;
-            }
-            batch.used = 0;
-            batch.items.clear();
-            // The source may have ended: then it wants no more.
-            let _ = back.send(batch);
-        }
-        drop((ready, back));
-        let read = reader
-            .join()
-            .unwrap_or_else(|_| Err(Fail::new(Exit::Failed, "reader died")));
-        written.and(read)
+        let read = source(&mut outlet);
+        // What was read is worth writing, whatever ended the reading.
+        outlet.finish().and(read)
     })
 }
 
@@ -315,14 +363,34 @@ enum Skip {
     Dirs(u64),
 }
 
+/// Gives batches to a sink.
 struct Pump<'a> {
     sink: &'a mut dyn Sink,
     tally: &'a mut Tally,
+    progress: &'a mut (dyn FnMut(u64, u64) + Send),
     skip: Skip,
 }
 
 impl Pump<'_> {
-    fn batch(&mut self, batch: &Batch, progress: &mut dyn FnMut(u64, u64)) -> Done {
+    /// Empties the batches that come, and gives them back.
+    fn run(mut self, ready: &Receiver<Batch>, back: &SyncSender<Batch>) -> Done {
+        while let Ok(mut batch) = ready.recv() {
+            self.empty(&mut batch)?;
+            // The source may have ended: then it wants no more.
+            let _ = back.send(batch);
+        }
+        Ok(())
+    }
+
+    /// Writes what is in a batch, which is empty then.
+    fn empty(&mut self, batch: &mut Batch) -> Done {
+        let written = self.batch(batch);
+        batch.used = 0;
+        batch.items.clear();
+        written
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Done {
         let (mut files, mut bytes) = (0, 0);
         for item in &batch.items {
             if let Item::File(.., data, _) | Item::More(data, _) = item {
@@ -332,7 +400,7 @@ impl Pump<'_> {
             let done = self.item(batch, item);
             self.tally.take(done)?;
         }
-        progress(files, bytes);
+        (self.progress)(files, bytes);
         Ok(())
     }
 
@@ -398,193 +466,4 @@ impl Pump<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fmt::Write;
-
-    /// Writes down what comes, and fails where it is told to.
-    #[derive(Default)]
-    struct Notes {
-        text: String,
-        fails_at: &'static str,
-    }
-
-    impl Notes {
-        fn note(&mut self, what: &str, name: &[u8]) -> Done {
-            let name = String::from_utf8_lossy(name);
-            write!(self.text, "{what}{name} ").unwrap();
-            if !self.fails_at.is_empty() && name == self.fails_at {
-                return Err(Fail::new(Exit::Failed, ""));
-            }
-            Ok(())
-        }
-    }
-
-    impl Sink for Notes {
-        fn enter(&mut self, name: &[u8], _: &Meta) -> Done {
-            self.note(">", name)
-        }
-        fn leave(&mut self) -> Done {
-            self.note("<", b"")
-        }
-        fn file(&mut self, name: &[u8], _: &Meta, data: &[u8], more: bool) -> Done {
-            let len = format!("={}{}", data.len(), if more { "+" } else { "" });
-            self.note("", &[name, len.as_bytes()].concat())?;
-            if name == self.fails_at.as_bytes() {
-                return Err(Fail::new(Exit::Failed, ""));
-            }
-            Ok(())
-        }
-        fn data(&mut self, data: &[u8], more: bool) -> Done {
-            self.note(
-                "",
-                format!("={}{}", data.len(), if more { "+" } else { "" }).as_bytes(),
-            )
-        }
-        fn broken(&mut self) {
-            self.text.push_str("broken ");
-        }
-        fn symlink(&mut self, name: &[u8], _: &Meta, target: &[u8]) -> Done {
-            self.note("@", &[name, target].concat())
-        }
-        fn special(&mut self, name: &[u8], _: &Meta) -> Done {
-            self.note("!", name)
-        }
-    }
-
-    fn meta(len: Option<u64>) -> Meta {
-        Meta {
-            kind: FileKind::File,
-            mode: 0,
-            uid: 0,
-            gid: 0,
-            len,
-            rdev: 0,
-            atime: Time::EPOCH,
-            mtime: Time::EPOCH,
-            dos: None,
-            node: None,
-        }
-    }
-
-    fn zeros(len: u64) -> impl FnMut(u64, &mut [u8]) -> Done<usize> {
-        move |offset, room| Ok((len - offset).min(room.len() as u64) as usize)
-    }
-
-    fn copy(
-        fails_at: &'static str,
-        source: impl FnOnce(&mut Outlet) -> Done + Send,
-    ) -> (String, Done, Tally) {
-        let mut notes = Notes {
-            fails_at,
-            ..Notes::default()
-        };
-        let mut tally = Tally::default();
-        let done = run(source, &mut notes, &mut tally, &mut |_, _| {});
-        (notes.text, done, tally)
-    }
-
-    #[test]
-    fn a_tree_arrives_in_order() {
-        let (text, done, _) = copy("", |to| {
-            to.enter(b"d", meta(None))?;
-            to.file(b"a", meta(Some(3)), &mut zeros(3))?;
-            to.symlink(b"s", meta(None), b"t")?;
-            to.leave()?;
-            to.special(b"p", meta(None))
-        });
-        assert_eq!(text, ">d a=3 @st < !p ");
-        assert!(done.is_ok());
-    }
-
-    #[test]
-    fn files_of_every_length_arrive_whole() {
-        const LEN: u64 = BATCH_LEN as u64;
-        for len in [0, 1, LEN / 2, LEN - 1, LEN, LEN + 1, 10 * LEN, 10 * LEN + 7] {
-            for known in [Some(len), None] {
-                let (text, done, _) =
-                    copy("", move |to| to.file(b"f", meta(known), &mut zeros(len)));
-                let parts = text
-                    .split_whitespace()
-                    .map(|p| p.trim_start_matches(['f', '=']));
-                let sum: u64 = parts
-                    .map(|p| p.trim_end_matches('+').parse::<u64>().unwrap())
-                    .sum();
-                assert_eq!(sum, len, "{text}");
-                assert!(done.is_ok() && !text.trim_end().ends_with('+'), "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_directory_that_fails_is_passed_over_whole() {
-        let (text, done, tally) = copy("d", |to| {
-            to.enter(b"d", meta(None))?;
-            to.enter(b"e", meta(None))?;
-            to.leave()?;
-            to.file(b"a", meta(Some(1)), &mut zeros(1))?;
-            to.leave()?;
-            to.file(b"b", meta(Some(1)), &mut zeros(1))
-        });
-        assert_eq!(text, ">d b=1 ");
-        assert!(done.is_ok());
-        assert_eq!(tally.exit(), Exit::Failed);
-    }
-
-    #[test]
-    fn a_file_that_fails_is_passed_over_to_its_end() {
-        let long = 3 * BATCH_LEN as u64;
-        let (text, ..) = copy("a", move |to| {
-            to.file(b"a", meta(Some(long)), &mut zeros(long))?;
-            to.file(b"b", meta(Some(1)), &mut zeros(1))
-        });
-        assert!(text.starts_with("a=") && text.ends_with(" b=1 "), "{text}");
-        assert_eq!(text.split_whitespace().count(), 2, "{text}");
-    }
-
-    #[test]
-    fn a_read_that_fails_in_the_middle_is_told_to_the_sink() {
-        let long = 3 * BATCH_LEN as u64;
-        let (text, done, _) = copy("", move |to| {
-            to.file(b"a", meta(Some(long)), &mut |offset, room| {
-                if offset > BATCH_LEN as u64 {
-                    return Err(Fail::new(Exit::Failed, "bad"));
-                }
-                Ok(room.len())
-            })
-        });
-        assert!(text.ends_with("broken "), "{text}");
-        assert_eq!(done.unwrap_err().line, "bad");
-    }
-
-    #[test]
-    fn a_sink_that_stops_ends_the_source() {
-        struct Full;
-        impl Sink for Full {
-            fn enter(&mut self, _: &[u8], _: &Meta) -> Done {
-                Ok(())
-            }
-            fn leave(&mut self) -> Done {
-                Ok(())
-            }
-            fn file(&mut self, _: &[u8], _: &Meta, _: &[u8], _: bool) -> Done {
-                Err(Fail::new(Exit::Stopped, "full"))
-            }
-            fn data(&mut self, _: &[u8], _: bool) -> Done {
-                Ok(())
-            }
-            fn broken(&mut self) {}
-            fn symlink(&mut self, _: &[u8], _: &Meta, _: &[u8]) -> Done {
-                Ok(())
-            }
-            fn special(&mut self, _: &[u8], _: &Meta) -> Done {
-                Ok(())
-            }
-        }
-        let endless = |to: &mut Outlet| loop {
-            to.file(b"a", meta(Some(100)), &mut zeros(100))?;
-        };
-        let done = run(endless, &mut Full, &mut Tally::default(), &mut |_, _| {});
-        assert_eq!(done.unwrap_err().line, "full");
-    }
-}
+mod tests;

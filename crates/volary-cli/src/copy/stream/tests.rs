@@ -1,0 +1,217 @@
+use super::*;
+use std::fmt::Write;
+
+/// Writes down what comes, and fails where it is told to.
+#[derive(Default)]
+struct Notes {
+    text: String,
+    fails_at: &'static str,
+}
+
+impl Notes {
+    fn note(&mut self, what: &str, name: &[u8]) -> Done {
+        let name = String::from_utf8_lossy(name);
+        write!(self.text, "{what}{name} ").unwrap();
+        if !self.fails_at.is_empty() && name == self.fails_at {
+            return Err(Fail::new(Exit::Failed, ""));
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Notes {
+    fn enter(&mut self, name: &[u8], _: &Meta) -> Done {
+        self.note(">", name)
+    }
+    fn leave(&mut self) -> Done {
+        self.note("<", b"")
+    }
+    fn file(&mut self, name: &[u8], _: &Meta, data: &[u8], more: bool) -> Done {
+        let len = format!("={}{}", data.len(), if more { "+" } else { "" });
+        self.note("", &[name, len.as_bytes()].concat())?;
+        if name == self.fails_at.as_bytes() {
+            return Err(Fail::new(Exit::Failed, ""));
+        }
+        Ok(())
+    }
+    fn data(&mut self, data: &[u8], more: bool) -> Done {
+        self.note(
+            "",
+            format!("={}{}", data.len(), if more { "+" } else { "" }).as_bytes(),
+        )
+    }
+    fn broken(&mut self) {
+        self.text.push_str("broken ");
+    }
+    fn symlink(&mut self, name: &[u8], _: &Meta, target: &[u8]) -> Done {
+        self.note("@", &[name, target].concat())
+    }
+    fn special(&mut self, name: &[u8], _: &Meta) -> Done {
+        self.note("!", name)
+    }
+}
+
+fn meta(len: Option<u64>) -> Meta {
+    Meta {
+        kind: FileKind::File,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        len,
+        rdev: 0,
+        atime: Time::EPOCH,
+        mtime: Time::EPOCH,
+        dos: None,
+        node: None,
+    }
+}
+
+fn zeros(len: u64) -> impl FnMut(u64, &mut [u8]) -> Done<usize> {
+    move |offset, room| Ok((len - offset).min(room.len() as u64) as usize)
+}
+
+fn copy(
+    fails_at: &'static str,
+    source: impl FnOnce(&mut Outlet<'_, '_>) -> Done,
+) -> (String, Done, Tally) {
+    let mut notes = Notes {
+        fails_at,
+        ..Notes::default()
+    };
+    let mut tally = Tally::default();
+    let done = run(source, &mut notes, &mut tally, &mut |_, _| {});
+    (notes.text, done, tally)
+}
+
+#[test]
+fn a_tree_arrives_in_order() {
+    let (text, done, _) = copy("", |to| {
+        to.enter(b"d", meta(None))?;
+        to.file(b"a", meta(Some(3)), &mut zeros(3))?;
+        to.symlink(b"s", meta(None), b"t")?;
+        to.leave()?;
+        to.special(b"p", meta(None))
+    });
+    assert_eq!(text, ">d a=3 @st < !p ");
+    assert!(done.is_ok());
+}
+
+#[test]
+fn files_of_every_length_arrive_whole() {
+    const LEN: u64 = BATCH_LEN as u64;
+    let long = 2 * ALONE as u64 + 7;
+    for len in [0, 1, LEN / 2, LEN - 1, LEN, LEN + 1, 10 * LEN, long] {
+        for known in [Some(len), None] {
+            let (text, done, _) = copy("", move |to| to.file(b"f", meta(known), &mut zeros(len)));
+            let parts = text
+                .split_whitespace()
+                .map(|p| p.trim_start_matches(['f', '=']));
+            let sum: u64 = parts
+                .map(|p| p.trim_end_matches('+').parse::<u64>().unwrap())
+                .sum();
+            assert_eq!(sum, len, "{text}");
+            assert!(done.is_ok() && !text.trim_end().ends_with('+'), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_fails_is_passed_over_whole() {
+    let (text, done, tally) = copy("d", |to| {
+        to.enter(b"d", meta(None))?;
+        to.enter(b"e", meta(None))?;
+        to.leave()?;
+        to.file(b"a", meta(Some(1)), &mut zeros(1))?;
+        to.leave()?;
+        to.file(b"b", meta(Some(1)), &mut zeros(1))
+    });
+    assert_eq!(text, ">d b=1 ");
+    assert!(done.is_ok());
+    assert_eq!(tally.exit(), Exit::Failed);
+}
+
+#[test]
+fn a_file_that_fails_is_passed_over_to_its_end() {
+    let long = 3 * BATCH_LEN as u64;
+    let (text, ..) = copy("a", move |to| {
+        to.file(b"a", meta(Some(long)), &mut zeros(long))?;
+        to.file(b"b", meta(Some(1)), &mut zeros(1))
+    });
+    assert!(text.starts_with("a=") && text.ends_with(" b=1 "), "{text}");
+    assert_eq!(text.split_whitespace().count(), 2, "{text}");
+}
+
+#[test]
+fn a_read_that_fails_in_the_middle_is_told_to_the_sink() {
+    let long = 3 * BATCH_LEN as u64;
+    let (text, done, _) = copy("", move |to| {
+        to.file(b"a", meta(Some(long)), &mut |offset, room| {
+            if offset > BATCH_LEN as u64 {
+                return Err(Fail::new(Exit::Failed, "bad"));
+            }
+            Ok(room.len())
+        })
+    });
+    assert!(text.ends_with("broken "), "{text}");
+    assert_eq!(done.unwrap_err().line, "bad");
+}
+
+#[test]
+fn a_long_copy_arrives_in_order_from_both_threads() {
+    const FILES: u64 = 3 * (ALONE / BATCH_LEN) as u64;
+    let (text, done, _) = copy("", |to| {
+        to.enter(b"d", meta(None))?;
+        for n in 0..FILES {
+            let len = BATCH_LEN as u64 / 2 + n;
+            to.file(b"", meta(Some(len)), &mut zeros(len))?;
+        }
+        to.leave()
+    });
+    let lens = (0..FILES).map(|n| format!("={} ", BATCH_LEN as u64 / 2 + n));
+    let files: String = lens.collect();
+    let whole: String = text.replace("+ =", "+=");
+    let sums = whole.split(' ').map(|file| {
+        let parts = file.split("+").map(|p| p.trim_start_matches('='));
+        parts.filter_map(|p| p.parse::<u64>().ok()).sum::<u64>()
+    });
+    let sums: String = sums.filter(|n| *n > 0).map(|n| format!("={n} ")).collect();
+    assert_eq!(sums, files);
+    assert!(text.starts_with(">d ") && text.ends_with(" < "), "{text}");
+    assert!(done.is_ok());
+}
+
+#[test]
+fn a_sink_that_stops_ends_the_source() {
+    struct Full(u64);
+    impl Sink for Full {
+        fn enter(&mut self, _: &[u8], _: &Meta) -> Done {
+            Ok(())
+        }
+        fn leave(&mut self) -> Done {
+            Ok(())
+        }
+        fn file(&mut self, _: &[u8], _: &Meta, data: &[u8], _: bool) -> Done {
+            let full = || Fail::new(Exit::Stopped, "full");
+            self.0 = self.0.checked_sub(data.len() as u64).ok_or_else(full)?;
+            Ok(())
+        }
+        fn data(&mut self, _: &[u8], _: bool) -> Done {
+            Ok(())
+        }
+        fn broken(&mut self) {}
+        fn symlink(&mut self, _: &[u8], _: &Meta, _: &[u8]) -> Done {
+            Ok(())
+        }
+        fn special(&mut self, _: &[u8], _: &Meta) -> Done {
+            Ok(())
+        }
+    }
+    for room in [0, 2 * ALONE as u64] {
+        let endless = |to: &mut Outlet<'_, '_>| loop {
+            to.file(b"a", meta(Some(10_000)), &mut zeros(10_000))?;
+        };
+        let mut sink = Full(room);
+        let done = run(endless, &mut sink, &mut Tally::default(), &mut |_, _| {});
+        assert_eq!(done.unwrap_err().line, "full");
+    }
+}
