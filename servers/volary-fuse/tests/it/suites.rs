@@ -64,14 +64,23 @@ fn pjdfstest(place: &Path, config: &str) {
     }
 }
 
-/// Reads, writes, mapped ones among them, and cuts at random, 100,000 times.
-fn fsx(place: &Path, seed: &str) {
+/// Runs of `fsx` on one volume, and operations of each.
+const RUNS: u32 = 20;
+const RUN_LEN: u32 = 5_000;
+
+/// Reads, writes, mapped ones among them, and cuts at random, 100,000 times in
+/// all. In several runs, each with a seed and a file of its own: `fsx` does not
+/// unmap all that it maps, so that the kernel takes the longer over each cut the
+/// more operations came before it in the same run.
+fn fsx(place: &Path, first_seed: u32) {
     let artifacts = TempDir::new().unwrap();
-    let mut command = Command::new("fsx");
-    command
-        .args(["-N", "100000", "-S", seed, "-P"])
-        .arg(artifacts.path());
-    run(command.arg(place.join("fsx")));
+    for seed in first_seed..first_seed + RUNS {
+        let mut command = Command::new("fsx");
+        command
+            .args(["-N", &RUN_LEN.to_string(), "-S", &seed.to_string(), "-P"])
+            .arg(artifacts.path());
+        run(command.arg(place.join(format!("fsx-{seed}"))));
+    }
 }
 
 #[test]
@@ -87,7 +96,7 @@ fn pjdfstest_finds_nothing_on_a_volume_in_memory() {
 #[test]
 fn fsx_finds_nothing_on_a_volume_in_memory() {
     if wanted() {
-        for (write_back, seed) in [(false, "1"), (true, "2")] {
+        for (write_back, seed) in [(false, 100), (true, 200)] {
             let mount = Mount::new(&open_to_all(write_back)).unwrap();
             fsx(mount.mounted.path(), seed);
         }
@@ -105,7 +114,7 @@ fn pjdfstest_finds_only_missing_links_on_a_fat_volume_with_the_extension() {
 #[test]
 fn fsx_finds_nothing_on_a_fat_volume() {
     if wanted() {
-        for (write_back, seed) in [(false, "3"), (true, "4")] {
+        for (write_back, seed) in [(false, 300), (true, 400)] {
             let mount = Mount::of_fat(64 << 20, &open_to_all(write_back)).unwrap();
             fsx(mount.mounted.path(), seed);
         }
