@@ -16,6 +16,10 @@ use volary_core::{Error, Kind, Result};
 /// Bytes that are read at a time when a directory is read through.
 const CHUNK: usize = 32 << 10;
 
+/// Bytes that are read first: one record, with its long name, is often all
+/// that is looked for.
+const NEAR: usize = 1 << 10;
+
 /// Most bytes that a directory grows by ahead of need.
 const GROW_MAX: u32 = 32 << 10;
 
@@ -155,7 +159,7 @@ impl Dir {
     ) -> Result<()> {
         let mut each = |event: Event<'_>| each(shift(event, from));
         let mut scanner = Scanner::new(fs.names.long);
-        let mut buf = vec![0; CHUNK.min(self.capacity(fs) as usize * ENTRY_LEN)];
+        let mut buf = vec![0; NEAR];
         let mut slot = from;
         loop {
             let got = self.read(fs, slot, &mut buf)?;
@@ -168,6 +172,7 @@ impl Dir {
                 return Ok(());
             }
             slot += (got / ENTRY_LEN) as u32;
+            buf.resize(CHUNK.min(self.capacity(fs) as usize * ENTRY_LEN), 0);
         }
     }
 
