@@ -125,24 +125,43 @@ impl Cp {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         crate::interrupt::catch();
-        Volumes::run(&self.attach, |volumes| {
-            let (last, firsts) = self
-                .places
-                .split_last()
-                .ok_or_else(|| Fail::usage("nothing to copy"))?;
-            // The target first: it is opened to be changed.
-            let into = self.target(volumes, last)?;
-            let from: Vec<From> = firsts
-                .iter()
-                .map(|arg| from(volumes, arg))
-                .collect::<Done<_>>()?;
-            if matches!(into, Into::Host(_)) && from.iter().any(|f| matches!(f, From::Host(_))) {
-                let line = "both are places of the host: use cp; a place in a volume is \
-                            VOLUME:/path";
-                return Err(Fail::usage(line));
-            }
-            self.copy(from, into)
-        })
+        Volumes::run(&self.attach, |volumes| self.within(volumes))
+    }
+
+    /// One place to another with all that is in it, as `mv` wants it: nothing
+    /// is left out and nothing is followed.
+    pub(crate) fn moving(from: OsString, into: OsString) -> Self {
+        Self {
+            places: vec![from, into],
+            recursive: true,
+            preserve: true,
+            archive: true,
+            no_clobber: false,
+            update: false,
+            dereference: false,
+            owner: None,
+            attach: AttachArgs::default(),
+        }
+    }
+
+    /// Runs it on volumes that are open, or are opened.
+    pub(crate) fn within(&self, volumes: &mut Volumes) -> Done<Exit> {
+        let (last, firsts) = self
+            .places
+            .split_last()
+            .ok_or_else(|| Fail::usage("nothing to copy"))?;
+        // The target first: it is opened to be changed.
+        let into = self.target(volumes, last)?;
+        let from: Vec<From> = firsts
+            .iter()
+            .map(|arg| from(volumes, arg))
+            .collect::<Done<_>>()?;
+        if matches!(into, Into::Host(_)) && from.iter().any(|f| matches!(f, From::Host(_))) {
+            let line = "both are places of the host: use cp; a place in a volume is \
+                        VOLUME:/path";
+            return Err(Fail::usage(line));
+        }
+        self.copy(from, into)
     }
 
     fn how(&self) -> How {

@@ -1,13 +1,12 @@
-//! Commands that make and take away entries: `mkdir`, `rmdir`, `rm`, `mv`,
-//! `ln`.
+//! Commands that make and take away entries: `mkdir`, `rmdir`, `rm`, `ln`.
 
 use crate::exit::{Done, Exit, Fail};
 use crate::row::{self, Seen};
 use crate::verbs::modes::ModeChange;
-use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
+use crate::volumes::{self, At, AttachArgs, Tally, Use};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use volary::{Attr, FileKind, Follow, Kind, RenameFlags, Session, SetAttr};
+use volary::{Attr, FileKind, Follow, Kind, NodeId, Session, SetAttr};
 
 /// Makes directories.
 #[derive(clap::Args, Debug)]
@@ -141,15 +140,11 @@ impl Rm {
                 Err(e) if e.kind() == Kind::NotFound && self.force => return Ok(()),
                 found => found.map_err(|e| Fail::at(at, &e))?,
             };
-            if found.attr.kind != FileKind::Dir {
-                return session.unlink(dir, &name).map_err(|e| Fail::at(at, &e));
-            }
-            if !self.recursive {
+            if found.attr.kind == FileKind::Dir && !self.recursive {
                 let line = format!("{at}: is a directory; use rm -r, or rmdir if it is empty");
                 return Err(Fail::new(Exit::Failed, line));
             }
-            empty(session, at, &found.attr, &mut Seen::default(), &mut tally)?;
-            session.rmdir(dir, &name).map_err(|e| Fail::at(at, &e))
+            remove(session, at, dir, &name, &found.attr, &mut tally)
         })?;
         Ok(if exit == Exit::Done {
             tally.exit()
@@ -157,6 +152,25 @@ impl Rm {
             exit
         })
     }
+}
+
+/// Removes an entry; of a directory, all that is in it first.
+///
+/// # Errors
+/// In one line; what lies deeper and cannot be removed goes into `tally`.
+pub(crate) fn remove(
+    session: &Session,
+    at: &At,
+    dir: NodeId,
+    name: &[u8],
+    attr: &Attr,
+    tally: &mut Tally,
+) -> Done {
+    if attr.kind != FileKind::Dir {
+        return session.unlink(dir, name).map_err(|e| Fail::at(at, &e));
+    }
+    empty(session, at, attr, &mut Seen::default(), tally)?;
+    session.rmdir(dir, name).map_err(|e| Fail::at(at, &e))
 }
 
 /// Removes all that is in a directory. As deep as a path can be: [`Seen`]
@@ -179,82 +193,6 @@ fn empty(session: &Session, at: &At, dir: &Attr, seen: &mut Seen, tally: &mut Ta
         tally.take(removed)?;
     }
     Ok(())
-}
-
-/// Moves and renames within a volume.
-#[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  volary mv disk.img:/README.txt disk.img:/READ.ME
-  volary mv disk.img:/docs/a.txt disk.img:/docs/b.txt disk.img:/empty")]
-pub(crate) struct Mv {
-    /// What to move, and last where to: VOLUME:/path
-    #[arg(required = true, num_args = 2.., value_name = "PLACE")]
-    places: Vec<OsString>,
-    /// Leaves what is there
-    #[arg(short, long)]
-    no_clobber: bool,
-    #[command(flatten)]
-    attach: AttachArgs,
-}
-
-impl Mv {
-    /// Runs it.
-    pub(crate) fn run(&self) -> Done<Exit> {
-        let mut places = At::parse_all(&self.places)?;
-        let Some(target) = places.pop() else {
-            return Err(Fail::usage("nothing to move"));
-        };
-        if let Some(at) = places.iter().find(|at| at.source != target.source) {
-            let line = format!(
-                "{at}: on another volume than {target}; copy it with volary cp -r, then volary rm -r"
-            );
-            return Err(Fail::usage(line));
-        }
-        Volumes::run(&self.attach, |volumes| {
-            let session = volumes.session(&target.source, Use::Change)?;
-            let into = session.walk(&target.path, Follow::Yes).ok();
-            let into = into.filter(|found| found.attr.kind == FileKind::Dir);
-            if into.is_none() && places.len() > 1 {
-                return Err(Fail::usage(format!(
-                    "{target}: not a directory; several go into one"
-                )));
-            }
-            let mut tally = Tally::default();
-            for at in &places {
-                crate::interrupt::check()?;
-                let moved = self.one(&session, at, &target, into.map(|found| found.attr));
-                tally.take(moved)?;
-            }
-            Ok(tally.exit())
-        })
-    }
-
-    fn one(&self, session: &Session, at: &At, target: &At, into: Option<Attr>) -> Done {
-        let (dir, name) = volumes::find_parent(session, at)?;
-        let found = session.lookup(dir, &name).map_err(|e| Fail::at(at, &e))?;
-        // A new case for a directory's own name is no move into it.
-        let into = into.filter(|to| to.node != found.node);
-        let (to, new_name) = match into {
-            Some(to) => (to.node, name.clone()),
-            None => volumes::find_parent(session, target)?,
-        };
-        let flags = if self.no_clobber {
-            RenameFlags::KEEP
-        } else {
-            RenameFlags::REPLACE
-        };
-        session
-            .rename(dir, &name, to, &new_name, flags)
-            .map_err(|e| {
-                let whole = if into.is_some() {
-                    target.join(&new_name)
-                } else {
-                    target.clone()
-                };
-                Fail::new(Exit::Failed, format!("{at}: not moved to {whole}: {e}"))
-            })
-    }
 }
 
 /// Makes a symlink, or a second name of a file.

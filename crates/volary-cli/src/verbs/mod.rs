@@ -12,6 +12,7 @@ mod misc;
 mod mkfs;
 mod modes;
 mod mount;
+pub(crate) mod moving;
 mod space;
 mod stat;
 mod tree;
@@ -48,7 +49,7 @@ verbs! {
     Cat(cat::Cat),
     Stat(stat::Stat),
     Cp(Cp),
-    Mv(change::Mv),
+    Mv(moving::Mv),
     Rm(change::Rm),
     Mkdir(change::Mkdir),
     Rmdir(change::Rmdir),

@@ -221,3 +221,49 @@ fn what_mtools_reads_is_what_was_copied() {
         assert_eq!(sandbox.shell("diff -r all mtools").ok(), "");
     }
 }
+
+#[test]
+fn a_move_between_volumes_copies_and_then_removes() {
+    let sandbox = Sandbox::new();
+    awkward(&sandbox);
+    let before = sandbox.shell("cp -r all kept && ls all").ok();
+    sandbox.run("mv all disk.img:/").ok();
+    assert!(!sandbox.path("all").exists());
+    sandbox.run("mv disk.img:/all unix.img:/moved").ok();
+    assert!(!sandbox.run("ls disk.img").ok().contains("all"));
+    assert_eq!(sandbox.run("ls unix.img:/moved").ok(), before);
+    sandbox.run("mv unix.img:/moved back").ok();
+    assert_eq!(sandbox.shell("diff -r kept back").ok(), "");
+    sandbox.is_clean("disk.img");
+    sandbox.is_clean("unix.img");
+}
+
+#[test]
+fn a_move_that_cannot_end_well_removes_nothing() {
+    let sandbox = Sandbox::new();
+    for (line, expected) in [
+        ("mv disk.img:/docs unix.img:/README.txt", "not a directory"),
+        (
+            "mv disk.img:/README.txt unix.img:/docs/a.txt/x",
+            "not a directory",
+        ),
+        ("mv -n disk.img:/README.txt unix.img:/", "already exists"),
+        ("mv tree/gone disk.img:/", "no such file"),
+        ("mv disk.img:/docs unix.img:/", "directory not empty"),
+    ] {
+        let said = sandbox.run(line).fails(1);
+        assert!(said.contains(expected), "{line}: {said}");
+    }
+    assert_eq!(sandbox.run("ls disk.img").ok(), "README.txt\ndocs\nempty\n");
+    // Not all of it can be copied: a symlink has no place on plain FAT.
+    sandbox.shell("ln -s a.txt tree/link").ok();
+    let said = sandbox.run("mv tree disk.img:/");
+    assert_ne!(said.code, 0);
+    assert!(
+        said.err.contains("not all of it could be copied"),
+        "{}",
+        said.err
+    );
+    assert_eq!(sandbox.read("tree/a.txt"), b"alpha\n");
+    sandbox.is_clean("disk.img");
+}

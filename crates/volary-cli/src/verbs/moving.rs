@@ -1,0 +1,293 @@
+//! `mv`: by renaming within a volume; from one to another, and between a
+//! volume and the host, by copying and then removing.
+
+use crate::copy::Cp;
+use crate::exit::{Done, Exit, Fail};
+use crate::verbs::change::remove;
+use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use volary::{Attr, FileKind, Follow, Kind, Place, RenameFlags, Session};
+
+/// Moves and renames.
+///
+/// What has the form VOLUME:/path is in a volume, all else is on the host.
+/// Within a volume, names change. From one volume to another, or to or from the
+/// host, all is copied with owners and modes, made durable, and only then
+/// removed where it was; if not all could be copied, nothing is removed.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary mv disk.img:/README.txt disk.img:/READ.ME
+  volary mv disk.img:/docs/a.txt disk.img:/docs/b.txt disk.img:/empty
+  volary mv disk.img:/docs unix.img:/papers
+  volary mv disk.img:/log.txt .")]
+pub(crate) struct Mv {
+    /// What to move, and last where to
+    #[arg(required = true, num_args = 2.., value_name = "PLACE")]
+    places: Vec<OsString>,
+    /// Leaves what is there
+    #[arg(short, long)]
+    no_clobber: bool,
+    #[command(flatten)]
+    attach: AttachArgs,
+}
+
+/// Where something is, opened to be changed if it is in a volume.
+#[derive(Clone)]
+enum Spot {
+    Host(PathBuf),
+    Volume(At, Session),
+}
+
+impl Mv {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        crate::interrupt::catch();
+        let Some((last, firsts)) = self.places.split_last() else {
+            return Err(Fail::usage("nothing to move"));
+        };
+        Volumes::run(&self.attach, |volumes| {
+            let target = Spot::open(volumes, last)?;
+            let from: Vec<Spot> = firsts
+                .iter()
+                .map(|arg| Spot::open(volumes, arg))
+                .collect::<Done<_>>()?;
+            let is_host = |spot: &Spot| matches!(spot, Spot::Host(_));
+            if is_host(&target) && from.iter().any(is_host) {
+                let line = "both are places of the host: use mv; a place in a volume is \
+                            VOLUME:/path";
+                return Err(Fail::usage(line));
+            }
+            let into = target.is_dir();
+            if !into && from.len() > 1 {
+                return Err(Fail::usage(format!(
+                    "{}: not a directory; several go into one",
+                    target.shown()
+                )));
+            }
+            let mut tally = Tally::default();
+            for (spot, arg) in from.iter().zip(firsts) {
+                crate::interrupt::check()?;
+                let moved = match (spot, &target) {
+                    (Spot::Volume(at, session), Spot::Volume(to, other))
+                        if same_volume(session, other) =>
+                    {
+                        self.rename(session, at, to, into)
+                    }
+                    _ => self.carry(volumes, spot, arg, &target, last, into),
+                };
+                tally.take(moved)?;
+            }
+            Ok(tally.exit())
+        })
+    }
+
+    fn rename(&self, session: &Session, at: &At, target: &At, into: bool) -> Done {
+        let (dir, name) = volumes::find_parent(session, at)?;
+        let found = session.lookup(dir, &name).map_err(|e| Fail::at(at, &e))?;
+        let into = if into {
+            Some(volumes::find(session, target)?)
+        } else {
+            None
+        };
+        // A new case for a directory's own name is no move into it.
+        let into = into.filter(|to| to.node != found.node);
+        let (to, new_name) = match into {
+            Some(to) => (to.node, name.clone()),
+            None => volumes::find_parent(session, target)?,
+        };
+        let flags = if self.no_clobber {
+            RenameFlags::KEEP
+        } else {
+            RenameFlags::REPLACE
+        };
+        session
+            .rename(dir, &name, to, &new_name, flags)
+            .map_err(|e| {
+                let whole = if into.is_some() {
+                    target.join(&new_name)
+                } else {
+                    target.clone()
+                };
+                Fail::new(Exit::Failed, format!("{at}: not moved to {whole}: {e}"))
+            })
+    }
+
+    /// Copies, makes durable, removes.
+    fn carry(
+        &self,
+        volumes: &mut Volumes,
+        from: &Spot,
+        arg: &OsStr,
+        target: &Spot,
+        target_arg: &OsStr,
+        into: bool,
+    ) -> Done {
+        let source = from.kind()?;
+        let end = if into {
+            target.join(&from.name()?)
+        } else {
+            target.clone()
+        };
+        self.check_end(from, source, &end)?;
+        // A copy would leave a target that is there in place of a directory alone.
+        let exit = Cp::moving(arg.to_owned(), target_arg.to_owned()).within(volumes)?;
+        if exit != Exit::Done {
+            return Err(Fail::new(
+                exit,
+                format!("{}: not moved: not all of it could be copied", from.shown()),
+            ));
+        }
+        target.make_durable(&end)?;
+        from.remove()
+    }
+
+    /// Whether a move may end there: it never merges two directories, nor puts
+    /// a directory in a file's place, or the other way round.
+    fn check_end(&self, from: &Spot, source: FileKind, end: &Spot) -> Done {
+        let fail = |kind: Kind| {
+            let error = volary::Error::from(kind);
+            let line = format!("{}: not moved to {}: {error}", from.shown(), end.shown());
+            Err(Fail::new(Exit::Failed, line))
+        };
+        let there = match end.kind() {
+            Ok(there) => there,
+            // What else is wrong with it is for the copy to say.
+            Err(_) => return Ok(()),
+        };
+        if self.no_clobber {
+            return fail(Kind::Exists);
+        }
+        match (source == FileKind::Dir, there == FileKind::Dir) {
+            (true, true) if !end.is_empty() => fail(Kind::NotEmpty),
+            (true, false) => fail(Kind::NotDir),
+            (false, true) => fail(Kind::IsDir),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Spot {
+    fn open(volumes: &mut Volumes, arg: &OsStr) -> Done<Self> {
+        match Place::parse(arg.as_bytes()).map_err(|e| volumes::usage(arg, &e))? {
+            Place::Host(path) => Ok(Self::Host(path)),
+            Place::Volume { source, path } => {
+                let session = volumes.session(&source, Use::Change)?;
+                Ok(Self::Volume(At { source, path }, session))
+            }
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Host(path) => volary::escape(path.as_os_str().as_bytes()).to_string(),
+            Self::Volume(at, _) => at.to_string(),
+        }
+    }
+
+    /// What is there; a symlink is one.
+    fn kind(&self) -> Done<FileKind> {
+        match self {
+            Self::Volume(at, session) => Ok(volumes::find_itself(session, at)?.attr.kind),
+            Self::Host(path) => {
+                let meta = std::fs::symlink_metadata(path).map_err(|e| host_fail(path, &e))?;
+                Ok(match meta.file_type() {
+                    kind if kind.is_dir() => FileKind::Dir,
+                    kind if kind.is_symlink() => FileKind::Symlink,
+                    _ => FileKind::File,
+                })
+            }
+        }
+    }
+
+    /// Whether it is a directory, or a symlink to one.
+    fn is_dir(&self) -> bool {
+        match self {
+            Self::Host(path) => path.is_dir(),
+            Self::Volume(at, session) => session
+                .walk(&at.path, Follow::Yes)
+                .is_ok_and(|found| found.attr.kind == FileKind::Dir),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Host(path) => path.read_dir().is_ok_and(|mut all| all.next().is_none()),
+            Self::Volume(at, session) => dir_of(session, at)
+                .and_then(|dir| crate::row::read_dir(session, &dir, at))
+                .is_ok_and(|all| all.is_empty()),
+        }
+    }
+
+    /// The last part of its path.
+    fn name(&self) -> Done<Vec<u8>> {
+        let name = match self {
+            Self::Host(path) => path.file_name().map(|n| n.as_bytes().to_vec()),
+            Self::Volume(at, _) => Some(at.name().to_vec()).filter(|n| !n.is_empty()),
+        };
+        name.ok_or_else(|| Fail::usage(format!("{}: has no name to move", self.shown())))
+    }
+
+    fn join(&self, name: &[u8]) -> Self {
+        match self {
+            Self::Host(path) => Self::Host(path.join(OsString::from_vec(name.to_vec()))),
+            Self::Volume(at, session) => Self::Volume(at.join(name), session.clone()),
+        }
+    }
+
+    /// What was copied to `end`, in this place, outlives a power cut from now on.
+    fn make_durable(&self, end: &Self) -> Done {
+        match self {
+            Self::Volume(at, session) => session.sync().map_err(|e| Fail::at(at, &e)),
+            Self::Host(path) => {
+                let Self::Host(end) = end else { return Ok(()) };
+                let parent = end.parent().filter(|p| !p.as_os_str().is_empty());
+                let open = std::fs::File::open(parent.unwrap_or(Path::new(".")))
+                    .map_err(|e| host_fail(path, &e))?;
+                rustix::fs::syncfs(open).map_err(|e| Fail::host(path.display(), e))
+            }
+        }
+    }
+
+    fn remove(&self) -> Done {
+        match self {
+            Self::Volume(at, session) => {
+                let (dir, name) = volumes::find_parent(session, at)?;
+                let attr = volumes::find_itself(session, at)?.attr;
+                let mut tally = Tally::default();
+                remove(session, at, dir, &name, &attr, &mut tally)?;
+                match tally.exit() {
+                    Exit::Done => Ok(()),
+                    exit => Err(Fail::new(
+                        exit,
+                        format!("{at}: copied, but not all removed"),
+                    )),
+                }
+            }
+            Self::Host(path) => {
+                let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+                let removed = if is_dir {
+                    std::fs::remove_dir_all(path)
+                } else {
+                    std::fs::remove_file(path)
+                };
+                removed.map_err(|e| host_fail(path, &e))
+            }
+        }
+    }
+}
+
+fn host_fail(path: &Path, error: &std::io::Error) -> Fail {
+    let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
+    Fail::host(path.display(), errno)
+}
+
+fn dir_of(session: &Session, at: &At) -> Done<Attr> {
+    Ok(volumes::find(session, at)?.attr)
+}
+
+fn same_volume(a: &Session, b: &Session) -> bool {
+    std::sync::Arc::ptr_eq(a.volume(), b.volume())
+}
