@@ -22,7 +22,7 @@ Examples:
   volary mv disk.img:/README.txt disk.img:/READ.ME
   volary mv disk.img:/docs/a.txt disk.img:/docs/b.txt disk.img:/empty
   volary mv disk.img:/docs unix.img:/papers
-  volary mv disk.img:/log.txt .")]
+  volary mv disk.img:/empty/a.txt .")]
 pub(crate) struct Mv {
     /// What to move, and last where to
     #[arg(required = true, num_args = 2.., value_name = "PLACE")]
