@@ -14,10 +14,10 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   check            the quick gate: fmt, clippy with warnings denied, unit tests, docs
-  test             everything CI runs: the gate, the oracles, real mounts, fuzz smoke
+  test             everything CI runs: the gate, the oracles, real mounts, fuzz smoke, suites
                    (installs missing tools by apt and cargo; --no-install leaves that out)
-  suites           pjdfstest and fsx on real mounts (needs /dev/fuse)
-  soak             the long runs: 2,000 differential sequences of each kind, and the suites
+  suites           the suites of others: pjdfstest and fsx on real mounts (needs /dev/fuse)
+  soak             the long runs: 2,000 differential sequences of each kind
   fuzz TARGET [N]  one fuzz target under libFuzzer, N runs (default 1,000,000)
   tools            installs what `test` needs, and says what it found
 ";

@@ -4,14 +4,15 @@ use crate::run::{Step, root};
 use crate::{check, tools};
 use anyhow::Result;
 
-/// What CI runs. The suites of others take longer than that should: they have
-/// a command of their own, and are in the soak.
+/// What CI runs.
 pub(crate) fn everything(install: bool) -> Result<()> {
     if install {
         tools::install()?;
+        tools::install_suites()?;
     }
     check::gate()?;
     integration("")?;
+    run_suites()?;
     eprintln!("\nall steps passed");
     Ok(())
 }
@@ -25,13 +26,18 @@ fn integration(seqs: &str) -> Result<()> {
     step.run()
 }
 
-/// pjdfstest and fsx on real mounts.
+/// Test suites of others, on real mounts and real servers.
 pub(crate) fn suites() -> Result<()> {
     tools::install()?;
     tools::install_suites()?;
+    run_suites()
+}
+
+/// The tests in modules named `suites`, which do nothing without the variable.
+fn run_suites() -> Result<()> {
     let bin = tools::cargo_root().join("bin");
     let path = std::env::var("PATH").unwrap_or_default();
-    Step::new("cargo test --package volary-fuse --profile soak --test it suites")
+    Step::new("cargo test --workspace --profile soak --test * suites")
         .env("VOLARY_SUITES", "1")
         .env("PATH", &format!("{}:{path}", bin.display()))
         .run()
@@ -40,8 +46,9 @@ pub(crate) fn suites() -> Result<()> {
 /// The long runs.
 pub(crate) fn soak() -> Result<()> {
     tools::install()?;
+    tools::install_suites()?;
     integration("2000")?;
-    suites()
+    run_suites()
 }
 
 /// One fuzz target.
