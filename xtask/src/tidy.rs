@@ -32,6 +32,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
     ),
     (
+        "volary-smb",
+        &["volary-core", "volary-session"],
+        &["volary-testkit", "volary-mem"],
+    ),
+    (
         "volary-testkit",
         &[
             "volary-core",

@@ -1,0 +1,215 @@
+//! What a server is told: [`Config`].
+
+use crate::auth::nt_hash;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use volary_core::{Cred, Time};
+use volary_session::Volume;
+use zeroize::Zeroize;
+
+/// What a server serves, to whom, and within which limits.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What clients see as the server's name.
+    pub name: String,
+    /// What is served.
+    pub shares: Vec<Share>,
+    /// Who may log on.
+    pub users: Vec<User>,
+    /// Refuse messages that are neither signed nor encrypted.
+    pub signing_required: bool,
+    /// Refuse messages that are not encrypted (clients before 3.0 cannot).
+    pub encryption_required: bool,
+    /// The oldest dialect to speak.
+    pub min_dialect: Dialect,
+    /// The newest dialect to speak.
+    pub max_dialect: Dialect,
+    /// Tells the time.
+    pub clock: fn() -> Time,
+    /// Bounds on what clients can ask for.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// A server without shares or users: every dialect, signing required.
+    pub fn new(name: &str, clock: fn() -> Time) -> Self {
+        Self {
+            name: name.to_owned(),
+            shares: Vec::new(),
+            users: Vec::new(),
+            signing_required: true,
+            encryption_required: false,
+            min_dialect: Dialect::Smb202,
+            max_dialect: Dialect::Smb311,
+            clock,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// One volume under a name.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The name; upper and lower case are the same.
+    pub name: String,
+    /// What is served.
+    pub volume: Arc<Volume>,
+    /// Refuse all changes.
+    pub read_only: bool,
+    /// Refuse messages about it that are not encrypted.
+    pub encrypt: bool,
+}
+
+/// Somebody who may log on.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// The name; upper and lower case are the same.
+    pub name: String,
+    /// What the password is checked with.
+    pub nt_hash: NtHash,
+    /// Whom they are on the volumes.
+    pub cred: Cred,
+}
+
+impl User {
+    /// A user with a password.
+    pub fn with_password(name: &str, password: &str, cred: Cred) -> Self {
+        Self {
+            name: name.to_owned(),
+            nt_hash: NtHash::of(password),
+            cred,
+        }
+    }
+}
+
+/// The MD4 hash of a password: as good as the password to whoever has it. Not
+/// shown by `Debug`, and wiped when dropped.
+#[derive(Clone)]
+pub struct NtHash([u8; 16]);
+
+impl NtHash {
+    /// The hash of a password (MS-NLMP 3.3.1, NTOWFv1).
+    pub fn of(password: &str) -> Self {
+        Self(nt_hash(password))
+    }
+
+    /// A hash as it is kept in a file.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for NtHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NtHash")
+    }
+}
+
+impl Drop for NtHash {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    /// SMB 2.0.2.
+    Smb202,
+    /// SMB 2.1.
+    Smb210,
+    /// SMB 3.0.
+    Smb300,
+    /// SMB 3.0.2.
+    Smb302,
+    /// SMB 3.1.1.
+    Smb311,
+}
+
+impl Dialect {
+    /// From the oldest to the newest.
+    pub const ALL: [Self; 5] = [
+        Self::Smb202,
+        Self::Smb210,
+        Self::Smb300,
+        Self::Smb302,
+        Self::Smb311,
+    ];
+
+    /// The number that stands for it on the wire.
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::Smb202 => 0x0202,
+            Self::Smb210 => 0x0210,
+            Self::Smb300 => 0x0300,
+            Self::Smb302 => 0x0302,
+            Self::Smb311 => 0x0311,
+        }
+    }
+}
+
+/// Bounds on what clients can ask for, and times that they have for it.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Connections at a time from one address.
+    pub connections_per_peer: usize,
+    /// The longest message before a logon, in bytes. Everything else that is kept
+    /// for a connection before one stays below 64 KiB.
+    pub message_before_logon: usize,
+    /// The time to log on within.
+    pub logon_time: Duration,
+    /// What a logon that failed costs its connection.
+    pub failed_logon_delay: Duration,
+    /// The time within which a message, once begun, has to be there.
+    pub message_time: Duration,
+    /// The time within which a client has to take a reply.
+    pub send_time: Duration,
+    /// How long a connection without trees may say nothing.
+    pub idle_time: Duration,
+    /// The most bytes that a read, a write or a listing moves.
+    pub io: u32,
+    /// Credits that a connection can have at a time.
+    pub credits: u16,
+    /// Messages in a compound.
+    pub compound: usize,
+    /// Sessions of a connection.
+    pub sessions: usize,
+    /// Trees of a session.
+    pub trees: usize,
+    /// Requests of a connection that wait at a time, each on a thread.
+    pub waiting: usize,
+    /// Requests of a connection that are parked at a time (change notification).
+    pub parked: usize,
+    /// Messages that wait to be sent to a client that takes none.
+    pub unsent: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            connections_per_peer: 64,
+            message_before_logon: 64 * 1024,
+            logon_time: Duration::from_secs(10),
+            failed_logon_delay: Duration::from_secs(2),
+            message_time: Duration::from_secs(30),
+            send_time: Duration::from_secs(30),
+            idle_time: Duration::from_secs(900),
+            io: 1 << 20,
+            credits: 8192,
+            compound: 16,
+            sessions: 64,
+            trees: 256,
+            waiting: 64,
+            parked: 512,
+            unsent: 1024,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Compounds (MS-SMB2 3.3.5.2.7, 3.3.4.1.3): several messages in one.
+
+use super::Logon;
+use crate::wire::header::{self, HEADER_LEN};
+use crate::wire::{Header, Status};
+use std::sync::Arc;
+
+/// A client that broke the protocol, or is gone: its connection has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// The requests of a message, each from its header to where the next begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requests<'a>(Option<&'a [u8]>);
+
+impl<'a> Requests<'a> {
+    /// # Errors
+    /// [`Broken`] if there are more than `max`, or any is not whole or begins
+    /// elsewhere than at a multiple of 8 bytes.
+    pub(super) fn of(message: &'a [u8], max: usize) -> Result<Self, Broken> {
+        let all = Self(Some(message));
+        let mut rest = message;
+        for _ in 0..max {
+            if !rest.starts_with(&header::MAGIC) {
+                return Err(Broken);
+            }
+            let next = Header::parse(rest).map_err(|_| Broken)?.next_command as usize;
+            if next == 0 {
+                return Ok(all);
+            }
+            if next % 8 != 0 || next < HEADER_LEN {
+                return Err(Broken);
+            }
+            rest = rest.get(next..).ok_or(Broken)?;
+        }
+        Err(Broken)
+    }
+}
+
+impl<'a> Iterator for Requests<'a> {
+    /// A request, and whether it is the last.
+    type Item = (Header, &'a [u8], bool);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.0.take()?;
+        let header = Header::parse(rest).ok()?;
+        let next = header.next_command as usize;
+        if next == 0 {
+            return Some((header, rest, true));
+        }
+        let (this, rest) = rest.split_at_checked(next)?;
+        self.0 = Some(rest);
+        Some((header, this, false))
+    }
+}
+
+/// A reply, before it is signed and sent.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) header: Header,
+    pub(super) body: Vec<u8>,
+    pub(super) security: Security,
+}
+
+/// How a reply is kept from being read or changed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Security {
+    /// Whose keys are used.
+    pub(super) logon: Option<Arc<Logon>>,
+    pub(super) sign: bool,
+    pub(super) seal: bool,
+}
+
+impl Reply {
+    pub(super) fn status(&self) -> Status {
+        Status(self.header.status)
+    }
+}

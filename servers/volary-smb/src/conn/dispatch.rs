@@ -1,0 +1,449 @@
+//! From a request to the one who answers it (MS-SMB2 3.3.5.2).
+
+use super::compound::{Broken, Reply, Requests, Security};
+use super::tree::{self, Joined};
+use super::work::Worker;
+use super::{Conn, Logon, Wait, negotiate, setup};
+use crate::call::{Answer, Call, Failure, Related};
+use crate::config::Dialect;
+use crate::crypto::{Role, TransformHeader};
+use crate::wire::header::{self, HEADER_LEN, flags};
+use crate::wire::{Command, Cursor, Header, Status};
+use crate::{crypto, files, ipc};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Messages with wrong signatures that a connection survives.
+const FORGED_MAX: u32 = 16;
+/// What one credit pays for.
+const CREDIT_BYTES: u32 = 64 * 1024;
+/// Reads and writes of at least so many bytes go on beside the next request.
+const LONG: u32 = 32 * 1024;
+
+/// Carries out what a message asks for.
+///
+/// # Errors
+/// [`Broken`] if the connection has to end.
+pub(super) fn message(
+    conn: &Arc<Conn>,
+    worker: &Arc<Worker>,
+    frame: &mut [u8],
+) -> Result<(), Broken> {
+    match frame.first_chunk() {
+        Some(&header::MAGIC) => requests(conn, worker, frame, None),
+        Some(&crypto::SEALED_MAGIC) => {
+            let transform = TransformHeader::parse(frame).map_err(|_| Broken)?;
+            let logon = conn.logon(transform.session_id).ok_or(Broken)?;
+            let (_, opener) = logon.keys.seal.as_ref().ok_or(Broken)?;
+            opener.open(frame).map_err(|_| Broken)?;
+            let message = frame.get(crypto::TRANSFORM_LEN..).ok_or(Broken)?;
+            requests(conn, worker, message, Some(&logon))
+        }
+        Some(&negotiate::SMB1_MAGIC) => negotiate::from_smb1(conn, frame),
+        _ => Err(Broken),
+    }
+}
+
+/// What the requests of a compound have in common.
+struct Compound<'a> {
+    conn: &'a Arc<Conn>,
+    worker: &'a Arc<Worker>,
+    /// Whose key the message was encrypted with.
+    sealed: Option<&'a Arc<Logon>>,
+    related: Related,
+    /// Session and tree of the request before.
+    session_id: u64,
+    tree_id: u32,
+    is_alone: bool,
+}
+
+fn requests(
+    conn: &Arc<Conn>,
+    worker: &Arc<Worker>,
+    message: &[u8],
+    sealed: Option<&Arc<Logon>>,
+) -> Result<(), Broken> {
+    let requests = Requests::of(message, conn.limits().compound)?;
+    let mut compound = Compound {
+        conn,
+        worker,
+        sealed,
+        related: Related::default(),
+        session_id: u64::MAX,
+        tree_id: u32::MAX,
+        is_alone: requests.clone().count() == 1,
+    };
+    for (at, (header, message, _)) in requests.enumerate() {
+        compound.request(at, header, message)?;
+    }
+    let replies = std::mem::take(&mut *worker.replies.lock());
+    conn.send(replies)
+}
+
+impl Compound<'_> {
+    fn request(&mut self, at: usize, mut header: Header, message: &[u8]) -> Result<(), Broken> {
+        if header.has(flags::RESPONSE) {
+            return Err(Broken);
+        }
+        let command = Command::from_code(header.command);
+        self.relate(at, &mut header);
+        if command == Some(Command::Cancel) {
+            self.cancel(&header, message);
+            return Ok(());
+        }
+        let charge = self.charge(&header);
+        if !self.conn.window.lock().take(header.message_id, charge) {
+            return Err(Broken);
+        }
+        let is_negotiated = self.conn.negotiated.get().is_some();
+        if is_negotiated == (command == Some(Command::Negotiate)) {
+            return Err(Broken);
+        }
+        match command {
+            Some(Command::Negotiate | Command::SessionSetup) if !self.is_alone => {
+                self.reply(
+                    &header,
+                    Security::default(),
+                    Err(Status::INVALID_PARAMETER.into()),
+                );
+            }
+            Some(Command::Negotiate) => {
+                negotiate::answer(self.conn, self.worker, &header, message)?
+            }
+            Some(Command::SessionSetup) => {
+                setup::answer(self.conn, self.worker, self.sealed, &header, message)?;
+            }
+            _ => self.secured(&header, command, message)?,
+        }
+        Ok(())
+    }
+
+    /// A related request is about the session and the tree of the one before.
+    fn relate(&mut self, at: usize, header: &mut Header) {
+        self.related.is_related = header.has(flags::RELATED);
+        if self.related.is_related && at > 0 {
+            header.session_id = self.session_id;
+            if !header.has(flags::ASYNC) {
+                header.tree_id = self.tree_id;
+            }
+        } else {
+            self.related = Related {
+                is_related: self.related.is_related,
+                ..Related::default()
+            };
+            self.session_id = header.session_id;
+            self.tree_id = header.tree_id;
+        }
+    }
+
+    fn charge(&self, header: &Header) -> u16 {
+        if self.conn.dialect() >= Dialect::Smb210 {
+            header.credit_charge.max(1)
+        } else {
+            1
+        }
+    }
+
+    /// A request in a session, or one that needs none.
+    fn secured(
+        &mut self,
+        header: &Header,
+        command: Option<Command>,
+        message: &[u8],
+    ) -> Result<(), Broken> {
+        let logon = self.conn.logon(header.session_id);
+        let mut security = Security {
+            sign: header.has(flags::SIGNED),
+            seal: self.sealed.is_some(),
+            logon: logon.clone(),
+        };
+        if let Err(status) = self.check_security(header, logon.as_ref(), message)? {
+            security.sign = false;
+            if !security.seal {
+                security.logon = None;
+            }
+            self.reply(header, security, Err(status.into()));
+            return Ok(());
+        }
+        if security.seal {
+            security.logon = self.sealed.cloned();
+        }
+        let answer = match (command, logon) {
+            (None, _) => Err(Status::INVALID_PARAMETER.into()),
+            (Some(Command::Echo), _) => Ok(tree::empty_body()),
+            (Some(_), None) => Err(Status::USER_SESSION_DELETED.into()),
+            (Some(command), Some(logon)) => {
+                return self.in_session(header, command, &logon, security, message);
+            }
+        };
+        self.reply(header, security, answer);
+        Ok(())
+    }
+
+    /// Whether the request is signed or encrypted as it has to be: the inner
+    /// error is what it is answered with.
+    fn check_security(
+        &self,
+        header: &Header,
+        logon: Option<&Arc<Logon>>,
+        message: &[u8],
+    ) -> Result<Result<(), Status>, Broken> {
+        if let Some(sealed) = self.sealed {
+            let is_theirs = logon.is_none_or(|logon| logon.id == sealed.id);
+            return Ok(if is_theirs {
+                Ok(())
+            } else {
+                Err(Status::ACCESS_DENIED)
+            });
+        }
+        let Some(logon) = logon else {
+            return Ok(Ok(()));
+        };
+        if logon.sealed {
+            return Ok(Err(Status::ACCESS_DENIED));
+        }
+        if header.has(flags::SIGNED) {
+            if logon
+                .keys
+                .signer
+                .verify(message, header.message_id, Role::Client)
+            {
+                return Ok(Ok(()));
+            }
+            if logon.forged.fetch_add(1, Ordering::Relaxed) >= FORGED_MAX {
+                return Err(Broken);
+            }
+            return Ok(Err(Status::ACCESS_DENIED));
+        }
+        // Whoever could not sign NEGOTIATE proves by its first signed request
+        // that nobody changed it (3.3.5.7).
+        let connects = header.command == Command::TreeConnect.code();
+        let required = logon.signing_required || connects && self.conn.dialect() >= Dialect::Smb311;
+        Ok(if required {
+            Err(Status::ACCESS_DENIED)
+        } else {
+            Ok(())
+        })
+    }
+
+    fn cancel(&self, header: &Header, message: &[u8]) {
+        let Some(logon) = self.conn.logon(header.session_id) else {
+            return;
+        };
+        let is_right = match self.sealed {
+            Some(sealed) => sealed.id == logon.id,
+            None if logon.sealed => false,
+            None if header.has(flags::SIGNED) => {
+                let signer = &logon.keys.signer;
+                signer.verify(message, header.message_id, Role::ClientCancel)
+            }
+            None => !logon.signing_required,
+        };
+        if is_right {
+            self.conn.waits.cancel(header, logon.id);
+        }
+    }
+
+    fn in_session(
+        &mut self,
+        header: &Header,
+        command: Command,
+        logon: &Arc<Logon>,
+        security: Security,
+        message: &[u8],
+    ) -> Result<(), Broken> {
+        let answer = match command {
+            Command::TreeConnect => match tree::connect(self.conn, logon, message) {
+                Ok((id, body)) => {
+                    self.tree_id = id;
+                    let header = Header {
+                        tree_id: id,
+                        ..*header
+                    };
+                    self.reply(&header, security, Ok(body));
+                    return Ok(());
+                }
+                Err(status) => Err(status.into()),
+            },
+            Command::Logoff => {
+                self.conn.end_logon(logon);
+                Ok(tree::empty_body())
+            }
+            _ => {
+                let joined = logon.trees.read().get(&header.tree_id).cloned();
+                match joined {
+                    None => Err(Status::NETWORK_NAME_DELETED.into()),
+                    Some(joined) => {
+                        return self.in_tree(header, command, logon, &joined, security, message);
+                    }
+                }
+            }
+        };
+        self.reply(header, security, answer);
+        Ok(())
+    }
+
+    fn in_tree(
+        &mut self,
+        header: &Header,
+        command: Command,
+        logon: &Arc<Logon>,
+        joined: &Joined,
+        security: Security,
+        message: &[u8],
+    ) -> Result<(), Broken> {
+        let wait = Wait::new(self.conn, self.worker, header, &security);
+        let answer = match joined {
+            _ if command == Command::TreeDisconnect => tree::disconnect(logon, header.tree_id),
+            Joined::Disk(tree) if tree.sealed && !security.seal => {
+                Err(Status::ACCESS_DENIED.into())
+            }
+            _ if !self.is_paid(header, command, message) => Err(Status::INVALID_PARAMETER.into()),
+            Joined::Pipes(pipes) => {
+                ipc::answer(pipes, self.conn, command, &mut self.related, message)
+            }
+            Joined::Disk(tree) => {
+                if self.is_alone {
+                    self.overlap(command, message);
+                }
+                let mut call = Call {
+                    message,
+                    body: message.get(HEADER_LEN..).unwrap_or_default(),
+                    header,
+                    conn: self.conn,
+                    logon,
+                    tree,
+                    related: &mut self.related,
+                    wait: &wait,
+                };
+                answer(&mut call, command)
+            }
+        };
+        if let Err(failure) = &answer {
+            self.note_failure(failure);
+        }
+        if let Some(reply) = wait.answered(answer) {
+            self.push(reply);
+        }
+        Ok(())
+    }
+
+    /// Lets the next request be read while this one is carried out, if it is a
+    /// long one and the next is there.
+    fn overlap(&self, command: Command, message: &[u8]) {
+        let is_long = matches!(command, Command::Read | Command::Write)
+            && payload(command, message).is_some_and(|len| len >= LONG);
+        if is_long && self.conn.frames.lock().has_more() {
+            // If there is nobody to pass it to, requests go one by one.
+            let _ = self.worker.pass(self.conn);
+        }
+    }
+
+    /// Whether the request's credits pay for what it moves (3.3.5.2.5).
+    fn is_paid(&self, header: &Header, command: Command, message: &[u8]) -> bool {
+        let large = self.conn.dialect() >= Dialect::Smb210;
+        let Some(len) = payload(command, message).filter(|_| large) else {
+            return true;
+        };
+        len.div_ceil(CREDIT_BYTES) <= u32::from(self.charge(header))
+    }
+
+    fn note_failure(&mut self, failure: &Failure) {
+        if failure.status.is_error() {
+            self.related.failed = Some(failure.status);
+        }
+    }
+
+    fn reply(&mut self, request: &Header, security: Security, answer: Answer) {
+        if let Err(failure) = &answer {
+            self.note_failure(failure);
+        }
+        let wait = Wait::new(self.conn, self.worker, request, &security);
+        if let Some(reply) = wait.answered(answer) {
+            self.push(reply);
+        }
+    }
+
+    fn push(&self, reply: Reply) {
+        self.worker.replies.lock().push(reply);
+    }
+}
+
+/// A reply's header, with the credits that the client asked for.
+pub(super) fn reply_header(conn: &Conn, request: &Header) -> Header {
+    Header {
+        credits: conn.window.lock().grant(request.credits),
+        flags: flags::RESPONSE | request.flags & (flags::RELATED | flags::PRIORITY),
+        next_command: 0,
+        async_id: 0,
+        ..*request
+    }
+}
+
+fn answer(call: &mut Call<'_>, command: Command) -> Answer {
+    match command {
+        Command::Create => files::create(call),
+        Command::Close => files::close(call),
+        Command::Flush => files::flush(call),
+        Command::Read => files::read(call),
+        Command::Write => files::write(call),
+        Command::Lock => files::lock(call),
+        Command::Ioctl => match negotiate::validation(call.conn, call.message) {
+            Some(answer) => answer,
+            None => files::ioctl(call),
+        },
+        Command::QueryDirectory => files::query_directory(call),
+        Command::ChangeNotify => files::change_notify(call),
+        Command::QueryInfo => files::query_info(call),
+        Command::SetInfo => files::set_info(call),
+        Command::OplockBreak => files::oplock_break(call),
+        Command::Negotiate
+        | Command::SessionSetup
+        | Command::Logoff
+        | Command::TreeConnect
+        | Command::TreeDisconnect
+        | Command::Cancel
+        | Command::Echo => Err(Status::INVALID_PARAMETER.into()),
+    }
+}
+
+/// How many bytes the request moves, in the direction in which it moves more:
+/// where each command says so.
+fn payload(command: Command, message: &[u8]) -> Option<u32> {
+    let at: &[usize] = match command {
+        Command::Read | Command::Write | Command::SetInfo | Command::ChangeNotify => &[4],
+        Command::Ioctl => &[28, 32, 40, 44],
+        Command::QueryDirectory => &[28],
+        Command::QueryInfo => &[4, 12],
+        _ => return None,
+    };
+    let number = |at: &usize| {
+        let mut c = Cursor::new(message.get(HEADER_LEN..)?.get(*at..)?);
+        c.u32().ok()
+    };
+    at.iter().filter_map(number).max()
+}
+
+impl Conn {
+    /// Ends a session: closes what is open in it.
+    pub(super) fn end_logon(&self, logon: &Arc<Logon>) {
+        self.logons.write().remove(&logon.id);
+        self.server.forget_logon(logon.id);
+        if logon.ended.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for tree in logon.trees() {
+            files::end_tree(&tree);
+        }
+        files::end_logon(logon);
+        logon.trees.write().clear();
+    }
+
+    /// Ends all sessions, at the connection's end.
+    pub(super) fn end_logons(&self) {
+        let logons: Vec<_> = self.logons.read().values().cloned().collect();
+        for logon in logons {
+            self.end_logon(&logon);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! [`Frames`]: messages from the socket, within their deadlines.
+//!
+//! Each begins with a zero byte and its length in three bytes (MS-SMB2 2.1).
+
+use super::Conn;
+use crate::config::Limits;
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How often a reader who waits looks at the clock.
+const TICK: Duration = Duration::from_secs(1);
+/// What is read at once, and so copied: more goes where it belongs directly.
+const AHEAD: usize = 8 * 1024;
+/// A message is at most what a write moves and this, for headers and the rest.
+const OVERHEAD: usize = 64 * 1024;
+/// Memory for messages that is kept between them.
+const KEPT: usize = 4 << 20;
+
+/// The receiving side of a connection.
+#[derive(Debug)]
+pub(super) struct Frames {
+    socket: TcpStream,
+    ahead: Box<[u8]>,
+    /// What of `ahead` has not been taken yet.
+    start: usize,
+    end: usize,
+    born: Instant,
+}
+
+impl Frames {
+    pub(super) fn new(socket: TcpStream, limits: &Limits) -> io::Result<Self> {
+        socket.set_read_timeout(Some(TICK.min(limits.logon_time)))?;
+        Ok(Self {
+            socket,
+            ahead: vec![0; AHEAD].into(),
+            start: 0,
+            end: 0,
+            born: now(),
+        })
+    }
+
+    /// The next message, in the first bytes of `frame`: its length. `None` if
+    /// the connection has to end: it did, a deadline passed, or the message is
+    /// too long.
+    pub(super) fn next(&mut self, conn: &Conn, frame: &mut Vec<u8>) -> Option<usize> {
+        let limits = conn.limits();
+        let mut since = now();
+        let mut idle = true;
+        self.await_bytes(4, |this| {
+            if idle && this.start < this.end {
+                idle = false;
+                since = now();
+            }
+            conn.may_wait(this.born, idle, since)
+        })?;
+        if self.end - self.start == 4 {
+            since = now();
+        }
+        let head: [u8; 4] = self.ahead.get(self.start..)?.first_chunk().copied()?;
+        self.start += 4;
+        let len = u32::from_be_bytes(head) as usize;
+        let len_max = if conn.has_logons() {
+            (limits.io as usize).saturating_add(OVERHEAD)
+        } else {
+            limits.message_before_logon
+        };
+        // A first byte that is not 0 makes the length too long.
+        if len > len_max {
+            return None;
+        }
+        if frame.len() < len || frame.len() > KEPT.max(len) {
+            frame.resize(len, 0);
+            frame.shrink_to(KEPT.max(len));
+        }
+        self.fill(conn, frame.get_mut(..len)?, since)?;
+        Some(len)
+    }
+
+    /// Whether more has come already than the message just read.
+    pub(super) fn has_more(&self) -> bool {
+        self.start < self.end || rustix::io::ioctl_fionread(&self.socket).is_ok_and(|n| n > 0)
+    }
+
+    /// Reads until there are `len` bytes ahead; `may_wait` decides each time
+    /// some are missing.
+    fn await_bytes(&mut self, len: usize, mut may_wait: impl FnMut(&Self) -> bool) -> Option<()> {
+        if self.end - self.start >= len {
+            return Some(());
+        }
+        self.ahead.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < len {
+            match read(&self.socket, self.ahead.get_mut(self.end..)?) {
+                Came::Bytes(n) => self.end += n,
+                Came::Nothing => {}
+                Came::End => return None,
+            }
+            if self.end < len && !may_wait(self) {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn fill(&mut self, conn: &Conn, mut out: &mut [u8], since: Instant) -> Option<()> {
+        let ready = self.ahead.get(self.start..self.end)?;
+        let n = ready.len().min(out.len());
+        let (first, rest) = out.split_at_mut(n);
+        first.copy_from_slice(ready.get(..n)?);
+        self.start += n;
+        out = rest;
+        if out.len() < AHEAD / 2 && !out.is_empty() {
+            // A short rest: what comes after it may come with it.
+            self.await_bytes(out.len(), |this| conn.may_wait(this.born, false, since))?;
+            let ready = self.ahead.get(self.start..self.start + out.len())?;
+            out.copy_from_slice(ready);
+            self.start += out.len();
+            return Some(());
+        }
+        while !out.is_empty() {
+            match read(&self.socket, out) {
+                Came::Bytes(n) => out = out.get_mut(n..)?,
+                Came::Nothing => {}
+                Came::End => return None,
+            }
+            if !out.is_empty() && !conn.may_wait(self.born, false, since) {
+                return None;
+            }
+        }
+        Some(())
+    }
+}
+
+impl Conn {
+    /// Whether a reader may wait for another tick. `since` is when the message
+    /// began, or, on an idle connection, when the one before was done.
+    fn may_wait(&self, born: Instant, idle: bool, since: Instant) -> bool {
+        let now = now();
+        let limits = self.limits();
+        if self.is_closed() {
+            return false;
+        }
+        if !self.has_logons() && now.duration_since(born) >= limits.logon_time {
+            return false;
+        }
+        let since = now.duration_since(since);
+        if !idle {
+            return since < limits.message_time;
+        }
+        since < limits.idle_time || self.has_trees()
+    }
+
+    fn has_logons(&self) -> bool {
+        !self.logons.read().is_empty()
+    }
+
+    fn has_trees(&self) -> bool {
+        let logons = self.logons.read();
+        logons.values().any(|logon| !logon.trees.read().is_empty())
+    }
+}
+
+enum Came {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+fn read(mut socket: &TcpStream, out: &mut [u8]) -> Came {
+    match socket.read(out) {
+        Ok(0) => Came::End,
+        Ok(n) => Came::Bytes(n),
+        Err(e) => match e.kind() {
+            io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                Came::Nothing
+            }
+            _ => Came::End,
+        },
+    }
+}
+
+/// Deadlines are of the connection, not of a volume: they run on a clock that
+/// nobody sets.
+#[expect(clippy::disallowed_methods, reason = "deadlines of sockets")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}

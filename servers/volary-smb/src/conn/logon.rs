@@ -1,0 +1,46 @@
+//! [`Logon`]: a user's session on a connection (MS-SMB2 calls it Session).
+
+use super::tree::{Joined, Tree};
+use crate::crypto::Keys;
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use volary_core::Cred;
+
+/// A user who has logged on. Its trees are ended by logging off, by the end of
+/// the connection, or by the same client's next session.
+pub(crate) struct Logon {
+    pub(crate) id: u64,
+    /// The user's name, as configured.
+    pub(crate) user: String,
+    pub(crate) cred: Cred,
+    pub(super) keys: Keys,
+    /// Every message of it is signed or encrypted.
+    pub(super) signing_required: bool,
+    /// Every message of it is encrypted.
+    pub(super) sealed: bool,
+    pub(super) trees: RwLock<HashMap<u32, Joined>>,
+    pub(super) tree_ids: AtomicU32,
+    pub(super) ended: AtomicBool,
+    /// Messages with a wrong signature.
+    pub(super) forged: AtomicU32,
+}
+
+impl Logon {
+    /// The trees of volumes that it is connected to.
+    pub(crate) fn trees(&self) -> Vec<Arc<Tree>> {
+        let trees = self.trees.read();
+        trees.values().filter_map(Joined::disk).cloned().collect()
+    }
+}
+
+impl fmt::Debug for Logon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logon")
+            .field("id", &self.id)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! One connection: [`Conn`], from its first byte to its last.
+//!
+//! | module | what |
+//! |---|---|
+//! | `frame` | messages from the socket, within their deadlines |
+//! | `work` | the threads of a connection and whose turn it is |
+//! | `window` | credits and the message ids that they allow |
+//! | `compound` | a message taken apart into requests, replies put together |
+//! | `dispatch` | from a request to the one who answers |
+//! | `wait` | requests that are answered later, and their cancellation |
+//! | `send` | replies and breaks, signed or sealed, to the socket |
+//! | `negotiate`, `setup`, `logon`, `tree` | the commands that are answered here |
+
+mod buffers;
+mod compound;
+mod dispatch;
+mod frame;
+mod logon;
+mod negotiate;
+mod send;
+mod setup;
+mod tree;
+mod wait;
+mod window;
+mod work;
+
+use crate::config::{Dialect, Limits};
+use crate::server::Shared;
+use buffers::Buffers;
+pub(crate) use logon::Logon;
+use negotiate::Negotiated;
+use parking_lot::{Condvar, Mutex, RwLock};
+use send::Sending;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+pub(crate) use tree::Tree;
+pub(crate) use wait::Wait;
+use window::Window;
+pub(crate) use work::begin;
+
+/// One client's connection.
+pub(crate) struct Conn {
+    pub(crate) server: Arc<Shared>,
+    pub(crate) buffers: Buffers,
+    pub(crate) peer: IpAddr,
+    socket: TcpStream,
+    negotiated: OnceLock<Negotiated>,
+    window: Mutex<Window>,
+    /// Sessions that are set up.
+    logons: RwLock<HashMap<u64, Arc<Logon>>>,
+    setups: Mutex<setup::Setups>,
+    waits: wait::Waits,
+    frames: Mutex<frame::Frames>,
+    turn: work::Turn,
+    sending: Sending,
+    closed: AtomicBool,
+    /// For those who sleep until the connection ends.
+    end: (Mutex<()>, Condvar),
+}
+
+impl Conn {
+    pub(crate) fn new(server: Arc<Shared>, socket: TcpStream, peer: IpAddr) -> io::Result<Self> {
+        socket.set_nodelay(true)?;
+        let limits = &server.config.limits;
+        let frames = frame::Frames::new(socket.try_clone()?, limits)?;
+        let sending = Sending::new(socket.try_clone()?, limits)?;
+        Ok(Self {
+            buffers: Buffers::default(),
+            window: Mutex::new(Window::new(limits.credits)),
+            turn: work::Turn::new(limits),
+            frames: Mutex::new(frames),
+            server,
+            peer,
+            socket,
+            negotiated: OnceLock::new(),
+            logons: RwLock::default(),
+            setups: Mutex::default(),
+            waits: wait::Waits::default(),
+            sending,
+            closed: AtomicBool::new(false),
+            end: (Mutex::default(), Condvar::new()),
+        })
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.server.config.limits
+    }
+
+    /// The dialect that was agreed on. Before that, no request needs it.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.negotiated.get().map_or(Dialect::Smb202, |n| n.dialect)
+    }
+
+    /// What the client calls itself: the client half of a lease key.
+    pub(crate) fn client_guid(&self) -> [u8; 16] {
+        self.negotiated.get().map_or([0; 16], |n| n.client_guid)
+    }
+
+    /// The most bytes that a read, a write or a transaction of this connection
+    /// may move.
+    pub(crate) fn io_max(&self) -> u32 {
+        self.negotiated.get().map_or(0, |n| n.io_max)
+    }
+
+    fn logon(&self, id: u64) -> Option<Arc<Logon>> {
+        self.logons.read().get(&id).cloned()
+    }
+
+    /// Ends the connection: no further request is read, those that wait are
+    /// sent away. The last of its threads closes what it has open.
+    pub(crate) fn close(&self) {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // A socket that is gone already is what is wanted.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        self.waits.end_all();
+        self.server.wake_waiting();
+        self.turn.close();
+        drop(self.end.0.lock());
+        self.end.1.notify_all();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps, until the connection ends if that is sooner.
+    fn sleep(&self, time: Duration) {
+        let mut guard = self.end.0.lock();
+        if !self.is_closed() {
+            self.end.1.wait_for(&mut guard, time);
+        }
+    }
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn")
+            .field("peer", &self.peer)
+            .field("dialect", &self.dialect())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,221 @@
+//! Replies and breaks, signed or sealed, to the socket.
+//!
+//! The threads of a connection send themselves. Whoever else has something for a
+//! client (a break, a change that was asked for) leaves it in the queue, which a
+//! thread of its own empties: a client that takes nothing holds up nobody else.
+
+use super::Conn;
+use super::compound::{Broken, Reply, Security};
+use super::frame::now;
+use crate::config::Limits;
+use crate::crypto::Role;
+use crate::wire::header::{HEADER_LEN, SIGNATURE_AT, flags};
+use crate::wire::{Command, Header};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::logon::Logon;
+
+/// The sending side of a connection.
+#[derive(Debug)]
+pub(super) struct Sending {
+    socket: Mutex<TcpStream>,
+    queue: Mutex<Queue>,
+    time_max: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    unsent: VecDeque<Reply>,
+    /// A thread is emptying it.
+    is_emptied: bool,
+}
+
+impl Sending {
+    pub(super) fn new(socket: TcpStream, limits: &Limits) -> io::Result<Self> {
+        socket.set_write_timeout(Some(limits.send_time))?;
+        Ok(Self {
+            socket: Mutex::new(socket),
+            queue: Mutex::default(),
+            time_max: limits.send_time,
+        })
+    }
+
+    fn write(&self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Broken> {
+        let mut socket = self.socket.lock();
+        let mut since = None;
+        loop {
+            match socket.write_vectored(slices) {
+                Ok(n) => IoSlice::advance_slices(&mut slices, n),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(Broken),
+            }
+            if slices.is_empty() {
+                return Ok(());
+            }
+            let now = now();
+            if now.duration_since(*since.get_or_insert(now)) >= self.time_max {
+                return Err(Broken);
+            }
+        }
+    }
+}
+
+impl Conn {
+    /// Sends replies, as one message.
+    ///
+    /// # Errors
+    /// [`Broken`] if the client does not take it.
+    pub(super) fn send(&self, mut replies: Vec<Reply>) -> Result<(), Broken> {
+        let count = replies.len();
+        let mut headers = Vec::with_capacity(count);
+        for (at, reply) in replies.iter_mut().enumerate() {
+            headers.push(finish(reply, at + 1 == count));
+        }
+        let Some(first) = replies.first() else {
+            return Ok(());
+        };
+        if first.security.seal {
+            self.send_sealed(&first.security, &headers, &replies)?;
+        } else {
+            self.send_open(&headers, &replies)?;
+        }
+        for reply in replies {
+            self.buffers.give(reply.body);
+        }
+        Ok(())
+    }
+
+    fn send_open(&self, headers: &[[u8; HEADER_LEN]], replies: &[Reply]) -> Result<(), Broken> {
+        let len: usize = replies.iter().map(|r| HEADER_LEN + r.body.len()).sum();
+        let frame = frame_header(len)?;
+        let mut slices = Vec::with_capacity(1 + 2 * replies.len());
+        slices.push(IoSlice::new(&frame));
+        for (header, reply) in headers.iter().zip(replies) {
+            slices.push(IoSlice::new(header));
+            slices.push(IoSlice::new(&reply.body));
+        }
+        self.sending.write(&mut slices)
+    }
+
+    fn send_sealed(
+        &self,
+        security: &Security,
+        headers: &[[u8; HEADER_LEN]],
+        replies: &[Reply],
+    ) -> Result<(), Broken> {
+        let logon = security.logon.as_ref().ok_or(Broken)?;
+        let (sealer, _) = logon.keys.seal.as_ref().ok_or(Broken)?;
+        let len = replies.iter().map(|r| HEADER_LEN + r.body.len()).sum();
+        let mut message = self.buffers.take(len);
+        message.clear();
+        for (header, reply) in headers.iter().zip(replies) {
+            message.extend_from_slice(header);
+            message.extend_from_slice(&reply.body);
+        }
+        let transform = sealer.seal(logon.id, &mut message);
+        let frame = frame_header(transform.len() + message.len())?;
+        let mut slices = [&frame[..], &transform, &message].map(IoSlice::new);
+        let sent = self.sending.write(&mut slices);
+        self.buffers.give(message);
+        sent
+    }
+
+    /// Leaves a reply to be sent, for threads that are not the connection's own.
+    pub(super) fn post(self: &Arc<Self>, reply: Reply) {
+        if self.is_closed() {
+            return;
+        }
+        let mut queue = self.sending.queue.lock();
+        if queue.unsent.len() >= self.limits().unsent {
+            drop(queue);
+            self.close();
+            return;
+        }
+        queue.unsent.push_back(reply);
+        if queue.is_emptied {
+            return;
+        }
+        queue.is_emptied = true;
+        drop(queue);
+        let conn = Arc::clone(self);
+        let name = "smb sender".to_owned();
+        let started = thread::Builder::new()
+            .name(name)
+            .spawn(move || conn.empty_queue());
+        if started.is_err() {
+            self.close();
+        }
+    }
+
+    fn empty_queue(&self) {
+        loop {
+            let mut queue = self.sending.queue.lock();
+            let Some(reply) = queue.unsent.pop_front() else {
+                queue.is_emptied = false;
+                return;
+            };
+            drop(queue);
+            if self.send(vec![reply]).is_err() {
+                self.close();
+            }
+        }
+    }
+
+    /// Tells the client that a lease or an oplock of one of `logon`'s opens is
+    /// being broken: `body` is the notification (MS-SMB2 2.2.23). `sealed` says
+    /// whether the open's tree is encrypted.
+    pub(crate) fn send_break(self: &Arc<Self>, logon: &Arc<Logon>, sealed: bool, body: Vec<u8>) {
+        let seal = (sealed || logon.sealed) && logon.keys.seal.is_some();
+        let header = Header {
+            command: Command::OplockBreak.code(),
+            flags: flags::RESPONSE,
+            message_id: u64::MAX,
+            ..Header::default()
+        };
+        let security = Security {
+            logon: Some(Arc::clone(logon)),
+            sign: false,
+            seal,
+        };
+        self.post(Reply {
+            header,
+            body,
+            security,
+        });
+    }
+}
+
+/// A reply's header as it is sent, signed over its padded body.
+fn finish(reply: &mut Reply, is_last: bool) -> [u8; HEADER_LEN] {
+    if !is_last {
+        let padded = reply.body.len().next_multiple_of(8);
+        reply.body.resize(padded, 0);
+        reply.header.next_command = crate::wire::out::len32(HEADER_LEN + padded);
+    }
+    let security = &reply.security;
+    let signs = security.sign && !security.seal;
+    let (true, Some(logon)) = (signs, &security.logon) else {
+        return reply.header.emit();
+    };
+    reply.header.flags |= flags::SIGNED;
+    let mut header = reply.header.emit();
+    let id = reply.header.message_id;
+    let signature = logon
+        .keys
+        .signer
+        .sign(&header, &reply.body, id, Role::Server);
+    header[SIGNATURE_AT..].copy_from_slice(&signature);
+    header
+}
+
+/// What stands before a message: its length.
+fn frame_header(len: usize) -> Result<[u8; 4], Broken> {
+    let len = u32::try_from(len).ok().filter(|len| len >> 24 == 0);
+    len.map(u32::to_be_bytes).ok_or(Broken)
+}

@@ -1,0 +1,157 @@
+//! The threads of a connection, and whose turn it is.
+//!
+//! The thread that has the turn reads a request and carries it out. Before a
+//! request waits, or when it is a long one and more is on its way, its thread
+//! passes the turn on to another and comes back for it when it is done.
+
+use super::{Conn, dispatch};
+use crate::config::Limits;
+use crate::conn::compound::Reply;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Threads that stay to wait for the turn.
+const IDLE_MAX: usize = 2;
+
+/// The turn of a connection.
+#[derive(Debug)]
+pub(super) struct Turn {
+    state: Mutex<State>,
+    free: Condvar,
+    threads_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_free: bool,
+    closed: bool,
+    threads: usize,
+    idle: usize,
+}
+
+/// What a thread has while it carries out the requests of one message.
+#[derive(Debug, Default)]
+pub(super) struct Worker {
+    has_turn: AtomicBool,
+    /// Replies of a compound that are not sent yet.
+    pub(super) replies: Mutex<Vec<Reply>>,
+}
+
+impl Turn {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            state: Mutex::default(),
+            free: Condvar::new(),
+            threads_max: limits.waiting.saturating_add(1),
+        }
+    }
+
+    /// Lets nobody have it any more.
+    pub(super) fn close(&self) {
+        self.state.lock().closed = true;
+        self.free.notify_all();
+    }
+
+    /// Waits for the turn; `false` if the thread is not needed any more.
+    fn take(&self, worker: &Worker) -> bool {
+        let mut state = self.state.lock();
+        if state.idle >= IDLE_MAX {
+            return false;
+        }
+        state.idle += 1;
+        while !state.is_free && !state.closed {
+            self.free.wait(&mut state);
+        }
+        state.idle -= 1;
+        if state.closed {
+            return false;
+        }
+        state.is_free = false;
+        worker.has_turn.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether the turn can be passed on: there is a thread, or one can be
+    /// started.
+    fn has_heir(&self) -> bool {
+        let state = self.state.lock();
+        state.idle > 0 || state.threads < self.threads_max
+    }
+}
+
+impl Worker {
+    /// Passes the turn on, if this thread has it. `false` if it has to keep it:
+    /// as many threads as may be are waiting already.
+    pub(super) fn pass(&self, conn: &Arc<Conn>) -> bool {
+        if !self.has_turn.load(Ordering::Relaxed) {
+            return true;
+        }
+        if !conn.turn.has_heir() {
+            return false;
+        }
+        self.has_turn.store(false, Ordering::Relaxed);
+        let mut state = conn.turn.state.lock();
+        state.is_free = true;
+        let idle = state.idle;
+        drop(state);
+        if idle > 0 {
+            conn.turn.free.notify_one();
+        } else {
+            start(conn);
+        }
+        true
+    }
+}
+
+/// Starts a thread for the connection: its first, or an heir to the turn.
+fn start(conn: &Arc<Conn>) {
+    conn.turn.state.lock().threads += 1;
+    let theirs = Arc::clone(conn);
+    let name = "smb connection".to_owned();
+    let started = thread::Builder::new()
+        .name(name)
+        .spawn(move || work(&theirs));
+    if started.is_err() {
+        leave(conn);
+        conn.close();
+    }
+}
+
+/// Begins to serve a connection, on threads of its own.
+pub(crate) fn begin(conn: &Arc<Conn>) {
+    conn.turn.state.lock().is_free = true;
+    start(conn);
+}
+
+fn work(conn: &Arc<Conn>) {
+    let worker = Arc::new(Worker::default());
+    let mut frame = Vec::new();
+    while conn.turn.take(&worker) {
+        while worker.has_turn.load(Ordering::Relaxed) {
+            let Some(len) = conn.frames.lock().next(conn, &mut frame) else {
+                conn.close();
+                break;
+            };
+            if dispatch::message(conn, &worker, &mut frame[..len]).is_err() {
+                conn.close();
+                break;
+            }
+        }
+    }
+    leave(conn);
+}
+
+/// The last thread to leave ends what the connection has.
+fn leave(conn: &Arc<Conn>) {
+    let mut state = conn.turn.state.lock();
+    state.threads -= 1;
+    let is_last = state.threads == 0;
+    drop(state);
+    if is_last {
+        conn.close();
+        conn.end_logons();
+        conn.server.forget(conn);
+    }
+}

@@ -1,0 +1,204 @@
+//! Encrypted messages (MS-SMB2 2.2.41, 3.1.4.3).
+
+use crate::wire::{Cursor, Out, Short};
+use aes::{Aes128, Aes256};
+use aes_gcm::aead::consts::{U11, U16};
+use aes_gcm::aead::inout::InOutBuf;
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use aes_gcm::{Aes128Gcm, Aes256Gcm};
+use ccm::Ccm;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// `ProtocolId` of an encrypted message.
+pub(crate) const MAGIC: [u8; 4] = *b"\xFDSMB";
+/// The length of the transform header.
+pub(crate) const TRANSFORM_LEN: usize = 52;
+/// Where what is authenticated of it begins: after `ProtocolId` and `Signature`.
+const AUTHENTICATED_AT: usize = 20;
+
+/// How messages are encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cipher {
+    Aes128Ccm,
+    Aes128Gcm,
+    Aes256Ccm,
+    Aes256Gcm,
+}
+
+impl Cipher {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Aes128Ccm,
+        Self::Aes128Gcm,
+        Self::Aes256Ccm,
+        Self::Aes256Gcm,
+    ];
+
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Self::Aes128Ccm => 1,
+            Self::Aes128Gcm => 2,
+            Self::Aes256Ccm => 3,
+            Self::Aes256Gcm => 4,
+        }
+    }
+
+    pub(super) fn key_len(self) -> usize {
+        match self {
+            Self::Aes128Ccm | Self::Aes128Gcm => 16,
+            Self::Aes256Ccm | Self::Aes256Gcm => 32,
+        }
+    }
+
+    fn nonce_len(self) -> usize {
+        match self {
+            Self::Aes128Ccm | Self::Aes256Ccm => 11,
+            Self::Aes128Gcm | Self::Aes256Gcm => 12,
+        }
+    }
+}
+
+/// A message that was not sealed with the right key, or changed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forged;
+
+/// What stands before an encrypted message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransformHeader {
+    signature: [u8; 16],
+    nonce: [u8; 16],
+    pub(crate) message_len: u32,
+    pub(crate) session_id: u64,
+}
+
+impl TransformHeader {
+    /// Reads one; `ProtocolId` has been looked at.
+    ///
+    /// # Errors
+    /// [`Short`] also if `Flags` does not say that the message is encrypted.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Short> {
+        let mut c = Cursor::new(bytes);
+        c.skip(4)?;
+        let signature = c.array()?;
+        let nonce = c.array()?;
+        let message_len = c.u32()?;
+        c.skip(2)?;
+        let is_encrypted = c.u16()? == 1;
+        let session_id = c.u64()?;
+        let header = Self {
+            signature,
+            nonce,
+            message_len,
+            session_id,
+        };
+        is_encrypted.then_some(header).ok_or(Short)
+    }
+
+    fn emit(&self) -> Vec<u8> {
+        let mut out = Out::with_capacity(TRANSFORM_LEN);
+        out.bytes(&MAGIC).bytes(&self.signature).bytes(&self.nonce);
+        out.u32(self.message_len).u16(0).u16(1);
+        out.u64(self.session_id);
+        out.done()
+    }
+}
+
+/// Seals, or opens, with one key: one of the two, as nonces are used once.
+pub(crate) struct Sealer {
+    cipher: Cipher,
+    keyed: Keyed,
+    next_nonce: AtomicU64,
+}
+
+enum Keyed {
+    Aes128Ccm(Box<Ccm<Aes128, U16, U11>>),
+    Aes256Ccm(Box<Ccm<Aes256, U16, U11>>),
+    Aes128Gcm(Box<Aes128Gcm>),
+    Aes256Gcm(Box<Aes256Gcm>),
+}
+
+impl Sealer {
+    /// With a key of the cipher's length.
+    pub(super) fn new(cipher: Cipher, key: &[u8]) -> Self {
+        const LEN: &str = "a key of the cipher's length";
+        let keyed = match cipher {
+            Cipher::Aes128Ccm => Keyed::Aes128Ccm(Box::new(Ccm::new_from_slice(key).expect(LEN))),
+            Cipher::Aes256Ccm => Keyed::Aes256Ccm(Box::new(Ccm::new_from_slice(key).expect(LEN))),
+            Cipher::Aes128Gcm => {
+                Keyed::Aes128Gcm(Box::new(Aes128Gcm::new_from_slice(key).expect(LEN)))
+            }
+            Cipher::Aes256Gcm => {
+                Keyed::Aes256Gcm(Box::new(Aes256Gcm::new_from_slice(key).expect(LEN)))
+            }
+        };
+        Self {
+            cipher,
+            keyed,
+            next_nonce: AtomicU64::new(1),
+        }
+    }
+
+    /// Encrypts `message` in place and gives its transform header. Every call
+    /// uses another nonce.
+    pub(crate) fn seal(&self, session_id: u64, message: &mut [u8]) -> Vec<u8> {
+        let mut nonce = [0; 16];
+        let number = self.next_nonce.fetch_add(1, Ordering::Relaxed);
+        nonce[..8].copy_from_slice(&number.to_le_bytes());
+        let mut header = TransformHeader {
+            signature: [0; 16],
+            nonce,
+            message_len: crate::wire::out::len32(message.len()),
+            session_id,
+        };
+        let bytes = header.emit();
+        header.signature = self.encrypt(&nonce, &bytes[AUTHENTICATED_AT..], message);
+        header.emit()
+    }
+
+    fn encrypt(&self, nonce: &[u8; 16], authenticated: &[u8], message: &mut [u8]) -> [u8; 16] {
+        const FITS: &str = "the message is shorter than what the cipher allows";
+        let nonce = &nonce[..self.cipher.nonce_len()];
+        let buffer = InOutBuf::from(message);
+        macro_rules! by {
+            ($aead:expr) => {{
+                let nonce = nonce.try_into().expect("the cipher's length");
+                let tag = $aead.encrypt_inout_detached(nonce, authenticated, buffer);
+                tag.expect(FITS).into()
+            }};
+        }
+        match &self.keyed {
+            Keyed::Aes128Ccm(aead) => by!(aead),
+            Keyed::Aes256Ccm(aead) => by!(aead),
+            Keyed::Aes128Gcm(aead) => by!(aead),
+            Keyed::Aes256Gcm(aead) => by!(aead),
+        }
+    }
+
+    /// Decrypts in place a message that follows its transform header.
+    ///
+    /// # Errors
+    /// [`Forged`].
+    pub(crate) fn open(&self, bytes: &mut [u8]) -> Result<(), Forged> {
+        let header = TransformHeader::parse(bytes).map_err(|_| Forged)?;
+        let (head, message) = bytes.split_at_mut_checked(TRANSFORM_LEN).ok_or(Forged)?;
+        let authenticated = head.get(AUTHENTICATED_AT..).ok_or(Forged)?;
+        if header.message_len as usize != message.len() {
+            return Err(Forged);
+        }
+        let nonce = header.nonce.get(..self.cipher.nonce_len()).ok_or(Forged)?;
+        let buffer = InOutBuf::from(message);
+        macro_rules! by {
+            ($aead:expr) => {{
+                let nonce = nonce.try_into().map_err(|_| Forged)?;
+                let tag = (&header.signature).into();
+                $aead.decrypt_inout_detached(nonce, authenticated, buffer, tag)
+            }};
+        }
+        let opened = match &self.keyed {
+            Keyed::Aes128Ccm(aead) => by!(aead),
+            Keyed::Aes256Ccm(aead) => by!(aead),
+            Keyed::Aes128Gcm(aead) => by!(aead),
+            Keyed::Aes256Gcm(aead) => by!(aead),
+        };
+        opened.map_err(|_| Forged)
+    }
+}

@@ -1,0 +1,135 @@
+//! Signatures (MS-SMB2 3.1.4.1).
+
+use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
+use aes::Aes128;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use cmac::Cmac;
+use ghash::GHash;
+use ghash::universal_hash::UniversalHash;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+/// How messages are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    HmacSha256,
+    AesCmac,
+    AesGmac,
+}
+
+/// Who signs: what is in the nonce of GMAC beside the message id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Client,
+    /// A client's CANCEL, which has another request's id.
+    ClientCancel,
+    Server,
+}
+
+/// Signs with one key.
+pub(crate) struct Signer(Keyed);
+
+enum Keyed {
+    HmacSha256(Box<Hmac<Sha256>>),
+    AesCmac(Box<Cmac<Aes128>>),
+    AesGmac(Box<(Aes128, GHash)>),
+}
+
+impl Signer {
+    pub(crate) fn new(algorithm: Algorithm, key: &[u8; 16]) -> Self {
+        Self(match algorithm {
+            Algorithm::HmacSha256 => {
+                let mac = Hmac::new_from_slice(key).expect("any length will do");
+                Keyed::HmacSha256(Box::new(mac))
+            }
+            Algorithm::AesCmac => Keyed::AesCmac(Box::new(Cmac::new(key.into()))),
+            Algorithm::AesGmac => {
+                let aes = Aes128::new(key.into());
+                let mut hash_key = Default::default();
+                aes.encrypt_block(&mut hash_key);
+                let hash = GHash::new(&hash_key);
+                Keyed::AesGmac(Box::new((aes, hash)))
+            }
+        })
+    }
+
+    /// The signature of a message: of its header, whose own signature is taken
+    /// for zeros, and the rest. `id` is the message id, `role` whose it is.
+    pub(crate) fn sign(
+        &self,
+        header: &[u8; HEADER_LEN],
+        body: &[u8],
+        id: u64,
+        role: Role,
+    ) -> [u8; 16] {
+        let mut header = *header;
+        header[SIGNATURE_AT..].fill(0);
+        match &self.0 {
+            Keyed::HmacSha256(mac) => {
+                let mut mac = Hmac::clone(mac);
+                mac.update(&header);
+                mac.update(body);
+                let whole: [u8; 32] = mac.finalize().into_bytes().into();
+                first_16(&whole)
+            }
+            Keyed::AesCmac(mac) => {
+                let mut mac = Cmac::clone(mac);
+                mac.update(&header);
+                mac.update(body);
+                mac.finalize().into_bytes().into()
+            }
+            Keyed::AesGmac(keyed) => gmac(&keyed.0, &keyed.1, [&header, body], nonce(id, role)),
+        }
+    }
+
+    /// Whether a message, from its header on, bears the right signature.
+    pub(crate) fn verify(&self, message: &[u8], id: u64, role: Role) -> bool {
+        let Some((header, body)) = message.split_first_chunk::<HEADER_LEN>() else {
+            return false;
+        };
+        let right = self.sign(header, body, id, role);
+        right.ct_eq(&header[SIGNATURE_AT..]).into()
+    }
+}
+
+fn first_16(whole: &[u8; 32]) -> [u8; 16] {
+    let mut first = [0; 16];
+    first.copy_from_slice(&whole[..16]);
+    first
+}
+
+fn nonce(id: u64, role: Role) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[..8].copy_from_slice(&id.to_le_bytes());
+    nonce[8] = match role {
+        Role::Client => 0,
+        Role::Server => 1,
+        Role::ClientCancel => 2,
+    };
+    nonce
+}
+
+/// GMAC (SP 800-38D): GCM of nothing, with `parts` as what is authenticated,
+/// the first of them a multiple of 16 bytes long.
+fn gmac(aes: &Aes128, hash: &GHash, parts: [&[u8]; 2], nonce: [u8; 12]) -> [u8; 16] {
+    let mut hash = hash.clone();
+    let mut len = 0;
+    for part in parts {
+        hash.update_padded(part);
+        len += part.len() as u64;
+    }
+    let mut lengths = [0; 16];
+    lengths[..8].copy_from_slice(&(len * 8).to_be_bytes());
+    hash.update(&[lengths.into()]);
+    let mut counter = [0; 16];
+    counter[..12].copy_from_slice(&nonce);
+    counter[15] = 1;
+    let mut mask = counter.into();
+    aes.encrypt_block(&mut mask);
+    let mut tag: [u8; 16] = hash.finalize().into();
+    for (byte, mask) in tag.iter_mut().zip(mask) {
+        *byte ^= mask;
+    }
+    tag
+}

@@ -1,0 +1,45 @@
+//! The SMB server: SMB 2.0.2 to 3.1.1 (MS-SMB2) over TCP.
+//!
+//! A [`Server`] serves volumes as shares to users with passwords. It is safe by
+//! default: NTLMv2 only (no anonymous users, no guests), messages signed.
+//!
+//! | module | what |
+//! |---|---|
+//! | `wire` | bytes to checked types and back |
+//! | `crypto` | key derivation, signing, sealing, pre-authentication integrity |
+//! | `auth` | SPNEGO and NTLM |
+//! | `conn` | one connection: framing, credits, compounds, waits, sessions, trees |
+//! | `files` | requests about files, answered by the session |
+//! | `ipc` | the pipe `srvsvc`, which lists shares |
+//! | `call` | the border between `conn` and those who answer |
+//!
+//! # Threads
+//!
+//! A connection has one thread that reads a request, carries it out and sends
+//! the reply, without handing anything over. A request that is about to wait
+//! first gives the connection's turn to another thread ([`Limits::waiting`]
+//! bounds how many); so requests take effect in the order in which they came,
+//! but for those that wait, and for reads and writes when more is on its way.
+//!
+//! # Lock order
+//!
+//! `Shared::sessions`, `Conn::logons`, `Logon::trees` and the others are leaves:
+//! none is held while another is taken, nor over a call into the session. The
+//! turn of a connection is held over requests; the lock of its socket's sending
+//! side is held over a `send`, which ends after [`Limits::send_time`]. No thread
+//! of one connection takes either of another's: it leaves what it has for it in a
+//! queue (`conn::send`).
+#![forbid(unsafe_code)]
+
+mod auth;
+mod call;
+mod config;
+mod conn;
+mod crypto;
+mod files;
+mod ipc;
+mod server;
+mod wire;
+
+pub use config::{Config, Dialect, Limits, NtHash, Share, User};
+pub use server::Server;

@@ -1,0 +1,192 @@
+//! [`Server`]: the listener, and what connections share.
+
+use crate::config::Config;
+use crate::conn::{Conn, Logon, begin};
+use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::Weak;
+
+/// Serves volumes by SMB.
+#[derive(Clone, Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    /// What the server calls itself in NEGOTIATE.
+    pub(crate) guid: [u8; 16],
+    conns: Mutex<Vec<Arc<Conn>>>,
+    /// A connection ended.
+    left: Condvar,
+    /// Sessions by id, for clients that log on again after their connection was lost.
+    sessions: Mutex<HashMap<u64, (Weak<Conn>, Weak<Logon>)>>,
+    stop: (UnixStream, UnixStream),
+}
+
+impl Server {
+    /// A server, not serving yet.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(config: Config) -> io::Result<Self> {
+        let shared = Shared {
+            config,
+            guid: crate::crypto::random(),
+            conns: Mutex::default(),
+            left: Condvar::new(),
+            sessions: Mutex::default(),
+            stop: UnixStream::pair()?,
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Serves those who connect, until [`stop`](Self::stop) is called. Then all
+    /// connections are ended and what they have open is closed; the volumes
+    /// stay attached.
+    ///
+    /// # Errors
+    /// The system's, of the listener.
+    pub fn serve(&self, listener: &TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let served = loop {
+            match self.shared.await_client(listener) {
+                Ok(Some((socket, peer))) => self.shared.welcome(socket, peer),
+                Ok(None) => break Ok(()),
+                Err(e) => break Err(e),
+            }
+        };
+        self.shared.end_all();
+        served
+    }
+
+    /// Lets [`serve`](Self::serve) come back.
+    pub fn stop(&self) {
+        // A full pipe says the same.
+        let _ = (&self.shared.stop.0).write(&[1]);
+    }
+
+    /// How many clients are connected.
+    pub fn connection_count(&self) -> usize {
+        self.shared.conns.lock().len()
+    }
+}
+
+impl Shared {
+    /// The next client, or none if the server is to stop.
+    fn await_client(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+        loop {
+            let mut fds = [
+                PollFd::new(listener, PollFlags::IN),
+                PollFd::new(&self.stop.1, PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            }
+            if !fds[1].revents().is_empty() {
+                let _ = (&self.stop.1).read(&mut [0]);
+                return Ok(None);
+            }
+            match listener.accept() {
+                Ok(client) => return Ok(Some(client)),
+                Err(e) if is_passing(&e) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn welcome(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
+        let peer = peer.ip().to_canonical();
+        if !self.has_room(peer) || socket.set_nonblocking(false).is_err() {
+            return;
+        }
+        // A socket that fails at once is a client that is gone.
+        let Ok(conn) = Conn::new(Arc::clone(self), socket, peer) else {
+            return;
+        };
+        let conn = Arc::new(conn);
+        self.conns.lock().push(Arc::clone(&conn));
+        begin(&conn);
+    }
+
+    fn has_room(&self, peer: IpAddr) -> bool {
+        let limits = &self.config.limits;
+        let conns = self.conns.lock();
+        let theirs = conns.iter().filter(|conn| conn.peer == peer).count();
+        conns.len() < limits.connections && theirs < limits.connections_per_peer
+    }
+
+    /// A connection has ended.
+    pub(crate) fn forget(&self, conn: &Arc<Conn>) {
+        self.conns.lock().retain(|other| !Arc::ptr_eq(other, conn));
+        self.left.notify_all();
+    }
+
+    fn end_all(&self) {
+        let mut conns = self.conns.lock();
+        for conn in conns.clone() {
+            conn.close();
+        }
+        while !conns.is_empty() {
+            self.left.wait(&mut conns);
+        }
+    }
+
+    pub(crate) fn add_logon(&self, conn: &Arc<Conn>, logon: &Arc<Logon>) {
+        let entry = (Arc::downgrade(conn), Arc::downgrade(logon));
+        self.sessions.lock().insert(logon.id, entry);
+    }
+
+    pub(crate) fn forget_logon(&self, id: u64) {
+        self.sessions.lock().remove(&id);
+    }
+
+    /// A session by its id, and the connection that it is on.
+    pub(crate) fn find_logon(&self, id: u64) -> Option<(Arc<Conn>, Arc<Logon>)> {
+        let sessions = self.sessions.lock();
+        let (conn, logon) = sessions.get(&id)?;
+        Some((conn.upgrade()?, logon.upgrade()?))
+    }
+
+    /// The place in the configuration of the share called `name`.
+    pub(crate) fn share_place(&self, name: &str) -> Option<usize> {
+        let name = name.to_lowercase();
+        let mut shares = self.config.shares.iter();
+        shares.position(|share| share.name.to_lowercase() == name)
+    }
+
+    /// Lets requests that wait on any volume see at once that they are cancelled.
+    pub(crate) fn wake_waiting(&self) {
+        for share in &self.config.shares {
+            share.volume.wake_waiting();
+        }
+    }
+}
+
+/// Errors of `accept` that are about one client, or pass.
+fn is_passing(e: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
+    matches!(
+        e.kind(),
+        ConnectionAborted | ConnectionReset | Interrupted | WouldBlock
+    )
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! NTSTATUS codes (MS-ERREF 2.3.1).
+
+use std::fmt;
+
+/// What a reply says of how a request went.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Status(pub(crate) u32);
+
+macro_rules! statuses {
+    ($($name:ident = $code:literal),+ $(,)?) => {
+        impl Status {
+            $(pub(crate) const $name: Self = Self($code);)+
+
+            const NAMES: &'static [(Self, &'static str)] = &[$((Self::$name, stringify!($name))),+];
+        }
+    };
+}
+
+statuses! {
+    SUCCESS = 0x0000_0000,
+    PENDING = 0x0000_0103,
+    NOTIFY_CLEANUP = 0x0000_010B,
+    NOTIFY_ENUM_DIR = 0x0000_010C,
+    BUFFER_OVERFLOW = 0x8000_0005,
+    NO_MORE_FILES = 0x8000_0006,
+    STOPPED_ON_SYMLINK = 0x8000_002D,
+    UNSUCCESSFUL = 0xC000_0001,
+    INVALID_INFO_CLASS = 0xC000_0003,
+    INFO_LENGTH_MISMATCH = 0xC000_0004,
+    INVALID_HANDLE = 0xC000_0008,
+    INVALID_PARAMETER = 0xC000_000D,
+    NO_SUCH_FILE = 0xC000_000F,
+    INVALID_DEVICE_REQUEST = 0xC000_0010,
+    END_OF_FILE = 0xC000_0011,
+    MORE_PROCESSING_REQUIRED = 0xC000_0016,
+    ACCESS_DENIED = 0xC000_0022,
+    BUFFER_TOO_SMALL = 0xC000_0023,
+    OBJECT_TYPE_MISMATCH = 0xC000_0024,
+    OBJECT_NAME_INVALID = 0xC000_0033,
+    OBJECT_NAME_NOT_FOUND = 0xC000_0034,
+    OBJECT_NAME_COLLISION = 0xC000_0035,
+    OBJECT_PATH_NOT_FOUND = 0xC000_003A,
+    OBJECT_PATH_SYNTAX_BAD = 0xC000_003B,
+    DATA_ERROR = 0xC000_003E,
+    SHARING_VIOLATION = 0xC000_0043,
+    QUOTA_EXCEEDED = 0xC000_0044,
+    NONEXISTENT_EA_ENTRY = 0xC000_0051,
+    NO_EAS_ON_FILE = 0xC000_0052,
+    EA_CORRUPT_ERROR = 0xC000_0053,
+    FILE_LOCK_CONFLICT = 0xC000_0054,
+    LOCK_NOT_GRANTED = 0xC000_0055,
+    DELETE_PENDING = 0xC000_0056,
+    PRIVILEGE_NOT_HELD = 0xC000_0061,
+    LOGON_FAILURE = 0xC000_006D,
+    RANGE_NOT_LOCKED = 0xC000_007E,
+    DISK_FULL = 0xC000_007F,
+    INSUFFICIENT_RESOURCES = 0xC000_009A,
+    MEDIA_WRITE_PROTECTED = 0xC000_00A2,
+    FILE_IS_A_DIRECTORY = 0xC000_00BA,
+    NOT_SUPPORTED = 0xC000_00BB,
+    NETWORK_NAME_DELETED = 0xC000_00C9,
+    BAD_NETWORK_NAME = 0xC000_00CC,
+    REQUEST_NOT_ACCEPTED = 0xC000_00D0,
+    NOT_SAME_DEVICE = 0xC000_00D4,
+    FILE_RENAMED = 0xC000_00D5,
+    INTERNAL_ERROR = 0xC000_00E5,
+    UNEXPECTED_IO_ERROR = 0xC000_00E9,
+    DIRECTORY_NOT_EMPTY = 0xC000_0101,
+    NOT_A_DIRECTORY = 0xC000_0103,
+    NAME_TOO_LONG = 0xC000_0106,
+    CANCELLED = 0xC000_0120,
+    CANNOT_DELETE = 0xC000_0121,
+    FILE_DELETED = 0xC000_0123,
+    FILE_CLOSED = 0xC000_0128,
+    IO_DEVICE_ERROR = 0xC000_0185,
+    POSSIBLE_DEADLOCK = 0xC000_0194,
+    FS_DRIVER_REQUIRED = 0xC000_019C,
+    USER_SESSION_DELETED = 0xC000_0203,
+    CONNECTION_DISCONNECTED = 0xC000_020C,
+    NOT_FOUND = 0xC000_0225,
+    TOO_MANY_LINKS = 0xC000_0265,
+    NOT_A_REPARSE_POINT = 0xC000_0275,
+    IO_REPARSE_TAG_INVALID = 0xC000_0276,
+    IO_REPARSE_DATA_INVALID = 0xC000_0278,
+    NETWORK_SESSION_EXPIRED = 0xC000_035C,
+    INVALID_OPLOCK_PROTOCOL = 0xC000_00E3,
+    FILE_CORRUPT_ERROR = 0xC000_0102,
+    HASH_NOT_SUPPORTED = 0xC000_A100,
+    PIPE_BROKEN = 0xC000_014B,
+    PIPE_DISCONNECTED = 0xC000_00B0,
+    PIPE_NOT_AVAILABLE = 0xC000_00AC,
+    INVALID_PIPE_STATE = 0xC000_00AD,
+    SMB_NO_PREAUTH_INTEGRITY_HASH_OVERLAP = 0xC05D_0000,
+}
+
+impl Status {
+    /// Whether it is an error: severity 3.
+    pub(crate) fn is_error(self) -> bool {
+        self.0 >> 30 == 3
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Self::NAMES.iter().find(|(status, _)| status == self) {
+            Some((_, name)) => f.write_str(name),
+            None => write!(f, "{:#010x}", self.0),
+        }
+    }
+}
