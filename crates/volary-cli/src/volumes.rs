@@ -217,10 +217,9 @@ pub(crate) fn open(source: &Source, attach: &Attach) -> Done<Arc<Volume>> {
     let dev = volary::open_source(source, attach.read_only, clock::now()).map_err(fail)?;
     let fs = volary::attach(dev, attach).map_err(fail)?;
     let options = VolumeOptions {
-        name: source.to_string(),
-        clock: clock::now,
         // The user has the image: the volume's modes keep nothing from them.
         trust: true,
+        ..VolumeOptions::new(source.to_string(), clock::now)
     };
     Ok(Volume::new(fs, options))
 }

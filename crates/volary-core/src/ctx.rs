@@ -66,21 +66,60 @@ impl Cred {
     }
 }
 
-/// A flag that ends long work early.
+/// What ends long work early: a flag that is set, a time that comes, or
+/// another cancel that it stands on.
 #[derive(Debug, Default)]
-pub struct Cancel(AtomicBool);
+pub struct Cancel {
+    flag: AtomicBool,
+    until: Option<(Time, fn() -> Time)>,
+    other: Option<Arc<Self>>,
+}
 
 impl Cancel {
     /// Not set.
     pub const fn new() -> Self {
-        Self(AtomicBool::new(false))
+        Self {
+            flag: AtomicBool::new(false),
+            until: None,
+            other: None,
+        }
+    }
+    /// Set by itself once `clock` shows `at`, and once `other` is set.
+    pub const fn until(at: Time, clock: fn() -> Time, other: Option<Arc<Self>>) -> Self {
+        Self {
+            flag: AtomicBool::new(false),
+            until: Some((at, clock)),
+            other,
+        }
     }
     /// Sets it, for good.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
     }
     /// Whether it is set.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed)
+            || self.until.is_some_and(|(at, clock)| clock() >= at)
+            || self.other.as_ref().is_some_and(|other| other.is_set())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_and_what_it_stands_on_both_set_it() {
+        let first = Arc::new(Cancel::new());
+        let late = Cancel::until(
+            Time::from_secs(2),
+            || Time::from_secs(1),
+            Some(first.clone()),
+        );
+        assert!(!late.is_set());
+        first.set();
+        assert!(late.is_set());
+        let over = Cancel::until(Time::from_secs(1), || Time::from_secs(1), None);
+        assert!(over.is_set());
     }
 }

@@ -45,6 +45,10 @@ pub enum Kind {
     Locked,
     /// Waiting for this lock would never end.
     Deadlock,
+    /// Somebody has it open and does not share it in that way.
+    Sharing,
+    /// It goes with its last open, and nobody may open it any more.
+    DeletePending,
     /// The node is open or in use in a way that forbids it.
     Busy,
     /// The caller lost interest.
@@ -63,7 +67,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tables that must have a row for each.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::NotFound,
         Self::Exists,
         Self::NotDir,
@@ -82,6 +86,8 @@ impl Kind {
         Self::Stale,
         Self::Locked,
         Self::Deadlock,
+        Self::Sharing,
+        Self::DeletePending,
         Self::Busy,
         Self::Interrupted,
         Self::Unsupported,
@@ -112,6 +118,8 @@ impl Kind {
             Self::Stale => "the file is gone",
             Self::Locked => "locked by another",
             Self::Deadlock => "waiting would never end",
+            Self::Sharing => "open elsewhere in a way that forbids it",
+            Self::DeletePending => "about to be deleted",
             Self::Busy => "in use",
             Self::Interrupted => "interrupted",
             Self::Unsupported => "this volume cannot do that",

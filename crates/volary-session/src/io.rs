@@ -1,36 +1,18 @@
 //! Operations on opens: open, read, write, list, close.
 
 use crate::events::News;
+use crate::how::OpenHow;
 use crate::locks::LockOwner;
 use crate::opens::Opened;
 use crate::rules;
 use crate::session::Session;
+use crate::sharing::{Rights, Share};
+use crate::uses::{Mark, PLAIN};
 use std::sync::atomic::Ordering;
 use volary_core::{
     Access, Attr, Caps, Cookie, Ctx, DirBuf, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result,
     SetAttr,
 };
-
-/// How to open a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenHow {
-    /// What for.
-    pub mode: Mode,
-    /// Every write goes to the end, as it is at that moment (`O_APPEND`).
-    pub append: bool,
-    /// Cut it to nothing first (`O_TRUNC`).
-    pub truncate: bool,
-}
-
-impl From<Mode> for OpenHow {
-    fn from(mode: Mode) -> Self {
-        Self {
-            mode,
-            append: false,
-            truncate: false,
-        }
-    }
-}
 
 impl Session {
     /// Opens a file, or a directory for reading. Needs read or write access on
@@ -39,40 +21,111 @@ impl Session {
     /// # Errors
     /// `SymlinkLoop` for a symlink; `IsDir` for writing a directory; `Invalid`
     /// for other kinds of node and for truncation without writing; `ReadOnly`
-    /// for writing; `Access`.
+    /// for writing; `Access`; `DeletePending`, `Sharing`.
     pub fn open(&self, node: NodeId, how: impl Into<OpenHow>) -> Result<OpenId> {
+        self.open_entry_of(node, None, how)
+    }
+
+    /// The same through the entry `at` (a directory and a name in it), which
+    /// has to lead to the node, and which an open with a share mode remembers:
+    /// see [`place`](Self::place).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); then `NotFound` if the entry leads elsewhere,
+    /// `DeletePending`, `Sharing`.
+    pub fn open_entry_of(
+        &self,
+        node: NodeId,
+        at: Option<(NodeId, &[u8])>,
+        how: impl Into<OpenHow>,
+    ) -> Result<OpenId> {
         let how = how.into();
         let cx = self.ctx();
         let attr = self.fs().getattr(&cx, node)?;
-        self.open_entry(&cx, &attr, how.mode, how.append, how.truncate)
+        self.open_found(&cx, &attr, at, &how)
     }
 
-    pub(crate) fn open_entry(
+    /// Opens a node of any kind for no data: for its attributes, or to remove
+    /// or rename it. Needs no access. Reads and writes through it answer
+    /// `Access`. It has its share mode and place like any open.
+    ///
+    /// # Errors
+    /// `NotFound` if `at` leads elsewhere; `DeletePending`; `Sharing`.
+    pub fn open_bare(
+        &self,
+        node: NodeId,
+        at: Option<(NodeId, &[u8])>,
+        share: Share,
+    ) -> Result<OpenId> {
+        self.open_bare_as(node, at, &OpenHow::from(Mode::Read).with_share(share))
+    }
+
+    /// The same with the keys of a lease; `how.mode` means nothing.
+    ///
+    /// # Errors
+    /// As [`open_bare`](Self::open_bare).
+    pub fn open_bare_as(
+        &self,
+        node: NodeId,
+        at: Option<(NodeId, &[u8])>,
+        how: &OpenHow,
+    ) -> Result<OpenId> {
+        let cx = self.ctx();
+        let attr = self.fs().getattr(&cx, node)?;
+        let share = how.share.unwrap_or(Share {
+            wants: Rights::NONE,
+            allows: Rights::ALL,
+        });
+        let how = OpenHow {
+            mode: Mode::Read,
+            share: Some(share),
+            ..*how
+        };
+        let mark = self.enter_use(&cx, &attr, at, &how)?;
+        // Opened below where that can be, so that the node outlives its names.
+        let can = matches!(attr.kind, FileKind::File | FileKind::Dir);
+        let below = can.then(|| self.fs().open(&cx, node, Mode::Read).ok());
+        let opened = Opened {
+            below: below.flatten(),
+            node,
+            mode: Mode::Read,
+            append: false,
+            plain_at: 0,
+            mark,
+            bare: true,
+        };
+        self.enter_open(&cx, opened)
+    }
+
+    pub(crate) fn open_found(
         &self,
         cx: &Ctx<'_>,
         attr: &Attr,
-        mode: Mode,
-        append: bool,
-        truncate: bool,
+        at: Option<(NodeId, &[u8])>,
+        how: &OpenHow,
     ) -> Result<OpenId> {
-        let writes = mode != Mode::Read;
+        let writes = how.mode != Mode::Read;
         match attr.kind {
             FileKind::Symlink => return Err(Kind::SymlinkLoop.into()),
             FileKind::Dir if writes => return Err(Kind::IsDir.into()),
             FileKind::File | FileKind::Dir => {}
             _ => return Err(Kind::Invalid.into()),
         }
-        if truncate && !writes {
+        if how.truncate && !writes {
             return Err(Kind::Invalid.into());
         }
         if writes {
             self.check_writable()?;
         }
-        self.need(cx, attr, access_for(mode))?;
-        let below = self.fs().open(cx, attr.node, mode)?;
-        let plain_at = self.plain_epoch(attr);
-        let open = self.enter_open(cx, below, attr.node, mode, append, plain_at)?;
-        if truncate && let Err(e) = self.change(cx, attr.node, &SetAttr::size(0), true) {
+        self.need(cx, attr, access_for(how.mode))?;
+        let mark = self.enter_use(cx, attr, at, how)?;
+        let below = self.fs().open(cx, attr.node, how.mode).inspect_err(|_| {
+            self.leave_use(attr.node, mark, how.mode);
+        })?;
+        let open = self.enter_open(cx, self.opened_as(attr, below, mark, how))?;
+        if how.truncate
+            && let Err(e) = self.change(cx, attr.node, &SetAttr::size(0), true)
+        {
             // The open never was: what ending it says does not matter.
             let _ = self.close(open);
             return Err(e);
@@ -80,29 +133,41 @@ impl Session {
         Ok(open)
     }
 
-    pub(crate) fn enter_open(
+    /// What the open table is to know of an open.
+    pub(crate) fn opened_as(
         &self,
-        cx: &Ctx<'_>,
+        attr: &Attr,
         below: OpenId,
-        node: NodeId,
-        mode: Mode,
-        append: bool,
-        plain_at: u64,
-    ) -> Result<OpenId> {
-        let opened = Opened {
-            below,
-            node,
-            mode,
-            append,
-            plain_at,
-        };
+        mark: Mark,
+        how: &OpenHow,
+    ) -> Opened {
+        Opened {
+            below: Some(below),
+            node: attr.node,
+            mode: how.mode,
+            append: how.append,
+            plain_at: self.plain_epoch(attr),
+            mark,
+            bare: false,
+        }
+    }
+
+    /// Enters an open, whose use is entered already, into the open table.
+    pub(crate) fn enter_open(&self, cx: &Ctx<'_>, opened: Opened) -> Result<OpenId> {
         let entered = self
             .volume
             .check_attached()
             .and_then(|()| self.volume.opens.insert(opened));
-        if entered.is_err() {
-            // Not entered, it is nobody's: what ending it says does not matter.
-            let _ = self.fs().close(cx, below);
+        match &entered {
+            Ok(open) if opened.mark != PLAIN => {
+                self.volume.uses.name(opened.node, opened.mark, *open);
+            }
+            Ok(_) => {}
+            Err(_) => {
+                self.leave_use(opened.node, opened.mark, opened.mode);
+                // Not entered, it is nobody's: what ending it says does not matter.
+                let _ = opened.below.map(|below| self.fs().close(cx, below));
+            }
         }
         entered
     }
@@ -117,7 +182,7 @@ impl Session {
         if !opened.reads() {
             return Err(Kind::Access.into());
         }
-        self.fs().read(&self.ctx(), opened.below, offset, buf)
+        self.fs().read(&self.ctx(), opened.data()?, offset, buf)
     }
 
     /// Writes all of `data` at byte `offset`; with no offset, or if it was
@@ -130,7 +195,7 @@ impl Session {
     pub fn write(&self, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let (cx, opened) = self.to_write(open)?;
         let offset = if opened.append { None } else { offset };
-        let end = self.fs().write(&cx, opened.below, offset, data)?;
+        let end = self.fs().write(&cx, opened.data()?, offset, data)?;
         self.tell(|| News::Data(opened.node));
         Ok(end)
     }
@@ -142,7 +207,10 @@ impl Session {
     /// None of its own.
     pub fn fsync(&self, open: OpenId, data_only: bool) -> Result<()> {
         let opened = self.volume.opens.get(open)?;
-        self.fs().fsync(&self.ctx(), opened.below, data_only)
+        match opened.below {
+            Some(below) => self.fs().fsync(&self.ctx(), below, data_only),
+            None => Ok(()),
+        }
     }
 
     /// Gives the range room of its own (`hole` false) or takes it away
@@ -152,7 +220,7 @@ impl Session {
     /// `Access` if it was opened for reading only; `Unsupported`.
     pub fn allocate(&self, open: OpenId, offset: u64, len: u64, hole: bool) -> Result<()> {
         let (cx, opened) = self.to_write(open)?;
-        self.fs().allocate(&cx, opened.below, offset, len, hole)?;
+        self.fs().allocate(&cx, opened.data()?, offset, len, hole)?;
         self.tell(|| News::Data(opened.node));
         Ok(())
     }
@@ -175,7 +243,7 @@ impl Session {
             return Err(Kind::Access.into());
         }
         self.fs()
-            .extents(&self.ctx(), opened.below, offset, len, out)
+            .extents(&self.ctx(), opened.data()?, offset, len, out)
     }
 
     /// Fills `out` with entries of the open directory, starting at `from`,
@@ -186,7 +254,7 @@ impl Session {
     /// `NotDir`; `Invalid` for a cookie that was never given out.
     pub fn readdir(&self, open: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let opened = self.volume.opens.get(open)?;
-        self.fs().readdir(&self.ctx(), opened.below, from, out)
+        self.fs().readdir(&self.ctx(), opened.data()?, from, out)
     }
 
     /// Anything else, in the driver's own codes.
@@ -195,7 +263,7 @@ impl Session {
     /// The driver's.
     pub fn ioctl(&self, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
         let opened = self.volume.opens.get(open)?;
-        self.fs().ioctl(&self.ctx(), opened.below, code, input)
+        self.fs().ioctl(&self.ctx(), opened.data()?, code, input)
     }
 
     /// The node that is open, and what for.
@@ -209,8 +277,10 @@ impl Session {
 
     /// Ends the open, whatever the answer, and with it all locks that were
     /// taken through it: its whole-file lock, and on its node every byte-range
-    /// lock of each owner that took one through it. An error tells of earlier
-    /// writes.
+    /// lock of each owner that took one through it. If its entry goes with its
+    /// last open ([`set_delete`](Self::set_delete)) and this is the last one, it
+    /// is removed. An error tells of earlier writes, or that it could not be
+    /// removed.
     ///
     /// # Errors
     /// None of its own.
@@ -220,7 +290,15 @@ impl Session {
         self.volume
             .wholes
             .end_owner(opened.node, LockOwner::of_open(open));
-        self.fs().close(&self.ctx(), opened.below)
+        let removal = self.leave_use(opened.node, opened.mark, opened.mode);
+        let closed = match opened.below {
+            Some(below) => self.fs().close(&self.ctx(), below),
+            None => Ok(()),
+        };
+        match removal {
+            Some(removal) => closed.and(self.volume.remove_at_last(&removal)),
+            None => closed,
+        }
     }
 
     /// An open about to be written by this caller.

@@ -13,21 +13,27 @@
 //! | `names`, `removal`, `nodes`, `xattrs`, `io`, `walk`, `locking` | what a session can do |
 //! | `rules` | who may do what, as pure functions of attributes and credentials |
 //! | `opens` | the open table |
+//! | `uses`, `sharing`, `deletion` | share modes, the entries that opens came through, entries that go with their last open |
 //! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
 //! | `events` | who changed what |
 //!
 //! # Lock order
 //!
-//! Two locks are held over calls into the file system, and taken before all
-//! others: `Volume::xattr_sets` (an extended attribute looked at and set) and
-//! `Volume::sticky` (an entry of a sticky directory looked at and removed);
-//! never both. The others (a shard of the open table, a lock table, the hub's
+//! Three locks are held over calls into the file system, and taken before all
+//! others: `Volume::xattr_sets` (an extended attribute looked at and set),
+//! alone; `Volume::moving` (entries that opens came through), and after it
+//! `Volume::sticky` (an entry of a sticky directory looked at and removed). The
+//! others (a shard of the open table or of the uses, a lock table, the hub's
 //! list) are leaves: no call into the file system, into a sink or into another
-//! of them is made while one is held. Sinks are told with no lock held.
+//! of them is made while one is held. Sinks are told, and waits are waited, with
+//! no lock held.
 #![forbid(unsafe_code)]
 
+mod deletion;
 mod events;
+mod how;
 mod io;
+mod leases;
 mod locking;
 mod locks;
 mod names;
@@ -36,15 +42,19 @@ mod opens;
 mod removal;
 mod rules;
 mod session;
+mod sharing;
+mod uses;
 mod volume;
 mod walk;
 mod xattrs;
 
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
-pub use io::OpenHow;
+pub use how::OpenHow;
+pub use leases::LeaseKey;
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use session::Session;
-pub use volume::{Volume, VolumeOptions};
+pub use sharing::{Rights, Share};
+pub use volume::{Limits, Volume, VolumeOptions};
 pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};
 pub use xattrs::SetXattr;

@@ -1,5 +1,6 @@
-//! Locks: byte ranges by owner, whole files by open. Both are advisory: they
-//! keep nobody from reading and writing.
+//! Locks: byte ranges by owner or by open, whole files by open. They keep
+//! nobody from reading and writing but those who ask by
+//! [`check_io`](Session::check_io).
 
 use crate::locks::{HeldLock, LockOwner, LockTable, Range, Wanted};
 use crate::session::Session;
@@ -57,7 +58,7 @@ impl Session {
             return Err(Kind::Access.into());
         }
         let want = self.wanted(open, owner, range, kind)?;
-        obtain(&self.volume.ranges, &want, wait)?;
+        self.obtain(&self.volume.ranges, &want, wait)?;
         self.check_still_open(open, &self.volume.ranges, want.node)?;
         if self.volume.caps.has(Caps::SHARED_LOCKS)
             && let Err(e) = self.lock_below(open, &want, false)
@@ -120,6 +121,98 @@ impl Session {
         Ok(self.volume.ranges.held(opened.node))
     }
 
+    /// Takes a lock on a range of bytes for this open, as SMB has them: it is
+    /// kept as it was asked for, never joined or split, and several on the same
+    /// bytes count one by one. An exclusive one conflicts with every other, the
+    /// open's own included; a shared one with exclusive ones of others. An empty
+    /// range ([`Range::empty_at`]) conflicts where it lies within another's. It
+    /// ends with [`unlock_exact`](Self::unlock_exact) or with the open. Who waits is
+    /// not told `Deadlock`.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock), but any open that holds data will do (`Access`).
+    pub fn lock_exact(
+        &self,
+        open: OpenId,
+        range: Range,
+        kind: LockKind,
+        wait: Wait<'_>,
+    ) -> Result<()> {
+        let opened = self.volume.opens.get(open)?;
+        opened.data()?;
+        let want = Wanted {
+            node: opened.node,
+            owner: LockOwner::exact(open),
+            open,
+            range,
+            exclusive: kind == LockKind::Exclusive,
+            exact: true,
+        };
+        let ranges = &self.volume.ranges;
+        self.obtain(ranges, &want, wait)?;
+        self.check_still_open(open, ranges, want.node)?;
+        if self.volume.caps.has(Caps::SHARED_LOCKS)
+            && let Err(e) = self.lock_below(open, &want, false)
+        {
+            ranges.unlock_exact(want.node, want.owner, range);
+            return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Gives back one lock of the open on exactly this range, an exclusive one
+    /// before shared ones.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn unlock_exact(&self, open: OpenId, range: Range) -> Result<()> {
+        let opened = self.volume.opens.get(open)?;
+        let owner = LockOwner::exact(open);
+        let ranges = &self.volume.ranges;
+        if !ranges.unlock_exact(opened.node, owner, range) {
+            return Err(Kind::NotFound.into());
+        }
+        let overlapped = ranges.held(opened.node).into_iter();
+        let still = overlapped.filter(|held| held.owner == owner && held.range.overlaps(range));
+        let told_below = self.volume.caps.has(Caps::SHARED_LOCKS) && !range.is_empty();
+        if told_below && still.count() == 0 {
+            let want = self.wanted(open, owner.number, range, LockKind::Shared)?;
+            self.lock_below(open, &want, true)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that no byte-range lock forbids to read or write the range (not an
+    /// empty one) through this open, for a caller whose locks are those of
+    /// `owner` and of the open. For servers whose locks are mandatory; those of
+    /// callers of all servers count. A lock taken by
+    /// [`lock_exact`](Self::lock_exact) forbids writing even to its own open if
+    /// it is shared.
+    ///
+    /// # Errors
+    /// `Locked`.
+    pub fn check_io(&self, open: OpenId, range: Range, writes: bool, owner: u64) -> Result<()> {
+        if !self.volume.ranges.has_locks() {
+            return Ok(());
+        }
+        let opened = self.volume.opens.get(open)?;
+        let number = owner;
+        let client = self.client;
+        let mine = [LockOwner { client, number }, LockOwner::exact(open)];
+        let in_the_way = |held: &HeldLock| {
+            let forbids = if mine.contains(&held.owner) {
+                writes && held.exact && !held.exclusive
+            } else {
+                writes || held.exclusive
+            };
+            forbids && held.range.overlaps(range)
+        };
+        if self.volume.ranges.any(opened.node, in_the_way) {
+            return Err(Kind::Locked.into());
+        }
+        Ok(())
+    }
+
     /// Takes a lock on the whole file for this open, as `flock` does; it has
     /// nothing to do with byte ranges. Held by the open, it ends with
     /// [`funlock`](Self::funlock) or with the open. To change the kind of a lock
@@ -136,6 +229,7 @@ impl Session {
             open,
             range: Range::ALL,
             exclusive: kind == LockKind::Exclusive,
+            exact: false,
         };
         let wholes = &self.volume.wholes;
         let held = wholes.held(want.node);
@@ -145,7 +239,7 @@ impl Session {
             }
             wholes.end_owner(want.node, want.owner);
         }
-        obtain(wholes, &want, wait)?;
+        self.obtain(wholes, &want, wait)?;
         self.check_still_open(open, wholes, want.node)
     }
 
@@ -175,7 +269,23 @@ impl Session {
             open,
             range,
             exclusive: kind == LockKind::Exclusive,
+            exact: false,
         })
+    }
+
+    /// Waits, if it has to, for a lock. Before it does, the session's hook is
+    /// called.
+    fn obtain(&self, table: &LockTable, want: &Wanted, wait: Wait<'_>) -> Result<()> {
+        let Wait::Yes(cancel) = wait else {
+            return table.try_lock(want);
+        };
+        match table.try_lock(want) {
+            Err(e) if e == Kind::Locked => {}
+            done => return done,
+        }
+        self.note_wait();
+        let cx = self.ctx();
+        table.lock(want, &|| cancel.is_set() || cx.cancel.is_set())
     }
 
     /// An open that was closed while it waited for a lock must not keep it.
@@ -195,7 +305,12 @@ impl Session {
     }
 
     fn lock_below(&self, open: OpenId, want: &Wanted, unlock: bool) -> Result<()> {
-        let below = self.volume.opens.get(open)?.below;
+        let Some(below) = self.volume.opens.get(open)?.below else {
+            return Ok(());
+        };
+        if want.range.is_empty() {
+            return Ok(());
+        }
         let lock = Lock {
             owner: want.owner.number,
             offset: want.range.first,
@@ -205,12 +320,5 @@ impl Session {
             test: false,
         };
         self.fs().lock(&self.ctx(), below, lock)
-    }
-}
-
-fn obtain(table: &LockTable, want: &Wanted, wait: Wait<'_>) -> Result<()> {
-    match wait {
-        Wait::No => table.try_lock(want),
-        Wait::Yes(cancel) => table.lock(want, cancel),
     }
 }

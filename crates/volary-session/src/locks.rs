@@ -8,7 +8,7 @@ use ranges::Holding;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use volary_core::{Cancel, Kind, NodeId, OpenId, Result};
+use volary_core::{Kind, NodeId, OpenId, Result};
 
 pub use ranges::Range;
 
@@ -28,6 +28,14 @@ pub struct LockOwner {
 }
 
 impl LockOwner {
+    /// The owner of an open's exact locks; no client has the number 0.
+    pub(crate) fn exact(open: OpenId) -> Self {
+        Self {
+            client: Some(ClientId(0)),
+            number: open.0,
+        }
+    }
+
     /// The owner of an open's whole-file lock.
     pub(crate) fn of_open(open: OpenId) -> Self {
         Self {
@@ -46,6 +54,9 @@ pub struct HeldLock {
     pub range: Range,
     /// Exclusive, or shared.
     pub exclusive: bool,
+    /// Kept as it was asked for, as [`lock_exact`](crate::Session::lock_exact)
+    /// takes it.
+    pub exact: bool,
 }
 
 /// A lock asked for.
@@ -57,6 +68,7 @@ pub(crate) struct Wanted {
     pub(crate) open: OpenId,
     pub(crate) range: Range,
     pub(crate) exclusive: bool,
+    pub(crate) exact: bool,
 }
 
 /// All locks of one kind on a volume.
@@ -104,8 +116,8 @@ impl LockTable {
     ///
     /// # Errors
     /// `Quota` if there are too many; `Deadlock` if that would never be;
-    /// `Interrupted` once `cancel` is set; `Stale` once the table is shut.
-    pub(crate) fn lock(&self, want: &Wanted, cancel: &Cancel) -> Result<()> {
+    /// `Interrupted` once `is_off`; `Stale` once the table is shut.
+    pub(crate) fn lock(&self, want: &Wanted, is_off: &dyn Fn() -> bool) -> Result<()> {
         let mut state = self.state.lock();
         state.tickets += 1;
         let ticket = state.tickets;
@@ -118,7 +130,7 @@ impl LockTable {
                 self.take(&mut state, want);
                 break Ok(());
             }
-            if cancel.is_set() {
+            if is_off() {
                 break Err(Kind::Interrupted.into());
             }
             if state.would_never_end(want) {
@@ -150,6 +162,25 @@ impl LockTable {
             }
         });
         done
+    }
+
+    /// Gives back one exact lock; false if there is none.
+    pub(crate) fn unlock_exact(&self, node: NodeId, owner: LockOwner, range: Range) -> bool {
+        let mut found = false;
+        self.release(node, |locks| found = locks.held.take_exact(owner, range));
+        found
+    }
+
+    /// Whether there are any locks on the volume.
+    pub(crate) fn has_locks(&self) -> bool {
+        self.locked_nodes.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether a lock on the node is such.
+    pub(crate) fn any(&self, node: NodeId, such: impl Fn(&HeldLock) -> bool) -> bool {
+        let state = self.state.lock();
+        let locks = state.nodes.get(&node);
+        locks.is_some_and(|locks| locks.held.iter().any(such))
     }
 
     /// Gives back all that the owner holds on the node.
@@ -210,6 +241,7 @@ impl LockTable {
             owner: want.owner,
             range: want.range,
             exclusive: want.exclusive,
+            exact: want.exact,
         });
         let through = (want.open, want.owner);
         if !locks.through.contains(&through) {
@@ -223,7 +255,7 @@ impl LockTable {
     }
 
     fn release(&self, node: NodeId, how: impl FnOnce(&mut NodeLocks)) {
-        if self.locked_nodes.load(Ordering::Acquire) == 0 {
+        if !self.has_locks() {
             return;
         }
         let mut state = self.state.lock();
@@ -254,19 +286,25 @@ impl State {
     }
 
     fn blockers(&self, want: &Wanted) -> impl Iterator<Item = HeldLock> {
-        let (owner, range, exclusive) = (want.owner, want.range, want.exclusive);
+        let want = *want;
         let locks = self.nodes.get(&want.node);
         locks
             .into_iter()
             .flat_map(|locks| locks.held.iter().copied())
             .filter(move |held| {
-                held.owner != owner && (held.exclusive || exclusive) && held.range.overlaps(range)
+                let theirs = held.owner != want.owner || (want.exact && want.exclusive);
+                let clash = held.exclusive || want.exclusive;
+                theirs && clash && held.range.overlaps(want.range)
             })
     }
 
     /// Whether one of those in the way waits, by way of others, for the one who
-    /// wants this.
+    /// wants this. Whoever wants an exact lock may be in the way of itself, and
+    /// is not told.
     fn would_never_end(&self, want: &Wanted) -> bool {
+        if want.exact {
+            return false;
+        }
         let mut seen: Vec<LockOwner> = Vec::new();
         let mut to_see: Vec<LockOwner> = self.blockers(want).map(|held| held.owner).collect();
         while let Some(owner) = to_see.pop() {

@@ -1,6 +1,7 @@
 //! Operations on names: look up, make, link.
 
 use crate::events::News;
+use crate::how::OpenHow;
 use crate::rules;
 use crate::session::Session;
 use volary_core::{
@@ -40,31 +41,36 @@ impl Session {
         }
     }
 
-    /// Opens the file `name` in `dir` for `mode`, making it if there is none,
+    /// Opens the file `name` in `dir` as `open` says, making it if there is none,
     /// as one step; with [`Create::Truncate`], what there is is cut to nothing,
-    /// which needs a `mode` that writes. A new file gets what `set` says; its owner
+    /// which needs a mode that writes. A new file gets what `set` says; its owner
     /// and group are the caller's unless `set` or the directory (set-gid) says
     /// otherwise. The new file may be written even if its mode forbids it. A symlink
     /// is not followed.
     ///
     /// To make one needs write and search access on the directory; to open
-    /// what there is, search access there and on the file what `mode` says.
+    /// what there is, search access there and on the file what the mode says.
     ///
     /// # Errors
     /// `NotDir`, `Access` for search; `Exists` with [`Create::New`]; `Access`;
     /// `NotPermitted` for an owner or group that the caller cannot give;
     /// `IsDir`; `SymlinkLoop` for a symlink; `Invalid` for other kinds of
     /// node, for a name that the volume cannot keep, and for truncation
-    /// without writing.
+    /// without writing; `DeletePending`, `Sharing` (also for a new file, if
+    /// another opened it at once).
     pub fn create(
         &self,
         dir: NodeId,
         name: &[u8],
         how: Create,
-        mode: Mode,
+        open: impl Into<OpenHow>,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
-        if how == Create::Truncate && mode == Mode::Read {
+        let open = OpenHow {
+            truncate: how == Create::Truncate,
+            ..open.into()
+        };
+        if open.truncate && open.mode == Mode::Read {
             return Err(Kind::Invalid.into());
         }
         let cx = self.ctx();
@@ -72,11 +78,11 @@ impl Session {
         let parent = self.searchable(&cx, dir)?;
         // The entry can come and go between the two ways to open it.
         for _ in 0..RACES_MAX {
-            match self.make_file(&cx, &parent, name, mode, set) {
+            match self.make_file(&cx, &parent, name, &open, set) {
                 Err(e) if e == Kind::Exists && how != Create::New => {}
                 made => return made,
             }
-            match self.open_existing(&cx, dir, name, how, mode) {
+            match self.open_existing(&cx, dir, name, &open) {
                 Err(e) if e == Kind::NotFound => {}
                 opened => return opened,
             }
@@ -89,15 +95,18 @@ impl Session {
         cx: &Ctx<'_>,
         dir: &Attr,
         name: Name<'_>,
-        mode: Mode,
+        how: &OpenHow,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
         let set = self.for_new(cx, dir, name, FileKind::File, set)?;
         let make = || self.fs().create(cx, dir.node, name, Create::New, &set);
         let (entry, below) = self.put(dir, make)?;
-        let plain_at = self.plain_epoch(&entry.attr);
-        let open = self.enter_open(cx, below, entry.node, mode, false, plain_at)?;
         self.tell_made(dir.node, name, &entry);
+        let at = Some((dir.node, name.as_bytes()));
+        let mark = self.enter_use(cx, &entry.attr, at, how).inspect_err(|_| {
+            let _ = self.fs().close(cx, below);
+        })?;
+        let open = self.enter_open(cx, self.opened_as(&entry.attr, below, mark, how))?;
         Ok((entry, open))
     }
 
@@ -106,16 +115,15 @@ impl Session {
         cx: &Ctx<'_>,
         dir: NodeId,
         name: Name<'_>,
-        how: Create,
-        mode: Mode,
+        how: &OpenHow,
     ) -> Result<(Entry, OpenId)> {
         let mut entry = self.fs().lookup(cx, dir, name)?;
         if entry.attr.kind == FileKind::Dir {
             return Err(Kind::IsDir.into());
         }
-        let truncate = how == Create::Truncate;
-        let open = self.open_entry(cx, &entry.attr, mode, false, truncate)?;
-        if truncate {
+        let at = Some((dir, name.as_bytes()));
+        let open = self.open_found(cx, &entry.attr, at, how)?;
+        if how.truncate {
             entry.attr = self.fs().getattr(cx, entry.node)?;
         }
         Ok((entry, open))
@@ -214,7 +222,13 @@ impl Session {
 
     /// Puts an entry into the directory; into a sticky one, not while others
     /// look at what they may take from there.
+    ///
+    /// # Errors
+    /// `DeletePending` if the directory goes with its last open.
     fn put<T>(&self, dir: &Attr, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.volume.uses.is_deleting(dir.node, None) {
+            return Err(Kind::DeletePending.into());
+        }
         let sticky = !self.volume.trust && dir.mode & rules::STICKY != 0;
         let _put = sticky.then(|| self.volume.sticky.read());
         make()
@@ -273,5 +287,5 @@ impl Session {
     }
 }
 
-/// How often [`Session::create`] tries again when the entry comes and goes.
-const RACES_MAX: u32 = 16;
+/// How often an operation tries again when entries come and go.
+pub(crate) const RACES_MAX: u32 = 16;

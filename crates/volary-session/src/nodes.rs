@@ -3,6 +3,7 @@
 use crate::events::News;
 use crate::rules;
 use crate::session::Session;
+use crate::sharing::Rights;
 use std::sync::atomic::Ordering;
 use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr};
 
@@ -30,7 +31,8 @@ impl Session {
     /// # Errors
     /// `TooBig`; for a size, `IsDir` and, for what is not a file, `Invalid`;
     /// `NotPermitted`; `Access`; `Unsupported` for an attribute that the volume
-    /// cannot keep.
+    /// cannot keep. For a size, `Sharing` first of all, if the node is open
+    /// without leave to write.
     pub fn setattr(&self, node: NodeId, set: &SetAttr) -> Result<Attr> {
         self.change(&self.ctx(), node, set, false)
     }
@@ -70,6 +72,9 @@ impl Session {
             return self.fs().getattr(cx, node);
         }
         self.check_writable()?;
+        if set.size.is_some() && !sizes {
+            self.volume.uses.check(node, Rights::WRITE, None)?;
+        }
         let set = if self.is_plain_change(set) {
             *set
         } else {

@@ -3,6 +3,7 @@
 //! Sharded, so that callers on different opens do not wait for each other; a
 //! look-up is one uncontended read lock and an index.
 
+use crate::uses::Mark;
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use volary_core::{Kind, Mode, NodeId, OpenId, Result};
@@ -13,8 +14,8 @@ const SHARDS: usize = 1 << SHARD_BITS;
 /// One open, as the session knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opened {
-    /// The file system's open.
-    pub(crate) below: OpenId,
+    /// The file system's open; none for a bare open of what it cannot open.
+    pub(crate) below: Option<OpenId>,
     pub(crate) node: NodeId,
     pub(crate) mode: Mode,
     /// Writes go to the end, whatever offset they name.
@@ -22,24 +23,39 @@ pub(crate) struct Opened {
     /// The volume's `set_id_epoch` at which the node was last known to have
     /// neither set-uid nor set-gid; 0 for never.
     pub(crate) plain_at: u64,
+    /// Its share mode, place and lease among the uses of the node.
+    pub(crate) mark: Mark,
+    /// Opened for no data.
+    pub(crate) bare: bool,
 }
 
 impl Opened {
     pub(crate) fn reads(&self) -> bool {
-        self.mode != Mode::Write
+        self.mode != Mode::Write && !self.bare
     }
     pub(crate) fn writes(&self) -> bool {
-        self.mode != Mode::Read
+        self.mode != Mode::Read && !self.bare
+    }
+
+    /// The file system's open.
+    ///
+    /// # Errors
+    /// `Access` for a bare open.
+    pub(crate) fn data(&self) -> Result<OpenId> {
+        match self.below {
+            Some(below) if !self.bare => Ok(below),
+            _ => Err(Kind::Access.into()),
+        }
     }
 }
 
 /// Ids are `generation << 32 | index << SHARD_BITS | shard`; the generation
 /// grows each time a place is used again, so that an old id finds nothing.
-#[derive(Default)]
 pub(crate) struct OpenTable {
     shards: [RwLock<Shard>; SHARDS],
     next_shard: AtomicUsize,
     len: AtomicUsize,
+    limit: usize,
 }
 
 #[derive(Default)]
@@ -54,6 +70,16 @@ struct Place {
 }
 
 impl OpenTable {
+    /// A table for `limit` opens, give or take the threads that open at once.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            shards: Default::default(),
+            next_shard: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            limit: limit.min(SHARDS << (u32::BITS - SHARD_BITS - 1)),
+        }
+    }
+
     /// How many opens there are.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
@@ -62,8 +88,11 @@ impl OpenTable {
     /// Enters an open.
     ///
     /// # Errors
-    /// `Busy` past 2^28 opens a shard.
+    /// `Busy` if there are too many.
     pub(crate) fn insert(&self, open: Opened) -> Result<OpenId> {
+        if self.len() >= self.limit {
+            return Err(Kind::Busy.into());
+        }
         let number = self.next_shard.fetch_add(1, Ordering::Relaxed) % SHARDS;
         let mut shard = self.shards[number].write();
         let index = match shard.free.pop() {
@@ -83,8 +112,7 @@ impl OpenTable {
         let place = &mut shard.places[index as usize];
         place.open = Some(open);
         self.len.fetch_add(1, Ordering::Relaxed);
-        let low = u64::from(index) << SHARD_BITS | number as u64;
-        Ok(OpenId(u64::from(place.generation) << 32 | low))
+        Ok(id(place.generation, index, number))
     }
 
     /// The open.
@@ -133,13 +161,14 @@ impl OpenTable {
     }
 
     /// Takes all opens out.
-    pub(crate) fn take_all(&self) -> Vec<Opened> {
+    pub(crate) fn take_all(&self) -> Vec<(OpenId, Opened)> {
         let mut all = Vec::new();
-        for shard in &self.shards {
+        for (number, shard) in self.shards.iter().enumerate() {
             let Shard { places, free } = &mut *shard.write();
             for (index, place) in (0..).zip(places) {
+                let id = id(place.generation, index, number);
                 if let Some(open) = place.take() {
-                    all.push(open);
+                    all.push((id, open));
                     free.push(index);
                 }
             }
@@ -155,6 +184,11 @@ impl Place {
         self.generation = self.generation.wrapping_add(1).max(1);
         Some(open)
     }
+}
+
+fn id(generation: u32, index: u32, shard: usize) -> OpenId {
+    let low = u64::from(index) << SHARD_BITS | shard as u64;
+    OpenId(u64::from(generation) << 32 | low)
 }
 
 fn split(id: OpenId) -> (usize, usize, u32) {

@@ -1,9 +1,12 @@
 //! Operations on names: remove, rename.
 
 use crate::events::News;
+use crate::names::RACES_MAX;
 use crate::rules;
 use crate::session::Session;
-use volary_core::{Access, Attr, Ctx, FileKind, Kind, Name, NodeId, RenameFlags, Result};
+use crate::sharing::Rights;
+use crate::uses::{Mark, Place};
+use volary_core::{Access, Attr, Ctx, FileKind, Kind, Name, NodeId, OpenId, RenameFlags, Result};
 
 /// What it takes to change entries.
 const CHANGE: Access = Access::WRITE.and(Access::EXEC);
@@ -16,6 +19,14 @@ struct Move<'a> {
     to: NodeId,
     new_name: Name<'a>,
     flags: RenameFlags,
+    /// The open that is renamed, and its node; none if it is by name.
+    open: Option<(NodeId, Mark)>,
+}
+
+/// What a move found.
+struct Found {
+    moved: NodeId,
+    at_target: Option<NodeId>,
 }
 
 impl Session {
@@ -25,7 +36,8 @@ impl Session {
     ///
     /// # Errors
     /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
-    /// a sticky directory, `IsDir`.
+    /// a sticky directory, `Sharing` if it is open without leave to delete,
+    /// `IsDir`.
     pub fn unlink(&self, dir: NodeId, name: &[u8]) -> Result<()> {
         let cx = self.ctx();
         let name = self.name(name, Kind::IsDir)?;
@@ -60,7 +72,8 @@ impl Session {
     ///
     /// # Errors
     /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
-    /// a sticky directory; then as
+    /// a sticky directory; `Sharing` if what is moved or replaced is open
+    /// without leave to delete; then as
     /// [`FileSystem::rename`](volary_core::FileSystem::rename).
     pub fn rename(
         &self,
@@ -70,48 +83,122 @@ impl Session {
         new_name: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
-        let cx = self.ctx();
-        let way = Move {
+        self.move_entry(&Move {
             from,
             name: self.name(name, Kind::Invalid)?,
             to,
             new_name: self.name(new_name, Kind::Invalid)?,
             flags,
-        };
+            open: None,
+        })
+    }
+
+    /// Renames what is open, by the entry that it came through.
+    ///
+    /// # Errors
+    /// `Access` if its share mode does not want [`Rights::DELETE`]; `NotFound`
+    /// if it has no place; then as [`rename`](Self::rename).
+    pub fn rename_open(
+        &self,
+        open: OpenId,
+        to: NodeId,
+        new_name: &[u8],
+        flags: RenameFlags,
+    ) -> Result<()> {
+        let opened = self.volume.opens.get(open)?;
+        self.check_deletes(&opened)?;
+        let new_name = self.name(new_name, Kind::Invalid)?;
+        // The entry may be moved by another before it is looked up.
+        for _ in 0..RACES_MAX {
+            let (from, name) = self.place(open).ok_or(Kind::NotFound)?;
+            let moved = self.move_entry(&Move {
+                from,
+                name: self.name(&name, Kind::Invalid)?,
+                to,
+                new_name,
+                flags,
+                open: Some((opened.node, opened.mark)),
+            });
+            match moved {
+                Err(e) if e == Kind::NotFound && self.place(open) != Some((from, name)) => {}
+                moved => return moved,
+            }
+        }
+        Err(Kind::Busy.into())
+    }
+
+    fn move_entry(&self, way: &Move<'_>) -> Result<()> {
+        let cx = self.ctx();
         self.check_writable()?;
-        let replaced = if self.checks_rights() || self.volume.hub.is_heard() {
-            self.checked_move(&cx, &way)?
-        } else {
-            self.do_move(&cx, &way).map(|()| None)?
-        };
+        let replaced = self.while_tracked(|tracked| {
+            if tracked || self.checks_rights() || self.volume.hub.is_heard() {
+                let found = self.checked_move(&cx, way)?;
+                if tracked {
+                    self.note_move(way, &found);
+                }
+                Ok(found.at_target)
+            } else {
+                self.do_move(&cx, way).map(|()| None)
+            }
+        })?;
         self.tell(|| News::Renamed {
-            from,
-            name: name.into(),
-            to,
-            new_name: new_name.into(),
+            from: way.from,
+            name: way.name.as_bytes().into(),
+            to: way.to,
+            new_name: way.new_name.as_bytes().into(),
             replaced,
-            swapped: flags == RenameFlags::SWAP,
+            swapped: way.flags == RenameFlags::SWAP,
         });
         Ok(())
     }
 
-    /// Moves the entry if the caller may; gives what was replaced.
-    fn checked_move(&self, cx: &Ctx<'_>, way: &Move<'_>) -> Result<Option<NodeId>> {
+    /// Moves the entry if the caller may and no open is in the way.
+    fn checked_move(&self, cx: &Ctx<'_>, way: &Move<'_>) -> Result<Found> {
         let from = self.searchable(cx, way.from)?;
         let to = self.searchable(cx, way.to)?;
         self.while_still(&[&from, &to], || {
             let moved = self.fs().lookup(cx, way.from, way.name)?;
+            if way.open.is_some_and(|(node, _)| node != moved.node) {
+                return Err(Kind::NotFound.into());
+            }
             let found = match self.fs().lookup(cx, way.to, way.new_name) {
                 Err(e) if e == Kind::NotFound => None,
                 found => Some(found?),
             };
             self.check_moved(cx, &from, &moved.attr, &to)?;
-            if let Some(found) = &found {
+            let uses = &self.volume.uses;
+            uses.check(moved.node, Rights::DELETE, way.open.map(|(_, mark)| mark))?;
+            if let Some(found) = &found
+                && way.flags != RenameFlags::KEEP
+            {
                 self.check_replaced(cx, &to, &found.attr, &from, way.flags)?;
+                if found.node != moved.node {
+                    uses.check(found.node, Rights::DELETE, None)?;
+                }
             }
             self.do_move(cx, way)?;
-            Ok(found.map(|entry| entry.node))
+            Ok(Found {
+                moved: moved.node,
+                at_target: found.map(|entry| entry.node),
+            })
         })
+    }
+
+    /// Takes the places of opens along.
+    fn note_move(&self, way: &Move<'_>, found: &Found) {
+        let uses = &self.volume.uses;
+        let from = Place::new(way.from, way.name.as_bytes());
+        let to = Place::new(way.to, way.new_name.as_bytes());
+        match found.at_target {
+            // Two names of one node stay as they are.
+            Some(same) if same == found.moved && !uses.renames_itself(&from, &to) => return,
+            Some(other) if other != found.moved && way.flags == RenameFlags::SWAP => {
+                uses.entry_moved(other, &to, &from);
+            }
+            Some(other) if other != found.moved => uses.entry_gone(other, &to),
+            _ => {}
+        }
+        uses.entry_moved(found.moved, &from, &to);
     }
 
     fn do_move(&self, cx: &Ctx<'_>, way: &Move<'_>) -> Result<()> {
@@ -121,6 +208,7 @@ impl Session {
             to,
             new_name,
             flags,
+            ..
         } = *way;
         self.fs().rename(cx, from, name, to, new_name, flags)
     }
@@ -143,9 +231,6 @@ impl Session {
         from: &Attr,
         flags: RenameFlags,
     ) -> Result<()> {
-        if flags == RenameFlags::KEEP {
-            return Ok(());
-        }
         self.check_sticky(to, found)?;
         let moves = flags == RenameFlags::SWAP && found.kind == FileKind::Dir;
         if moves && from.node != to.node {
@@ -154,7 +239,7 @@ impl Session {
         Ok(())
     }
 
-    fn check_sticky(&self, dir: &Attr, entry: &Attr) -> Result<()> {
+    pub(crate) fn check_sticky(&self, dir: &Attr, entry: &Attr) -> Result<()> {
         if self.checks_rights() && rules::sticks(dir, entry, &self.cred) {
             return Err(Kind::NotPermitted.into());
         }
@@ -171,23 +256,43 @@ impl Session {
         remove: impl FnOnce() -> Result<()>,
     ) -> Result<Option<NodeId>> {
         self.check_writable()?;
-        let heard = self.volume.hub.is_heard();
-        if self.volume.trust && !heard {
-            return remove().map(|()| None);
-        }
-        let attr = self.searchable(cx, dir)?;
-        let may = self.may(cx, &attr, Access::WRITE)?;
-        if may && !heard && (attr.mode & rules::STICKY == 0 || self.cred.is_root()) {
-            return remove().map(|()| None);
-        }
-        self.while_still(&[&attr], || {
-            let entry = self.fs().lookup(cx, dir, name)?;
-            if !may {
-                return Err(Kind::Access.into());
+        self.while_tracked(|tracked| {
+            let looks = tracked || self.volume.hub.is_heard();
+            if self.volume.trust && !looks {
+                return remove().map(|()| None);
             }
-            self.check_sticky(&attr, &entry.attr)?;
-            remove().map(|()| Some(entry.node))
+            let attr = self.searchable(cx, dir)?;
+            let may = self.may(cx, &attr, Access::WRITE)?;
+            if may && !looks && (attr.mode & rules::STICKY == 0 || self.cred.is_root()) {
+                return remove().map(|()| None);
+            }
+            self.while_still(&[&attr], || {
+                let entry = self.fs().lookup(cx, dir, name)?;
+                if !may {
+                    return Err(Kind::Access.into());
+                }
+                self.check_sticky(&attr, &entry.attr)?;
+                let uses = &self.volume.uses;
+                uses.check(entry.node, Rights::DELETE, None)?;
+                remove()?;
+                if tracked {
+                    uses.entry_gone(entry.node, &Place::new(dir, name.as_bytes()));
+                }
+                Ok(Some(entry.node))
+            })
         })
+    }
+
+    /// Calls, and says whether opens have share modes or places: then no entry
+    /// moves meanwhile but by this call.
+    fn while_tracked<T>(&self, call: impl FnOnce(bool) -> Result<T>) -> Result<T> {
+        let moving = self.volume.moving.read();
+        if !self.volume.uses.has_marked() {
+            return call(false);
+        }
+        drop(moving);
+        let _alone = self.volume.moving.write();
+        call(true)
     }
 
     /// Calls while sticky directories are held still: if the caller may take

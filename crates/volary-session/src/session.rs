@@ -3,9 +3,10 @@
 use crate::events::{ClientId, Event, News};
 use crate::rules;
 use crate::volume::Volume;
+use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, Result, StatFs,
+    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, Result, StatFs, Time,
 };
 
 /// For callers who never lose interest.
@@ -30,6 +31,17 @@ pub struct Session {
     pub(crate) cred: Cred,
     pub(crate) client: Option<ClientId>,
     cancel: Option<Arc<Cancel>>,
+    wait_hook: Option<WaitHook>,
+}
+
+/// What is called before a wait.
+#[derive(Clone)]
+struct WaitHook(Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for WaitHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WaitHook")
+    }
 }
 
 impl Session {
@@ -39,6 +51,7 @@ impl Session {
             cred,
             client: None,
             cancel: None,
+            wait_hook: None,
         }
     }
 
@@ -54,6 +67,24 @@ impl Session {
     #[must_use]
     pub fn with_cancel(mut self, cancel: Arc<Cancel>) -> Self {
         self.cancel = Some(cancel);
+        self
+    }
+
+    /// The same caller, whose work ends early, with `Interrupted`, once the
+    /// volume's clock shows `at` or its cancel is set.
+    #[must_use]
+    pub fn with_deadline(mut self, at: Time) -> Self {
+        let clock = self.volume.clock();
+        self.cancel = Some(Arc::new(Cancel::until(at, clock, self.cancel)));
+        self
+    }
+
+    /// The same caller, for whom `hook` is called each time before it waits for
+    /// a lock or for the end of another's lease. It is called with no lock
+    /// held, and must not call the volume.
+    #[must_use]
+    pub fn with_wait_hook(mut self, hook: Arc<dyn Fn() + Send + Sync>) -> Self {
+        self.wait_hook = Some(WaitHook(hook));
         self
     }
 
@@ -107,6 +138,13 @@ impl Session {
             cred: &self.cred,
             now: self.volume.now(),
             cancel: self.cancel.as_deref().unwrap_or(&NEVER),
+        }
+    }
+
+    /// Tells the server that a wait begins.
+    pub(crate) fn note_wait(&self) {
+        if let Some(WaitHook(hook)) = &self.wait_hook {
+            hook();
         }
     }
 

@@ -3,11 +3,13 @@
 use crate::events::{ClientId, Event, EventSink, Hub, News, Subscription};
 use crate::locks::LockTable;
 use crate::opens::OpenTable;
+use crate::uses::Uses;
 use crate::{Session, session};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use volary_core::{Caps, Change, ChangeSink, Cred, Ctx, Fs, Kind, Result, Time, Watch};
 
 /// How a volume is to be used; see [`Volume::new`].
@@ -21,6 +23,47 @@ pub struct VolumeOptions {
     /// `default_permissions`): it is not checked again. What calls do to modes
     /// and groups beside what they ask for is done all the same.
     pub trust: bool,
+    /// How long the holder of a lease may take to give it up.
+    pub lease_timeout: Duration,
+    /// How much there may be of what callers can make at will.
+    pub limits: Limits,
+}
+
+impl VolumeOptions {
+    /// Nobody trusted, 35 s for a lease, and the usual limits.
+    pub fn new(name: impl Into<String>, clock: fn() -> Time) -> Self {
+        Self {
+            name: name.into(),
+            clock,
+            trust: false,
+            lease_timeout: Duration::from_secs(35),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How much there may be at once of what callers can make at will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Opens of the volume; past that, `Busy`.
+    pub opens: usize,
+    /// Leases of the volume; past that none is granted.
+    pub leases: usize,
+    /// Leases of one client; past that none is granted.
+    pub client_leases: usize,
+    /// Callers that wait for locks or leases; past that, `Busy`.
+    pub waiting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            opens: 1 << 20,
+            leases: 1 << 18,
+            client_leases: 1 << 16,
+            waiting: 1 << 12,
+        }
+    }
 }
 
 /// One attached file system, with the opens, locks and events that its users
@@ -46,6 +89,11 @@ pub struct Volume {
     /// directory, over the look at an entry and its removal; shared by those who
     /// put entries into one.
     pub(crate) sticky: RwLock<()>,
+    /// Share modes and places of opens, and what goes with its last open.
+    pub(crate) uses: Uses,
+    /// Held by those who take away or move an entry while opens have places,
+    /// and while an open is given one; shared by the former while none has.
+    pub(crate) moving: RwLock<()>,
     name: String,
     clock: fn() -> Time,
     clients: AtomicU64,
@@ -84,13 +132,15 @@ impl Volume {
             fs,
             caps,
             trust: options.trust,
-            opens: OpenTable::default(),
+            opens: OpenTable::new(options.limits.opens),
             ranges: LockTable::default(),
             wholes: LockTable::default(),
             hub,
             set_id_epoch: AtomicU64::new(1),
             xattr_sets: Mutex::new(()),
             sticky: RwLock::new(()),
+            uses: Uses::new(caps),
+            moving: RwLock::new(()),
             name: options.name,
             clock: options.clock,
             clients: AtomicU64::new(1),
@@ -131,6 +181,10 @@ impl Volume {
         (self.clock)()
     }
 
+    pub(crate) fn clock(&self) -> fn() -> Time {
+        self.clock
+    }
+
     /// How many opens there are.
     pub fn open_count(&self) -> usize {
         self.opens.len()
@@ -151,8 +205,8 @@ impl Volume {
     }
 
     /// Ends the attachment: those who wait for locks are sent away with
-    /// `Stale`, all opens are ended, all changes made durable, and the volume
-    /// marked as cleanly left. Later calls answer `Stale`; a second detach does
+    /// `Stale`, all opens are ended (and entries that go with them removed), all
+    /// changes made durable, and the volume marked as cleanly left. Later calls answer `Stale`; a second detach does
     /// nothing. Who would rather refuse while there are opens asks
     /// [`open_count`](Self::open_count) first.
     ///
@@ -166,9 +220,14 @@ impl Volume {
         self.ranges.shut();
         self.wholes.shut();
         let mut first = Ok(());
-        for open in self.opens.take_all() {
-            let closed = self.as_root(|cx| self.fs.close(cx, open.below));
-            first = first.and(closed);
+        for (_, open) in self.opens.take_all() {
+            let removal = self.uses.leave(open.node, open.mark, open.mode);
+            if let Some(below) = open.below {
+                first = first.and(self.as_root(|cx| self.fs.close(cx, below)));
+            }
+            if let Some(removal) = removal {
+                first = first.and(self.remove_at_last(&removal));
+            }
         }
         let detached = self.as_root(|cx| self.fs.detach(cx));
         first.and(detached)
@@ -196,9 +255,17 @@ impl Volume {
     }
 
     fn as_root<T>(&self, call: impl FnOnce(&Ctx<'_>) -> Result<T>) -> Result<T> {
-        let cred = Cred::root();
+        self.on_behalf_of(&Cred::root(), call)
+    }
+
+    /// For what has to be done whoever has lost interest.
+    pub(crate) fn on_behalf_of<T>(
+        &self,
+        cred: &Cred,
+        call: impl FnOnce(&Ctx<'_>) -> Result<T>,
+    ) -> Result<T> {
         call(&Ctx {
-            cred: &cred,
+            cred,
             now: self.now(),
             cancel: &session::NEVER,
         })

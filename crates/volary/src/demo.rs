@@ -27,9 +27,8 @@ pub fn demo(now: Time) -> Result<Arc<dyn BlockDevice>> {
     let dev = make(DEMO_SIZE, "fat32", "DEMO", now)?;
     let fs = crate::attach(Arc::clone(&dev), &Attach::default())?;
     let options = VolumeOptions {
-        name: "mem:".into(),
-        clock: || Time::EPOCH,
         trust: true,
+        ..VolumeOptions::new("mem:", || Time::EPOCH)
     };
     let volume = Volume::new(fs, options);
     fill(&volume.session(Cred::root()), now)?;

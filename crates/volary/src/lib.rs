@@ -13,7 +13,7 @@
 //! let source = Source::parse(b"mem:")?;
 //! let device = volary::open_source(&source, false, Time::EPOCH)?;
 //! let fs = volary::attach(device, &Attach::default())?;
-//! let options = VolumeOptions { name: "demo".into(), clock: || Time::EPOCH, trust: false };
+//! let options = VolumeOptions::new("demo", || Time::EPOCH);
 //! let volume = Volume::new(fs, options);
 //!
 //! let session = volume.session(Cred::root());
@@ -62,8 +62,9 @@ pub use volary_fuse as fuse;
 pub use volary_layers as layers;
 pub use volary_mem as mem;
 pub use volary_session::{
-    ClientId, Event, EventQueue, EventSink, Follow, HeldLock, LockKind, LockOwner, News, OpenHow,
-    PATH_MAX, Range, SYMLINKS_MAX, Session, SetXattr, Subscription, Volume, VolumeOptions, Wait,
+    ClientId, Event, EventQueue, EventSink, Follow, HeldLock, LeaseKey, Limits, LockKind,
+    LockOwner, News, OpenHow, PATH_MAX, Range, Rights, SYMLINKS_MAX, Session, SetXattr, Share,
+    Subscription, Volume, VolumeOptions, Wait,
 };
 
 /// The formats that volary has.

@@ -35,9 +35,8 @@ impl Server {
         let mode = kernel::mode(flags, self.wishes.write_back);
         let truncate = cuts(flags);
         let how = OpenHow {
-            mode,
-            append: false,
             truncate: truncate && mode != Mode::Read,
+            ..mode.into()
         };
         let open = session.open(node, how)?;
         if truncate {

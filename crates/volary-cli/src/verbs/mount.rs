@@ -136,9 +136,8 @@ impl Mount {
         }
         let trust = mount.checks == Checks::Kernel && !fs.caps().has(Caps::CHECKS_ACCESS);
         let options = VolumeOptions {
-            name: source.to_string(),
-            clock: clock::now,
             trust,
+            ..VolumeOptions::new(source.to_string(), clock::now)
         };
         Ok((Volume::new(fs, options), reports))
     }

@@ -31,7 +31,26 @@ impl Range {
         }
     }
 
-    /// Whether they have a byte in common.
+    /// No bytes, between the one before `offset` and the one at it: an exact
+    /// lock that conflicts with one around that place. `None` at 0, which
+    /// nothing is around.
+    pub const fn empty_at(offset: u64) -> Option<Self> {
+        match offset.checked_sub(1) {
+            Some(last) => Some(Self {
+                first: offset,
+                last,
+            }),
+            None => None,
+        }
+    }
+
+    /// Whether there is no byte in it.
+    pub const fn is_empty(self) -> bool {
+        self.first > self.last
+    }
+
+    /// Whether they have a byte in common, or an empty one lies within the
+    /// other.
     pub const fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -46,8 +65,8 @@ impl Range {
     }
 }
 
-/// The locks on one node, by first byte. Those of one owner neither overlap
-/// nor, where they are of one kind, touch.
+/// The locks on one node, by first byte. Those of one owner that are not exact
+/// neither overlap nor, where they are of one kind, touch.
 #[derive(Default)]
 pub(super) struct Holding(Vec<HeldLock>);
 
@@ -103,6 +122,10 @@ impl Holding {
     /// Gives the owner this lock in place of what it holds of the range. True
     /// if it gave up an exclusive lock on some of it.
     pub(super) fn set(&mut self, mut lock: HeldLock) -> bool {
+        if lock.exact {
+            self.insert(lock);
+            return false;
+        }
         let lowers = !lock.exclusive
             && self.0.iter().any(|held| {
                 held.owner == lock.owner && held.exclusive && held.range.overlaps(lock.range)
@@ -120,6 +143,20 @@ impl Holding {
         });
         self.insert(lock);
         lowers
+    }
+
+    /// Takes out one exact lock of the owner on just this range, an exclusive
+    /// one first. False if there is none.
+    pub(super) fn take_exact(&mut self, owner: LockOwner, range: Range) -> bool {
+        let is_it = |held: &HeldLock| held.exact && held.owner == owner && held.range == range;
+        let exclusive = self.0.iter().position(|held| is_it(held) && held.exclusive);
+        match exclusive.or_else(|| self.0.iter().position(is_it)) {
+            Some(index) => {
+                self.0.remove(index);
+                true
+            }
+            None => false,
+        }
     }
 
     fn insert(&mut self, lock: HeldLock) {

@@ -3,11 +3,14 @@
 mod access;
 mod asking;
 mod attributes;
+mod deletion;
 mod detach;
 mod events;
+mod exact_locks;
 mod locks;
 mod names;
 mod opens;
+mod sharing;
 mod walk;
 mod xattrs;
 
@@ -31,9 +34,8 @@ fn volume_with(options: MemOptions, trust: bool) -> Arc<Volume> {
 
 fn volume_of(fs: Fs, trust: bool) -> Arc<Volume> {
     let options = VolumeOptions {
-        name: "test".into(),
-        clock: || NOW,
         trust,
+        ..VolumeOptions::new("test", || NOW)
     };
     Volume::new(fs, options)
 }

@@ -47,9 +47,8 @@ fn appending_ignores_the_offset() {
     let s = root(&volume);
     let node = s.file(s.root(), "f", 0o644);
     let how = OpenHow {
-        mode: Mode::ReadWrite,
         append: true,
-        truncate: false,
+        ..Mode::ReadWrite.into()
     };
     let open = s.open(node, how).unwrap();
     assert_eq!(s.write(open, Some(100), b"ab"), Ok(2));
@@ -68,10 +67,9 @@ fn truncating_at_open_needs_writing() {
     let s = root(&volume);
     let (node, open) = s.open_file(s.root(), "f");
     s.write(open, None, b"text").unwrap();
-    let how = |mode| OpenHow {
-        mode,
-        append: false,
+    let how = |mode: Mode| OpenHow {
         truncate: true,
+        ..mode.into()
     };
     assert_eq!(kind(s.open(node, how(Mode::Read))), Some(Kind::Invalid));
     assert_eq!(s.getattr(node).unwrap().size, 4);

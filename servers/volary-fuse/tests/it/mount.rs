@@ -74,9 +74,8 @@ pub(crate) fn volume(mem: MemOptions) -> Arc<Volume> {
 
 fn volume_of(fs: Fs) -> Arc<Volume> {
     let how = VolumeOptions {
-        name: "test".into(),
-        clock,
         trust: true,
+        ..VolumeOptions::new("test", clock)
     };
     Volume::new(fs, how)
 }

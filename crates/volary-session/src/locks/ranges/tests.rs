@@ -20,6 +20,7 @@ fn lock(number: u64, first: u64, last: u64, exclusive: bool) -> HeldLock {
         owner: owner(number),
         range: Range { first, last },
         exclusive,
+        exact: false,
     }
 }
 

@@ -1,0 +1,246 @@
+//! Share modes, places and deletions: how opens are entered among the uses of
+//! their node, and entries that go with their last open.
+
+use crate::events::{Event, News};
+use crate::how::OpenHow;
+use crate::opens::Opened;
+use crate::session::Session;
+use crate::sharing::Rights;
+use crate::uses::{Deleter, Mark, Marked, PLAIN, Place, Removal};
+use crate::volume::Volume;
+use volary_core::{
+    Access, Attr, Cookie, Ctx, DirBuf, FileKind, Kind, Mode, Name, NodeId, OpenId, Result,
+};
+
+impl Session {
+    /// The entry that the open came through: a directory and the name in it,
+    /// as they are now, whoever renamed it since. `None` once the entry is
+    /// removed, and for an open without share mode or entry.
+    pub fn place(&self, open: OpenId) -> Option<(NodeId, Vec<u8>)> {
+        let opened = self.volume.opens.get(open).ok()?;
+        let uses = &self.volume.uses;
+        let place = uses.of_open(opened.node, opened.mark, |open| open.place.clone());
+        place
+            .flatten()
+            .map(|place| (place.dir, place.name.into_vec()))
+    }
+
+    /// Lets the open's entry go with the last open through it (`on`), or takes
+    /// that back: the delete disposition. From then on nobody opens the entry
+    /// (`DeletePending`), and nothing is made in it if it is a directory. When the
+    /// last open that remembers the entry ends, it is removed with this caller's
+    /// rights. To take it back never fails.
+    ///
+    /// # Errors
+    /// `Access` if the open's share mode does not want [`Rights::DELETE`];
+    /// `ReadOnly`; `NotFound` if it has no place; then as
+    /// [`unlink`](Self::unlink) and [`rmdir`](Self::rmdir): `NotDir`, `Access`,
+    /// `NotPermitted`, `NotEmpty`.
+    pub fn set_delete(&self, open: OpenId, on: bool) -> Result<()> {
+        let opened = self.volume.opens.get(open)?;
+        let by = if on {
+            Some(self.deleter(&opened)?)
+        } else {
+            None
+        };
+        self.volume.uses.set_deleting(opened.node, opened.mark, by);
+        Ok(())
+    }
+
+    /// Lets the entry go as by [`set_delete`](Self::set_delete) when this open
+    /// ends, and not before: delete-on-close. Others may open it meanwhile.
+    ///
+    /// # Errors
+    /// As [`set_delete`](Self::set_delete), but not `NotEmpty`.
+    pub fn delete_on_close(&self, open: OpenId) -> Result<()> {
+        let opened = self.volume.opens.get(open)?;
+        let by = match self.deleter(&opened) {
+            Err(e) if e == Kind::NotEmpty => self.as_deleter(),
+            by => by?,
+        };
+        self.volume.uses.delete_with(opened.node, opened.mark, by);
+        Ok(())
+    }
+
+    /// Whether the open's entry goes with its last open; if the open remembers
+    /// no entry, whether any of the node's does.
+    pub fn delete_pending(&self, open: OpenId) -> bool {
+        let Ok(opened) = self.volume.opens.get(open) else {
+            return false;
+        };
+        let mark = (opened.mark != PLAIN).then_some(opened.mark);
+        self.volume.uses.is_deleting(opened.node, mark)
+    }
+
+    /// How many opens the node has, of all callers.
+    pub fn open_count_of(&self, node: NodeId) -> usize {
+        self.volume.uses.count(node)
+    }
+
+    /// Whether anything below the directory is open by a caller whose opens
+    /// remember entries.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn is_open_below(&self, dir: NodeId) -> Result<bool> {
+        let cx = self.ctx();
+        let root = self.root();
+        let mut dirs: Vec<NodeId> = self
+            .volume
+            .uses
+            .places()
+            .iter()
+            .map(|at| at.1.dir)
+            .collect();
+        dirs.sort_unstable();
+        dirs.dedup();
+        for mut at in dirs {
+            while at != dir && at != root {
+                match self.fs().parent(&cx, at) {
+                    Ok(parent) => at = parent.node,
+                    // Gone meanwhile: nothing in it is below anything.
+                    Err(e) if e == Kind::Stale => break,
+                    Err(e) => return Err(e),
+                }
+            }
+            if at == dir {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// # Errors
+    /// `Access` if the open's share mode does not want to delete.
+    pub(crate) fn check_deletes(&self, opened: &Opened) -> Result<()> {
+        let uses = &self.volume.uses;
+        match uses.of_open(opened.node, opened.mark, |open| open.share.wants) {
+            Some(wants) if wants.has(Rights::DELETE) => Ok(()),
+            _ => Err(Kind::Access.into()),
+        }
+    }
+
+    /// Enters an open among the uses of its node.
+    ///
+    /// # Errors
+    /// `NotFound` if the entry leads elsewhere; `DeletePending`; `Sharing`.
+    pub(crate) fn enter_use(
+        &self,
+        cx: &Ctx<'_>,
+        attr: &Attr,
+        at: Option<(NodeId, &[u8])>,
+        how: &OpenHow,
+    ) -> Result<Mark> {
+        let uses = &self.volume.uses;
+        if how.is_plain() {
+            uses.enter_plain(attr.node, how.mode, attr.nlink)?;
+            return Ok(PLAIN);
+        }
+        let at = at.filter(|_| how.share.is_some());
+        let place = at.map(|(dir, name)| Place::new(dir, name));
+        // While it is given a place, nobody moves the entry.
+        let _alone = self.volume.moving.write();
+        if let Some(place) = &place {
+            let name = self.name(&place.name, Kind::Invalid)?;
+            if self.fs().lookup(cx, place.dir, name)?.node != attr.node {
+                return Err(Kind::NotFound.into());
+            }
+        }
+        let marked = Marked {
+            mark: PLAIN,
+            open: None,
+            share: how.shares(),
+            place,
+            deletes: None,
+        };
+        uses.enter(attr.node, attr.nlink, marked)
+    }
+
+    /// Ends what [`enter_use`](Self::enter_use) began.
+    pub(crate) fn leave_use(&self, node: NodeId, mark: Mark, mode: Mode) -> Option<Removal> {
+        self.volume.uses.leave(node, mark, mode)
+    }
+
+    fn as_deleter(&self) -> Deleter {
+        Deleter {
+            cred: self.cred.clone(),
+            client: self.client,
+        }
+    }
+
+    /// This caller, if they may remove the open's entry.
+    fn deleter(&self, opened: &Opened) -> Result<Deleter> {
+        self.check_deletes(opened)?;
+        self.check_writable()?;
+        let uses = &self.volume.uses;
+        let place = uses.of_open(opened.node, opened.mark, |open| open.place.clone());
+        let place = place.flatten().ok_or(Kind::NotFound)?;
+        let cx = self.ctx();
+        let dir = self.searchable(&cx, place.dir)?;
+        self.need(&cx, &dir, Access::WRITE)?;
+        let attr = self.fs().getattr(&cx, opened.node)?;
+        self.check_sticky(&dir, &attr)?;
+        if let (FileKind::Dir, Some(below)) = (attr.kind, opened.below) {
+            let mut first = DirBuf::new(1, NAME_ROOM, false);
+            self.fs().readdir(&cx, below, Cookie::START, &mut first)?;
+            if first.iter().next().is_some() {
+                return Err(Kind::NotEmpty.into());
+            }
+        }
+        Ok(self.as_deleter())
+    }
+}
+
+/// Room for one entry.
+const NAME_ROOM: usize = 4096;
+
+impl Volume {
+    /// Removes an entry whose last open has ended.
+    ///
+    /// # Errors
+    /// Those of removing it, but not that it is gone or has entries again.
+    pub(crate) fn remove_at_last(&self, removal: &Removal) -> Result<()> {
+        let removed = {
+            let _alone = self.moving.write();
+            let removed = match self.uses.place_of(removal) {
+                Some(place) => self.remove_place(removal, &place).map(|()| Some(place)),
+                None => Ok(None),
+            };
+            self.uses.removed(removal);
+            removed
+        };
+        match removed {
+            Ok(Some(place)) if self.hub.is_heard() => {
+                self.hub.tell(&Event {
+                    origin: removal.by.client,
+                    news: News::Removed {
+                        dir: place.dir,
+                        name: place.name,
+                        node: Some(removal.node),
+                    },
+                });
+                Ok(())
+            }
+            Err(e) if !matches!(e.kind(), Kind::NotFound | Kind::NotEmpty) => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// `NotFound` if the entry leads elsewhere.
+    fn remove_place(&self, removal: &Removal, place: &Place) -> Result<()> {
+        let name = Name::new(&place.name).map_err(|_| Kind::NotFound)?;
+        self.on_behalf_of(&removal.by.cred, |cx| {
+            let entry = self.fs.lookup(cx, place.dir, name)?;
+            if entry.node != removal.node {
+                return Err(Kind::NotFound.into());
+            }
+            match entry.attr.kind {
+                FileKind::Dir => self.fs.rmdir(cx, place.dir, name)?,
+                _ => self.fs.unlink(cx, place.dir, name)?,
+            }
+            self.uses.entry_gone(removal.node, place);
+            Ok(())
+        })
+    }
+}

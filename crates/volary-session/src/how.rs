@@ -1,0 +1,64 @@
+//! [`OpenHow`]: how a node is to be opened.
+
+use crate::leases::LeaseKey;
+use crate::sharing::Share;
+use volary_core::Mode;
+
+/// How to open a node. Made from a [`Mode`], with the rest as a POSIX caller
+/// has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenHow {
+    /// What for.
+    pub mode: Mode,
+    /// Every write goes to the end, as it is at that moment (`O_APPEND`).
+    pub append: bool,
+    /// Cut it to nothing first (`O_TRUNC`).
+    pub truncate: bool,
+    /// The share mode. With one, the open remembers the entry that it came
+    /// through ([`Session::place`](crate::Session::place)); without, it is
+    /// that of the mode.
+    pub share: Option<Share>,
+    /// Who is opening: a lease under this key is not broken by what is done
+    /// through the open, nor by the opening.
+    pub lease_key: Option<LeaseKey>,
+    /// A lease under this key on the directory is not broken by what is done
+    /// through the open.
+    pub parent_key: Option<LeaseKey>,
+}
+
+impl From<Mode> for OpenHow {
+    fn from(mode: Mode) -> Self {
+        Self {
+            mode,
+            append: false,
+            truncate: false,
+            share: None,
+            lease_key: None,
+            parent_key: None,
+        }
+    }
+}
+
+impl OpenHow {
+    /// The same with this share mode.
+    #[must_use]
+    pub fn with_share(mut self, share: Share) -> Self {
+        self.share = Some(share);
+        self
+    }
+
+    /// The same for who holds, or is to have, a lease under this key.
+    #[must_use]
+    pub fn with_lease_key(mut self, key: LeaseKey) -> Self {
+        self.lease_key = Some(key);
+        self
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.share.is_none() && self.lease_key.is_none() && self.parent_key.is_none()
+    }
+
+    pub(crate) fn shares(&self) -> Share {
+        self.share.unwrap_or_else(|| self.mode.into())
+    }
+}

@@ -1,0 +1,303 @@
+//! Who uses which node, and how: share modes, places and deletions to come.
+
+mod node;
+mod place;
+
+use crate::sharing::{Rights, Share};
+use node::NodeUse;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use volary_core::{Caps, Mode, NodeId, OpenId, Result};
+
+pub(crate) use node::{Deleter, Marked, Removal};
+pub(crate) use place::{Naming, Place};
+
+const SHARDS: usize = 16;
+
+/// Names an open among the uses of its node; [`PLAIN`] for one that is only
+/// counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(pub(crate) u64);
+
+/// An open of a POSIX caller, which says nothing but its mode.
+pub(crate) const PLAIN: Mark = Mark(0);
+
+/// The uses of all nodes that are open.
+pub(crate) struct Uses {
+    shards: [Mutex<HashMap<NodeId, NodeUse>>; SHARDS],
+    naming: Naming,
+    marks: AtomicU64,
+    /// Opens that are more than counted, so that volumes without any pay one
+    /// load.
+    marked: AtomicUsize,
+    /// Entries that go with their last open.
+    deleting: AtomicUsize,
+}
+
+impl Uses {
+    pub(crate) fn new(caps: Caps) -> Self {
+        Self {
+            shards: Default::default(),
+            naming: Naming::new(caps),
+            marks: AtomicU64::new(1),
+            marked: AtomicUsize::new(0),
+            deleting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether any open of the volume has a share mode or a place.
+    pub(crate) fn has_marked(&self) -> bool {
+        self.marked.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether any entry goes with its last open.
+    pub(crate) fn has_deleting(&self) -> bool {
+        self.deleting.load(Ordering::SeqCst) > 0
+    }
+
+    /// Counts an open that allows all. `names`: how many names the node has.
+    ///
+    /// # Errors
+    /// `DeletePending`, `Sharing`.
+    pub(crate) fn enter_plain(&self, node: NodeId, mode: Mode, names: u32) -> Result<()> {
+        self.with(node, |this| {
+            this.check_names(names)?;
+            this.check_share(mode.into(), None)?;
+            this.plain.add(mode);
+            Ok(())
+        })
+    }
+
+    /// Enters an open with its share mode and place.
+    ///
+    /// # Errors
+    /// As [`enter_plain`](Self::enter_plain).
+    pub(crate) fn enter(&self, node: NodeId, names: u32, mut open: Marked) -> Result<Mark> {
+        let mark = Mark(self.marks.fetch_add(1, Ordering::Relaxed));
+        open.mark = mark;
+        self.with(node, |this| {
+            match &open.place {
+                Some(place) => this.check_entry(&self.naming, place)?,
+                None => this.check_names(names)?,
+            }
+            this.check_share(open.share, None)?;
+            this.marked.push(open);
+            self.marked.fetch_add(1, Ordering::SeqCst);
+            Ok(mark)
+        })
+    }
+
+    /// Notes by which id the open is known from now on.
+    pub(crate) fn name(&self, node: NodeId, mark: Mark, open: OpenId) {
+        self.with_open(node, mark, |_, marked| marked.open = Some(open));
+    }
+
+    /// Ends an open; gives the entry that is to be removed now, if it was the
+    /// last one through an entry that goes with it. Then
+    /// [`removed`](Self::removed) has to follow.
+    pub(crate) fn leave(&self, node: NodeId, mark: Mark, mode: Mode) -> Option<Removal> {
+        let mut shard = self.shard(node).lock();
+        let this = shard.get_mut(&node)?;
+        let removal = if mark == PLAIN {
+            this.plain.sub(mode);
+            None
+        } else {
+            let (left, begun) = this.leave(mark, &self.naming);
+            self.marked.fetch_sub(usize::from(left), Ordering::SeqCst);
+            self.deleting
+                .fetch_add(usize::from(begun), Ordering::SeqCst);
+            this.due(node, &self.naming)
+        };
+        if this.is_idle() {
+            shard.remove(&node);
+        }
+        removal
+    }
+
+    /// Where the entry is that is to be removed now; nowhere, if it is gone.
+    pub(crate) fn place_of(&self, removal: &Removal) -> Option<Place> {
+        let shard = self.shard(removal.node).lock();
+        let deleting = &shard.get(&removal.node)?.deleting;
+        let entry = deleting.iter().find(|entry| entry.is_going(removal));
+        entry.map(|entry| entry.place().clone())
+    }
+
+    /// The entry is gone, or will not go: whoever finds it may open it.
+    pub(crate) fn removed(&self, removal: &Removal) {
+        let node = removal.node;
+        self.drop_deleting(node, |entry| entry.is_going(removal));
+    }
+
+    /// Whether a use of the node keeps others from what `rights` says.
+    ///
+    /// # Errors
+    /// `Sharing`.
+    pub(crate) fn check(&self, node: NodeId, rights: Rights, but: Option<Mark>) -> Result<()> {
+        if !self.has_marked() {
+            return Ok(());
+        }
+        let share = Share {
+            wants: rights,
+            allows: Rights::ALL,
+        };
+        match self.shard(node).lock().get(&node) {
+            Some(this) => this.check_share(share, but),
+            None => Ok(()),
+        }
+    }
+
+    /// What is known of the open.
+    pub(crate) fn of_open<T>(
+        &self,
+        node: NodeId,
+        mark: Mark,
+        look: impl FnOnce(&Marked) -> T,
+    ) -> Option<T> {
+        let shard = self.shard(node).lock();
+        let marked = shard.get(&node)?.marked.iter();
+        marked.into_iter().find(|open| open.mark == mark).map(look)
+    }
+
+    /// The open's entry goes with the last open through it, on behalf of
+    /// `cred`; or no longer.
+    pub(crate) fn set_deleting(&self, node: NodeId, mark: Mark, by: Option<Deleter>) {
+        let naming = &self.naming;
+        let Some(place) = self
+            .of_open(node, mark, |open| open.place.clone())
+            .flatten()
+        else {
+            return;
+        };
+        match by {
+            Some(by) => {
+                let begun = self.with(node, |this| this.begin_deleting(mark, place, by, naming));
+                self.deleting
+                    .fetch_add(usize::from(begun), Ordering::SeqCst);
+            }
+            None => self.drop_deleting(node, |entry| entry.is_at(&place, naming)),
+        }
+    }
+
+    /// The open's entry goes as if by [`set_deleting`](Self::set_deleting) when
+    /// this open ends.
+    pub(crate) fn delete_with(&self, node: NodeId, mark: Mark, by: Deleter) {
+        self.with_open(node, mark, |_, open| open.deletes = Some(by));
+    }
+
+    /// Whether the open's entry, or if it has none any entry, is about to go.
+    pub(crate) fn is_deleting(&self, node: NodeId, mark: Option<Mark>) -> bool {
+        if !self.has_deleting() {
+            return false;
+        }
+        let shard = self.shard(node).lock();
+        let Some(this) = shard.get(&node) else {
+            return false;
+        };
+        let open = this.marked.iter().find(|open| Some(open.mark) == mark);
+        match open.and_then(|open| open.place.as_ref()) {
+            Some(place) => this.check_entry(&self.naming, place).is_err(),
+            None => mark.is_none() && !this.deleting.is_empty(),
+        }
+    }
+
+    /// An entry of the node was removed or replaced.
+    pub(crate) fn entry_gone(&self, node: NodeId, gone: &Place) {
+        let naming = &self.naming;
+        self.with_known(node, |this| {
+            for open in &mut this.marked {
+                if open
+                    .place
+                    .as_ref()
+                    .is_some_and(|at| naming.is_same(at, gone))
+                {
+                    open.place = None;
+                }
+            }
+        });
+        self.drop_deleting(node, |entry| entry.is_at(gone, naming));
+    }
+
+    /// An entry of the node has another name now.
+    pub(crate) fn entry_moved(&self, node: NodeId, from: &Place, to: &Place) {
+        let naming = &self.naming;
+        self.with_known(node, |this| {
+            for open in &mut this.marked {
+                if let Some(at) = &mut open.place
+                    && naming.is_same(at, from)
+                {
+                    *at = to.clone();
+                }
+            }
+            this.move_deleting(from, to, naming);
+        });
+    }
+
+    /// Whether a rename onto another name of the same node changes its entry:
+    /// where that differs in case alone.
+    pub(crate) fn renames_itself(&self, from: &Place, to: &Place) -> bool {
+        self.naming.is_same(from, to)
+    }
+
+    /// How many opens the node has.
+    pub(crate) fn count(&self, node: NodeId) -> usize {
+        let shard = self.shard(node).lock();
+        shard.get(&node).map_or(0, NodeUse::count)
+    }
+
+    /// The directories in which entries are open: with what is in use at each.
+    pub(crate) fn places(&self) -> Vec<(NodeId, Place)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            for (node, this) in shard.lock().iter() {
+                let places = this.marked.iter().filter_map(|open| open.place.clone());
+                all.extend(places.map(|place| (*node, place)));
+            }
+        }
+        all
+    }
+
+    fn drop_deleting(&self, node: NodeId, which: impl Fn(&node::Deleting) -> bool) {
+        let dropped = self.with_known(node, |this| {
+            let before = this.deleting.len();
+            this.deleting.retain(|entry| !which(entry));
+            before - this.deleting.len()
+        });
+        self.deleting
+            .fetch_sub(dropped.unwrap_or(0), Ordering::SeqCst);
+    }
+
+    fn shard(&self, node: NodeId) -> &Mutex<HashMap<NodeId, NodeUse>> {
+        // Numbers are often multiples of a power of two: the high half spreads them.
+        let spread = node.ino.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        &self.shards[spread as usize % SHARDS]
+    }
+
+    fn with<T>(&self, node: NodeId, act: impl FnOnce(&mut NodeUse) -> T) -> T {
+        let mut shard = self.shard(node).lock();
+        let this = shard.entry(node).or_default();
+        let answer = act(this);
+        if this.is_idle() {
+            shard.remove(&node);
+        }
+        answer
+    }
+
+    fn with_known<T>(&self, node: NodeId, act: impl FnOnce(&mut NodeUse) -> T) -> Option<T> {
+        let mut shard = self.shard(node).lock();
+        let this = shard.get_mut(&node)?;
+        let answer = act(this);
+        if this.is_idle() {
+            shard.remove(&node);
+        }
+        Some(answer)
+    }
+
+    fn with_open(&self, node: NodeId, mark: Mark, act: impl FnOnce(&Naming, &mut Marked)) {
+        self.with_known(node, |this| {
+            if let Some(open) = this.marked.iter_mut().find(|open| open.mark == mark) {
+                act(&self.naming, open);
+            }
+        });
+    }
+}

@@ -1,0 +1,210 @@
+//! The uses of one node.
+
+use super::{Mark, Naming, Place};
+use crate::events::ClientId;
+use crate::sharing::{Rights, Share};
+use volary_core::{Cred, Kind, Mode, NodeId, OpenId, Result};
+
+/// All uses of one node.
+#[derive(Default)]
+pub(crate) struct NodeUse {
+    pub(super) plain: Plain,
+    pub(super) marked: Vec<Marked>,
+    pub(super) deleting: Vec<Deleting>,
+}
+
+/// Opens that allow all, counted by what they want.
+#[derive(Default)]
+pub(super) struct Plain {
+    opens: u32,
+    reading: u32,
+    writing: u32,
+}
+
+/// An open with a share mode, and maybe a place.
+#[derive(Debug)]
+pub(crate) struct Marked {
+    pub(crate) mark: Mark,
+    /// Its id, once it has one.
+    pub(crate) open: Option<OpenId>,
+    pub(crate) share: Share,
+    /// The entry that it came through; none once that is gone.
+    pub(crate) place: Option<Place>,
+    /// The entry goes when this open ends, on behalf of this caller.
+    pub(crate) deletes: Option<Deleter>,
+}
+
+/// On whose behalf an entry goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Deleter {
+    pub(crate) cred: Cred,
+    pub(crate) client: Option<ClientId>,
+}
+
+/// An entry that goes with the last open through it.
+#[derive(Debug)]
+pub(crate) struct Deleting {
+    /// The open that said so.
+    mark: Mark,
+    place: Place,
+    by: Deleter,
+    /// It is being removed.
+    going: bool,
+}
+
+/// An entry that is to be removed now, and by whom.
+#[derive(Debug)]
+pub(crate) struct Removal {
+    pub(crate) node: NodeId,
+    pub(crate) by: Deleter,
+    mark: Mark,
+}
+
+impl Plain {
+    pub(super) fn add(&mut self, mode: Mode) {
+        self.opens += 1;
+        self.reading += u32::from(mode != Mode::Write);
+        self.writing += u32::from(mode != Mode::Read);
+    }
+
+    pub(super) fn sub(&mut self, mode: Mode) {
+        self.opens = self.opens.saturating_sub(1);
+        let less = |count: &mut u32, by: bool| *count = count.saturating_sub(by.into());
+        less(&mut self.reading, mode != Mode::Write);
+        less(&mut self.writing, mode != Mode::Read);
+    }
+
+    fn share(&self) -> Share {
+        let reads = if self.reading > 0 {
+            Rights::READ
+        } else {
+            Rights::NONE
+        };
+        let writes = if self.writing > 0 {
+            Rights::WRITE
+        } else {
+            Rights::NONE
+        };
+        Share {
+            wants: reads | writes,
+            allows: Rights::ALL,
+        }
+    }
+}
+
+impl Deleting {
+    pub(super) fn is_at(&self, place: &Place, naming: &Naming) -> bool {
+        naming.is_same(&self.place, place)
+    }
+
+    pub(super) fn is_going(&self, removal: &Removal) -> bool {
+        self.going && self.mark == removal.mark
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+impl NodeUse {
+    pub(super) fn is_idle(&self) -> bool {
+        self.plain.opens == 0 && self.marked.is_empty() && self.deleting.is_empty()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.plain.opens as usize + self.marked.len()
+    }
+
+    /// # Errors
+    /// `Sharing` if another open does not go with this one.
+    pub(super) fn check_share(&self, share: Share, but: Option<Mark>) -> Result<()> {
+        let mut others = self.marked.iter().filter(|open| Some(open.mark) != but);
+        let all =
+            self.plain.share().goes_with(share) && others.all(|open| open.share.goes_with(share));
+        if all {
+            Ok(())
+        } else {
+            Err(Kind::Sharing.into())
+        }
+    }
+
+    /// # Errors
+    /// `DeletePending` if the entry goes with its last open.
+    pub(super) fn check_entry(&self, naming: &Naming, place: &Place) -> Result<()> {
+        if self.deleting.iter().any(|entry| entry.is_at(place, naming)) {
+            return Err(Kind::DeletePending.into());
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `DeletePending` if as many entries as the node has names go.
+    pub(super) fn check_names(&self, names: u32) -> Result<()> {
+        if !self.deleting.is_empty() && self.deleting.len() >= names as usize {
+            return Err(Kind::DeletePending.into());
+        }
+        Ok(())
+    }
+
+    /// True if the entry did not go already.
+    pub(super) fn begin_deleting(
+        &mut self,
+        mark: Mark,
+        place: Place,
+        by: Deleter,
+        naming: &Naming,
+    ) -> bool {
+        let new = self.check_entry(naming, &place).is_ok();
+        if new {
+            self.deleting.push(Deleting {
+                mark,
+                place,
+                by,
+                going: false,
+            });
+        }
+        new
+    }
+
+    pub(super) fn move_deleting(&mut self, from: &Place, to: &Place, naming: &Naming) {
+        for entry in &mut self.deleting {
+            if entry.is_at(from, naming) {
+                entry.place = to.clone();
+            }
+        }
+    }
+
+    /// Takes the open out: whether it was there, and whether its entry goes
+    /// from now on.
+    pub(super) fn leave(&mut self, mark: Mark, naming: &Naming) -> (bool, bool) {
+        let Some(index) = self.marked.iter().position(|open| open.mark == mark) else {
+            return (false, false);
+        };
+        let open = self.marked.swap_remove(index);
+        let begun = match (open.deletes, open.place) {
+            (Some(by), Some(place)) => self.begin_deleting(mark, place, by, naming),
+            _ => false,
+        };
+        (true, begun)
+    }
+
+    /// An entry that goes and that nobody has open any more, if there is one.
+    pub(super) fn due(&mut self, node: NodeId, naming: &Naming) -> Option<Removal> {
+        let Self {
+            marked, deleting, ..
+        } = self;
+        let is_open = |entry: &Deleting| {
+            let mut places = marked.iter().filter_map(|open| open.place.as_ref());
+            places.any(|place| entry.is_at(place, naming))
+        };
+        let entry = deleting
+            .iter_mut()
+            .find(|entry| !entry.going && !is_open(entry))?;
+        entry.going = true;
+        Some(Removal {
+            node,
+            by: entry.by.clone(),
+            mark: entry.mark,
+        })
+    }
+}

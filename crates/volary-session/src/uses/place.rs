@@ -1,0 +1,52 @@
+//! Which entry an open came through.
+
+use volary_core::{Caps, NodeId};
+
+/// An entry: a directory and a name in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) dir: NodeId,
+    pub(crate) name: Box<[u8]>,
+}
+
+impl Place {
+    pub(crate) fn new(dir: NodeId, name: &[u8]) -> Self {
+        Self {
+            dir,
+            name: name.into(),
+        }
+    }
+}
+
+/// How a volume names its nodes: when two places of one node are one entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Naming {
+    many_names: bool,
+    case_sensitive: bool,
+}
+
+impl Naming {
+    pub(crate) fn new(caps: Caps) -> Self {
+        Self {
+            many_names: caps.has(Caps::HARD_LINKS),
+            case_sensitive: caps.has(Caps::CASE_SENSITIVE),
+        }
+    }
+
+    /// Whether two places of one node are one entry. A node without hard links
+    /// has one, whatever it is called there: in another case, by a short name.
+    pub(crate) fn is_same(&self, a: &Place, b: &Place) -> bool {
+        if a.dir != b.dir {
+            return false;
+        }
+        !self.many_names || a.name == b.name || (!self.case_sensitive && folds(&a.name, &b.name))
+    }
+}
+
+/// Whether the names differ in case alone.
+fn folds(a: &[u8], b: &[u8]) -> bool {
+    match (std::str::from_utf8(a), std::str::from_utf8(b)) {
+        (Ok(a), Ok(b)) => a.to_lowercase() == b.to_lowercase(),
+        _ => a.eq_ignore_ascii_case(b),
+    }
+}
