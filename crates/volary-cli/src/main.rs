@@ -5,6 +5,7 @@
 //! | `verbs` | the commands |
 //! | `copy` | `cp`: trees in both directions |
 //! | `volumes`, `row` | opening volumes, finding places, reading directories |
+//! | `stack` | layers over volumes |
 //! | `out`, `exit`, `progress` | what is printed, how it ends |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
@@ -15,6 +16,7 @@ mod interrupt;
 mod out;
 mod progress;
 mod row;
+mod stack;
 mod verbs;
 mod volumes;
 

@@ -3,6 +3,7 @@
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +20,9 @@ pub(crate) struct AttachArgs {
     /// them, and memory=SIZE; volary formats lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
+    /// Puts a layer over each volume, the first lowest; volary formats lists them
+    #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
+    layers: Vec<String>,
 }
 
 impl AttachArgs {
@@ -138,6 +142,7 @@ pub(crate) fn usage(arg: &OsStr, error: &Error) -> Fail {
 pub(crate) struct Volumes {
     args: AttachArgs,
     open: Vec<(Source, Use, Session)>,
+    reports: Vec<Report>,
 }
 
 impl Volumes {
@@ -150,6 +155,7 @@ impl Volumes {
         let mut volumes = Self {
             args: args.clone(),
             open: Vec::new(),
+            reports: Vec::new(),
         };
         let done = work(&mut volumes);
         let closed = volumes.close();
@@ -174,7 +180,8 @@ impl Volumes {
             };
         }
         let attach = self.args.attach(usage)?;
-        let volume = open(source, &attach)?;
+        let (volume, reports) = open(source, &attach, &self.args.layers)?;
+        self.reports.extend(reports);
         let session = volume.session(Cred::root());
         self.open.push((source.clone(), usage, session.clone()));
         Ok(session)
@@ -185,6 +192,9 @@ impl Volumes {
         for (source, _, session) in self.open {
             let closed = session.volume().detach();
             first = first.and(closed.map_err(|e| Fail::at(source, &e)));
+        }
+        for report in self.reports {
+            eprint!("{}", report());
         }
         first
     }
@@ -208,11 +218,11 @@ fn is_same_source(a: &Source, b: &Source) -> bool {
     m == n && (x == y || same_file())
 }
 
-/// Opens a volume.
+/// Opens a volume, under layers.
 ///
 /// # Errors
 /// In one line why it cannot be opened.
-pub(crate) fn open(source: &Source, attach: &Attach) -> Done<Arc<Volume>> {
+fn open(source: &Source, attach: &Attach, layers: &[String]) -> Done<(Arc<Volume>, Vec<Report>)> {
     let fail = |e: Error| Fail::opening(source, &e);
     let dev = volary::open_source(source, attach.read_only, clock::now()).map_err(fail)?;
     let fs = volary::attach(dev, attach).map_err(fail)?;
@@ -221,7 +231,14 @@ pub(crate) fn open(source: &Source, attach: &Attach) -> Done<Arc<Volume>> {
         trust: true,
         ..VolumeOptions::new(source.to_string(), clock::now)
     };
-    Ok(Volume::new(fs, options))
+    match stack(fs.clone(), layers) {
+        Ok((fs, reports)) => Ok((Volume::new(fs, options), reports)),
+        Err(e) => {
+            // It was not used; the layer's own error is the one to tell.
+            let _ = Volume::new(fs, options).detach();
+            Err(e)
+        }
+    }
 }
 
 /// Does `work` for each place. All are parsed and their volumes opened before

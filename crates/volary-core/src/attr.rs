@@ -1,6 +1,6 @@
 //! Attributes of nodes.
 
-use crate::{NodeId, Time};
+use crate::{Cred, NodeId, Time};
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,6 +81,25 @@ pub struct Attr {
     /// DOS attributes, where the format keeps them: read-only 1, hidden 2,
     /// system 4, archive 0x20.
     pub dos: Option<u8>,
+}
+
+impl Attr {
+    /// Whether the bits of mode, owner and group grant all of `want`. Root may
+    /// all, but run only what somebody may run.
+    pub fn permits(&self, cred: &Cred, want: Access) -> bool {
+        if cred.is_root() {
+            let runs = self.kind == FileKind::Dir || self.mode & 0o111 != 0;
+            return runs || !want.has(Access::EXEC);
+        }
+        let shift = if cred.uid == self.uid {
+            6
+        } else if cred.in_group(self.gid) {
+            3
+        } else {
+            0
+        };
+        Access((self.mode >> shift & 0o7) as u8).has(want)
+    }
 }
 
 /// A time to set.

@@ -6,7 +6,8 @@
 )]
 
 use crate::{
-    Access, Attr, Caps, Cookie, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, Result, SetAttr,
+    Access, Attr, Caps, Cookie, Cred, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, Result,
+    SetAttr,
 };
 use std::sync::Arc;
 
@@ -54,6 +55,13 @@ pub trait FileSystem: Send + Sync {
 
     /// The root directory.
     fn root(&self) -> NodeId;
+
+    /// Who a caller with these credentials is on this volume, if not who they
+    /// say: the session asks once, and checks access and makes nodes as this
+    /// one. A pure function, the same while the volume is attached.
+    fn caller(&self, cred: &Cred) -> Option<Cred> {
+        None
+    }
 
     /// How full the volume is.
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs>;

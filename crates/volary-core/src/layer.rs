@@ -6,7 +6,7 @@
 //! fails the build when an operation is added and not forwarded.
 
 use crate::{
-    Access, Attr, Caps, ChangeSink, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind,
+    Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Extent, FileKind,
     FileSystem, Fs, Lock, Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch,
 };
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct Op<'a> {
     pub offset: Option<u64>,
     /// Length in bytes, likewise.
     pub len: u64,
+    /// Who asks, and when; not known of a watch.
+    pub cx: Option<Ctx<'a>>,
 }
 
 impl<'a> Op<'a> {
@@ -37,7 +39,12 @@ impl<'a> Op<'a> {
             name: None,
             offset: None,
             len: 0,
+            cx: None,
         }
+    }
+    fn cx(mut self, cx: &Ctx<'a>) -> Self {
+        self.cx = Some(*cx);
+        self
     }
     fn node(mut self, node: NodeId) -> Self {
         self.node = Some(node);
@@ -106,6 +113,8 @@ macro_rules! operations {
             fn caps(&self) -> Caps { self.below().caps() }
             /// The root directory.
             fn root(&self) -> NodeId { self.below().root() }
+            /// Who a caller is on the volume; not seen by `around`.
+            fn caller(&self, cred: &Cred) -> Option<Cred> { self.below().caller(cred) }
             /// A hint; not seen by `around`.
             fn forget(&self, node: NodeId, lookups: u64) { self.below().forget(node, lookups); }
 
@@ -122,6 +131,7 @@ macro_rules! operations {
         impl<L: Layer> FileSystem for L {
             fn caps(&self) -> Caps { Layer::caps(self) }
             fn root(&self) -> NodeId { Layer::root(self) }
+            fn caller(&self, cred: &Cred) -> Option<Cred> { Layer::caller(self, cred) }
             fn forget(&self, node: NodeId, lookups: u64) { Layer::forget(self, node, lookups); }
             $( fn $method(&self, $($arg: $ty),*) -> $out { Layer::$method(self, $($arg),*) } )*
         }
@@ -130,75 +140,75 @@ macro_rules! operations {
 
 operations! {
     /// Forwards [`FileSystem::statfs`].
-    statfs StatFs false (cx: &Ctx<'_>) -> Result<StatFs>;
+    statfs StatFs false (cx: &Ctx<'_>) -> Result<StatFs>, cx(cx);
     /// Forwards [`FileSystem::sync`].
-    sync Sync false (cx: &Ctx<'_>) -> Result<()>;
+    sync Sync false (cx: &Ctx<'_>) -> Result<()>, cx(cx);
     /// Forwards [`FileSystem::detach`].
-    detach Detach false (cx: &Ctx<'_>) -> Result<()>;
+    detach Detach false (cx: &Ctx<'_>) -> Result<()>, cx(cx);
     /// Forwards [`FileSystem::watch`].
     watch Watch false (sink: Arc<dyn ChangeSink>) -> Result<Watch>;
     /// Forwards [`FileSystem::lookup`].
-    lookup Lookup false (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>, node(dir), name(name);
+    lookup Lookup false (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::parent`].
-    parent Parent false (cx: &Ctx<'_>, dir: NodeId) -> Result<Entry>, node(dir);
+    parent Parent false (cx: &Ctx<'_>, dir: NodeId) -> Result<Entry>, cx(cx), node(dir);
     /// Forwards [`FileSystem::readdir`].
-    readdir ReadDir false (cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool>, open(dir), range(from.0, 0);
+    readdir ReadDir false (cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool>, cx(cx), open(dir), range(from.0, 0);
     /// Forwards [`FileSystem::create`].
-    create Create true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, how: Create, set: &SetAttr) -> Result<(Entry, OpenId)>, node(dir), name(name);
+    create Create true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, how: Create, set: &SetAttr) -> Result<(Entry, OpenId)>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::mkdir`].
-    mkdir MkDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry>, node(dir), name(name);
+    mkdir MkDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::mknod`].
-    mknod MkNod true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, kind: FileKind, rdev: u64, set: &SetAttr) -> Result<Entry>, node(dir), name(name);
+    mknod MkNod true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, kind: FileKind, rdev: u64, set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::symlink`].
-    symlink Symlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, target: &[u8], set: &SetAttr) -> Result<Entry>, node(dir), name(name);
+    symlink Symlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, target: &[u8], set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::link`].
-    link Link true (cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry>, node(dir), name(name);
+    link Link true (cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::unlink`].
-    unlink Unlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, node(dir), name(name);
+    unlink Unlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::rmdir`].
-    rmdir RmDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, node(dir), name(name);
+    rmdir RmDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::rename`].
-    rename Rename true (cx: &Ctx<'_>, from: NodeId, name: Name<'_>, to: NodeId, new_name: Name<'_>, flags: RenameFlags) -> Result<()>, node(from), name(name);
+    rename Rename true (cx: &Ctx<'_>, from: NodeId, name: Name<'_>, to: NodeId, new_name: Name<'_>, flags: RenameFlags) -> Result<()>, cx(cx), node(from), name(name);
     /// Forwards [`FileSystem::getattr`].
-    getattr GetAttr false (cx: &Ctx<'_>, node: NodeId) -> Result<Attr>, node(node);
+    getattr GetAttr false (cx: &Ctx<'_>, node: NodeId) -> Result<Attr>, cx(cx), node(node);
     /// Forwards [`FileSystem::setattr`].
-    setattr SetAttr true (cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr>, node(node);
+    setattr SetAttr true (cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr>, cx(cx), node(node);
     /// Forwards [`FileSystem::access`].
-    access Access false (cx: &Ctx<'_>, node: NodeId, want: Access) -> Result<Access>, node(node);
+    access Access false (cx: &Ctx<'_>, node: NodeId, want: Access) -> Result<Access>, cx(cx), node(node);
     /// Forwards [`FileSystem::readlink`].
-    readlink ReadLink false (cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>>, node(node);
+    readlink ReadLink false (cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>>, cx(cx), node(node);
     /// Forwards [`FileSystem::getxattr`].
-    getxattr GetXattr false (cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>>, node(node);
+    getxattr GetXattr false (cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>>, cx(cx), node(node);
     /// Forwards [`FileSystem::setxattr`].
-    setxattr SetXattr true (cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()>, node(node);
+    setxattr SetXattr true (cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()>, cx(cx), node(node);
     /// Forwards [`FileSystem::listxattr`].
-    listxattr ListXattr false (cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>>, node(node);
+    listxattr ListXattr false (cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>>, cx(cx), node(node);
     /// Forwards [`FileSystem::removexattr`].
-    removexattr RemoveXattr true (cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()>, node(node);
+    removexattr RemoveXattr true (cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()>, cx(cx), node(node);
     /// Forwards [`FileSystem::open`].
-    open Open false (cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId>, node(node);
+    open Open false (cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId>, cx(cx), node(node);
     /// Forwards [`FileSystem::read`].
-    read Read false (cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize>, open(open), range(offset, buf.len());
+    read Read false (cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize>, cx(cx), open(open), range(offset, buf.len());
     /// Forwards [`FileSystem::write`].
-    write Write true (cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64>, open(open), range(offset, data.len());
+    write Write true (cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64>, cx(cx), open(open), range(offset, data.len());
     /// Forwards [`FileSystem::fsync`].
-    fsync FSync false (cx: &Ctx<'_>, open: OpenId, data_only: bool) -> Result<()>, open(open);
+    fsync FSync false (cx: &Ctx<'_>, open: OpenId, data_only: bool) -> Result<()>, cx(cx), open(open);
     /// Forwards [`FileSystem::allocate`].
-    allocate Allocate true (cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64, hole: bool) -> Result<()>, open(open), range(offset, 0);
+    allocate Allocate true (cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64, hole: bool) -> Result<()>, cx(cx), open(open), range(offset, 0);
     /// Forwards [`FileSystem::extents`].
-    extents Extents false (cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64, out: &mut Vec<Extent>) -> Result<()>, open(open), range(offset, 0);
+    extents Extents false (cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64, out: &mut Vec<Extent>) -> Result<()>, cx(cx), open(open), range(offset, 0);
     /// Forwards [`FileSystem::lock`].
-    lock Lock false (cx: &Ctx<'_>, open: OpenId, lock: Lock) -> Result<()>, open(open);
+    lock Lock false (cx: &Ctx<'_>, open: OpenId, lock: Lock) -> Result<()>, cx(cx), open(open);
     /// Forwards [`FileSystem::ioctl`].
-    ioctl Ioctl false (cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>>, open(open);
+    ioctl Ioctl false (cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>>, cx(cx), open(open);
     /// Forwards [`FileSystem::close`].
-    close Close false (cx: &Ctx<'_>, open: OpenId) -> Result<()>, open(open);
+    close Close false (cx: &Ctx<'_>, open: OpenId) -> Result<()>, cx(cx), open(open);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cancel, Cred, Kind, Time};
+    use crate::{Cancel, Kind, Time};
     use std::sync::Mutex;
 
     /// Answers `statfs` and refuses all else.

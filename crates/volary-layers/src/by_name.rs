@@ -1,6 +1,9 @@
 //! Layers by name, as `--layer NAME[=ARG]` gives them.
 
-use crate::{Count, Fault, IdMap, ReadOnly, Subtree, Trace, TraceSink};
+use crate::{
+    Audit, CaseFold, Count, DirCache, Fault, IdMap, Munge, Outside, Quota, ReadOnly, Squash,
+    Subtree, Symlinks, Throttle, Trace,
+};
 use std::sync::Arc;
 use volary_core::{Error, Fs, Kind, OptionSpec, Result};
 
@@ -38,6 +41,47 @@ pub const LAYERS: &[OptionSpec] = &[
         help: "show users and groups as others: u:ABOVE:BELOW[:COUNT], \
                g:ABOVE:BELOW[:COUNT], squash:UID:GID",
     },
+    OptionSpec {
+        name: "squash",
+        value: "[root:]UID:GID",
+        help: "make all callers, or root alone, this user and group",
+    },
+    OptionSpec {
+        name: "audit",
+        value: "FILE",
+        help: "add a line to FILE for each change",
+    },
+    OptionSpec {
+        name: "throttle",
+        value: "ops=N,bytes=SIZE",
+        help: "let through so many operations and bytes a second",
+    },
+    OptionSpec {
+        name: "quota",
+        value: "bytes=SIZE,nodes=N[,each]",
+        help: "bound what the volume, or each owner, may take; counts what is there first",
+    },
+    OptionSpec {
+        name: "casefold",
+        value: "",
+        help: "find names in any case of letters, on a volume that tells cases apart",
+    },
+    OptionSpec {
+        name: "munge",
+        value: "[above|below]",
+        help: "write what DOS and Windows cannot hold in names as %XX: above for clients \
+               (the default), below to keep any name on a volume that refuses some",
+    },
+    OptionSpec {
+        name: "symlinks",
+        value: "",
+        help: "show what symlinks lead to in their place, within the volume",
+    },
+    OptionSpec {
+        name: "dircache",
+        value: "[memory=SIZE,age=SECONDS]",
+        help: "remember entries and attributes (default memory=8M)",
+    },
 ];
 
 /// A file system with a layer on it.
@@ -49,13 +93,14 @@ pub struct Stacked {
 }
 
 /// Puts the layer that `spec` names, as `NAME` or `NAME=ARG`, over `below`.
-/// `trace` takes the lines of the trace layer.
+/// What it needs of the world outside it takes from `outside`.
 ///
 /// # Errors
 /// `Invalid` for an unknown layer, naming those that there are; for an argument
-/// that is missing, superfluous or wrong, saying what is expected; for
-/// `subtree`, also `NotFound` and `NotDir`.
-pub fn layer_by_name(below: Fs, spec: &str, trace: &TraceSink) -> Result<Stacked> {
+/// that is missing, superfluous or wrong, saying what is expected; for a layer
+/// that makes no sense over `below`, saying why; for `subtree`, also `NotFound`
+/// and `NotDir`; for those that look at the volume first, what that answers.
+pub fn layer_by_name(below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
     let (name, arg) = match spec.split_once('=') {
         Some((name, arg)) => (name, Some(arg)),
         None => (spec, None),
@@ -69,12 +114,11 @@ pub fn layer_by_name(below: Fs, spec: &str, trace: &TraceSink) -> Result<Stacked
         ));
     };
     let arg = match (arg, layer.value) {
-        (None, "") => "",
-        (Some(arg), value) if !value.is_empty() && !arg.is_empty() => arg,
         (Some(_), "") => return refuse(format!("layer {name} takes no argument")),
-        (_, value) => {
+        (None | Some(""), value) if !value.is_empty() && !is_optional(value) => {
             return refuse(format!("layer {name} needs an argument: {name}={value}"));
         }
+        (arg, _) => arg.unwrap_or(""),
     };
     if name == "count" {
         let count = Arc::new(Count::new(below));
@@ -83,14 +127,34 @@ pub fn layer_by_name(below: Fs, spec: &str, trace: &TraceSink) -> Result<Stacked
             report: Some(Box::new(move || count.to_string())),
         });
     }
-    let fs: Fs = match name {
+    let fs = make(below, name, arg, outside)?;
+    Ok(Stacked { fs, report: None })
+}
+
+/// Whether a layer can do without its argument: `[ARG]`.
+fn is_optional(value: &str) -> bool {
+    value.starts_with('[') && value.ends_with(']')
+}
+
+fn make(below: Fs, name: &str, arg: &str, outside: &Arc<dyn Outside>) -> Result<Fs> {
+    Ok(match name {
         "readonly" => Arc::new(ReadOnly::new(below)),
-        "trace" => Arc::new(Trace::new(below, trace.clone())),
+        "trace" => {
+            let outside = outside.clone();
+            Arc::new(Trace::new(below, Arc::new(move |line| outside.trace(line))))
+        }
         "fault" => Arc::new(Fault::parse(below, arg)?),
         "subtree" => Arc::new(Subtree::new(below, arg.as_bytes())?),
+        "squash" => Arc::new(Squash::parse(below, arg)?),
+        "audit" => Arc::new(Audit::new(below, outside.append(arg)?)),
+        "throttle" => Arc::new(Throttle::parse(below, outside.pace()?, arg)?),
+        "quota" => Arc::new(Quota::parse(below, arg)?),
+        "casefold" => Arc::new(CaseFold::new(below)?),
+        "munge" => Arc::new(Munge::parse(below, arg)?),
+        "symlinks" => Arc::new(Symlinks::new(below)?),
+        "dircache" => Arc::new(DirCache::parse(below, arg)?),
         _ => Arc::new(IdMap::parse(below, arg)?),
-    };
-    Ok(Stacked { fs, report: None })
+    })
 }
 
 fn refuse(words: String) -> Result<Stacked> {

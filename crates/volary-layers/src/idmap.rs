@@ -120,12 +120,11 @@ impl IdMap {
 
     /// Calls with the caller's ids as they are below.
     fn as_below<T>(&self, cx: &Ctx<'_>, call: impl FnOnce(&Ctx<'_>) -> T) -> T {
-        let groups = cx.cred.groups.iter().map(|&gid| self.groups.down(gid));
-        let cred = Cred {
-            uid: self.users.down(cx.cred.uid),
-            gid: self.groups.down(cx.cred.gid),
-            groups: groups.collect(),
-        };
+        let cred = map_cred(
+            cx.cred,
+            |uid| self.users.down(uid),
+            |gid| self.groups.down(gid),
+        );
         call(&Ctx { cred: &cred, ..*cx })
     }
 }
@@ -140,6 +139,14 @@ impl IdRules {
     }
 }
 
+fn map_cred(cred: &Cred, user: impl Fn(u32) -> u32, group: impl Fn(u32) -> u32) -> Cred {
+    Cred {
+        uid: user(cred.uid),
+        gid: group(cred.gid),
+        groups: cred.groups.iter().map(|&gid| group(gid)).collect(),
+    }
+}
+
 fn bad(text: &str) -> Error {
     let words = format!(
         "layer idmap does not know '{text}'; expected u:ABOVE:BELOW[:COUNT], \
@@ -151,6 +158,20 @@ fn bad(text: &str) -> Error {
 impl Layer for IdMap {
     fn below(&self) -> &Fs {
         &self.below
+    }
+
+    fn caller(&self, cred: &Cred) -> Option<Cred> {
+        let below = map_cred(
+            cred,
+            |uid| self.users.down(uid),
+            |gid| self.groups.down(gid),
+        );
+        let found = self.below.caller(&below)?;
+        Some(map_cred(
+            &found,
+            |uid| self.users.up(uid),
+            |gid| self.groups.up(gid),
+        ))
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {

@@ -9,22 +9,50 @@
 //! | [`Fault`] | makes chosen calls fail |
 //! | [`Subtree`] | shows a directory as if it were the volume |
 //! | [`IdMap`] | shows users and groups as others |
+//! | [`Squash`] | makes callers one user |
+//! | [`Audit`] | writes a line for each change |
+//! | [`Throttle`] | holds calls back to a rate |
+//! | [`Quota`] | bounds what owners take |
+//! | [`CaseFold`] | finds names in any case of letters |
+//! | [`Munge`] | shows names in a form that clients can hold |
+//! | [`Symlinks`] | follows symlinks for those who cannot |
+//! | [`DirCache`] | remembers entries and attributes |
 //!
 //! [`layer_by_name`] makes one from a word such as `subtree=/home`.
 #![forbid(unsafe_code)]
 
+mod audit;
+mod bounded;
 mod by_name;
+mod casefold;
 mod count;
+mod dircache;
 mod fault;
 mod idmap;
+mod listing;
+mod munge;
+mod outside;
+mod quota;
 mod readonly;
+mod squash;
 mod subtree;
+mod symlinks;
+mod throttle;
 mod trace;
 
+pub use audit::{Audit, AuditSink};
 pub use by_name::{LAYERS, Stacked, layer_by_name};
+pub use casefold::{CaseFold, NAMES_MAX, fold};
 pub use count::{Count, CountRow};
+pub use dircache::{CACHE_MEMORY, DirCache};
 pub use fault::{Fault, FaultRule, When};
 pub use idmap::{IdMap, IdRule, IdRules};
+pub use munge::{Munge, Side, munge, unmunge};
+pub use outside::{Nothing, Outside};
+pub use quota::{Quota, QuotaBounds};
 pub use readonly::ReadOnly;
+pub use squash::{Squash, Whom};
 pub use subtree::Subtree;
+pub use symlinks::{LINKS_MAX, Symlinks};
+pub use throttle::{Pace, Throttle};
 pub use trace::{Trace, TraceSink};

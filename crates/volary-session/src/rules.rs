@@ -10,24 +10,10 @@ pub(crate) const SET_GID: u32 = 0o2000;
 /// On a directory: entries are removed by their owner only.
 pub(crate) const STICKY: u32 = 0o1000;
 const GROUP_EXEC: u32 = 0o010;
-const ANY_EXEC: u32 = 0o111;
 
-/// Whether the bits of mode, owner and group grant all of `want`. Root may
-/// all, but run only what somebody may run.
+/// See [`Attr::permits`].
 pub(crate) fn permits(attr: &Attr, cred: &Cred, want: Access) -> bool {
-    if cred.is_root() {
-        let runs = attr.kind == FileKind::Dir || attr.mode & ANY_EXEC != 0;
-        return runs || !want.has(Access::EXEC);
-    }
-    let shift = if cred.uid == attr.uid {
-        6
-    } else if cred.in_group(attr.gid) {
-        3
-    } else {
-        0
-    };
-    let granted = Access((attr.mode >> shift & 0o7) as u8);
-    granted.has(want)
+    attr.permits(cred, want)
 }
 
 /// Whether the caller is the node's owner or root.

@@ -46,6 +46,7 @@ impl fmt::Debug for WaitHook {
 
 impl Session {
     pub(crate) fn new(volume: Arc<Volume>, cred: Cred) -> Self {
+        let cred = volume.fs.caller(&cred).unwrap_or(cred);
         Self {
             volume,
             cred,

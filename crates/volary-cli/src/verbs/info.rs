@@ -219,6 +219,8 @@ impl Formats {
             for format in volary::formats() {
                 out.write_all(text(*format).as_bytes())?;
             }
+            let layers = specs_text(volary::layers::LAYERS);
+            writeln!(out, "\nLayers over any of them (--layer):\n{layers}")?;
         }
         out::end(out)?;
         Ok(Exit::Done)

@@ -61,8 +61,30 @@ fn page(dir: &Path, name: &str, command: clap::Command) -> Done {
     let man = clap_mangen::Man::new(command);
     man.render(&mut text)
         .map_err(|e| Fail::host(path.display(), e))?;
+    if name == "volary" {
+        text.extend_from_slice(layers_section().as_bytes());
+    }
     text.extend_from_slice(exit_section(name).as_bytes());
     std::fs::write(&path, text).map_err(|e| Fail::host(path.display(), e))
+}
+
+/// The section of layers: what `--layer` takes.
+fn layers_section() -> String {
+    let mut text = String::from(
+        ".SH LAYERS\nCommands that open volumes put layers over each with \\fB\\-\\-layer\\fR, \
+         the first lowest.\n",
+    );
+    for layer in volary::layers::LAYERS {
+        let value = match layer.value {
+            "" => String::new(),
+            value => format!("=\\fI{value}\\fR"),
+        };
+        text.push_str(&format!(
+            ".TP\n\\fB{}\\fR{value}\n{}\n",
+            layer.name, layer.help
+        ));
+    }
+    text
 }
 
 /// The section of exit codes of a page.

@@ -2,13 +2,14 @@
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, warn};
+use crate::stack::{Report, stack};
 use crate::volumes::{At, Use, attach_with};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use volary::fuse::{self, Checks, MountOptions, Stop};
-use volary::layers::{Stacked, layer_by_name};
+use volary::layers::Subtree;
 use volary::{Caps, Options, Volume, VolumeOptions};
 
 /// Mounts a volume on a directory, by FUSE.
@@ -67,9 +68,6 @@ Layers:
     )
 }
 
-/// What layers have to say at the end.
-type Report = Box<dyn Fn() -> String + Send + Sync>;
-
 impl Mount {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
@@ -125,26 +123,16 @@ impl Mount {
         let dev = volary::open_source(source, attach.read_only, clock::now()).map_err(fail)?;
         let mut fs = volary::attach(dev, &attach).map_err(fail)?;
         if at.path != b"/" {
-            let spec = format!("subtree={}", String::from_utf8_lossy(&at.path));
-            fs = self.layer(fs, &spec)?.fs;
+            let subtree = Subtree::new(fs, &at.path).map_err(|e| Fail::usage(e.to_string()))?;
+            fs = Arc::new(subtree);
         }
-        let mut reports = Vec::new();
-        for spec in &self.layers {
-            let stacked = self.layer(fs, spec)?;
-            fs = stacked.fs;
-            reports.extend(stacked.report);
-        }
+        let (fs, reports) = stack(fs, &self.layers)?;
         let trust = mount.checks == Checks::Kernel && !fs.caps().has(Caps::CHECKS_ACCESS);
         let options = VolumeOptions {
             trust,
             ..VolumeOptions::new(source.to_string(), clock::now)
         };
         Ok((Volume::new(fs, options), reports))
-    }
-
-    fn layer(&self, fs: volary::Fs, spec: &str) -> Done<Stacked> {
-        let trace: volary::layers::TraceSink = Arc::new(|line: &str| eprintln!("{line}"));
-        layer_by_name(fs, spec, &trace).map_err(|e| Fail::usage(format!("--layer: {e}")))
     }
 
     /// Starts itself again without a terminal, and waits until it is mounted.

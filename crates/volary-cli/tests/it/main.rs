@@ -3,5 +3,6 @@
 mod bad_input;
 mod copying;
 mod examples;
+mod layers;
 mod sandbox;
 mod verbs;

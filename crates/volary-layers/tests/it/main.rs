@@ -1,8 +1,12 @@
 //! Each layer over the in-memory driver.
 
+mod callers;
 mod count_trace;
 mod fault;
 mod idmap;
+mod munge;
+mod names;
+mod quota;
 mod readonly;
 mod subtree;
 mod transparent;

@@ -2,8 +2,12 @@
 
 use crate::{Rig, n};
 use std::sync::Arc;
-use volary_core::{Fs, SetAttr, Time};
-use volary_layers::{Count, Fault, IdMap, Subtree, Trace};
+use std::time::Duration;
+use volary_core::{Caps, Fs, SetAttr, Time};
+use volary_layers::{
+    Audit, CaseFold, Count, DirCache, Fault, IdMap, Munge, Pace, Quota, QuotaBounds, Side, Squash,
+    Subtree, Symlinks, Throttle, Trace,
+};
 use volary_mem::{Mem, MemOptions};
 use volary_testkit::Suite;
 
@@ -44,5 +48,99 @@ fn the_suite_holds_with_all_ids_moved() {
     holds_under("idmap", |fs| {
         let words = "u:0:100000:100000,g:0:200000:100000,squash:7:7";
         Arc::new(IdMap::parse(fs, words).unwrap())
+    });
+}
+
+#[test]
+fn the_suite_holds_under_squash() {
+    holds_under("squash", |fs| Arc::new(Squash::parse(fs, "7:7").unwrap()));
+}
+
+#[test]
+fn the_suite_holds_under_audit() {
+    holds_under("audit", |fs| {
+        Arc::new(Audit::new(fs, Box::new(std::io::sink())))
+    });
+}
+
+/// No time passes but by waiting.
+#[derive(Default)]
+struct Still(std::sync::Mutex<Duration>);
+
+impl Pace for Still {
+    fn now(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+    fn wait(&self, time: Duration) {
+        *self.0.lock().unwrap() += time;
+    }
+}
+
+#[test]
+fn the_suite_holds_under_throttle() {
+    holds_under("throttle", |fs| {
+        let pace = Arc::new(Still::default());
+        Arc::new(Throttle::parse(fs, pace, "ops=1000,bytes=1M").unwrap())
+    });
+}
+
+fn wide(each: bool) -> QuotaBounds {
+    QuotaBounds {
+        bytes: Some(u64::MAX),
+        nodes: Some(1_000_000),
+        each,
+    }
+}
+
+#[test]
+fn the_suite_holds_under_quotas_that_are_not_reached() {
+    holds_under("quota", |fs| Arc::new(Quota::new(fs, wide(false)).unwrap()));
+    holds_under("quota of each", |fs| {
+        Arc::new(Quota::new(fs, wide(true)).unwrap())
+    });
+}
+
+#[test]
+fn the_suite_holds_under_casefold() {
+    holds_under("casefold", |fs| Arc::new(CaseFold::new(fs).unwrap()));
+}
+
+#[test]
+fn the_suite_holds_under_munge() {
+    holds_under("munge", |fs| Arc::new(Munge::new(fs, Side::Above)));
+    let make = || {
+        let mut options = MemOptions::sized(8 << 20);
+        options.caps = options.caps.without(Caps::ANY_NAME);
+        let below = Mem::attach(options, Time::EPOCH).unwrap();
+        Arc::new(Munge::new(below, Side::Below)) as Fs
+    };
+    Suite::new("mem that refuses names under munge=below", make).run();
+}
+
+#[test]
+fn the_suite_holds_under_symlinks() {
+    holds_under("symlinks", |fs| Arc::new(Symlinks::new(fs).unwrap()));
+}
+
+#[test]
+fn the_suite_holds_under_dircache() {
+    holds_under("dircache", |fs| {
+        Arc::new(DirCache::new(fs, 1 << 20, None).unwrap())
+    });
+    holds_under("a dircache of no room", |fs| {
+        Arc::new(DirCache::new(fs, 0, None).unwrap())
+    });
+}
+
+#[test]
+fn the_suite_holds_under_a_stack_of_them() {
+    holds_under("a stack", |fs| {
+        let fs: Fs = Arc::new(Quota::new(fs, wide(false)).unwrap());
+        let fs: Fs = Arc::new(Audit::new(fs, Box::new(std::io::sink())));
+        let fs: Fs = Arc::new(DirCache::new(fs, 1 << 20, None).unwrap());
+        let fs: Fs = Arc::new(Symlinks::new(fs).unwrap());
+        let fs: Fs = Arc::new(Munge::new(fs, Side::Above));
+        let fs: Fs = Arc::new(CaseFold::new(fs).unwrap());
+        Arc::new(Squash::parse(fs, "root:7:7").unwrap())
     });
 }

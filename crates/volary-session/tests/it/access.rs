@@ -299,3 +299,28 @@ fn in_a_sticky_directory_nobody_takes_what_took_the_name_meanwhile() {
     let found = user(&volume, OWNER).lookup(dir, b"f").unwrap();
     assert_eq!((found.node, found.attr.uid), (node, OTHER));
 }
+
+/// Makes root user 1002.
+struct NoRoot(volary_core::Fs);
+
+impl volary_core::Layer for NoRoot {
+    fn below(&self) -> &volary_core::Fs {
+        &self.0
+    }
+    fn caller(&self, cred: &Cred) -> Option<Cred> {
+        cred.is_root().then(|| Cred::new(OTHER, OTHER))
+    }
+}
+
+#[test]
+fn a_caller_is_who_the_volume_says() {
+    let below = volume();
+    let secret = root(&below).dir(below.fs().root(), "secret", 0o700);
+    let volume = crate::volume_of(std::sync::Arc::new(NoRoot(below.fs().clone())), false);
+    let squashed = root(&volume);
+    assert_eq!(squashed.cred().uid, OTHER);
+    assert_eq!(kind(squashed.find(secret, "x")), Some(Kind::Access));
+    let node = squashed.dir(squashed.root(), "mine", 0o755);
+    assert_eq!(squashed.getattr(node).unwrap().uid, OTHER);
+    assert_eq!(user(&volume, OWNER).cred().uid, OWNER);
+}

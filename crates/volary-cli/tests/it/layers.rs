@@ -1,0 +1,71 @@
+//! `--layer` on commands that open volumes.
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn layers_lie_over_the_volumes_of_a_command() {
+    let sandbox = Sandbox::new();
+    let line = "cp --layer quota=bytes=1M --layer audit=log words disk.img:/new";
+    sandbox.run(line).ok();
+    let log = String::from_utf8(sandbox.read("log")).unwrap();
+    assert!(log.contains("create dir=1 name=\"new\""), "{log}");
+    assert!(log.contains("len=6 -> ok"), "{log}");
+    let refused = sandbox.run("cp --layer quota=bytes=10 words disk.img:/more");
+    assert!(refused.fails(1).contains("quota exceeded"));
+    sandbox.is_clean("disk.img");
+}
+
+#[test]
+fn a_fat_volume_keeps_any_name_under_munge() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run("cp --layer munge=below words disk.img:/a?b")
+        .ok();
+    let names = sandbox.run("ls disk.img:/").ok();
+    assert!(names.contains("a%3Fb\n"), "{names}");
+    let names = sandbox.run("ls --layer munge=below disk.img:/").ok();
+    assert!(names.contains("a?b\n"), "{names}");
+    sandbox.is_clean("disk.img");
+}
+
+#[test]
+fn symlinks_are_shown_as_what_they_lead_to() {
+    let sandbox = Sandbox::new();
+    let long = sandbox.run("ls -l --layer symlinks unix.img:/").ok();
+    assert!(long.contains(" link\n") && !long.contains("->"), "{long}");
+}
+
+#[test]
+fn a_stack_of_layers_is_not_noticed() {
+    let sandbox = Sandbox::new();
+    let stack = "--layer dircache --layer throttle=ops=1000000 --layer munge --layer squash=0:0";
+    let ls = sandbox.run("ls -lR unix.img").ok();
+    assert_eq!(sandbox.run(&format!("ls -lR {stack} unix.img")).ok(), ls);
+    sandbox.run(&format!("mkdir {stack} unix.img:/made")).ok();
+    sandbox.is_clean("unix.img");
+}
+
+#[test]
+fn a_layer_that_makes_no_sense_is_refused_in_one_line() {
+    let sandbox = Sandbox::new();
+    for (line, words) in [
+        (
+            "ls --layer casefold disk.img",
+            "finds names in any case as it is",
+        ),
+        ("ls --layer symlinks disk.img", "has none to follow"),
+        ("ls --layer nope disk.img", "unknown layer"),
+        ("ls --layer throttle=0 disk.img", "expected ops=N"),
+    ] {
+        let told = sandbox.run(line).fails(2);
+        assert!(told.contains(words), "{told}");
+    }
+    let text = sandbox.run("formats").ok();
+    assert!(text.contains("throttle=ops=N,bytes=SIZE"), "{text}");
+    sandbox.run("man pages").ok();
+    let page = String::from_utf8(sandbox.read("pages/volary.1")).unwrap();
+    assert!(
+        page.contains(".SH LAYERS") && page.contains("\\fBmunge"),
+        "{page}"
+    );
+}

@@ -1,0 +1,174 @@
+//! What is remembered.
+
+use crate::bounded::Bounded;
+use std::collections::HashMap;
+use volary_core::{Attr, Cred, Entry, NodeId, OpenId, Time};
+
+/// Entries and attributes, each with the time at which it was learnt.
+pub(super) struct Memory {
+    attrs: Bounded<NodeId, (Attr, Time)>,
+    dirs: Bounded<NodeId, Names>,
+    /// How much the names of one directory may weigh.
+    dir_max: usize,
+    /// How long it counts, in seconds.
+    age: Option<u64>,
+    /// Changes that have begun and not ended.
+    changing: u64,
+    /// Changes that have ended, and news that came.
+    changes: u64,
+    /// Whom it is for, where callers may see different things.
+    caller: Option<Cred>,
+    /// Which node is open; bounded by the opens below.
+    opens: HashMap<OpenId, NodeId>,
+}
+
+/// What names of a directory lead to; `None` for nothing.
+#[derive(Default)]
+struct Names {
+    names: HashMap<Vec<u8>, (Option<NodeId>, Time)>,
+    weight: usize,
+}
+
+/// As of which change something is asked below; what comes of it is kept only
+/// if none has come since.
+#[derive(Clone, Copy)]
+pub(super) struct Ticket(Option<u64>);
+
+/// What an entry and a node take in memory, about.
+const ENTRY_WEIGHT: usize = 160;
+const ATTR_WEIGHT: usize = 320;
+
+impl Memory {
+    pub(super) fn new(bytes: usize, age: Option<u64>) -> Self {
+        Self {
+            attrs: Bounded::new(bytes / 2, |_| ATTR_WEIGHT),
+            dirs: Bounded::new(bytes / 2, |names: &Names| ENTRY_WEIGHT + names.weight),
+            dir_max: bytes / 8,
+            age,
+            changing: 0,
+            changes: 0,
+            caller: None,
+            opens: HashMap::new(),
+        }
+    }
+
+    pub(super) fn ticket(&mut self) -> Ticket {
+        Ticket((self.changing == 0).then_some(self.changes))
+    }
+
+    fn counts(&self, ticket: Ticket) -> bool {
+        self.changing == 0 && ticket.0 == Some(self.changes)
+    }
+
+    fn is_fresh(&self, learnt: Time, now: Time) -> bool {
+        let Some(age) = self.age else { return true };
+        let since = now.secs.checked_sub(learnt.secs);
+        since.is_some_and(|secs| secs >= 0 && secs.unsigned_abs() < age)
+    }
+
+    pub(super) fn only_for(&mut self, cred: &Cred) {
+        if self.caller.as_ref() != Some(cred) {
+            self.forget_all();
+            self.changes += 1;
+            self.caller = Some(cred.clone());
+        }
+    }
+
+    pub(super) fn attr(&mut self, now: Time, node: NodeId) -> Option<Attr> {
+        let (attr, learnt) = *self.attrs.get(&node)?;
+        self.is_fresh(learnt, now).then_some(attr)
+    }
+
+    /// What a name leads to, with the attributes if they are known; `Some(None)`
+    /// if it is known to lead nowhere.
+    pub(super) fn entry(
+        &mut self,
+        now: Time,
+        dir: NodeId,
+        name: &[u8],
+    ) -> Option<Option<(NodeId, Option<Attr>)>> {
+        let (node, learnt) = *self.dirs.get(&dir)?.names.get(name)?;
+        if !self.is_fresh(learnt, now) {
+            return None;
+        }
+        Some(node.map(|node| (node, self.attr(now, node))))
+    }
+
+    pub(super) fn keep_attr(&mut self, ticket: Ticket, now: Time, attr: &Attr) {
+        if self.counts(ticket) {
+            self.attrs.insert(attr.node, (*attr, now));
+        }
+    }
+
+    pub(super) fn keep(
+        &mut self,
+        ticket: Ticket,
+        now: Time,
+        dir: NodeId,
+        name: &[u8],
+        entry: Option<&Entry>,
+    ) {
+        if !self.counts(ticket) {
+            return;
+        }
+        let weight = name.len() + ENTRY_WEIGHT;
+        self.dirs.grew(weight);
+        let known = self.dirs.get(&dir).map_or(0, |names| names.weight);
+        if known == 0 || known + weight > self.dir_max {
+            self.dirs.insert(dir, Names::default());
+        }
+        if let Some(names) = self.dirs.get(&dir) {
+            let node = entry.map(|entry| entry.node);
+            names.names.insert(name.to_vec(), (node, now));
+            names.weight += weight;
+        }
+        if let Some(entry) = entry {
+            self.attrs.insert(entry.node, (entry.attr, now));
+        }
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.changing += 1;
+    }
+
+    pub(super) fn end(&mut self) {
+        self.changing -= 1;
+        self.changes += 1;
+    }
+
+    /// Something has changed that did not come through here.
+    pub(super) fn heard(&mut self) {
+        self.changes += 1;
+    }
+
+    pub(super) fn forget_attr(&mut self, node: NodeId) {
+        self.attrs.remove(&node);
+    }
+
+    pub(super) fn forget_entry(&mut self, dir: NodeId, name: &[u8]) {
+        if let Some(names) = self.dirs.get(&dir) {
+            names.names.remove(name);
+        }
+    }
+
+    pub(super) fn forget_entries(&mut self, dir: NodeId) {
+        self.dirs.remove(&dir);
+    }
+
+    pub(super) fn forget_all(&mut self) {
+        self.attrs.clear();
+        self.dirs.clear();
+    }
+
+    pub(super) fn opened(&mut self, open: OpenId, node: NodeId) {
+        self.opens.insert(open, node);
+    }
+
+    pub(super) fn closed(&mut self, open: OpenId) {
+        self.opens.remove(&open);
+    }
+
+    pub(super) fn node_of(&self, open: OpenId) -> Option<NodeId> {
+        self.opens.get(&open).copied()
+    }
+}

@@ -1,0 +1,45 @@
+//! What owners have taken.
+
+use std::collections::HashMap;
+
+/// What one owner, or all, have taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) bytes: u64,
+    pub(super) nodes: u64,
+}
+
+/// The shares of all owners. An owner of nothing has no row.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    all: Share,
+    owners: HashMap<u32, Share>,
+}
+
+impl Used {
+    /// The share of one owner, or of all.
+    pub(super) fn of(&self, owner: Option<u32>) -> Share {
+        match owner {
+            None => self.all,
+            Some(uid) => self.owners.get(&uid).copied().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn add(&mut self, uid: u32, bytes: u64, nodes: u64) {
+        for share in [&mut self.all, self.owners.entry(uid).or_default()] {
+            share.bytes = share.bytes.saturating_add(bytes);
+            share.nodes = share.nodes.saturating_add(nodes);
+        }
+    }
+
+    pub(super) fn take(&mut self, uid: u32, bytes: u64, nodes: u64) {
+        let owner = self.owners.entry(uid).or_default();
+        for share in [&mut self.all, &mut *owner] {
+            share.bytes = share.bytes.saturating_sub(bytes);
+            share.nodes = share.nodes.saturating_sub(nodes);
+        }
+        if *owner == Share::default() {
+            self.owners.remove(&uid);
+        }
+    }
+}
