@@ -165,6 +165,14 @@ impl BlockDevice for MemDevice {
         }
         Ok(())
     }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        self.discard(offset, len)
+    }
+
+    fn is_cached(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

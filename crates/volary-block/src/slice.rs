@@ -63,6 +63,16 @@ impl BlockDevice for Slice {
         self.dev.discard(self.offset + offset, len)
     }
 
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        let bytes = usize::try_from(len).unwrap_or(usize::MAX);
+        check_range(offset, bytes, self.len)?;
+        self.dev.zero(self.offset + offset, len)
+    }
+
+    fn is_cached(&self) -> bool {
+        self.dev.is_cached()
+    }
+
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         let (mut inside, outside): (Vec<_>, Vec<_>) = reads
             .iter_mut()

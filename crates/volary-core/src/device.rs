@@ -66,12 +66,53 @@ pub trait BlockDevice: Send + Sync {
         Ok(())
     }
 
+    /// Makes the range zeros, as a write of zeros would. A device that can say
+    /// so without writing takes no space for it. Default: reads, and writes
+    /// where it finds anything else; what cannot be read is written.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        zero_by_writing(self, offset, len)
+    }
+
+    /// Whether what is below keeps in memory what was read and written, and
+    /// reads ahead: then small requests cost little, and keeping the same
+    /// bytes above gains nothing. Constant. Default: it does not.
+    fn is_cached(&self) -> bool {
+        false
+    }
+
     /// Reads many ranges. Each read has its own result. Default: one by one.
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         for r in reads {
             r.result = self.read_at(r.offset, r.buf);
         }
     }
+}
+
+/// How much [`zero_by_writing`] looks at and writes at a time, in bytes.
+const ZEROS: usize = 1 << 20;
+
+/// Makes a range zeros by reading it, and writing where it is anything else:
+/// what a device with holes does not hold stays a hole.
+///
+/// # Errors
+/// As [`BlockDevice::write_at`].
+pub fn zero_by_writing<D: BlockDevice + ?Sized>(dev: &D, offset: u64, len: u64) -> Result<()> {
+    let most = usize::try_from(len).unwrap_or(ZEROS).min(ZEROS);
+    let (zeros, mut found) = (vec![0; most], vec![0; most]);
+    let mut done = 0;
+    while done < len {
+        let n = usize::try_from(len - done).unwrap_or(most).min(most);
+        let (found, zeros) = (&mut found[..n], &zeros[..n]);
+        let is_zero = dev.read_at(offset + done, found).is_ok() && *found == *zeros;
+        if !is_zero {
+            dev.write_at(offset + done, zeros)?;
+        }
+        done += n as u64;
+    }
+    Ok(())
 }
 
 /// Size and sectors of a device.
@@ -114,6 +155,12 @@ impl<D: BlockDevice + ?Sized> BlockDevice for std::sync::Arc<D> {
     }
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         (**self).discard(offset, len)
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        (**self).zero(offset, len)
+    }
+    fn is_cached(&self) -> bool {
+        (**self).is_cached()
     }
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         (**self).read_batch(reads);

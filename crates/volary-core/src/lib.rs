@@ -29,7 +29,7 @@ mod time;
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
 pub use caps::Caps;
 pub use ctx::{Cancel, Cred, Ctx};
-pub use device::{BlockDevice, Geometry, Read};
+pub use device::{BlockDevice, Geometry, Read, zero_by_writing};
 pub use dirbuf::{DirBuf, DirEntry};
 pub use error::{Corrupt, Error, IoDetail, Kind, Result};
 pub use escape::{Escaped, escape};

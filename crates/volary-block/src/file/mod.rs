@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{IoSlice, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use volary_core::{BlockDevice, Error, Geometry, Kind, Result};
+use volary_core::{BlockDevice, Error, Geometry, Kind, Result, zero_by_writing};
 
 /// Most parts of one gathered write: the host's `IOV_MAX`.
 const PARTS_MAX: usize = 1024;
@@ -112,6 +112,17 @@ impl FileDevice {
         check_range(offset, len, self.geometry.size).map(drop)
     }
 
+    /// Makes a hole in the file: what was there reads as zeros. The inner
+    /// result is the host's.
+    fn punch(&self, offset: u64, len: u64) -> Result<std::result::Result<(), Errno>> {
+        self.check_write(offset, bytes_of(len))?;
+        if len == 0 {
+            return Ok(Ok(()));
+        }
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(&self.file, how, offset, len))
+    }
+
     /// Writes parts, all in one call of the host's where it takes them.
     fn write_parts(&self, offset: u64, parts: &[&[u8]]) -> std::io::Result<()> {
         let mut at = offset;
@@ -129,6 +140,10 @@ impl FileDevice {
         }
         Ok(())
     }
+}
+
+fn bytes_of(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX)
 }
 
 /// Why a file cannot be made, and what to do.
@@ -204,17 +219,22 @@ impl BlockDevice for FileDevice {
     /// Gives the space back to the host, where the host can; what is discarded
     /// then reads as zeros.
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        let bytes = usize::try_from(len).unwrap_or(usize::MAX);
-        self.check_write(offset, bytes)?;
-        if len == 0 {
-            return Ok(());
-        }
-        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, how, offset, len) {
-            Err(e) if e == Errno::IO => {
-                Err(io_error("discard", offset, bytes, &std::io::Error::from(e)))
-            }
+        match self.punch(offset, len)? {
+            Err(e) if e == Errno::IO => Err(io_error("discard", offset, bytes_of(len), &e.into())),
             _ => Ok(()),
         }
+    }
+
+    /// Makes a hole of it, where the host can: that is quick, and takes no
+    /// space.
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        match self.punch(offset, len)? {
+            Ok(()) => Ok(()),
+            Err(_) => zero_by_writing(self, offset, len),
+        }
+    }
+
+    fn is_cached(&self) -> bool {
+        self.direct.is_none()
     }
 }

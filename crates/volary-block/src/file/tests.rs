@@ -170,6 +170,32 @@ fn a_file_cut_off_under_us_gives_an_error_with_its_place() {
 }
 
 #[test]
+fn what_is_made_zero_reads_as_zeros_and_takes_no_space() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image");
+    drop(FileDevice::create(&path, 1 << 20).unwrap());
+    for options in [OpenOptions::default(), DIRECT] {
+        let dev = FileDevice::open(&path, options).unwrap();
+        dev.write_at(0, &vec![7; 1 << 20]).unwrap();
+        dev.flush().unwrap();
+        let full = std::fs::metadata(&path).unwrap().blocks();
+        let (from, len) = (1000, 500_000);
+        dev.zero(from, len).unwrap();
+        let mut back = vec![1; 1 << 20];
+        dev.read_at(0, &mut back).unwrap();
+        let inside = 1000..501_000;
+        for (i, b) in back.iter().enumerate() {
+            assert_eq!(*b, if inside.contains(&i) { 0 } else { 7 }, "byte {i}");
+        }
+        assert!(std::fs::metadata(&path).unwrap().blocks() < full);
+        assert_eq!(dev.zero(1 << 20, 1).unwrap_err(), Kind::Invalid);
+    }
+    let dev = FileDevice::open(&path, READ_ONLY).unwrap();
+    assert_eq!(dev.zero(0, 512).unwrap_err(), Kind::ReadOnly);
+}
+
+#[test]
 fn discarded_space_goes_back_to_the_host() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();

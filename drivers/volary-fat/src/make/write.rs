@@ -10,9 +10,6 @@ use volary_core::{BlockDevice, Result};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// How much is looked at and cleared at once, in bytes.
-const CHUNK: usize = 1 << 20;
-
 /// Writes the volume and flushes it.
 ///
 /// # Errors
@@ -23,7 +20,7 @@ pub(super) fn write(dev: &dyn BlockDevice, plan: &Plan<'_>, layout: &Layout) -> 
     // taken for one.
     dev.write_at(0, &vec![0; plan.sector_len as usize])?;
     dev.flush()?;
-    clear(dev, sector, layout.cluster_offset(2))?;
+    dev.zero(sector, layout.cluster_offset(2) - sector)?;
     let head = fat_head(plan);
     for copy in 0..plan.fat_count {
         dev.write_at(layout.fat_offset(copy), &head)?;
@@ -41,29 +38,6 @@ pub(super) fn write(dev: &dyn BlockDevice, plan: &Plan<'_>, layout: &Layout) -> 
     dev.flush()?;
     dev.write_at(0, &boot::sector(plan))?;
     dev.flush()
-}
-
-/// Makes bytes from `from` to `to` zeros, and writes only where they are not:
-/// the FATs of a large volume in a file with holes stay holes.
-fn clear(dev: &dyn BlockDevice, from: u64, to: u64) -> Result<()> {
-    // Only a hint: what it leaves is looked at below.
-    dev.discard(from, to.saturating_sub(from))?;
-    let zeros = vec![0; CHUNK];
-    let mut found = vec![0; CHUNK];
-    let mut at = from;
-    while at < to {
-        let len = usize::try_from(to - at).unwrap_or(CHUNK).min(CHUNK);
-        let (Some(found), Some(zeros)) = (found.get_mut(..len), zeros.get(..len)) else {
-            break;
-        };
-        // What cannot be read may be writable still.
-        let clean = dev.read_at(at, found).is_ok() && *found == *zeros;
-        if !clean {
-            dev.write_at(at, zeros)?;
-        }
-        at += len as u64;
-    }
-    Ok(())
 }
 
 /// The start of each FAT: the two entries that are no clusters, then the
@@ -111,12 +85,12 @@ fn write_root(dev: &dyn BlockDevice, plan: &Plan<'_>, layout: &Layout) -> Result
         file.DIR_FileSize = U32::new(HEAD_LEN as u32);
         entries.extend_from_slice(file.as_bytes());
         let at = layout.cluster_offset(owners);
-        clear(dev, at, at + cluster_len)?;
+        dev.zero(at, cluster_len)?;
         dev.write_at(at, &OwnerTable::head())?;
     }
     let root = if fat32 {
         let at = layout.cluster_offset(ROOT_CLUSTER);
-        clear(dev, at, at + cluster_len)?;
+        dev.zero(at, cluster_len)?;
         at
     } else {
         layout.root_offset()
