@@ -62,7 +62,7 @@ impl Attached {
             let (place, len) = self.stretch(runs, offset + done as u64)?;
             let len = (buf.len() - done).min(usize::try_from(len).unwrap_or(usize::MAX));
             let part = buf.get_mut(done..done + len).unwrap_or_default();
-            self.cache.read(place, part)?;
+            self.cache.read_once(place, part)?;
             done += len;
         }
         Ok(())
@@ -215,8 +215,7 @@ impl Attached {
         if part.is_empty() {
             return Ok(());
         }
-        let direct = self.options.io_size as usize;
-        if part.len() >= direct {
+        if part.len() >= self.cache.direct_from() {
             self.order.wrote();
             return self.cache.write_direct(place, part);
         }

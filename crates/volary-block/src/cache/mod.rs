@@ -33,7 +33,9 @@
 //! [`CacheOptions::io_size`]. A read of at least that much that finds nothing
 //! in the cache goes straight to the caller, one request for each stretch of
 //! that size. Misses that follow each other read ahead: one page, two, four,
-//! up to `io_size`.
+//! up to `io_size`. Over a device that keeps what was read and written itself
+//! ([`BlockDevice::is_cached`]), content takes no pages
+//! ([`Cache::direct_from`]): keeping it twice would cost more than it saves.
 //!
 //! # Locks
 //!
@@ -120,6 +122,8 @@ pub struct Cache {
     /// Size of the device, in bytes.
     size: u64,
     read_only: bool,
+    /// The device keeps what was read and written itself.
+    below_is_cached: bool,
     /// Most pages.
     capacity: usize,
     /// Longest request, in pages.
@@ -157,6 +161,7 @@ impl Cache {
         let io_size = u64::from(options.io_size.next_power_of_two()).max(PAGE as u64);
         let memory = options.memory.max(4 * io_size);
         Self {
+            below_is_cached: dev.is_cached(),
             dev,
             size: geometry.size,
             read_only: geometry.read_only,
@@ -184,6 +189,17 @@ impl Cache {
     /// Size of the device, in bytes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// From how many bytes on data is better read and written past the cache:
+    /// a page over a device that keeps what it was given itself, the longest
+    /// request over others.
+    pub fn direct_from(&self) -> usize {
+        if self.below_is_cached {
+            PAGE
+        } else {
+            self.io_size()
+        }
     }
 
     /// Longest request to the device, in bytes.

@@ -15,6 +15,22 @@ impl Cache {
     /// `Invalid` past the end of the device; `Io`, and what is in `buf` is not
     /// said.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.read_past(offset, buf, self.io_size())
+    }
+
+    /// As [`read`](Self::read), for what is hardly read twice. Over a device
+    /// that keeps what was read itself, whole pages that are not in the cache
+    /// come straight from there, and do not enter it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.read_past(offset, buf, self.direct_from())
+    }
+
+    /// Fills `buf`; stretches of at least `least` bytes that are in no page
+    /// come straight from the device.
+    fn read_past(&self, offset: u64, buf: &mut [u8], least: usize) -> Result<()> {
         check_range(offset, buf.len(), self.size)?;
         let mut done = 0;
         let mut straight = true;
@@ -31,7 +47,7 @@ impl Cache {
             } else {
                 0
             };
-            if absent >= self.io_size() {
+            if absent >= least {
                 match self.dev.read_at(at, &mut rest[..absent]) {
                     Ok(()) => done += absent,
                     Err(_) => straight = false,
