@@ -151,10 +151,6 @@ pub fn from_utf16(units: &[u16], out: &mut Vec<u8>) {
         out.extend(units.iter().map(|&u| u as u8));
         return;
     }
-    if units.iter().all(|&u| u < 0x80) {
-        out.extend(units.iter().map(|&u| u as u8));
-        return;
-    }
     for point in char::decode_utf16(units.iter().copied()) {
         match point {
             Ok(c) if c.is_ascii() => out.push(c as u8),

@@ -3,15 +3,17 @@
 use crate::attached::Attached;
 use crate::commit::{ENTRIES, Epoch, Step, Stop};
 use crate::index::{Index, Span, hash_bytes};
+use crate::long::PARTS_MAX;
 use crate::names::Style;
-use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FREE};
+use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FREE, LAST_LONG_ENTRY, LongEntry, attr};
 use crate::runs::Runs;
 use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Event, Long, Record, Scanner};
+use crate::slots::{Event, Long, LongStyle, Record, Scanner};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use volary_block::{PAGE, Stage};
 use volary_core::{Error, Kind, Result};
+use zerocopy::transmute_ref;
 
 /// Bytes that are read at a time when a directory is read through.
 const CHUNK: usize = 32 << 10;
@@ -144,6 +146,45 @@ impl Dir {
             found => found,
         };
         Ok(flow.break_value())
+    }
+
+    /// Reads the record whose short entry stands in `slot`, and gives it to `f`.
+    /// `None` if none does.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn record_at<R>(
+        &self,
+        fs: &Attached,
+        slot: u32,
+        f: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut raw = [[0; ENTRY_LEN]; RECORD_MAX];
+        let before = (slot as usize).min(PARTS_MAX);
+        let room = raw.get_mut(..before + 2).unwrap_or_default();
+        let got = self.read(fs, slot - before as u32, room.as_flattened_mut())?;
+        let slots = raw.get(..got / ENTRY_LEN).unwrap_or_default();
+        // The paper's layout has no mark of where a record begins.
+        let start = match fs.names.long {
+            LongStyle::Vfat => begin_of(slots, before),
+            LongStyle::Paper => 0,
+        };
+        let first = slot - (before - start) as u32;
+        let mut scanner = Scanner::new(fs.names.long);
+        let mut f = Some(f);
+        let mut each = |event: Event<'_>| match shift(event, first) {
+            Event::Record(r) if r.slot >= slot => {
+                let f = f.take().filter(|_| r.slot == slot);
+                ControlFlow::Break(f.map(|f| f(&r)))
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        let bytes = slots.get(start..).unwrap_or_default().as_flattened();
+        let flow = match scanner.feed(bytes, &mut each) {
+            ControlFlow::Continue(()) => scanner.finish(&mut each),
+            found => found,
+        };
+        Ok(flow.break_value().flatten())
     }
 
     /// Reads slots from `from` on as events, until `each` has enough or there
@@ -455,6 +496,25 @@ impl Attached {
         }
         Ok(None)
     }
+}
+
+/// Where the record of the short entry `at` begins: at the first part of its
+/// long name, if the slots before it are one.
+fn begin_of(slots: &[[u8; ENTRY_LEN]], at: usize) -> usize {
+    for order in 1..=at.min(PARTS_MAX) {
+        let Some(raw) = slots.get(at - order) else {
+            return at;
+        };
+        let part: &LongEntry = transmute_ref!(raw);
+        let is_part = part.LDIR_Attr & attr::LONG_NAME_MASK == attr::LONG_NAME;
+        if !is_part || usize::from(part.LDIR_Ord & !LAST_LONG_ENTRY) != order {
+            return at;
+        }
+        if part.LDIR_Ord & LAST_LONG_ENTRY != 0 {
+            return at - order;
+        }
+    }
+    at
 }
 
 /// Where a record stands.

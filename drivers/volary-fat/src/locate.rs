@@ -1,6 +1,6 @@
 //! From a name, a place or an id to a node.
 
-use crate::attached::{Attached, dir_of};
+use crate::attached::{Attached, Unix, dir_of};
 use crate::attrs::Perms;
 use crate::commit::{Epoch, REMOVALS};
 use crate::dir::{Dir, span_of};
@@ -93,7 +93,9 @@ impl Attached {
             }
             return Ok(node);
         }
-        if let Some(node) = self.nodes.at(key) {
+        if self.unix != Unix::Off
+            && let Some(node) = self.nodes.at(key)
+        {
             return Ok(node);
         }
         let rdev = self.rdev_of(&at.entry)?;
@@ -153,6 +155,14 @@ impl Attached {
     /// `Stale` if no directory that a path leads to starts there; `Io`,
     /// `Corrupt`.
     pub(crate) fn dir_node(&self, first: u32) -> Result<Arc<Node>> {
+        match self.nodes.dir(first) {
+            Some(node) => Ok(node),
+            None => self.find_dir(first),
+        }
+    }
+
+    /// Finds a directory by its way from the root.
+    fn find_dir(&self, first: u32) -> Result<Arc<Node>> {
         let mut way = vec![first];
         let mut node = loop {
             let at = *way.last().ok_or(Kind::Stale)?;
@@ -247,17 +257,11 @@ impl Attached {
         if slot >= dir.capacity(self) {
             return Err(Kind::Stale.into());
         }
-        // Its long name may be in the twenty slots before it.
-        let mut found = None;
-        dir.scan(self, slot.saturating_sub(20), |event| match event {
-            Event::Record(r) if r.slot >= slot => {
-                let shown = !r.short.is_label() && !r.short.is_dir();
-                found = Some((r.short, span_of(&r))).filter(|_| r.slot == slot && shown);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
+        let found = dir.record_at(self, slot, |r| {
+            let shown = !r.short.is_label() && !r.short.is_dir();
+            shown.then(|| (r.short, span_of(r)))
         })?;
-        let (entry, span) = found.ok_or(Kind::Stale)?;
+        let (entry, span) = found.flatten().ok_or(Kind::Stale)?;
         if self.owners.is_table(first, slot) {
             return Err(Kind::Stale.into());
         }

@@ -100,13 +100,10 @@ fn part_entry(order: u8, checksum: u8, part: &[u16]) -> LongEntry {
 
 /// The 13 units of an entry.
 pub fn part_units(entry: &LongEntry) -> [u16; PART] {
-    let mut out = [0; PART];
-    let all = entry.LDIR_Name1.iter();
-    let all = all.chain(&entry.LDIR_Name2).chain(&entry.LDIR_Name3);
-    for (to, from) in out.iter_mut().zip(all) {
-        *to = from.get();
-    }
-    out
+    let [a, b, c, d, e] = entry.LDIR_Name1;
+    let [f, g, h, i, j, k] = entry.LDIR_Name2;
+    let [l, m] = entry.LDIR_Name3;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m].map(U16::get)
 }
 
 /// Gathers the entries of a long name in the order in which they are stored.
