@@ -37,7 +37,7 @@ use std::process::ExitCode;
 #[command(
     name = "volary",
     version,
-    max_term_width = 100,
+    max_term_width = verbs::TERM_WIDTH,
     disable_help_subcommand = true
 )]
 #[command(after_help = "\
@@ -51,9 +51,10 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let words = std::env::args_os().collect();
-    let exit = match Cli::try_parse_from(with_two_dashes(words)) {
-        Ok(cli) => match cli.verb.run() {
+    let words = with_two_dashes(std::env::args_os().collect());
+    let whole = || Cli::try_parse_from(&words).map(|cli| cli.verb);
+    let exit = match verbs::Verb::parse_alone(&words).unwrap_or_else(whole) {
+        Ok(verb) => match verb.run() {
             Ok(exit) => exit,
             Err(fail) => {
                 fail.report();
@@ -138,6 +139,27 @@ mod tests {
                 .unwrap_or_default();
             let example = format!("volary {}", verb.get_name());
             assert!(help.contains(&example), "{} has none", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn a_verb_alone_has_the_same_help() {
+        let mut whole = Cli::command();
+        whole.build();
+        for verb in whole.get_subcommands_mut() {
+            let mut alone = verbs::Verb::alone(verb.get_name()).unwrap();
+            alone.build();
+            let name = verb.get_name().to_string();
+            assert_eq!(
+                alone.render_long_help().to_string(),
+                verb.render_long_help().to_string(),
+                "{name}"
+            );
+            assert_eq!(
+                alone.render_help().to_string(),
+                verb.render_help().to_string(),
+                "{name}"
+            );
         }
     }
 

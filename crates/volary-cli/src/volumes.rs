@@ -110,6 +110,17 @@ impl At {
         self.with_path(join(&self.path, name))
     }
 
+    /// Goes to the place named `name` in this one. Gives the length of the
+    /// path before: cut to that, it is the same place again.
+    pub(crate) fn enter(&mut self, name: &[u8]) -> usize {
+        let before = self.path.len();
+        if self.path.last() != Some(&b'/') {
+            self.path.push(b'/');
+        }
+        self.path.extend_from_slice(name);
+        before
+    }
+
     /// The last part of the path; empty for the root.
     pub(crate) fn name(&self) -> &[u8] {
         let mut parts = self.path.split(|&b| b == b'/');
@@ -191,6 +202,9 @@ impl Volumes {
         let mut first = Ok(());
         for (source, _, session) in self.open {
             let closed = session.volume().detach();
+            // The process ends soon: what the volume has in memory goes with
+            // it at once, and not piece by piece.
+            std::mem::forget(session);
             first = first.and(closed.map_err(|e| Fail::at(source, &e)));
         }
         for report in self.reports {

@@ -52,15 +52,19 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         };
         let read = match self.session.walk(&at.path, follow) {
             Err(e) => Err(Fail::at(at, &e)),
-            Ok(found) => match name {
-                Some(name) => self.node(at, &found.attr, name),
-                None => self.below(at, &found.attr),
-            },
+            Ok(found) => {
+                let mut at = at.clone();
+                match name {
+                    Some(name) => self.node(&mut at, &found.attr, name),
+                    None => self.below(&mut at, &found.attr),
+                }
+            }
         };
         self.or_left_out(read)
     }
 
-    fn node(&mut self, at: &At, attr: &Attr, name: &[u8]) -> Done {
+    /// Reads the node at a place; that has the same path after as before.
+    fn node(&mut self, at: &mut At, attr: &Attr, name: &[u8]) -> Done {
         let meta = meta(attr);
         let done = match attr.kind {
             FileKind::File => self.content(at, attr, name),
@@ -76,17 +80,19 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
             }
             FileKind::Symlink => match self.session.readlink(attr.node) {
                 Ok(target) => self.to.symlink(name, meta, &target),
-                Err(e) => Err(Fail::at(at, &e)),
+                Err(e) => Err(Fail::at(&*at, &e)),
             },
             _ => self.to.special(name, meta),
         };
         self.or_left_out(done)
     }
 
-    fn below(&mut self, at: &At, dir: &Attr) -> Done {
+    fn below(&mut self, at: &mut At, dir: &Attr) -> Done {
         self.seen.enter(at, dir)?;
         for row in row::read_dir(&self.session, dir, at)? {
-            self.node(&at.join(&row.name), &row.attr, &row.name)?;
+            let above = at.enter(&row.name);
+            self.node(at, &row.attr, &row.name)?;
+            at.path.truncate(above);
         }
         Ok(())
     }

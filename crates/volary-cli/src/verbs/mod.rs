@@ -20,6 +20,8 @@ mod tune;
 
 use crate::copy::Cp;
 use crate::exit::{Done, Exit};
+use clap::{Args, Command, Error};
+use std::ffi::OsString;
 
 /// Defines [`Verb`] and its `run` from one list.
 macro_rules! verbs {
@@ -35,9 +37,53 @@ macro_rules! verbs {
             pub(crate) fn run(&self) -> Done<Exit> {
                 match self { $( Self::$name(args) => args.run() ),* }
             }
+
+            /// Parses a command line that begins with a verb, without setting
+            /// up the others: that takes longer than many a verb. `None` if it
+            /// begins with anything else.
+            pub(crate) fn parse_alone(words: &[OsString]) -> Option<Result<Self, Error>> {
+                let verb = words.get(1)?.to_str()?;
+                $( if is_verb(verb, stringify!($name)) {
+                    return Some(parse::<$args>(verb, words).map(|args| Self::$name(Box::new(args))));
+                } )*
+                None
+            }
+
+            /// The command line of a verb alone.
+            #[cfg(test)]
+            pub(crate) fn alone(verb: &str) -> Option<Command> {
+                $( if is_verb(verb, stringify!($name)) {
+                    return Some(command::<$args>(verb));
+                } )*
+                None
+            }
         }
     };
 }
+
+/// Whether `word` is the verb whose variant this is.
+fn is_verb(word: &str, variant: &str) -> bool {
+    word.bytes()
+        .eq(variant.bytes().map(|b| b.to_ascii_lowercase()))
+}
+
+/// What clap makes of the verb as a part of the whole.
+fn command<A: Args>(verb: &str) -> Command {
+    let command = Command::new("volary")
+        .max_term_width(TERM_WIDTH)
+        .disable_help_subcommand(true);
+    A::augment_args(command).bin_name(format!("volary {verb}"))
+}
+
+fn parse<A: Args>(verb: &str, words: &[OsString]) -> Result<A, Error> {
+    let mut command = command::<A>(verb);
+    let words = words.iter().skip(1);
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    A::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
+}
+
+/// Columns of help, at most.
+pub(crate) const TERM_WIDTH: usize = 100;
 
 verbs! {
     Mkfs(mkfs::Mkfs),
