@@ -53,6 +53,20 @@ pub(crate) struct Related {
     pub(crate) is_related: bool,
 }
 
+impl Related {
+    /// See [`Call::file_id`].
+    pub(crate) fn resolve(&mut self, named: FileId) -> Result<FileId, Failure> {
+        let id = if named == FileId::PREVIOUS && self.is_related {
+            let missing = self.failed.unwrap_or(Status::INVALID_PARAMETER);
+            self.file.ok_or(missing)?
+        } else {
+            named
+        };
+        self.file = Some(id);
+        Ok(id)
+    }
+}
+
 /// A request that is not answered with success and an ordinary body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -124,14 +138,7 @@ impl<'a> Call<'a> {
     /// What the request before failed with; `INVALID_PARAMETER` if it had no
     /// file.
     pub(crate) fn file_id(&mut self, named: FileId) -> Result<FileId, Failure> {
-        let id = if named == FileId::PREVIOUS && self.related.is_related {
-            let missing = self.related.failed.unwrap_or(Status::INVALID_PARAMETER);
-            self.related.file.ok_or(missing)?
-        } else {
-            named
-        };
-        self.related.file = Some(id);
-        Ok(id)
+        self.related.resolve(named)
     }
 
     /// `len` bytes for a reply's body, of unspecified content: the caller

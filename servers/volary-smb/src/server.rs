@@ -27,9 +27,12 @@ pub(crate) struct Shared {
     /// A connection ended.
     left: Condvar,
     /// Sessions by id, for clients that log on again after their connection was lost.
-    sessions: Mutex<HashMap<u64, (Weak<Conn>, Weak<Logon>)>>,
+    sessions: Mutex<HashMap<u64, Place>>,
     stop: (UnixStream, UnixStream),
 }
+
+/// A session, and the connection that it is on.
+type Place = (Weak<Conn>, Weak<Logon>);
 
 impl Server {
     /// A server, not serving yet.
@@ -140,6 +143,17 @@ impl Shared {
         }
         while !conns.is_empty() {
             self.left.wait(&mut conns);
+        }
+    }
+
+    /// An id that no session has.
+    pub(crate) fn new_session_id(&self) -> u64 {
+        let sessions = self.sessions.lock();
+        loop {
+            let id = u64::from_le_bytes(crate::crypto::random());
+            if id != 0 && id != u64::MAX && !sessions.contains_key(&id) {
+                return id;
+            }
         }
     }
 

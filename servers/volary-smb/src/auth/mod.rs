@@ -1,5 +1,163 @@
-//! Who is it: SPNEGO (MS-SPNG) around NTLM (MS-NLMP).
+//! Who is it: SPNEGO (RFC 4178, MS-SPNG) around NTLM (MS-NLMP).
+//!
+//! [`Exchange`] takes a client's tokens and gives the answers, knowing nothing
+//! of SMB. Only NTLMv2 is accepted, from users with a password.
 
+mod der;
+mod messages;
 mod ntlm;
+mod spnego;
 
+use crate::config::User;
+pub(crate) use messages::file_time;
 pub(crate) use ntlm::nt_hash;
+use ntlm::{Accepted, Ntlm};
+use spnego::{MECH_NTLM, State, Token};
+use volary_core::Time;
+
+/// The longest token that begins an exchange.
+const FIRST_TOKEN_MAX: usize = 4096;
+
+/// A token that is refused; why is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It makes no sense here.
+    Malformed,
+    /// Not the password of any user, or the message was changed on its way.
+    Logon,
+}
+
+impl From<crate::wire::Short> for Refused {
+    fn from(_: crate::wire::Short) -> Self {
+        Self::Malformed
+    }
+}
+
+/// What a token is answered with.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Another token is wanted.
+    Continue(Vec<u8>),
+    /// It is the user at this place in the list.
+    Done(Vec<u8>, LoggedOn),
+}
+
+/// Who it is, and the key that both sides have now.
+pub(crate) struct LoggedOn {
+    pub(crate) user: usize,
+    pub(crate) session_key: [u8; 16],
+}
+
+impl std::fmt::Debug for LoggedOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LoggedOn").field(&self.user).finish()
+    }
+}
+
+/// What the server is, as far as clients are told here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) users: &'a [User],
+    pub(crate) now: Time,
+    /// Fresh random bytes.
+    pub(crate) challenge: [u8; 8],
+}
+
+/// The token that a server offers before it is asked: that it speaks NTLM.
+pub(crate) fn offer() -> Vec<u8> {
+    spnego::offer()
+}
+
+/// One logon being negotiated.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    ntlm: Ntlm,
+    /// The mechanisms that the client named, as it wrote them; none if it speaks
+    /// NTLM without SPNEGO.
+    mechanisms: Option<Vec<u8>>,
+    /// It would rather have used another: then it has to sign what it named.
+    needs_mic: bool,
+}
+
+impl Exchange {
+    /// Takes a token.
+    ///
+    /// # Errors
+    /// [`Refused`]: the exchange is over.
+    pub(crate) fn step(&mut self, token: &[u8], host: &Host<'_>) -> Result<Step, Refused> {
+        if token.starts_with(&messages::SIGNATURE) {
+            return self.bare(token, host);
+        }
+        match spnego::parse(token)? {
+            Token::Init(init) => {
+                if self.mechanisms.is_some() || token.len() > FIRST_TOKEN_MAX {
+                    return Err(Refused::Malformed);
+                }
+                self.mechanisms = Some(init.mechanisms.to_vec());
+                let mut offered = init.offered();
+                let is_first = offered.next() == Some(MECH_NTLM);
+                if is_first {
+                    return match init.token {
+                        Some(ntlm) => self.wrapped(ntlm, None, host),
+                        None => Ok(Step::Continue(spnego::select(State::Incomplete))),
+                    };
+                }
+                if !offered.any(|mech| mech == MECH_NTLM) {
+                    return Err(Refused::Logon);
+                }
+                self.needs_mic = true;
+                Ok(Step::Continue(spnego::select(State::RequestMic)))
+            }
+            Token::Response(response) => {
+                if self.mechanisms.is_none() {
+                    return Err(Refused::Malformed);
+                }
+                let ntlm = response.token.ok_or(Refused::Malformed)?;
+                self.wrapped(ntlm, response.mic, host)
+            }
+        }
+    }
+
+    fn bare(&mut self, token: &[u8], host: &Host<'_>) -> Result<Step, Refused> {
+        if self.mechanisms.is_some() {
+            return Err(Refused::Malformed);
+        }
+        Ok(match self.ntlm.step(token, host)? {
+            ntlm::Step::Challenge(challenge) => Step::Continue(challenge),
+            ntlm::Step::Accepted(accepted) => Step::Done(Vec::new(), accepted.logged_on()),
+        })
+    }
+
+    fn wrapped(
+        &mut self,
+        token: &[u8],
+        mic: Option<&[u8]>,
+        host: &Host<'_>,
+    ) -> Result<Step, Refused> {
+        match self.ntlm.step(token, host)? {
+            ntlm::Step::Challenge(challenge) => Ok(Step::Continue(spnego::challenge(&challenge))),
+            ntlm::Step::Accepted(accepted) => {
+                let mic = self.check_mic(&accepted, mic)?;
+                let token = spnego::completed(mic.as_ref().map(|m| &m[..]));
+                Ok(Step::Done(token, accepted.logged_on()))
+            }
+        }
+    }
+
+    /// Checks the client's signature of the mechanisms it named, and gives the
+    /// server's.
+    fn check_mic(
+        &self,
+        accepted: &Accepted,
+        mic: Option<&[u8]>,
+    ) -> Result<Option<[u8; 16]>, Refused> {
+        let mechanisms = self.mechanisms.as_deref().unwrap_or_default();
+        match mic {
+            Some(mic) if accepted.verify(mechanisms, mic) => Ok(Some(accepted.sign(mechanisms))),
+            Some(_) => Err(Refused::Logon),
+            None if self.needs_mic => Err(Refused::Logon),
+            None => Ok(None),
+        }
+    }
+}

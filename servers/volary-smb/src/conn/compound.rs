@@ -1,8 +1,8 @@
 //! Compounds (MS-SMB2 3.3.5.2.7, 3.3.4.1.3): several messages in one.
 
 use super::Logon;
+use crate::wire::Header;
 use crate::wire::header::{self, HEADER_LEN};
-use crate::wire::{Header, Status};
 use std::sync::Arc;
 
 /// A client that broke the protocol, or is gone: its connection has to end.
@@ -28,7 +28,7 @@ impl<'a> Requests<'a> {
             if next == 0 {
                 return Ok(all);
             }
-            if next % 8 != 0 || next < HEADER_LEN {
+            if !next.is_multiple_of(8) || next < HEADER_LEN {
                 return Err(Broken);
             }
             rest = rest.get(next..).ok_or(Broken)?;
@@ -69,10 +69,4 @@ pub(super) struct Security {
     pub(super) logon: Option<Arc<Logon>>,
     pub(super) sign: bool,
     pub(super) seal: bool,
-}
-
-impl Reply {
-    pub(super) fn status(&self) -> Status {
-        Status(self.header.status)
-    }
 }

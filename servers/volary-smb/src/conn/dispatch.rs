@@ -71,7 +71,7 @@ fn requests(
         related: Related::default(),
         session_id: u64::MAX,
         tree_id: u32::MAX,
-        is_alone: requests.clone().count() == 1,
+        is_alone: requests.count() == 1,
     };
     for (at, (header, message, _)) in requests.enumerate() {
         compound.request(at, header, message)?;
@@ -103,12 +103,12 @@ impl Compound<'_> {
             Some(Command::Negotiate | Command::SessionSetup) if !self.is_alone => {
                 self.reply(
                     &header,
-                    Security::default(),
+                    &Security::default(),
                     Err(Status::INVALID_PARAMETER.into()),
                 );
             }
             Some(Command::Negotiate) => {
-                negotiate::answer(self.conn, self.worker, &header, message)?
+                negotiate::answer(self.conn, self.worker, &header, message)?;
             }
             Some(Command::SessionSetup) => {
                 setup::answer(self.conn, self.worker, self.sealed, &header, message)?;
@@ -162,7 +162,7 @@ impl Compound<'_> {
             if !security.seal {
                 security.logon = None;
             }
-            self.reply(header, security, Err(status.into()));
+            self.reply(header, &security, Err(status.into()));
             return Ok(());
         }
         if security.seal {
@@ -176,7 +176,7 @@ impl Compound<'_> {
                 return self.in_session(header, command, &logon, security, message);
             }
         };
-        self.reply(header, security, answer);
+        self.reply(header, &security, answer);
         Ok(())
     }
 
@@ -260,7 +260,7 @@ impl Compound<'_> {
                         tree_id: id,
                         ..*header
                     };
-                    self.reply(&header, security, Ok(body));
+                    self.reply(&header, &security, Ok(body));
                     return Ok(());
                 }
                 Err(status) => Err(status.into()),
@@ -279,7 +279,7 @@ impl Compound<'_> {
                 }
             }
         };
-        self.reply(header, security, answer);
+        self.reply(header, &security, answer);
         Ok(())
     }
 
@@ -292,6 +292,12 @@ impl Compound<'_> {
         security: Security,
         message: &[u8],
     ) -> Result<(), Broken> {
+        if command == Command::Ioctl
+            && let Some(answer) = negotiate::validation(self.conn, message)?
+        {
+            self.reply(header, &security, answer);
+            return Ok(());
+        }
         let wait = Wait::new(self.conn, self.worker, header, &security);
         let answer = match joined {
             _ if command == Command::TreeDisconnect => tree::disconnect(logon, header.tree_id),
@@ -299,9 +305,7 @@ impl Compound<'_> {
                 Err(Status::ACCESS_DENIED.into())
             }
             _ if !self.is_paid(header, command, message) => Err(Status::INVALID_PARAMETER.into()),
-            Joined::Pipes(pipes) => {
-                ipc::answer(pipes, self.conn, command, &mut self.related, message)
-            }
+            Joined::Pipes(pipes) => ipc::answer(pipes, command, &mut self.related, message),
             Joined::Disk(tree) => {
                 if self.is_alone {
                     self.overlap(command, message);
@@ -354,11 +358,11 @@ impl Compound<'_> {
         }
     }
 
-    fn reply(&mut self, request: &Header, security: Security, answer: Answer) {
+    fn reply(&mut self, request: &Header, security: &Security, answer: Answer) {
         if let Err(failure) = &answer {
             self.note_failure(failure);
         }
-        let wait = Wait::new(self.conn, self.worker, request, &security);
+        let wait = Wait::new(self.conn, self.worker, request, security);
         if let Some(reply) = wait.answered(answer) {
             self.push(reply);
         }
@@ -388,10 +392,7 @@ fn answer(call: &mut Call<'_>, command: Command) -> Answer {
         Command::Read => files::read(call),
         Command::Write => files::write(call),
         Command::Lock => files::lock(call),
-        Command::Ioctl => match negotiate::validation(call.conn, call.message) {
-            Some(answer) => answer,
-            None => files::ioctl(call),
-        },
+        Command::Ioctl => files::ioctl(call),
         Command::QueryDirectory => files::query_directory(call),
         Command::ChangeNotify => files::change_notify(call),
         Command::QueryInfo => files::query_info(call),

@@ -1,6 +1,7 @@
 //! [`Logon`]: a user's session on a connection (MS-SMB2 calls it Session).
 
 use super::tree::{Joined, Tree};
+use crate::config::User;
 use crate::crypto::Keys;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -29,6 +30,27 @@ pub(crate) struct Logon {
 }
 
 impl Logon {
+    pub(super) fn new(
+        id: u64,
+        user: &User,
+        keys: Keys,
+        signing_required: bool,
+        sealed: bool,
+    ) -> Self {
+        Self {
+            id,
+            user: user.name.clone(),
+            cred: user.cred.clone(),
+            keys,
+            signing_required,
+            sealed,
+            trees: RwLock::default(),
+            tree_ids: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            forged: AtomicU32::new(0),
+        }
+    }
+
     /// The trees of volumes that it is connected to.
     pub(crate) fn trees(&self) -> Vec<Arc<Tree>> {
         let trees = self.trees.read();

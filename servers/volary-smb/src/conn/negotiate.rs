@@ -1,49 +1,237 @@
 //! NEGOTIATE (MS-SMB2 3.3.5.3, 3.3.5.4) and its validation (3.3.5.15.12).
 
 use super::Conn;
-use super::compound::{Broken, Reply};
+use super::compound::{Broken, Reply, Security};
+use super::dispatch::reply_header;
 use super::work::Worker;
-use crate::call::Answer;
+use crate::auth;
+use crate::call::{Answer, Failure, FileId};
 use crate::config::Dialect;
-use crate::wire::{Header, Status};
+use crate::crypto::{self, Algorithm, Cipher, Preauth};
+use crate::wire::header::flags;
+use crate::wire::negotiate::{
+    ANY_SMB2, Chosen, Request, Response, Validate, capabilities, security_mode, smb1_dialects,
+};
+use crate::wire::{Header, Status, ioctl};
 use std::sync::Arc;
 
 /// `Protocol` of an SMB1 message.
 pub(super) const SMB1_MAGIC: [u8; 4] = *b"\xFFSMB";
+/// `FSCTL_VALIDATE_NEGOTIATE_INFO`.
+const FSCTL_VALIDATE: u32 = 0x0014_0204;
+/// What dialects without large messages move at most.
+const IO_MAX_SMALL: u32 = 64 * 1024;
 
 /// What was agreed on.
 #[derive(Debug)]
 pub(super) struct Negotiated {
     pub(super) dialect: Dialect,
     pub(super) client_guid: [u8; 16],
+    /// What the server says that it can do.
+    capabilities: u32,
+    /// What the client said, for its validation.
+    asked: Option<Request>,
+    pub(super) cipher: Option<Cipher>,
+    pub(super) signing: Algorithm,
+    /// Over the request and the response.
+    pub(super) preauth: Preauth,
     pub(super) io_max: u32,
 }
 
 /// A client that speaks SMB1 asks for SMB2.
-pub(super) fn from_smb1(_conn: &Arc<Conn>, _frame: &[u8]) -> Result<(), Broken> {
-    Err(Broken)
+///
+/// # Errors
+/// [`Broken`] if it does not, or comes too late: SMB1 is not spoken.
+pub(super) fn from_smb1(conn: &Arc<Conn>, frame: &[u8]) -> Result<(), Broken> {
+    let config = &conn.server.config;
+    let dialects = smb1_dialects(frame).map_err(|_| Broken)?;
+    if conn.negotiated.get().is_some() || !conn.window.lock().take(0, 1) {
+        return Err(Broken);
+    }
+    let any = config.max_dialect > Dialect::Smb202;
+    let dialect = if dialects.contains(&&b"SMB 2.???"[..]) && any {
+        ANY_SMB2
+    } else if dialects.contains(&&b"SMB 2.002"[..]) && config.min_dialect == Dialect::Smb202 {
+        Dialect::Smb202.code()
+    } else {
+        return Err(Broken);
+    };
+    let response = Response {
+        io_max: IO_MAX_SMALL,
+        ..response(conn, dialect)
+    };
+    if dialect != ANY_SMB2 {
+        let negotiated = Negotiated {
+            dialect: Dialect::Smb202,
+            client_guid: [0; 16],
+            capabilities: 0,
+            asked: None,
+            cipher: None,
+            signing: Algorithm::HmacSha256,
+            preauth: Preauth::START,
+            io_max: IO_MAX_SMALL,
+        };
+        conn.negotiated.set(negotiated).map_err(|_| Broken)?;
+    }
+    let header = Header {
+        credits: conn.window.lock().grant(1),
+        flags: flags::RESPONSE,
+        ..Header::default()
+    };
+    conn.send(vec![Reply {
+        header,
+        body: response.emit(),
+        security: Security::default(),
+    }])
 }
 
+/// A response, but for what depends on the dialect.
+fn response(conn: &Conn, dialect: u16) -> Response {
+    let config = &conn.server.config;
+    let required = if config.signing_required {
+        security_mode::SIGNING_REQUIRED
+    } else {
+        0
+    };
+    Response {
+        security_mode: security_mode::SIGNING_ENABLED | required,
+        dialect,
+        server_guid: conn.server.guid,
+        capabilities: 0,
+        io_max: config.limits.io,
+        system_time: auth::file_time((config.clock)()),
+        token: auth::offer(),
+        contexts: None,
+    }
+}
+
+/// NEGOTIATE.
 pub(super) fn answer(
     conn: &Arc<Conn>,
     worker: &Worker,
     header: &Header,
-    _message: &[u8],
+    message: &[u8],
 ) -> Result<(), Broken> {
-    let header = super::dispatch::reply_header(conn, header);
-    let header = Header {
-        status: Status::NOT_SUPPORTED.0,
-        ..header
-    };
-    worker.replies.lock().push(Reply {
-        header,
+    let mut reply = Reply {
+        header: reply_header(conn, header),
         body: Vec::new(),
-        security: Default::default(),
-    });
+        security: Security::default(),
+    };
+    match agree(conn, message) {
+        Ok((mut negotiated, response)) => {
+            reply.body = response.emit();
+            negotiated.preauth.mix(&[message]);
+            negotiated.preauth.mix(&[&reply.header.emit(), &reply.body]);
+            conn.negotiated.set(negotiated).map_err(|_| Broken)?;
+        }
+        Err(status) => {
+            reply.header.status = status.0;
+            reply.body = Failure::from(status).into_body();
+        }
+    }
+    worker.replies.lock().push(reply);
     Ok(())
 }
 
-/// The answer to an IOCTL that is about NEGOTIATE.
-pub(super) fn validation(_conn: &Arc<Conn>, _message: &[u8]) -> Option<Answer> {
-    None
+fn agree(conn: &Conn, message: &[u8]) -> Result<(Negotiated, Response), Status> {
+    let config = &conn.server.config;
+    let request = Request::parse(message)?;
+    let range = config.min_dialect..=config.max_dialect;
+    let mut ours = Dialect::ALL.into_iter().rev().filter(|d| range.contains(d));
+    let dialect = ours.find(|d| request.dialects.contains(&d.code()));
+    let dialect = dialect.ok_or(Status::NOT_SUPPORTED)?;
+    let mut negotiated = Negotiated {
+        dialect,
+        client_guid: request.client_guid,
+        capabilities: server_capabilities(dialect, request.capabilities),
+        cipher: None,
+        signing: Algorithm::of(dialect),
+        preauth: Preauth::START,
+        io_max: config.limits.io,
+        asked: None,
+    };
+    let mut response = response(conn, dialect.code());
+    match dialect {
+        Dialect::Smb202 => negotiated.io_max = negotiated.io_max.min(IO_MAX_SMALL),
+        Dialect::Smb210 => {}
+        Dialect::Smb300 | Dialect::Smb302 => {
+            if negotiated.capabilities & capabilities::ENCRYPTION != 0 {
+                negotiated.cipher = Some(Cipher::Aes128Ccm);
+            }
+        }
+        Dialect::Smb311 => response.contexts = Some(choose(&request, &mut negotiated)?),
+    }
+    response.capabilities = negotiated.capabilities;
+    response.io_max = negotiated.io_max;
+    negotiated.asked = Some(request);
+    Ok((negotiated, response))
+}
+
+fn server_capabilities(dialect: Dialect, client: u32) -> u32 {
+    use capabilities::{DIRECTORY_LEASING, ENCRYPTION, LARGE_MTU, LEASING};
+    match dialect {
+        Dialect::Smb202 => 0,
+        Dialect::Smb210 => LEASING | LARGE_MTU,
+        Dialect::Smb300 | Dialect::Smb302 => {
+            LEASING | LARGE_MTU | client & (DIRECTORY_LEASING | ENCRYPTION)
+        }
+        Dialect::Smb311 => LEASING | LARGE_MTU | client & DIRECTORY_LEASING,
+    }
+}
+
+/// Chooses of what the contexts offer what the client names first.
+fn choose(request: &Request, negotiated: &mut Negotiated) -> Result<Chosen, Status> {
+    let contexts = &request.contexts;
+    if !contexts.has_preauth {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    if !contexts.has_sha512 {
+        return Err(Status::SMB_NO_PREAUTH_INTEGRITY_HASH_OVERLAP);
+    }
+    let mut chosen = Chosen {
+        salt: crypto::random(),
+        cipher: None,
+        signing: None,
+    };
+    if let Some(offered) = &contexts.ciphers {
+        negotiated.cipher = offered.iter().find_map(|code| Cipher::from_code(*code));
+        chosen.cipher = Some(negotiated.cipher.map_or(0, Cipher::code));
+    }
+    if let Some(offered) = &contexts.signing {
+        let common = offered.iter().find_map(|code| Algorithm::from_code(*code));
+        negotiated.signing = common.unwrap_or(negotiated.signing);
+        chosen.signing = common.map(Algorithm::code);
+    }
+    Ok(chosen)
+}
+
+/// The answer to an IOCTL that is about NEGOTIATE; none for others.
+///
+/// # Errors
+/// [`Broken`] if the client said something else in NEGOTIATE than what came in.
+pub(super) fn validation(conn: &Conn, message: &[u8]) -> Result<Option<Answer>, Broken> {
+    let request = ioctl::Request::parse(message).ok();
+    let Some(request) = request.filter(|r| r.code == FSCTL_VALIDATE && r.is_fsctl) else {
+        return Ok(None);
+    };
+    let negotiated = conn.negotiated.get().ok_or(Broken)?;
+    let (Ok(info), Some(asked)) = (Validate::parse(request.input), &negotiated.asked) else {
+        return Err(Broken);
+    };
+    let is_same = info.capabilities == asked.capabilities
+        && info.client_guid == asked.client_guid
+        && info.security_mode == asked.security_mode
+        && info.dialects == asked.dialects;
+    if !is_same {
+        return Err(Broken);
+    }
+    if request.output_max < 24 {
+        return Ok(Some(Err(Status::BUFFER_TOO_SMALL.into())));
+    }
+    let said = response(conn, negotiated.dialect.code());
+    let mut out = crate::wire::Out::with_capacity(24);
+    out.u32(negotiated.capabilities).bytes(&said.server_guid);
+    out.u16(said.security_mode).u16(said.dialect);
+    let body = ioctl::response(FSCTL_VALIDATE, FileId::PREVIOUS, &out.done());
+    Ok(Some(Ok(body)))
 }

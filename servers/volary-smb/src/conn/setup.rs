@@ -1,21 +1,277 @@
-//! SESSION_SETUP (MS-SMB2 3.3.5.5).
+//! SESSION_SETUP (MS-SMB2 3.3.5.5): logging on, and again.
 
-use super::compound::Broken;
+use super::compound::{Broken, Reply, Security};
+use super::dispatch::reply_header;
+use super::negotiate::Negotiated;
 use super::work::Worker;
 use super::{Conn, Logon};
-use crate::wire::Header;
+use crate::auth::{Exchange, Host, LoggedOn, Refused, Step};
+use crate::call::Failure;
+use crate::crypto::{self, Keys, Preauth, Role};
+use crate::wire::header::flags;
+use crate::wire::negotiate::security_mode;
+use crate::wire::setup::{self, BINDING, ENCRYPT_DATA, Request};
+use crate::wire::{Header, Status};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Sessions that are being set up.
-#[derive(Debug, Default)]
-pub(super) struct Setups;
+/// Logons of a connection that are being negotiated at a time.
+const SETUPS_MAX: usize = 8;
 
+/// Sessions that are being set up, or logged on to again, by id.
+pub(super) type Setups = HashMap<u64, Setup>;
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Setup {
+    exchange: Exchange,
+    preauth: Preauth,
+}
+
+/// What a request is answered with, but for the header.
+struct Outcome {
+    session_id: u64,
+    status: Status,
+    body: Vec<u8>,
+    security: Security,
+}
+
+/// SESSION_SETUP.
 pub(super) fn answer(
-    _conn: &Arc<Conn>,
-    _worker: &Worker,
-    _sealed: Option<&Arc<Logon>>,
-    _header: &Header,
-    _message: &[u8],
+    conn: &Arc<Conn>,
+    worker: &Worker,
+    sealed: Option<&Arc<Logon>>,
+    header: &Header,
+    message: &[u8],
 ) -> Result<(), Broken> {
-    Err(Broken)
+    let negotiated = conn.negotiated.get().ok_or(Broken)?;
+    let id = header.session_id;
+    let logon = conn.logon(id);
+    let security = Security {
+        sign: header.has(flags::SIGNED) && logon.is_some(),
+        seal: sealed.is_some(),
+        logon: logon.clone(),
+    };
+    let outcome = check(sealed, logon.as_ref(), header, message)
+        .and_then(|()| step(conn, negotiated, logon.as_ref(), &security, id, message));
+    let outcome = outcome.unwrap_or_else(|status| Outcome {
+        session_id: id,
+        status,
+        body: Failure::from(status).into_body(),
+        security,
+    });
+    let mut reply = Reply {
+        header: reply_header(conn, header),
+        body: outcome.body,
+        security: outcome.security,
+    };
+    reply.header.session_id = outcome.session_id;
+    reply.header.status = outcome.status.0;
+    if outcome.status == Status::MORE_PROCESSING_REQUIRED {
+        let sent = reply.header.emit();
+        if let Some(setup) = conn.setups.lock().get_mut(&outcome.session_id) {
+            setup.preauth.mix(&[&sent, &reply.body]);
+        }
+    }
+    worker.replies.lock().push(reply);
+    Ok(())
+}
+
+/// Whether the message may be about this session.
+fn check(
+    sealed: Option<&Arc<Logon>>,
+    logon: Option<&Arc<Logon>>,
+    header: &Header,
+    message: &[u8],
+) -> Result<(), Status> {
+    let Some(logon) = logon else {
+        return Ok(());
+    };
+    if let Some(sealed) = sealed {
+        let is_theirs = sealed.id == logon.id;
+        return if is_theirs {
+            Ok(())
+        } else {
+            Err(Status::ACCESS_DENIED)
+        };
+    }
+    let signed = header.has(flags::SIGNED);
+    let verify = || {
+        logon
+            .keys
+            .signer
+            .verify(message, header.message_id, Role::Client)
+    };
+    if logon.sealed || (signed && !verify()) || (!signed && logon.signing_required) {
+        return Err(Status::ACCESS_DENIED);
+    }
+    Ok(())
+}
+
+fn step(
+    conn: &Arc<Conn>,
+    negotiated: &Negotiated,
+    logon: Option<&Arc<Logon>>,
+    security: &Security,
+    asked_id: u64,
+    message: &[u8],
+) -> Result<Outcome, Status> {
+    let config = &conn.server.config;
+    let request = Request::parse(message).map_err(|_| Status::INVALID_PARAMETER)?;
+    if request.flags & BINDING != 0 {
+        return Err(Status::REQUEST_NOT_ACCEPTED);
+    }
+    if config.encryption_required && negotiated.cipher.is_none() {
+        return Err(Status::ACCESS_DENIED);
+    }
+    let (id, mut setup) = begin_or_go_on(conn, negotiated, logon, asked_id)?;
+    setup.preauth.mix(&[message]);
+    let host = Host {
+        name: &config.name,
+        users: &config.users,
+        now: (config.clock)(),
+        challenge: crypto::random(),
+    };
+    match setup.exchange.step(request.token, &host) {
+        Ok(Step::Continue(token)) => {
+            conn.setups.lock().insert(id, setup);
+            Ok(Outcome {
+                session_id: id,
+                status: Status::MORE_PROCESSING_REQUIRED,
+                body: setup::response(0, &token),
+                security: security.clone(),
+            })
+        }
+        Ok(Step::Done(token, who)) => match logon {
+            Some(logon) => logged_on_again(conn, logon, security, &who, &token),
+            None => logged_on(conn, negotiated, id, &setup.preauth, &request, &who, &token),
+        },
+        Err(Refused::Malformed) => {
+            end_again(conn, logon);
+            Err(Status::INVALID_PARAMETER)
+        }
+        Err(Refused::Logon) => {
+            end_again(conn, logon);
+            conn.sleep(config.limits.failed_logon_delay);
+            Err(Status::LOGON_FAILURE)
+        }
+    }
+}
+
+/// The setup of session `id`, or a new one.
+fn begin_or_go_on(
+    conn: &Conn,
+    negotiated: &Negotiated,
+    logon: Option<&Arc<Logon>>,
+    id: u64,
+) -> Result<(u64, Setup), Status> {
+    let mut setups = conn.setups.lock();
+    if let Some(setup) = setups.remove(&id) {
+        return Ok((id, setup));
+    }
+    if id != 0 && logon.is_none() {
+        return Err(Status::USER_SESSION_DELETED);
+    }
+    let logons = conn.logons.read().len();
+    if setups.len() >= SETUPS_MAX || logons >= conn.limits().sessions {
+        return Err(Status::INSUFFICIENT_RESOURCES);
+    }
+    let setup = Setup {
+        exchange: Exchange::default(),
+        preauth: negotiated.preauth,
+    };
+    let id = if id == 0 {
+        conn.server.new_session_id()
+    } else {
+        id
+    };
+    Ok((id, setup))
+}
+
+/// A logon to a session that there was: it failed, and so ends the session.
+fn end_again(conn: &Arc<Conn>, logon: Option<&Arc<Logon>>) {
+    if let Some(logon) = logon {
+        conn.end_logon(logon);
+    }
+}
+
+/// The user has proved once more who they are; the keys stay.
+fn logged_on_again(
+    conn: &Arc<Conn>,
+    logon: &Arc<Logon>,
+    security: &Security,
+    who: &LoggedOn,
+    token: &[u8],
+) -> Result<Outcome, Status> {
+    let user = conn.server.config.users.get(who.user);
+    if user.is_none_or(|user| user.name != logon.user) {
+        conn.end_logon(logon);
+        return Err(Status::ACCESS_DENIED);
+    }
+    Ok(Outcome {
+        session_id: logon.id,
+        status: Status::SUCCESS,
+        body: setup::response(session_flags(logon), token),
+        security: Security {
+            sign: true,
+            ..security.clone()
+        },
+    })
+}
+
+fn logged_on(
+    conn: &Arc<Conn>,
+    negotiated: &Negotiated,
+    id: u64,
+    preauth: &Preauth,
+    request: &Request<'_>,
+    who: &LoggedOn,
+    token: &[u8],
+) -> Result<Outcome, Status> {
+    let config = &conn.server.config;
+    let user = config.users.get(who.user).ok_or(Status::LOGON_FAILURE)?;
+    let keys = Keys::derive(
+        &who.session_key,
+        negotiated.dialect,
+        negotiated.signing,
+        negotiated.cipher,
+        preauth,
+    );
+    let client_requires = u16::from(request.security_mode) & security_mode::SIGNING_REQUIRED != 0;
+    let logon = Arc::new(Logon::new(
+        id,
+        user,
+        keys,
+        config.signing_required || client_requires,
+        config.encryption_required,
+    ));
+    end_previous(conn, request.previous_session_id, &logon);
+    conn.logons.write().insert(id, Arc::clone(&logon));
+    conn.server.add_logon(conn, &logon);
+    Ok(Outcome {
+        session_id: id,
+        status: Status::SUCCESS,
+        body: setup::response(session_flags(&logon), token),
+        security: Security {
+            logon: Some(logon),
+            sign: true,
+            seal: false,
+        },
+    })
+}
+
+fn session_flags(logon: &Logon) -> u16 {
+    if logon.sealed { ENCRYPT_DATA } else { 0 }
+}
+
+/// The client lost the connection of an earlier session: that one is over.
+fn end_previous(conn: &Arc<Conn>, id: u64, logon: &Logon) {
+    if id == 0 || id == logon.id {
+        return;
+    }
+    if let Some((theirs, previous)) = conn.server.find_logon(id)
+        && previous.user == logon.user
+    {
+        theirs.end_logon(&previous);
+    }
 }

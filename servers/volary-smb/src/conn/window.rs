@@ -18,7 +18,7 @@ impl Window {
     pub(super) fn new(credits_max: u16) -> Self {
         // Twice as long as the most credits: one id left unused does not stop
         // the window from moving at once.
-        let bits = usize::from(credits_max).max(1).next_power_of_two() * 2;
+        let bits = usize::from(credits_max).max(32).next_power_of_two() * 2;
         Self {
             low: 0,
             high: 1,
@@ -130,7 +130,7 @@ mod tests {
             granted += window.grant(1);
             next += 1;
         }
-        assert_eq!(granted, 16, "the length of the window");
+        assert_eq!(granted, 64, "the length of the window");
         assert!(window.take(1, 1));
         assert_eq!(window.grant(8), 8);
     }

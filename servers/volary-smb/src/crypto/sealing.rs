@@ -26,12 +26,16 @@ pub(crate) enum Cipher {
 }
 
 impl Cipher {
-    pub(crate) const ALL: [Self; 4] = [
+    const ALL: [Self; 4] = [
         Self::Aes128Ccm,
         Self::Aes128Gcm,
         Self::Aes256Ccm,
         Self::Aes256Gcm,
     ];
+
+    pub(crate) fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|c| c.code() == code)
+    }
 
     pub(crate) fn code(self) -> u16 {
         match self {

@@ -1,5 +1,6 @@
 //! Signatures (MS-SMB2 3.1.4.1).
 
+use crate::config::Dialect;
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
@@ -16,6 +17,31 @@ pub(crate) enum Algorithm {
     HmacSha256,
     AesCmac,
     AesGmac,
+}
+
+impl Algorithm {
+    const ALL: [Self; 3] = [Self::HmacSha256, Self::AesCmac, Self::AesGmac];
+
+    /// What a dialect signs with, if nothing else is agreed on.
+    pub(crate) fn of(dialect: Dialect) -> Self {
+        if dialect < Dialect::Smb300 {
+            Self::HmacSha256
+        } else {
+            Self::AesCmac
+        }
+    }
+
+    pub(crate) fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|a| a.code() == code)
+    }
+
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Self::HmacSha256 => 0,
+            Self::AesCmac => 1,
+            Self::AesGmac => 2,
+        }
+    }
 }
 
 /// Who signs: what is in the nonce of GMAC beside the message id.

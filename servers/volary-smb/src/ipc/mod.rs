@@ -1,28 +1,213 @@
 //! The share `IPC$`: pipes, of which `srvsvc` is the one there is.
+//!
+//! | module | what |
+//! |---|---|
+//! | `rpc` | the calls that go through a pipe (C706, MS-RPCE) |
+//! | `ndr` | how their arguments are written |
+//! | `srvsvc` | calls about shares and the server (MS-SRVS) |
 
-use crate::call::{Answer, Related};
-use crate::conn::Conn;
+mod ndr;
+mod rpc;
+mod srvsvc;
+
+use crate::call::{Answer, Failure, FileId, Related};
 use crate::server::Shared;
-use crate::wire::{Command, Status};
+use crate::wire::cursor::part;
+use crate::wire::header::HEADER_LEN;
+use crate::wire::{Command, Cursor, Out, Short, Status, ioctl};
+use parking_lot::Mutex;
+use rpc::Pipe;
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
-/// What is open in a connection to `IPC$`.
-#[derive(Debug)]
-pub(crate) struct Pipes;
+/// Pipes that a tree has open at a time.
+const PIPES_MAX: usize = 16;
+/// `FSCTL_PIPE_TRANSCEIVE`: a write and a read.
+const FSCTL_TRANSCEIVE: u32 = 0x0011_C017;
 
-impl Pipes {
-    pub(crate) fn new(_server: &Arc<Shared>) -> Self {
-        Self
+/// What is open in a connection to `IPC$`.
+pub(crate) struct Pipes {
+    server: Arc<Shared>,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    pipes: HashMap<u64, Pipe>,
+    last_id: u64,
+}
+
+impl fmt::Debug for Pipes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipes").finish_non_exhaustive()
     }
 }
 
 /// Answers a request about pipes.
 pub(crate) fn answer(
-    _pipes: &Arc<Pipes>,
-    _conn: &Arc<Conn>,
-    _command: Command,
-    _related: &mut Related,
-    _message: &[u8],
+    pipes: &Pipes,
+    command: Command,
+    related: &mut Related,
+    message: &[u8],
 ) -> Answer {
-    Err(Status::NOT_SUPPORTED.into())
+    let request = Request {
+        pipes,
+        message,
+        body: message.get(HEADER_LEN..).unwrap_or_default(),
+    };
+    match command {
+        Command::Create => request.create(related),
+        Command::Close => request.close(related),
+        Command::Read => request.read(related),
+        Command::Write => request.write(related),
+        Command::Ioctl => request.ioctl(related),
+        Command::QueryInfo => request.query_info(related),
+        Command::Flush => Ok(vec![4, 0, 0, 0]),
+        _ => Err(Status::NOT_SUPPORTED.into()),
+    }
+}
+
+struct Request<'a> {
+    pipes: &'a Pipes,
+    message: &'a [u8],
+    body: &'a [u8],
+}
+
+impl Request<'_> {
+    /// A place in the body, whose `StructureSize` has to be `size`.
+    fn at(&self, size: u16, at: usize) -> Result<Cursor<'_>, Short> {
+        if Cursor::new(self.body).u16()? != size {
+            return Err(Short);
+        }
+        self.body.get(at..).map(Cursor::new).ok_or(Short)
+    }
+
+    /// The pipe's id, which stands at `at`.
+    fn id(&self, size: u16, at: usize, related: &mut Related) -> Result<FileId, Failure> {
+        let mut c = self.at(size, at)?;
+        let named = FileId {
+            persistent: c.u64()?,
+            volatile: c.u64()?,
+        };
+        related.resolve(named)
+    }
+
+    fn with<T>(&self, id: FileId, call: impl FnOnce(&mut Pipe) -> T) -> Result<T, Status> {
+        let mut open = self.pipes.open.lock();
+        let pipe = open.pipes.get_mut(&id.volatile);
+        let pipe = pipe.filter(|_| id.persistent == id.volatile);
+        pipe.map(call).ok_or(Status::FILE_CLOSED)
+    }
+
+    fn create(&self, related: &mut Related) -> Answer {
+        let mut c = self.at(57, 44)?;
+        let (offset, len) = (c.u16()?, c.u16()?);
+        let name = part(self.message, offset.into(), len.into())?;
+        let name: Vec<u8> = name.iter().copied().filter(|byte| *byte != 0).collect();
+        if !name
+            .strip_prefix(b"\\")
+            .unwrap_or(&name)
+            .eq_ignore_ascii_case(b"srvsvc")
+        {
+            return Err(Status::OBJECT_NAME_NOT_FOUND.into());
+        }
+        let mut open = self.pipes.open.lock();
+        if open.pipes.len() >= PIPES_MAX {
+            return Err(Status::PIPE_NOT_AVAILABLE.into());
+        }
+        open.last_id += 1;
+        let id = open.last_id;
+        open.pipes.insert(id, Pipe::default());
+        related.file = Some(FileId {
+            persistent: id,
+            volatile: id,
+        });
+        let mut out = Out::with_capacity(88);
+        out.u16(89).u8(0).u8(0).u32(1);
+        out.zeros(32).u64(4096).u64(0).u32(0x80).u32(0);
+        out.u64(id).u64(id).u32(0).u32(0);
+        Ok(out.done())
+    }
+
+    fn close(&self, related: &mut Related) -> Answer {
+        let id = self.id(24, 8, related)?;
+        self.with(id, |_| ())?;
+        self.pipes.open.lock().pipes.remove(&id.volatile);
+        let mut out = Out::with_capacity(60);
+        out.u16(60).zeros(58);
+        Ok(out.done())
+    }
+
+    fn write(&self, related: &mut Related) -> Answer {
+        let id = self.id(49, 16, related)?;
+        let mut c = self.at(49, 2)?;
+        let (offset, len) = (c.u16()?, c.u32()?);
+        let data = part(self.message, offset.into(), len as usize)?;
+        self.with(id, |pipe| pipe.write(data, &self.pipes.server))??;
+        let mut out = Out::with_capacity(16);
+        out.u16(17).u16(0).u32(len).u64(0);
+        Ok(out.done())
+    }
+
+    fn read(&self, related: &mut Related) -> Answer {
+        const DATA_AT: u8 = HEADER_LEN as u8 + 16;
+        let id = self.id(49, 16, related)?;
+        let len = self.at(49, 4)?.u32()?;
+        let (data, is_whole) = self.with(id, |pipe| pipe.read(len as usize))??;
+        let mut out = Out::with_capacity(16 + data.len());
+        out.u16(17).u8(DATA_AT).u8(0);
+        out.u32(crate::wire::out::len32(data.len()));
+        out.u64(0).bytes(&data);
+        whole_or_not(out.done(), is_whole)
+    }
+
+    fn ioctl(&self, related: &mut Related) -> Answer {
+        let request = ioctl::Request::parse(self.message)?;
+        if request.code != FSCTL_TRANSCEIVE || !request.is_fsctl {
+            return Err(Status::FS_DRIVER_REQUIRED.into());
+        }
+        let id = related.resolve(request.file)?;
+        let answered = self.with(id, |pipe| {
+            pipe.write(request.input, &self.pipes.server)?;
+            pipe.read(request.output_max as usize)
+        });
+        let (data, is_whole) = answered??;
+        whole_or_not(ioctl::response(request.code, id, &data), is_whole)
+    }
+
+    /// `FileStandardInformation`, which some clients ask for.
+    fn query_info(&self, related: &mut Related) -> Answer {
+        let id = self.id(41, 24, related)?;
+        self.with(id, |_| ())?;
+        let mut c = self.at(41, 2)?;
+        let (info_type, class, max) = (c.u8()?, c.u8()?, c.u32()?);
+        if (info_type, class) != (1, 5) {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        if max < 24 {
+            return Err(Status::INFO_LENGTH_MISMATCH.into());
+        }
+        let mut out = Out::with_capacity(32);
+        out.u16(9).u16(HEADER_LEN as u16 + 8).u32(24);
+        out.u64(4096).u64(0).u32(1).u8(1).u8(0).u16(0);
+        Ok(out.done())
+    }
+}
+
+fn whole_or_not(body: Vec<u8>, is_whole: bool) -> Answer {
+    if is_whole {
+        Ok(body)
+    } else {
+        Err(Failure::with_body(Status::BUFFER_OVERFLOW, body))
+    }
+}
+
+impl Pipes {
+    pub(crate) fn new(server: &Arc<Shared>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            open: Mutex::default(),
+        }
+    }
 }

@@ -4,7 +4,10 @@
 
 pub(crate) mod cursor;
 pub(crate) mod header;
+pub(crate) mod ioctl;
+pub(crate) mod negotiate;
 pub(crate) mod out;
+pub(crate) mod setup;
 pub(crate) mod status;
 
 pub(crate) use cursor::{Cursor, Short};

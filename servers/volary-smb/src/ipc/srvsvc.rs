@@ -1,0 +1,171 @@
+//! Calls about shares and the server (MS-SRVS 3.1.4).
+
+use super::ndr::{Args, Results};
+use crate::server::Shared;
+use crate::wire::Short;
+
+const SHARE_ENUM: u16 = 15;
+const SHARE_GET_INFO: u16 = 16;
+const SERVER_GET_INFO: u16 = 21;
+
+/// Results of calls.
+const OK: u32 = 0;
+const INVALID_LEVEL: u32 = 124;
+const NO_SUCH_SHARE: u32 = 2310;
+
+/// `PLATFORM_ID_NT`.
+const PLATFORM: u32 = 500;
+/// `SV_TYPE_WORKSTATION`, `SV_TYPE_SERVER`, `SV_TYPE_SERVER_NT`.
+const SERVER_TYPE: u32 = 0x1 | 0x2 | 0x8000;
+
+/// A call that is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// There is no such call.
+    Operation,
+    Args,
+    /// Nothing was bound before.
+    Unbound,
+}
+
+impl From<Short> for Fault {
+    fn from(_: Short) -> Self {
+        Self::Args
+    }
+}
+
+/// A share as it is listed.
+struct Listed<'a> {
+    name: &'a str,
+    kind: u32,
+    remark: &'a str,
+}
+
+/// Carries out a call: its results.
+pub(super) fn call(server: &Shared, operation: u16, args: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut args = Args::new(args);
+    // Each call begins with the server's name, which says nothing new.
+    let mut unnamed = || args.pointed(Args::string).map(|_| ());
+    match operation {
+        SHARE_ENUM => {
+            unnamed()?;
+            share_enum(server, &mut args)
+        }
+        SHARE_GET_INFO => {
+            unnamed()?;
+            share_get_info(server, &mut args)
+        }
+        SERVER_GET_INFO => {
+            unnamed()?;
+            server_get_info(server, &mut args)
+        }
+        _ => Err(Fault::Operation),
+    }
+}
+
+fn listed(server: &Shared) -> Vec<Listed<'_>> {
+    let shares = server.config.shares.iter().map(|share| Listed {
+        name: &share.name,
+        kind: 0,
+        remark: "",
+    });
+    let pipes = Listed {
+        name: "IPC$",
+        kind: 0x8000_0003,
+        remark: "Remote IPC",
+    };
+    shares.chain([pipes]).collect()
+}
+
+/// `NetrShareEnum`.
+fn share_enum(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+    let (level, _switch) = (args.u32()?, args.u32()?);
+    let container = args.pointed(|args| {
+        let (_count, array) = (args.u32()?, args.u32()?);
+        // Clients have nothing to put in.
+        if array == 0 { Ok(()) } else { Err(Short) }
+    });
+    container?;
+    let _len_max = args.u32()?;
+    let resumes = args.pointed(Args::u32)?.is_some();
+    let shares = listed(server);
+    let count = crate::wire::out::len32(shares.len());
+    let mut out = Results::default();
+    out.u32(level).u32(level);
+    let status = if level <= 1 {
+        out.pointer().u32(count).pointer().u32(count);
+        for share in &shares {
+            one_share(&mut out, share, level);
+        }
+        out.strings().u32(count);
+        OK
+    } else {
+        out.u32(0).u32(0);
+        INVALID_LEVEL
+    };
+    if resumes {
+        out.pointer().u32(0);
+    } else {
+        out.u32(0);
+    }
+    out.u32(status);
+    Ok(out.done())
+}
+
+/// `SHARE_INFO_0` or `SHARE_INFO_1`.
+fn one_share(out: &mut Results, share: &Listed<'_>, level: u32) {
+    out.string(share.name);
+    if level >= 1 {
+        out.u32(share.kind).string(share.remark);
+    }
+}
+
+/// `NetrShareGetInfo`.
+fn share_get_info(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+    let name = args.string()?;
+    let level = args.u32()?;
+    let shares = listed(server);
+    let found = shares
+        .iter()
+        .find(|s| s.name.to_lowercase() == name.to_lowercase());
+    let mut out = Results::default();
+    out.u32(level);
+    let status = match found {
+        None => NO_SUCH_SHARE,
+        Some(_) if level > 1 => INVALID_LEVEL,
+        Some(share) => {
+            out.pointer();
+            one_share(&mut out, share, level);
+            out.strings();
+            OK
+        }
+    };
+    if status != OK {
+        out.u32(0);
+    }
+    out.u32(status);
+    Ok(out.done())
+}
+
+/// `NetrServerGetInfo`.
+fn server_get_info(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+    let level = args.u32()?;
+    let mut out = Results::default();
+    out.u32(level);
+    let status = match level {
+        100 | 101 => {
+            out.pointer().u32(PLATFORM).string(&server.config.name);
+            if level == 101 {
+                out.u32(6).u32(1).u32(SERVER_TYPE).string("");
+            }
+            out.strings();
+            OK
+        }
+        _ => {
+            out.u32(0);
+            INVALID_LEVEL
+        }
+    };
+    out.u32(status);
+    Ok(out.done())
+}
