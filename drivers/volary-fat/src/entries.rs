@@ -186,19 +186,23 @@ impl Attached {
     ) -> Step<Located> {
         let span = slots.span_at(first);
         dir.touch(self, first, slots.count())?;
-        if !keep_stamp {
-            self.renew_at(dir, span.slot, slots)?;
-        }
+        self.renew_at(dir, span.slot, slots, keep_stamp)?;
         dir.write(self, first, slots.as_slice(), dir.stage(epoch))?;
         self.enter(dir, slots, first);
         let entry = slots.short_entry();
         Ok(Located::new(self, dir, entry, span)?)
     }
 
-    /// Gives the planned entry a stamp that no earlier one in that slot had.
-    fn renew_at(&self, dir: &Dir, slot: u32, slots: &mut Slots) -> Result<()> {
+    /// Gives the planned entry a stamp that no earlier one in that slot had;
+    /// where it is to be kept, only remembers the earlier one, which is about
+    /// to be overwritten.
+    fn renew_at(&self, dir: &Dir, slot: u32, slots: &mut Slots, keep: bool) -> Result<()> {
         let key = key_of(dir.first, slot);
-        let old = match self.births.last(key) {
+        let known = self.births.last(key);
+        if keep && known.is_some() {
+            return Ok(());
+        }
+        let old = match known {
             Some(old) => Some(old),
             None => {
                 let mut raw = [0; ENTRY_LEN];
@@ -206,6 +210,12 @@ impl Attached {
                 entry_at(&raw)
             }
         };
+        if keep {
+            if let Some(old) = old.filter(|e| e.DIR_Name != [0; 11]) {
+                self.births.note(key, &old);
+            }
+            return Ok(());
+        }
         if let Some(old) = old {
             slots.renew(self, &old);
         }

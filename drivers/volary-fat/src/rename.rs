@@ -277,6 +277,9 @@ impl Attached {
             raw.copy_from_slice(entry.as_bytes());
             let to = dirs.to()?;
             to.write(self, target.span.slot, &[raw], to.stage(epoch))?;
+            if self.births.last(target.place.key()).is_none() {
+                self.births.note(target.place.key(), &target.entry);
+            }
             self.remove_moved(dirs.from()?, epoch, &added, at.source.span)?;
             self.lose_name(at.cx, &victim, &mut content);
             self.settle(at, epoch, &located)?;
@@ -284,7 +287,7 @@ impl Attached {
         })?;
         drop(content);
         self.left(&victim, target);
-        if victim.is_dir() || !victim.is_open() {
+        if !victim.is_open() {
             self.nodes.remove(victim.id);
         }
         self.note_place(at, &located);

@@ -329,13 +329,15 @@ impl Attached {
         meta.change = self.next_change();
         meta.ctime = cx.now;
         let runs = match body {
-            Body::File(runs) if !node.is_open() => runs,
-            Body::File(_) => return,
+            Body::File(runs) => runs,
             Body::Dir(dir) => {
                 dir.index = None;
                 &mut dir.runs
             }
         };
+        if node.is_open() {
+            return;
+        }
         self.give_back(runs.as_slice(), None);
         *runs = Runs::default();
     }
@@ -361,7 +363,9 @@ impl Attached {
             Ok(())
         })?;
         self.left(&node, &found);
-        self.nodes.remove(node.id);
+        if !node.is_open() {
+            self.nodes.remove(node.id);
+        }
         Ok(())
     }
 
@@ -376,14 +380,14 @@ impl Attached {
         }
     }
 
-    /// Ends an open. The clusters of a file without a name are given back
-    /// with its last.
+    /// Ends an open. The clusters of a node without a name are given back with
+    /// its last.
     ///
     /// # Errors
     /// `Stale`; what giving them back answers.
     pub(crate) fn close_open(&self, open: OpenId) -> Result<()> {
         let node = self.opens.remove(open)?;
-        if !node.meta.lock().gone || node.is_dir() {
+        if !node.meta.lock().gone {
             return Ok(());
         }
         let mut body = node.body.write();

@@ -8,6 +8,7 @@ mod crash;
 mod differential;
 mod faults;
 mod hostile;
+mod ids;
 mod make;
 mod names;
 mod oracle_read;
