@@ -16,6 +16,7 @@
 //!    both are files. Of two directories the later one is cut, and of a
 //!    directory and a file the one that the cluster's content speaks against.
 
+use super::bits::Bits;
 use super::fat::Link;
 use super::findings::{self as code};
 use super::judge;
@@ -39,52 +40,113 @@ struct Owner {
     entry: DirEntry,
     /// Where in its chain the cluster is.
     index: u32,
+    /// Clusters from there to the chain's end, where that is known.
+    rest: Option<u32>,
 }
 
 /// The entry that mending has changed, by directory and slot.
 type Changed = Option<(u32, u32)>;
 
-/// The owners of each cluster where chains meet.
+/// A directory and a slot in it.
+type At = (u32, u32);
+
+/// A cluster where chains meet, and the entries whose chains do.
 #[derive(Default)]
-pub(super) struct Owners {
-    by_cluster: HashMap<u32, Vec<Owner>>,
+struct Meeting {
+    owners: Vec<Owner>,
+    /// Those before this one were changed.
+    next: usize,
+    /// Clusters from here to the end of the chain, where that is known.
+    rest: Option<u32>,
+}
+
+/// The owners of each cluster where chains meet: the one whose chain is the
+/// first to come through, and those whose chains end there for the walk. So
+/// every cluster is gone through once.
+struct Owners {
+    by_cluster: HashMap<u32, Meeting>,
+    /// Where the chains of problems meet others.
+    stops: HashMap<At, u32>,
+    /// The entries of problems.
+    mine: HashMap<At, Owner>,
+    seen: Bits,
+}
+
+impl Owners {
+    /// An entry whose chain comes through a cluster, other than `me` and those
+    /// that were changed; and whether there was one before they were.
+    fn other(&mut self, at: u32, me: At, changed: &HashSet<At>) -> (Option<Owner>, bool) {
+        let Some(meeting) = self.by_cluster.get_mut(&at) else {
+            return (None, false);
+        };
+        let gone = |o: &Owner| changed.contains(&(o.dir, o.slot));
+        while meeting.owners.get(meeting.next).is_some_and(gone) {
+            meeting.next += 1;
+        }
+        let rest = meeting.owners.get(meeting.next..).unwrap_or_default();
+        let other = rest
+            .iter()
+            .find(|o| (o.dir, o.slot) != me && !gone(o))
+            .copied();
+        let any = meeting.owners.iter().any(|o| (o.dir, o.slot) != me);
+        let rest = self.rest(at, changed);
+        (other.map(|o| Owner { rest, ..o }), any)
+    }
+
+    /// Clusters from a meeting to the chain's end.
+    fn rest(&self, at: u32, changed: &HashSet<At>) -> Option<u32> {
+        let meeting = self.by_cluster.get(&at)?;
+        let first = meeting.owners.first()?;
+        meeting
+            .rest
+            .filter(|_| !changed.contains(&(first.dir, first.slot)))
+    }
+
+    /// The entry of a problem.
+    fn mine(&self, at: u32, me: At, changed: &HashSet<At>) -> Option<Owner> {
+        let rest = self.rest(at, changed);
+        self.mine.get(&me).map(|o| Owner { rest, ..*o })
+    }
 }
 
 impl Mender<'_, '_> {
     /// Tells of all meetings of chains and mends them.
     pub(super) fn crosses(&mut self, problems: &[Problem]) -> Result<()> {
-        let owners = self.find_owners(problems)?;
+        let mut owners = self.find_owners(problems)?;
         let mut changed = HashSet::new();
         for problem in problems {
             let What::Cross { last, at } = problem.what else {
                 continue;
             };
-            let all = owners.by_cluster.get(&at).map_or(&[][..], Vec::as_slice);
+            let me = (problem.dir, problem.slot);
+            let (other, any) = owners.other(at, me, &changed);
             // What is known of an entry that was changed is out of date; its
             // meetings are left for the next walk.
-            let left = |o: &&Owner| !changed.contains(&(o.dir, o.slot));
-            let of: Vec<Owner> = all.iter().filter(left).copied().collect();
-            if of.len() < all.len() && of.len() < 2
-                || changed.contains(&(problem.dir, problem.slot))
-            {
+            if changed.contains(&me) || any && other.is_none() {
                 continue;
             }
-            changed.extend(self.meeting(problem, last, at, &of)?);
+            let mine = owners.mine(at, me, &changed);
+            changed.extend(self.meeting(problem, last, at, mine, other)?);
         }
         Ok(())
     }
 
     fn find_owners(&mut self, problems: &[Problem]) -> Result<Owners> {
-        let mut owners = Owners::default();
+        let mut owners = Owners {
+            by_cluster: HashMap::new(),
+            stops: HashMap::new(),
+            mine: HashMap::new(),
+            seen: Bits::new(self.vol.layout.last_cluster()),
+        };
         for problem in problems {
             if let What::Cross { at, .. } = problem.what {
-                owners.by_cluster.insert(at, Vec::new());
+                owners.by_cluster.insert(at, Meeting::default());
+                owners.stops.insert((problem.dir, problem.slot), at);
             }
         }
         for number in 0..self.walk.dirs.len() as u32 {
-            let entries = self.entries(number)?;
-            for mut owner in entries {
-                self.follow(&mut owner, &mut owners)?;
+            for owner in self.entries(number)? {
+                self.follow(owner, &mut owners)?;
             }
         }
         Ok(owners)
@@ -110,6 +172,7 @@ impl Mender<'_, '_> {
                         slot: r.slot,
                         entry: r.short,
                         index: 0,
+                        rest: None,
                     });
                 }
                 ControlFlow::<()>::Continue(())
@@ -118,39 +181,61 @@ impl Mender<'_, '_> {
         Ok(all)
     }
 
-    /// Follows a chain and notes the meetings it comes through.
-    fn follow(&mut self, owner: &mut Owner, owners: &mut Owners) -> Result<()> {
+    /// Follows a chain, as far as no other was followed before, and notes the
+    /// meetings it comes through. That of a problem is followed to its meeting.
+    fn follow(&mut self, mut owner: Owner, owners: &mut Owners) -> Result<()> {
+        let me = (owner.dir, owner.slot);
+        let stop = owners.stops.get(&me).copied();
         let mut at = self.vol.start(&owner.entry);
-        for index in 0..self.vol.layout.cluster_count {
-            if !self.vol.layout.is_cluster(at) {
+        let mut passed = Vec::new();
+        let (mut count, mut rest) = (0, Some(0));
+        while count < self.vol.layout.cluster_count && self.vol.layout.is_cluster(at) {
+            let new = owners.seen.add(at);
+            owner.index = count;
+            if let Some(meeting) = owners.by_cluster.get_mut(&at) {
+                meeting.owners.push(owner);
+                if new {
+                    passed.push((at, count));
+                } else {
+                    rest = meeting.rest;
+                }
+            }
+            if stop == Some(at) {
+                owners.mine.insert(me, owner);
+                rest = rest.filter(|_| !new);
                 break;
             }
-            if let Some(list) = owners.by_cluster.get_mut(&at) {
-                // A chain that has been here before is a loop.
-                let same = |o: &Owner| (o.dir, o.slot) == (owner.dir, owner.slot);
-                if list.last().is_some_and(same) {
-                    break;
-                }
-                owner.index = index;
-                list.push(*owner);
+            if !new && stop.is_none() {
+                break;
             }
+            count += 1;
             match self.vol.fat.link(at)? {
                 Link::Next(n) => at = n,
                 _ => break,
+            }
+        }
+        for (at, index) in passed {
+            if let Some(meeting) = owners.by_cluster.get_mut(&at) {
+                meeting.rest = rest.map(|rest| rest.saturating_add(count - index));
             }
         }
         Ok(())
     }
 
     /// One meeting: who is changed by mending it.
-    fn meeting(&mut self, problem: &Problem, last: u32, at: u32, of: &[Owner]) -> Result<Changed> {
-        let own = |o: &&Owner| (o.dir, o.slot) == (problem.dir, problem.slot);
-        let me = of.iter().find(own).copied();
+    fn meeting(
+        &mut self,
+        problem: &Problem,
+        last: u32,
+        at: u32,
+        me: Option<Owner>,
+        other: Option<Owner>,
+    ) -> Result<Changed> {
         let Some(me) = me else {
             // The root directory's chain leads into another.
             return self.cut_root(problem, last);
         };
-        let Some(other) = of.iter().find(|o| !own(o)).copied() else {
+        let Some(other) = other else {
             // The other is the root directory's chain.
             return self.leave(problem, &me, at, "the root directory");
         };
@@ -272,35 +357,32 @@ impl Mender<'_, '_> {
     ) -> Result<Changed> {
         let changed = Some((me.dir, me.slot));
         let wanted = need.saturating_sub(me.index);
-        let from = self.tail(at, wanted)?;
-        let mut to = Vec::new();
-        while self.reporter.mends() && to.len() < from.len() {
-            match self.vol.fat.find_free()? {
-                Some(n) => to.push(n),
-                None => break,
-            }
-        }
-        let room = to.len() == from.len() || !self.reporter.mends();
-        let words = format!("it shares its clusters from {at} on with {other}");
-        let repair = if wanted == 0 {
-            "ends its chain before that".into()
-        } else if room {
-            format!(
-                "gives it a copy of the {} clusters that it needs",
-                from.len()
-            )
-        } else {
-            self.vol.fat.rewind();
-            "ends its chain before that, for want of room for a copy; the rest is lost".into()
+        let wanted = wanted.min(me.rest.unwrap_or(self.vol.layout.cluster_count));
+        let from = match self.reporter.mends_damage() {
+            true => self.tail(at, wanted, me.rest.is_some())?,
+            false => Some(Vec::new()),
         };
+        let to = match &from {
+            Some(from) => self.vol.fat.find_many_free(from.len() as u32)?,
+            None => None,
+        };
+        let words = format!("it shares its clusters from {at} on with {other}");
+        let repair = match to {
+            _ if wanted == 0 => "ends its chain before that".into(),
+            Some(_) => format!("gives it a copy of the {wanted} clusters that it needs"),
+            None => {
+                "ends its chain before that, for want of room for a copy; the rest is lost".into()
+            }
+        };
+        let to = to.unwrap_or_default();
         if !self.tell(code::CROSS_LINK, problem, words, repair)? {
             return Ok(changed);
         }
-        let Some(&head) = to.first().filter(|_| room) else {
+        let Some(&head) = to.first() else {
             self.cut_before(me)?;
             return Ok(changed);
         };
-        for (&from, &to) in from.iter().zip(&to) {
+        for (&from, &to) in from.iter().flatten().zip(&to) {
             let bytes = self.peek(from)?;
             let offset = self.vol.layout.cluster_offset(to);
             self.vol.disk.fill(offset, &bytes)?;
@@ -313,18 +395,26 @@ impl Mender<'_, '_> {
         Ok(changed)
     }
 
-    /// The clusters of a chain from `at` on, at most `count`.
-    fn tail(&mut self, at: u32, count: u32) -> Result<Vec<u32>> {
+    /// The clusters of a chain from `at` on, at most `count` and, if that is
+    /// `sure`, so many; `None` if there is no room for a copy of them.
+    fn tail(&mut self, at: u32, count: u32, sure: bool) -> Result<Option<Vec<u32>>> {
+        let room = self.vol.fat.room()?;
+        if sure && count > room {
+            return Ok(None);
+        }
         let mut all = Vec::new();
         let mut next = at;
-        while (all.len() as u32) < count.min(self.vol.layout.cluster_count) {
+        while (all.len() as u32) < count {
+            if all.len() as u32 == room {
+                return Ok(None);
+            }
             all.push(next);
             match self.vol.fat.link(next)? {
                 Link::Next(n) => next = n,
                 _ => break,
             }
         }
-        Ok(all)
+        Ok(Some(all))
     }
 
     /// Lets a chain go on elsewhere from the meeting on.

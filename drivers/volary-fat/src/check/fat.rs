@@ -6,7 +6,7 @@ use super::disk::Disk;
 use crate::volume::{FatKind, Layout};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use volary_core::{BlockDevice, Result};
+use volary_core::{BlockDevice, Error, Result};
 
 /// Bytes in a piece. FAT12 has less than one, so that no entry stands across
 /// two.
@@ -15,6 +15,11 @@ const PIECE: usize = 64 << 10;
 const PIECES_MAX: usize = 64;
 /// Changed units that are closer than this are written in one request.
 const REQUEST: usize = 64 << 10;
+
+/// Steps along chains that a round of a check may take, and how many more for
+/// each cluster. Sound volumes take some five a cluster.
+const FUEL: u64 = 1 << 20;
+const FUEL_PER_CLUSTER: u64 = 256;
 
 /// What an entry of the FAT says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +77,10 @@ pub(super) struct Fat {
     hint: u32,
     /// Clusters that something on the disk leads to, once it is known.
     led_to: Option<Bits>,
+    /// How many more free clusters there are to be found, once it is known.
+    room: Option<u32>,
+    /// Steps along chains that may still be taken.
+    fuel: u64,
 }
 
 impl Fat {
@@ -92,7 +101,14 @@ impl Fat {
             changes: BTreeMap::new(),
             hint: 2,
             led_to: None,
+            room: None,
+            fuel: fuel_for(layout.cluster_count),
         }
+    }
+
+    /// Allows as many steps along chains as a round of a check needs.
+    pub(super) fn refuel(&mut self) {
+        self.fuel = fuel_for(self.last);
     }
 
     /// What marks the end of a chain.
@@ -131,12 +147,13 @@ impl Fat {
         Ok(bytes.map_or(0, |b| decode(self.kind, b, within, n)))
     }
 
-    /// What the entry of a cluster says.
+    /// What the entry of a cluster says: a step along a chain.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Corrupt` if a round takes far more steps than there are clusters; `Io`.
     #[inline]
     pub(super) fn link(&mut self, n: u32) -> Result<Link> {
+        self.fuel = self.fuel.checked_sub(1).ok_or_else(too_much)?;
         let value = self.get(n)?;
         Ok(self.meaning(value))
     }
@@ -219,7 +236,43 @@ impl Fat {
             }
         }
         self.led_to = Some(led_to);
+        if found.is_some() {
+            self.room = self.room.map(|room| room.saturating_sub(1));
+        }
         Ok(found)
+    }
+
+    /// How many free clusters [`find_free`](Self::find_free) will give.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn room(&mut self) -> Result<u32> {
+        if let Some(room) = self.room {
+            return Ok(room);
+        }
+        let from = self.hint;
+        let mut room = 0;
+        while self.find_free()?.is_some() {
+            room += 1;
+        }
+        self.hint = from;
+        self.room = Some(room);
+        Ok(room)
+    }
+
+    /// So many free clusters; `None`, and nothing is taken, if there are fewer.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn find_many_free(&mut self, count: u32) -> Result<Option<Vec<u32>>> {
+        if count > self.room()? {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for _ in 0..count {
+            found.extend(self.find_free()?);
+        }
+        Ok(Some(found))
     }
 
     fn find_led_to(&mut self) -> Result<Bits> {
@@ -251,6 +304,7 @@ impl Fat {
     /// Lets the next search start at the first cluster again.
     pub(super) fn rewind(&mut self) {
         self.hint = 2;
+        self.room = None;
     }
 
     /// Calls `each` with all clusters that are in use but not in `used`, and
@@ -340,6 +394,20 @@ impl Fat {
         }
         disk.write(self.offset + start, &buf)
     }
+}
+
+fn fuel_for(clusters: u32) -> u64 {
+    FUEL + FUEL_PER_CLUSTER * u64::from(clusters)
+}
+
+#[cold]
+fn too_much() -> Error {
+    Error::corrupt(
+        "FAT",
+        0,
+        "chains so entangled that they cannot be told apart in time",
+        "chains of their own",
+    )
 }
 
 #[inline]

@@ -116,6 +116,11 @@ impl<'a> Reporter<'a> {
         self.mode != CheckMode::Look
     }
 
+    /// Whether damage may be mended.
+    pub(super) fn mends_damage(&self) -> bool {
+        matches!(self.mode, CheckMode::Mend | CheckMode::Ask)
+    }
+
     /// Tells of a finding that can be mended; whether to do so. `key` tells
     /// findings of the same code apart.
     pub(super) fn tell(

@@ -5,13 +5,21 @@ use super::findings::{self as code};
 use super::judge;
 use super::mend::Mender;
 use super::twins::{Clash, Marks};
-use super::volume::{Dir, Raw};
+use super::volume::Raw;
 use super::walk::{Problem, What};
-use crate::ondisk::{FREE, LongEntry};
+use crate::ondisk::{DirEntry, FREE, LongEntry};
 use crate::short::checksum;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use volary_core::{Result, escape};
-use zerocopy::{IntoBytes, transmute_mut};
+use zerocopy::{transmute_mut, transmute_ref};
+
+/// The short names of a directory.
+pub(super) struct Taken {
+    dir: u32,
+    names: HashSet<[u8; 11]>,
+    /// Numbers below this one are taken, by the name that they are added to.
+    next: HashMap<[u8; 11], u32>,
+}
 
 impl Mender<'_, '_> {
     /// Tells of a short name that is none, or that occurs twice, and mends it.
@@ -44,7 +52,7 @@ impl Mender<'_, '_> {
             }
             return Ok(());
         }
-        let new = self.unused_name(&dir, &old)?;
+        let new = self.unused_name(problem.dir, &old)?;
         let repair = format!("makes its short name '{}'", escape(&new));
         if self.tell(code::DUPLICATE, problem, words, repair)? {
             self.rename(problem, new)?;
@@ -64,28 +72,37 @@ impl Mender<'_, '_> {
                 self.vol.put_raw(&dir, slot, &raw, Rank::Late)?;
             }
         }
+        if let Some(taken) = self.taken.as_mut().filter(|t| t.dir == problem.dir) {
+            taken.names.insert(new);
+        }
         self.change(problem, |e| e.DIR_Name = new)
     }
 
     /// A short name that nothing in the directory has: the old one's start,
     /// with a number.
-    fn unused_name(&mut self, dir: &Dir, old: &[u8; 11]) -> Result<[u8; 11]> {
-        let taken = self.short_names(dir)?;
+    fn unused_name(&mut self, dir: u32, old: &[u8; 11]) -> Result<[u8; 11]> {
+        let known = self.taken.take().filter(|t| t.dir == dir);
+        let mut taken = match known {
+            Some(taken) => taken,
+            None => Taken {
+                dir,
+                names: self.short_names(dir)?,
+                next: HashMap::new(),
+            },
+        };
         let basis = judge::mended_name(old);
-        for number in 1..=crate::short::TAIL_MAX {
-            let tail = format!("~{number}");
-            let mut new = basis;
-            let base = new.get_mut(..8).unwrap_or_default();
-            let used = base.iter().position(|&b| b == b' ').unwrap_or(8);
-            let at = used.min(8 - tail.len());
-            for (to, from) in base.iter_mut().skip(at).zip(tail.bytes()) {
-                *to = from;
-            }
-            if !taken.contains(&new) {
-                return Ok(new);
+        let next = taken.next.entry(basis).or_insert(1);
+        let mut unused = basis;
+        while *next <= crate::short::TAIL_MAX {
+            let new = numbered(basis, *next);
+            *next += 1;
+            if !taken.names.contains(&new) {
+                unused = new;
+                break;
             }
         }
-        Ok(basis)
+        self.taken = Some(taken);
+        Ok(unused)
     }
 
     /// Puts slots that follow each other into a directory, from slot `from`
@@ -99,6 +116,7 @@ impl Mender<'_, '_> {
         rank: Rank,
     ) -> Result<Option<u32>> {
         let dir = self.dir(number);
+        self.taken = None;
         let want = raws.len() as u32;
         let mut run = 0;
         let mut slot = from;
@@ -152,19 +170,35 @@ impl Mender<'_, '_> {
     }
 
     /// All short names of a directory.
-    pub(super) fn short_names(&mut self, dir: &Dir) -> Result<HashSet<[u8; 11]>> {
+    pub(super) fn short_names(&mut self, dir: u32) -> Result<HashSet<[u8; 11]>> {
         let mut names = HashSet::new();
-        for slot in 0..self.vol.slot_count(dir) {
-            let entry = self.vol.entry(dir, slot)?;
-            match entry.as_bytes().first() {
-                None | Some(&0) => break,
-                Some(&FREE) => {}
-                Some(_) if entry.is_long() => {}
-                Some(_) => {
-                    names.insert(entry.DIR_Name);
+        let mut ended = false;
+        self.read_dir(dir, |_, bytes| {
+            for raw in bytes.as_chunks::<32>().0 {
+                let entry: &DirEntry = transmute_ref!(raw);
+                match raw.first() {
+                    None | Some(&0) => ended = true,
+                    Some(&FREE) => {}
+                    Some(_) if ended || entry.is_long() => {}
+                    Some(_) => {
+                        names.insert(entry.DIR_Name);
+                    }
                 }
             }
-        }
+        })?;
         Ok(names)
     }
+}
+
+/// A short name with a number at the end of its first part.
+fn numbered(basis: [u8; 11], number: u32) -> [u8; 11] {
+    let tail = format!("~{number}");
+    let mut new = basis;
+    let base = new.get_mut(..8).unwrap_or_default();
+    let used = base.iter().position(|&b| b == b' ').unwrap_or(8);
+    let at = used.min(8 - tail.len());
+    for (to, from) in base.iter_mut().skip(at).zip(tail.bytes()) {
+        *to = from;
+    }
+    new
 }

@@ -355,8 +355,7 @@ impl Mender<'_, '_> {
     }
 
     fn place_in(&mut self, dir: u32, shown: &'static str) -> Result<Place> {
-        let node = self.dir(dir);
-        let names = self.short_names(&node)?;
+        let names = self.short_names(dir)?;
         let numbers = names.iter().filter_map(|name| {
             let digits = name.strip_prefix(b"FSCK")?.get(..4)?;
             std::str::from_utf8(digits)
@@ -377,8 +376,7 @@ impl Mender<'_, '_> {
         let Some(cluster) = self.vol.fat.find_free()? else {
             return Ok(None);
         };
-        let root = self.dir(0);
-        let names = self.short_names(&root)?;
+        let names = self.short_names(0)?;
         let short = (1..10).map(|n| {
             let mut short = *b"LOST_F~1   ";
             if let Some(digit) = short.get_mut(7) {

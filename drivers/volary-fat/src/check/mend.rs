@@ -3,6 +3,7 @@
 use super::disk::Rank;
 use super::entry::{NT_NO_SHORT, is_label_byte};
 use super::findings::{self as code, Code, Reporter, Where};
+use super::insert::Taken;
 use super::judge;
 use super::volume::{Dir, NONE, Raw, Volume};
 use super::walk::{Problem, Walk, What};
@@ -18,6 +19,23 @@ pub(super) struct Mender<'a, 'r> {
     pub(super) vol: &'a mut Volume,
     pub(super) walk: &'a mut Walk,
     pub(super) reporter: &'a mut Reporter<'r>,
+    /// The short names of the directory that one was last changed in.
+    pub(super) taken: Option<Taken>,
+}
+
+impl<'a, 'r> Mender<'a, 'r> {
+    pub(super) fn new(
+        vol: &'a mut Volume,
+        walk: &'a mut Walk,
+        reporter: &'a mut Reporter<'r>,
+    ) -> Self {
+        Self {
+            vol,
+            walk,
+            reporter,
+            taken: None,
+        }
+    }
 }
 
 impl Mender<'_, '_> {

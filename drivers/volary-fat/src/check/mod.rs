@@ -165,6 +165,7 @@ impl Run<'_> {
                 None => Walk::run(&mut self.vol, self.plan.reset, progress)?,
             };
             let before = self.reporter.mended;
+            self.vol.fat.refuel();
             self.round(&mut walk)?;
             let done = self.reporter.mended == before || round == ROUNDS_MAX;
             if done || self.preen_stops() {
@@ -181,11 +182,7 @@ impl Run<'_> {
     fn round(&mut self, walk: &mut Walk) -> Result<()> {
         let problems = std::mem::take(&mut walk.problems);
         let complete = walk.complete;
-        let mut mender = Mender {
-            vol: &mut self.vol,
-            walk,
-            reporter: &mut self.reporter,
-        };
+        let mut mender = Mender::new(&mut self.vol, walk, &mut self.reporter);
         let before = mender.reporter.mended;
         mender.media()?;
         mender.head(self.choice.copy)?;
@@ -215,11 +212,7 @@ impl Run<'_> {
 
     /// Looks at what sums up the rest, and writes.
     fn finish(mut self, mut walk: Walk) -> Result<CheckReport> {
-        let mut mender = Mender {
-            vol: &mut self.vol,
-            walk: &mut walk,
-            reporter: &mut self.reporter,
-        };
+        let mut mender = Mender::new(&mut self.vol, &mut walk, &mut self.reporter);
         mender.boot()?;
         mender.fsinfo()?;
         self.alike = mender.copies(self.choice.copy)?;

@@ -14,6 +14,9 @@ use zerocopy::{FromBytes, IntoBytes};
 /// No slot: the directory itself, or the root directory's entry.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Most names shown of a path; of a longer one the last.
+const PATH_NAMES_MAX: usize = 100;
+
 /// Bytes of a directory read at once.
 const READ: usize = 128 << 10;
 
@@ -170,6 +173,28 @@ impl Volume {
         Ok(raw)
     }
 
+    /// The bytes of some slots; zeros where there are none.
+    fn raws(&mut self, dir: &Dir, first: u32, count: u32) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count as usize * ENTRY_LEN];
+        let mut slot = first;
+        let mut rest = bytes.as_mut_slice();
+        while !rest.is_empty() {
+            let Some(offset) = self.slot_offset(dir, slot)? else {
+                break;
+            };
+            let unit = match dir.cluster {
+                0 => self.layout.root_entries,
+                _ => self.slots_per_cluster(),
+            };
+            let run = (unit - slot % unit) as usize * ENTRY_LEN;
+            let (part, more) = rest.split_at_mut(run.min(rest.len()));
+            self.disk.read(offset, part)?;
+            slot += (part.len() / ENTRY_LEN) as u32;
+            rest = more;
+        }
+        Ok(bytes)
+    }
+
     /// The short entry in a slot.
     ///
     /// # Errors
@@ -225,10 +250,7 @@ impl Volume {
         each: impl FnOnce(&Names, &Record<'_>) -> R,
     ) -> Result<Option<R>> {
         let start = slot.saturating_sub(crate::long::PARTS_MAX as u32);
-        let mut bytes = Vec::with_capacity((slot - start + 2) as usize * ENTRY_LEN);
-        for at in start..=slot.saturating_add(1) {
-            bytes.extend_from_slice(&self.raw(dir, at)?);
-        }
+        let bytes = self.raws(dir, start, slot - start + 2)?;
         let mut scanner = Scanner::new(self.names.long);
         let mut each = Some(each);
         let names = &self.names;
@@ -287,6 +309,11 @@ impl Volume {
         while let Some(node) = dirs.get(dir as usize).copied() {
             if slot != NONE {
                 names.push(self.name(&node, slot)?);
+            }
+            if names.len() > PATH_NAMES_MAX {
+                names.pop();
+                names.push("\u{2026}".into());
+                break;
             }
             if dir == 0 {
                 break;

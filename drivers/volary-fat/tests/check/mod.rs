@@ -4,6 +4,7 @@ mod base;
 mod corpus;
 mod cuts;
 mod damage;
+mod heavy;
 mod image;
 mod modes;
 mod random;

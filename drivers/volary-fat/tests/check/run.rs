@@ -3,8 +3,8 @@
 use crate::check::image::Image;
 use crate::check::reader::{Files, files};
 use crate::tools::run;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use volary_core::{
     Answer, BlockDevice, Check, CheckMode, CheckReport, Finding, Format, Geometry, Kind, Options,
     Quiet, Result, Severity, Time,
@@ -18,6 +18,8 @@ pub(crate) struct Checked {
     /// All writes, in order: offset and bytes.
     pub(crate) writes: Writes,
     pub(crate) bytes: Vec<u8>,
+    /// Requests to read.
+    pub(crate) reads: usize,
 }
 
 impl Checked {
@@ -39,11 +41,11 @@ impl Checked {
 
 /// Bytes, and what was written to them. Plain, so that thousands of checks take
 /// no time.
-pub(crate) struct Ram(Mutex<(Vec<u8>, Writes)>);
+pub(crate) struct Ram(Mutex<(Vec<u8>, Writes)>, AtomicUsize);
 
 impl Ram {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        Self(Mutex::new((bytes.to_vec(), Vec::new())))
+        Self(Mutex::new((bytes.to_vec(), Vec::new())), 0.into())
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -64,6 +66,7 @@ impl BlockDevice for Ram {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.1.fetch_add(1, Relaxed);
         let held = self.0.lock().unwrap();
         let at = usize::try_from(offset).unwrap();
         let bytes = held.0.get(at..at + buf.len()).ok_or(Kind::Invalid)?;
@@ -107,6 +110,7 @@ pub(crate) fn check(bytes: &[u8], mode: CheckMode, options: &str) -> Checked {
         findings,
         writes,
         bytes,
+        reads: dev.1.load(Relaxed),
     }
 }
 
