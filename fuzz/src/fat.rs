@@ -13,9 +13,10 @@ use volary_fat::FAT;
 
 /// Growth of the heap that a run may cause, beside twice the image.
 const HEAP: usize = 32 << 20;
-/// Requests to the device, and KiB, that a run may make: several times over
-/// all there is.
-const FUEL: u64 = 4_000_000;
+/// Requests to the device, and KiB, that a run may make: so many, and so many
+/// more for each KiB of the image.
+const FUEL: u64 = 400_000;
+const FUEL_PER_KIB: u64 = 400;
 /// Nodes that a walk looks at.
 const WALK_MAX: usize = 2000;
 
@@ -51,14 +52,16 @@ pub fn check(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
     bound(&dev);
-    let look = check_with(&dev, CheckMode::Look);
+    let choice = input.byte();
+    let options = check_options(choice >> 1);
+    let look = check_with(&dev, CheckMode::Look, options);
     assert_eq!(dev.writes(), 0, "fsck -n wrote");
-    let first = if input.byte() & 1 == 0 {
+    let first = if choice & 1 == 0 {
         CheckMode::Mend
     } else {
         CheckMode::Preen
     };
-    let Some((_, left)) = check_with(&dev, first) else {
+    let Some((_, left)) = check_with(&dev, first, options) else {
         return;
     };
     if left != 0 {
@@ -66,12 +69,12 @@ pub fn check(input: &[u8]) {
     }
     let before = dev.writes();
     assert_eq!(
-        check_with(&dev, CheckMode::Look),
+        check_with(&dev, CheckMode::Look, options),
         Some((0, 0)),
         "found more; at first: {look:?}"
     );
     assert_eq!(
-        check_with(&dev, CheckMode::Mend),
+        check_with(&dev, CheckMode::Mend, options),
         Some((0, 0)),
         "mended twice"
     );
@@ -144,12 +147,23 @@ fn attach_options(choice: u8) -> Options {
     )
 }
 
+/// Mostly none.
+fn check_options(choice: u8) -> &'static str {
+    match choice % 16 {
+        1 => "unix=dosfs",
+        2 => "unix=reset",
+        3 => "lost=free",
+        4 => "unix=dosfs,lost=free",
+        _ => "",
+    }
+}
+
 /// Findings and those left, or `None` if the check gave up.
-fn check_with(dev: &Arc<Overlay>, mode: CheckMode) -> Option<(u64, u64)> {
+fn check_with(dev: &Arc<Overlay>, mode: CheckMode, options: &str) -> Option<(u64, u64)> {
     let how = Check {
         mode,
         now: Time::from_secs(1_700_000_000),
-        options: Options::new(),
+        options: Options::parse(options),
     };
     let report = FAT
         .check(dev.clone(), &how, &mut |_| Answer::Yes, &Quiet)
@@ -168,16 +182,16 @@ fn with_ctx<T>(work: impl FnOnce(&Ctx<'_>) -> T) -> T {
 
 /// A good volume with the changes that the input asks for.
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
-    let bases = bases();
-    let base = &bases[usize::from(input.byte()) % bases.len()];
-    let dev = Arc::new(Overlay::new(base.bytes.clone(), FUEL));
+    let base = base(input.byte());
+    let size = base.bytes.len() as u64;
+    let dev = Overlay::new(base.bytes.clone(), FUEL + size / 1024 * FUEL_PER_KIB);
     for _ in 0..input.byte() % 32 {
         let spot = base.spots[usize::from(input.byte()) % base.spots.len()];
         let offset = spot.0 + u64::from(input.short()) % spot.1;
         let len = usize::from(input.byte() % 16) + 1;
         dev.poke(offset, input.bytes(len));
     }
-    dev
+    Arc::new(dev)
 }
 
 struct Base {
@@ -186,43 +200,64 @@ struct Base {
     spots: Vec<(u64, u64)>,
 }
 
-/// Volumes of each kind with some files, made once.
-fn bases() -> &'static [Base] {
-    static BASES: OnceLock<Vec<Base>> = OnceLock::new();
-    BASES.get_or_init(|| {
-        let plain = [
-            ("fat12", 256 << 10, ""),
-            ("fat16", 9 << 20, ""),
-            ("fat32", 40 << 20, ""),
-        ];
-        let unix = [("fat12", 256 << 10, "unix"), ("fat32", 40 << 20, "unix")];
-        plain
-            .iter()
-            .chain(&unix)
-            .map(|(kind, size, options)| base(kind, *size, options))
-            .collect()
-    })
+/// A volume to begin with: its kind, bytes, and options of mkfs and of the
+/// attachment that fills it.
+type Shape = (&'static str, usize, &'static str, &'static str);
+
+/// As small as they can be and still have everything: a run's time is mostly
+/// that of going through the FAT.
+const SMALL: [Shape; 8] = [
+    ("fat12", 256 << 10, "", ""),
+    ("fat16", 2304 << 10, "cluster=512", ""),
+    ("fat32", 512 << 10, "cluster=512,small", ""),
+    ("fat12", 256 << 10, "unix", ""),
+    ("fat32", 512 << 10, "cluster=512,small,unix", ""),
+    ("fat12", 256 << 10, "", "unix=dosfs"),
+    ("fat12", 360 << 10, "fats=1,root-entries=112", ""),
+    ("fat32", 1 << 20, "sector=1024,cluster=2k,small,fats=3", ""),
+];
+/// Of the sizes that there are outside.
+const LARGE: [Shape; 2] = [("fat16", 9 << 20, "", ""), ("fat32", 40 << 20, "", "")];
+
+/// Small ones mostly. Each is made once, when it is first asked for.
+fn base(choice: u8) -> &'static Base {
+    static BASES: [OnceLock<Base>; SMALL.len() + LARGE.len()] =
+        [const { OnceLock::new() }; SMALL.len() + LARGE.len()];
+    let number = match choice {
+        0xfe => SMALL.len(),
+        0xff => SMALL.len() + 1,
+        small => usize::from(small) % SMALL.len(),
+    };
+    let shapes = || SMALL.iter().chain(&LARGE);
+    let shape = shapes().nth(number).expect("a shape");
+    BASES[number].get_or_init(|| make_base(*shape))
 }
 
-fn base(kind: &str, size: usize, options: &str) -> Base {
+fn make_base((kind, size, make, attach): Shape) -> Base {
+    heap::limit(usize::MAX);
     let dev = Arc::new(Overlay::new(Arc::from(vec![0; size]), u64::MAX));
     let how = Make {
         seed: 7,
-        options: Options::parse(options),
+        options: Options::parse(make),
         ..Make::default()
     };
     FAT.make(dev.clone(), kind, &how).expect("make");
-    let fs = FAT.attach(dev.clone(), &Attach::default()).expect("attach");
+    let how = Attach {
+        options: Options::parse(attach),
+        ..Attach::default()
+    };
+    let fs = FAT.attach(dev.clone(), &how).expect("attach");
     with_ctx(|cx| fill(&fs, cx));
     let mut bytes = vec![0; size];
     dev.read_at(0, &mut bytes).expect("read");
     let layout = volary_fat::volume::Layout::read(&*dev).expect("layout");
     let data = layout.cluster_offset(2);
+    let last = layout.fat_count - 1;
     let spots = vec![
         (0, 512),
         (512, 4096),
         (layout.fat_offset(0), 512),
-        (layout.fat_offset(1), 512),
+        (layout.fat_offset(last), 512),
         (data - 512.min(data), 4096),
         (data, 65_536),
         (0, 65_536),

@@ -8,15 +8,26 @@ use volary_fuzz::fat;
 #[global_allocator]
 static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
+type Target = fn(&[u8]);
+
+const TARGETS: [(&str, Target); 3] = [
+    ("driver", fat::driver),
+    ("check", fat::check),
+    ("tools", fat::tools),
+];
+
+/// A seed that failed once; on every kind of volume since.
+const FAILED: u64 = 269;
+
 #[test]
 fn damaged_volumes_cannot_hurt_any_target() {
     // One test for all: the bound on the heap is for the whole process.
-    type Target = fn(&[u8]);
-    let targets: [(&str, Target); 3] = [
-        ("driver", fat::driver),
-        ("check", fat::check),
-        ("tools", fat::tools),
-    ];
+    seeds();
+    failed_seed();
+    fixtures();
+}
+
+fn seeds() {
     let variable = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let runs = variable("VOLARY_FUZZ_RUNS");
     let (first, runs) = match variable("VOLARY_SEED") {
@@ -25,7 +36,7 @@ fn damaged_volumes_cannot_hurt_any_target() {
     };
     for seed in first..first.saturating_add(runs) {
         let input = bytes(seed);
-        for (name, target) in targets {
+        for (name, target) in TARGETS {
             if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
                 panic!(
                     "target {name} fails; again: VOLARY_SEED={seed} cargo test --profile soak \
@@ -33,6 +44,35 @@ fn damaged_volumes_cannot_hurt_any_target() {
                 );
             }
         }
+    }
+}
+
+fn failed_seed() {
+    let mut input = bytes(FAILED);
+    for base in (0..16).chain(0xfe..=0xff) {
+        input[0] = base;
+        for (name, target) in TARGETS {
+            let done = catch_unwind(AssertUnwindSafe(|| target(&input)));
+            assert!(done.is_ok(), "target {name}, seed {FAILED} on base {base}");
+        }
+    }
+}
+
+/// Inputs that failed once, named after the target that they failed.
+fn fixtures() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+    let mut files: Vec<_> = std::fs::read_dir(dir)
+        .expect("the fixtures")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.sort();
+    for file in files {
+        let input = std::fs::read(&file).expect("a fixture");
+        let stem = file.file_name().unwrap_or_default().to_string_lossy();
+        let target = TARGETS.iter().find(|(name, _)| stem.starts_with(name));
+        let (_, target) = target.expect("a fixture is named after its target");
+        let done = catch_unwind(AssertUnwindSafe(|| target(&input)));
+        assert!(done.is_ok(), "fuzz/fixtures/{stem} fails");
     }
 }
 
