@@ -78,6 +78,11 @@ impl Server {
         let _ = (&self.shared.stop.0).write(&[1]);
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// How many clients are connected.
     pub fn connection_count(&self) -> usize {
         self.shared.conns.lock().len()

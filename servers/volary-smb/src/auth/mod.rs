@@ -161,3 +161,8 @@ impl Exchange {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) use super::ntlm::tests::Client;
+}

@@ -187,4 +187,4 @@ fn rc4(key: &[u8; 16], data: &mut [u8]) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

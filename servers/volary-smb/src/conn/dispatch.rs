@@ -170,7 +170,9 @@ impl Compound<'_> {
         }
         let answer = match (command, logon) {
             (None, _) => Err(Status::INVALID_PARAMETER.into()),
-            (Some(Command::Echo), _) => Ok(tree::empty_body()),
+            (Some(Command::Echo), logon) if logon.is_some() || header.session_id == 0 => {
+                Ok(tree::empty_body())
+            }
             (Some(_), None) => Err(Status::USER_SESSION_DELETED.into()),
             (Some(command), Some(logon)) => {
                 return self.in_session(header, command, &logon, security, message);

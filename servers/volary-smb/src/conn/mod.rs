@@ -147,3 +147,6 @@ impl fmt::Debug for Conn {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

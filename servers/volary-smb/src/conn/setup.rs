@@ -47,13 +47,15 @@ pub(super) fn answer(
     let negotiated = conn.negotiated.get().ok_or(Broken)?;
     let id = header.session_id;
     let logon = conn.logon(id);
+    let checked = check(sealed, logon.as_ref(), header, message);
     let security = Security {
-        sign: header.has(flags::SIGNED) && logon.is_some(),
+        // What may be forged gets no signed reply.
+        sign: header.has(flags::SIGNED) && logon.is_some() && checked.is_ok(),
         seal: sealed.is_some(),
-        logon: logon.clone(),
+        logon: sealed.or(logon.as_ref()).cloned(),
     };
-    let outcome = check(sealed, logon.as_ref(), header, message)
-        .and_then(|()| step(conn, negotiated, logon.as_ref(), &security, id, message));
+    let outcome =
+        checked.and_then(|()| step(conn, negotiated, logon.as_ref(), &security, id, message));
     let outcome = outcome.unwrap_or_else(|status| Outcome {
         session_id: id,
         status,

@@ -61,3 +61,6 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     getrandom::fill(&mut bytes).expect("the system's random numbers");
     bytes
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,11 @@ pub(crate) struct Preauth([u8; 64]);
 impl Preauth {
     pub(crate) const START: Self = Self([0; 64]);
 
+    #[cfg(test)]
+    pub(crate) const fn from_bytes(bytes: [u8; 64]) -> Self {
+        Self(bytes)
+    }
+
     /// Mixes a message in, from its header on.
     pub(crate) fn mix(&mut self, parts: &[&[u8]]) {
         let mut hash = Sha512::new_with_prefix(self.0);

@@ -26,7 +26,7 @@ pub(crate) enum Cipher {
 }
 
 impl Cipher {
-    const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 4] = [
         Self::Aes128Ccm,
         Self::Aes128Gcm,
         Self::Aes256Ccm,

@@ -105,19 +105,35 @@ fn host(users: &[User]) -> Host<'_> {
 
 /// What a client says, in the place of `temp`'s names with flags that promise a
 /// MIC.
-struct Client {
-    negotiate: Vec<u8>,
+pub(crate) struct Client {
+    pub(crate) negotiate: Vec<u8>,
     user: &'static str,
     password: &'static str,
+    session_key: [u8; 16],
 }
 
 const CLIENT: Client = Client {
     negotiate: Vec::new(),
     user: "uSER",
     password: "Password",
+    session_key: [0x55; 16],
 };
 
 impl Client {
+    pub(crate) fn new(user: &'static str, password: &'static str) -> Self {
+        Self {
+            negotiate: negotiate_message(),
+            user,
+            password,
+            session_key: crate::crypto::random(),
+        }
+    }
+
+    /// The answer to a challenge, and the session key.
+    pub(crate) fn answer(&self, challenge: &[u8]) -> (Vec<u8>, [u8; 16]) {
+        (self.authenticate(challenge), self.session_key)
+    }
+
     fn authenticate(&self, challenge: &[u8]) -> Vec<u8> {
         let mut blob = temp();
         blob.truncate(28);
@@ -126,8 +142,7 @@ impl Client {
         let key = response_key(&nt_hash(self.password), &upper(self.user), &utf16("Dom"));
         let proof = hmac_md5(&key, &[server_challenge, &blob]);
         let base_key = hmac_md5(&key, &[&proof]);
-        let session_key = [0x55; 16];
-        let mut encrypted_key = session_key;
+        let mut encrypted_key = self.session_key;
         rc4(&base_key, &mut encrypted_key);
         let response = [&proof[..], &blob].concat();
         let fields = [
@@ -150,7 +165,7 @@ impl Client {
         message.extend(all.to_le_bytes());
         message.resize(88, 0);
         message.extend(fields.concat());
-        let mic = hmac_md5(&session_key, &[&self.negotiate, challenge, &message]);
+        let mic = hmac_md5(&self.session_key, &[&self.negotiate, challenge, &message]);
         message[72..88].copy_from_slice(&mic);
         message
     }
@@ -194,9 +209,9 @@ fn wrong_passwords_and_unknown_users_are_refused() {
         ("", ""),
     ] {
         let client = Client {
-            negotiate: Vec::new(),
             user,
             password,
+            ..CLIENT
         };
         assert_eq!(
             exchange(&client, |_| {}),

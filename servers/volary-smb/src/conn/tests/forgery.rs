@@ -1,0 +1,197 @@
+//! Nothing that was changed on its way is accepted.
+
+use super::client::{Client, Heard};
+use super::*;
+use crate::conn::compound::Broken;
+use crate::wire::header::flags;
+use crate::wire::{Command, Status};
+
+/// Each way to sign or to seal: dialect, signing, cipher, whether to seal.
+const WAYS: [(Dialect, Option<u16>, Option<u16>, bool); 10] = [
+    (Dialect::Smb202, None, None, false),
+    (Dialect::Smb210, None, None, false),
+    (Dialect::Smb300, None, Some(1), false),
+    (Dialect::Smb300, None, Some(1), true),
+    (Dialect::Smb311, Some(0), None, false),
+    (Dialect::Smb311, Some(1), None, false),
+    (Dialect::Smb311, Some(2), None, false),
+    (Dialect::Smb311, Some(1), Some(1), true),
+    (Dialect::Smb311, Some(1), Some(2), true),
+    (Dialect::Smb311, Some(1), Some(4), true),
+];
+
+/// Requests of a session: the commands with bodies that would be answered.
+fn requests() -> Vec<(Command, Vec<u8>)> {
+    let mut tree = vec![9, 0, 0, 0, 72, 0, 14, 0];
+    tree.extend("\\\\s\\IPC$"[..7].encode_utf16().flat_map(u16::to_le_bytes));
+    let mut ioctl = vec![57, 0, 0, 0, 4, 2, 0x14, 0];
+    ioctl.resize(56, 0xFF);
+    let mut create = vec![57, 0, 0, 0];
+    create.resize(60, 0);
+    vec![
+        (Command::Echo, vec![4, 0, 0, 0]),
+        (Command::TreeConnect, tree),
+        (Command::Create, create),
+        (Command::Ioctl, ioctl),
+        (Command::TreeDisconnect, vec![4, 0, 0, 0]),
+        (Command::Logoff, vec![4, 0, 0, 0]),
+    ]
+}
+
+/// What may come of a forged message: the end of the connection, nothing, or
+/// a reply that says no and is not signed.
+fn is_refused(outcome: &Result<Vec<Heard>, Broken>) -> bool {
+    let Ok(replies) = outcome else {
+        return true;
+    };
+    let refusals = [
+        Status::ACCESS_DENIED,
+        Status::USER_SESSION_DELETED,
+        Status::INVALID_PARAMETER,
+    ];
+    replies
+        .iter()
+        .all(|heard| refusals.contains(&heard.status()) && !heard.header.has(flags::SIGNED))
+}
+
+fn connect(server: &Server, way: (Dialect, Option<u16>, Option<u16>, bool)) -> Client {
+    let (dialect, signing, cipher, seals) = way;
+    let mut client = joined(server, dialect, signing, cipher);
+    client.seals = seals;
+    client
+}
+
+#[test]
+fn no_changed_bit_of_a_session_is_accepted() {
+    // All of them take minutes without optimisation: every seventh by default.
+    let step = if std::env::var_os("VOLARY_SUITES").is_some() {
+        1
+    } else {
+        7
+    };
+    let mut mutants = 0;
+    for way in WAYS {
+        let server = Server::new(config(way.0)).expect("a server");
+        let mut client = connect(&server, way);
+        for (command, body) in requests() {
+            let mut bit = 0;
+            loop {
+                let message = client.secured(command, &body);
+                if bit >= message.len() * 8 {
+                    client = connect(&server, way);
+                    break;
+                }
+                let mut changed = message.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                let outcome = client.exchange(&changed);
+                assert!(
+                    is_refused(&outcome),
+                    "{way:?} {command:?} bit {bit}: {outcome:?}"
+                );
+                mutants += 1;
+                // Ids are used up even so, and a forger is not listened to for long.
+                if outcome.map_or(true, |replies| replies.is_empty()) || mutants % 8 == 0 {
+                    client = connect(&server, way);
+                }
+                bit += step;
+            }
+        }
+        assert!(
+            client.ask(Command::Echo, &[4, 0, 0, 0]).is_ok(),
+            "an honest one is answered"
+        );
+    }
+    println!("{mutants} changed messages refused");
+}
+
+#[test]
+fn what_is_not_signed_or_signed_with_another_key_is_refused() {
+    for way in WAYS {
+        let server = Server::new(config(way.0)).expect("a server");
+        let mut client = connect(&server, way);
+        let bare = client.request(Command::Echo, 1, &[4, 0, 0, 0]);
+        let outcome = client.exchange(&bare);
+        assert!(
+            is_refused(&outcome) && outcome.is_ok(),
+            "{way:?}: {outcome:?}"
+        );
+        let mut other = connect(&server, way);
+        other.session = client.session;
+        other.next_id = client.next_id;
+        let foreign = other.secured(Command::Echo, &[4, 0, 0, 0]);
+        assert!(is_refused(&client.exchange(&foreign)), "{way:?}");
+    }
+}
+
+#[test]
+fn nothing_is_accepted_twice() {
+    for way in WAYS {
+        let server = Server::new(config(way.0)).expect("a server");
+        let mut client = connect(&server, way);
+        let message = client.secured(Command::Echo, &[4, 0, 0, 0]);
+        assert_eq!(client.exchange(&message).expect("a reply").len(), 1);
+        assert!(client.exchange(&message).is_err(), "{way:?}");
+    }
+}
+
+/// The client finds out by its keys, at the latest: from 3.1.1 on these depend on
+/// every bit of what was said before.
+#[test]
+fn no_changed_bit_of_a_logon_is_accepted() {
+    let way = (Dialect::Smb311, Some(1), Some(2));
+    let server = Server::new(config(way.0)).expect("a server");
+    for nth in 0..3 {
+        let mut bit = 0;
+        loop {
+            let mut client = Client::new(pair(&server), way.0, way.1, way.2);
+            let mut count = 0;
+            let past_the_end = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let ended = Arc::clone(&past_the_end);
+            client.tamper = Some(Box::new(move |message| {
+                if count == nth {
+                    match message.get_mut(bit / 8) {
+                        Some(byte) => *byte ^= 1 << (bit % 8),
+                        None => ended.store(true, std::sync::atomic::Ordering::Relaxed),
+                    }
+                }
+                count += 1;
+            }));
+            let logged_on = client.log_on("user", "pass");
+            if past_the_end.load(std::sync::atomic::Ordering::Relaxed) {
+                assert_eq!(logged_on, Ok(()), "unchanged, it is accepted");
+                break;
+            }
+            let accepted = logged_on.is_ok() && client.join("share").is_ok();
+            assert!(!accepted, "message {nth}, bit {bit}");
+            bit += 3;
+        }
+    }
+}
+
+/// Before 3.1.1 the client asks whether what it said is what was heard.
+#[test]
+fn a_changed_negotiation_is_found_by_its_validation() {
+    for dialect in [Dialect::Smb210, Dialect::Smb300, Dialect::Smb302] {
+        let server = Server::new(config(dialect)).expect("a server");
+        let validate = |client: &mut Client, guid: u8, mode: u8, capabilities: u8| {
+            let mut input = vec![capabilities, 0, 0, 0];
+            input.extend([guid; 16]);
+            input.extend([mode, 0, 1, 0]);
+            input.extend(dialect.code().to_le_bytes());
+            let mut body = vec![57, 0, 0, 0, 4, 2, 0x14, 0];
+            body.resize(24, 0xFF);
+            body.extend([120, 0, 0, 0, input.len() as u8, 0, 0, 0]);
+            body.resize(44, 0);
+            body.extend([24, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+            body.extend(input);
+            client.ask(Command::Ioctl, &body)
+        };
+        let mut client = joined(&server, dialect, None, Some(1));
+        let honest = validate(&mut client, 7, 1, 0x7F).expect("a reply");
+        assert_eq!(honest.status(), Status::SUCCESS);
+        for (guid, mode, capabilities) in [(8, 1, 0x7F), (7, 3, 0x7F), (7, 1, 0x3F)] {
+            let mut client = joined(&server, dialect, None, Some(1));
+            assert!(validate(&mut client, guid, mode, capabilities).is_err());
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Connections from both sides: a client made of the same codec, which can say
+//! what clients do not.
+
+mod client;
+mod forgery;
+mod rules;
+
+use crate::config::{Config, Dialect, Share, User};
+use crate::conn::Conn;
+use crate::server::Server;
+use client::Client;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use volary_core::{Cred, Time};
+use volary_mem::{Mem, MemOptions};
+use volary_session::{Volume, VolumeOptions};
+
+#[expect(clippy::disallowed_methods, reason = "where time comes in")]
+fn now() -> Time {
+    SystemTime::now().into()
+}
+
+/// A server of one empty volume, whose user is "user" with the password "pass".
+fn config(dialect: Dialect) -> Config {
+    let mut config = Config::new("SERVER", now);
+    let fs = Mem::attach(MemOptions::default(), now()).expect("a volume");
+    config.users = vec![User::with_password("user", "pass", Cred::root())];
+    config.shares = vec![Share {
+        name: "share".to_owned(),
+        volume: Volume::new(fs, VolumeOptions::new("share", now)),
+        read_only: false,
+        encrypt: false,
+    }];
+    (config.min_dialect, config.max_dialect) = (dialect, dialect);
+    config.limits.failed_logon_delay = Duration::ZERO;
+    config
+}
+
+/// The server's side of a connection and the client's, with no thread between
+/// them.
+fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a client");
+    let (socket, peer) = listener.accept().expect("a connection");
+    let conn = Conn::new(server.shared(), socket, peer.ip()).expect("a connection");
+    (Arc::new(conn), client)
+}
+
+/// A client that has logged on and is connected to the share.
+fn joined(server: &Server, dialect: Dialect, signing: Option<u16>, cipher: Option<u16>) -> Client {
+    let mut client = Client::new(pair(server), dialect, signing, cipher);
+    client.log_on("user", "pass").expect("a logon");
+    client.join("share").expect("a tree");
+    client
+}
