@@ -37,6 +37,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-mem"],
     ),
     (
+        "volary-nfs",
+        &["volary-core", "volary-session"],
+        &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
+    ),
+    (
         "volary-testkit",
         &[
             "volary-core",

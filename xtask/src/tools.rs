@@ -16,6 +16,7 @@ const DEBIAN: &[(&str, &str)] = &[
     ("mke2fs", "e2fsprogs"),
     ("g++", "g++"),
     ("git", "git"),
+    ("nfs-cp", "libnfs-utils"),
 ];
 
 /// Crates whose programs the suites run, with the version.

@@ -1,0 +1,346 @@
+//! One connection: its threads take turns at reading.
+//!
+//! One thread at a time has the turn. It reads a call; if more is here already, or
+//! the call may take long, it passes the turn on before it does the call, so that
+//! the next one is done beside it. If not, it keeps the turn, which spares the
+//! change of threads that a client with one call at a time would wait for. A call
+//! that then takes long all the same has its turn taken away after some
+//! milliseconds, by a thread that looks for this while there is traffic.
+//!
+//! Answers go out in the order in which they are ready.
+
+use crate::options::Limits;
+use crate::programs::{Answer, Programs, Way};
+use crate::record::{Patience, Records};
+use crate::timer;
+use crate::xdr::Output;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::io::{self, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The longest record: the largest WRITE, and what comes before it.
+const RECORD_MAX: usize = (1 << 20) + (4 << 10);
+/// The same until a call was accepted.
+const FIRST_RECORD_MAX: usize = 64 << 10;
+/// How often a thread that waits for something to come looks up.
+const LOOK_UP: Duration = Duration::from_secs(2);
+/// How long a call may take before the turn is taken from it, about.
+const TURN: Duration = Duration::from_millis(2);
+/// A thread with nothing to do ends after this long.
+const SPARE: Duration = Duration::from_secs(20);
+/// Buffers longer than this are given back when nothing comes.
+const KEEP: usize = 64 << 10;
+
+/// One connection.
+pub(crate) struct Conn {
+    programs: Arc<Programs>,
+    limits: Limits,
+    way: Way,
+    socket: TcpStream,
+    /// Locked by who has the turn.
+    records: Mutex<Records>,
+    /// Locked by who answers.
+    answering: Mutex<()>,
+    crew: Mutex<Crew>,
+    /// For those who wait for the turn.
+    turned: Condvar,
+    /// For the one of them who watches.
+    watch: Condvar,
+    /// A call was accepted.
+    proven: AtomicBool,
+    began: Instant,
+}
+
+struct Crew {
+    turn: Turn,
+    /// Counts the calls done with the turn kept.
+    calls: u64,
+    /// Threads that wait for the turn, apart from the one who watches.
+    waiting: usize,
+    watcher: Watcher,
+    threads: Vec<JoinHandle<()>>,
+    ended: bool,
+}
+
+/// Who has the turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Free,
+    /// One who reads.
+    Reading,
+    /// One who does a call and has kept it.
+    Kept,
+}
+
+/// The thread that looks whether a call takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watcher {
+    Nobody,
+    /// Looks every [`TURN`].
+    Awake,
+    /// Nothing comes: waits to be told.
+    Asleep,
+}
+
+/// What a thread keeps from call to call.
+#[derive(Default)]
+struct Buffers {
+    record: Vec<u8>,
+    out: Output,
+}
+
+impl Conn {
+    /// Takes charge of a connection.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub(crate) fn start(
+        programs: Arc<Programs>,
+        limits: Limits,
+        way: Way,
+        socket: TcpStream,
+    ) -> io::Result<Arc<Self>> {
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(LOOK_UP))?;
+        socket.set_write_timeout(Some(limits.call))?;
+        let conn = Arc::new(Self {
+            programs,
+            limits,
+            way,
+            socket,
+            records: Mutex::new(Records::new()),
+            answering: Mutex::new(()),
+            crew: Mutex::new(Crew {
+                turn: Turn::Free,
+                calls: 0,
+                waiting: 0,
+                watcher: Watcher::Nobody,
+                threads: Vec::new(),
+                ended: false,
+            }),
+            turned: Condvar::new(),
+            watch: Condvar::new(),
+            proven: AtomicBool::new(false),
+            began: timer::now(),
+        });
+        conn.spawn(&mut conn.crew.lock())?;
+        Ok(conn)
+    }
+
+    /// Whom it is with.
+    pub(crate) fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.crew.lock().ended
+    }
+
+    /// Ends it; what is being done is done to its end.
+    pub(crate) fn end(&self) {
+        self.crew.lock().ended = true;
+        // It may have ended by itself.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        self.turned.notify_all();
+        self.watch.notify_all();
+    }
+
+    /// Ends it and waits for its threads.
+    pub(crate) fn join(&self) {
+        self.end();
+        let threads = std::mem::take(&mut self.crew.lock().threads);
+        for thread in threads {
+            // A panic was counted where it happened.
+            let _ = thread.join();
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        crew.threads.retain(|thread| !thread.is_finished());
+        let conn = Arc::clone(self);
+        let thread = Builder::new().name("nfs".into());
+        crew.threads.push(thread.spawn(move || conn.work())?);
+        Ok(())
+    }
+
+    fn work(self: &Arc<Self>) {
+        let mut buffers = Buffers::default();
+        while self.take_turn(&mut buffers) {
+            match self.turns(&mut buffers) {
+                Ok(true) => {}
+                // What was wrong with the connection is the client's to know.
+                Ok(false) | Err(_) => return self.end(),
+            }
+        }
+    }
+
+    /// Reads and does calls for as long as it has the turn; false at the end.
+    fn turns(self: &Arc<Self>, buffers: &mut Buffers) -> io::Result<bool> {
+        loop {
+            let mut records = self.records.lock();
+            let Buffers { record, out } = &mut *buffers;
+            let patience = self.patience();
+            let idle = |record: &mut Vec<u8>| {
+                out.shrink(KEEP);
+                record.truncate(KEEP);
+                record.shrink_to_fit();
+                self.look_up();
+            };
+            let len = records.read(&mut &self.socket, &patience, record, idle)?;
+            let Some(len) = len else { return Ok(false) };
+            let more = records.has_more();
+            drop(records);
+            let record = record.get(..len).unwrap_or_default();
+            let kept = if more {
+                self.pass_turn();
+                None
+            } else {
+                Some(self.keep_turn())
+            };
+            out.clear();
+            if !self.answer(record, out)? {
+                return Ok(false);
+            }
+            if let Some(call) = kept
+                && self.has_kept(call)
+            {
+                continue;
+            }
+            return Ok(true);
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        if self.proven.load(Ordering::Relaxed) {
+            return Patience {
+                idle: self.limits.idle,
+                record: self.limits.call,
+                len_max: RECORD_MAX,
+            };
+        }
+        let left = self.limits.first_call.saturating_sub(self.began.elapsed());
+        Patience {
+            idle: left,
+            record: left,
+            len_max: FIRST_RECORD_MAX,
+        }
+    }
+
+    /// Nothing has come for a while.
+    fn look_up(&self) {
+        let mut crew = self.crew.lock();
+        crew.threads.retain(|thread| !thread.is_finished());
+    }
+
+    /// Does one call; false if the connection is of no use.
+    fn answer(&self, record: &[u8], out: &mut Output) -> io::Result<bool> {
+        const LAST: u32 = 1 << 31;
+        out.u32(0);
+        match self.programs.answer(&self.way, record, out) {
+            Answer::Accepted => self.proven.store(true, Ordering::Relaxed),
+            Answer::Refused => {}
+            Answer::Nothing => return Ok(true),
+            Answer::Garbage => return Ok(false),
+        }
+        let len = u32::try_from(out.len() - 4).unwrap_or(0);
+        out.patch(0, LAST | len);
+        let _answering = self.answering.lock();
+        (&self.socket).write_all(out.bytes())?;
+        Ok(true)
+    }
+
+    /// Waits for the turn; false if the connection has ended or there are threads
+    /// enough.
+    fn take_turn(&self, buffers: &mut Buffers) -> bool {
+        let mut crew = self.crew.lock();
+        loop {
+            if crew.ended {
+                return false;
+            }
+            if crew.turn == Turn::Free {
+                crew.turn = Turn::Reading;
+                return true;
+            }
+            if crew.watcher == Watcher::Nobody {
+                self.watch(&mut crew, buffers);
+                continue;
+            }
+            crew.waiting += 1;
+            let surplus = self.turned.wait_for(&mut crew, SPARE).timed_out();
+            crew.waiting -= 1;
+            if surplus && crew.turn != Turn::Free {
+                return false;
+            }
+        }
+    }
+
+    /// Watches until the turn is free, and takes it from who keeps it too long.
+    fn watch(&self, crew: &mut MutexGuard<'_, Crew>, buffers: &mut Buffers) {
+        let mut quiet = false;
+        loop {
+            let (turn, calls) = (crew.turn, crew.calls);
+            if quiet {
+                crew.watcher = Watcher::Asleep;
+                *buffers = Buffers::default();
+                self.watch.wait(crew);
+            } else {
+                crew.watcher = Watcher::Awake;
+                self.watch.wait_for(crew, TURN);
+            }
+            let same = crew.turn == turn && crew.calls == calls;
+            if same && turn == Turn::Kept {
+                crew.turn = Turn::Free;
+            }
+            if crew.ended || crew.turn == Turn::Free {
+                break;
+            }
+            quiet = same && turn == Turn::Reading && !quiet;
+        }
+        crew.watcher = Watcher::Nobody;
+        // Somebody else watches from now on.
+        self.turned.notify_one();
+    }
+
+    fn pass_turn(self: &Arc<Self>) {
+        let mut crew = self.crew.lock();
+        crew.turn = Turn::Free;
+        if crew.waiting > 0 {
+            self.turned.notify_one();
+        } else if crew.watcher != Watcher::Nobody {
+            self.watch.notify_one();
+        } else if crew.threads.len() < self.limits.threads {
+            // Without another thread this one goes on alone.
+            let _ = self.spawn(&mut crew);
+        }
+    }
+
+    /// Keeps the turn over a call; gives the call's number.
+    fn keep_turn(self: &Arc<Self>) -> u64 {
+        let mut crew = self.crew.lock();
+        crew.turn = Turn::Kept;
+        crew.calls += 1;
+        if crew.watcher == Watcher::Asleep {
+            crew.watcher = Watcher::Awake;
+            self.watch.notify_one();
+        } else if crew.watcher == Watcher::Nobody && crew.waiting == 0 && crew.threads.len() < 2 {
+            // Without a second thread nobody watches: calls are done in turn.
+            let _ = self.spawn(&mut crew);
+        }
+        crew.calls
+    }
+
+    /// After a call with the turn kept: whether it still is.
+    fn has_kept(&self, call: u64) -> bool {
+        let mut crew = self.crew.lock();
+        let kept = crew.turn == Turn::Kept && crew.calls == call && !crew.ended;
+        if kept {
+            crew.turn = Turn::Reading;
+        }
+        kept
+    }
+}

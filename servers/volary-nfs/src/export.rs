@@ -1,0 +1,278 @@
+//! One exported volume, with all that NFS keeps about it.
+
+use crate::exclusive::Verifiers;
+use crate::opens::{Held, Opens};
+use crate::options::{ExportOptions, is_this_host};
+use crate::order::Order;
+use crate::rpc::Auth;
+use crate::stable::Stable;
+use crate::status::Status;
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use volary_core::{Access, Attr, Caps, Cred, FileKind, Kind, Mode, NodeId, OpenId, Result};
+use volary_session::{ClientId, Event, EventSink, News, Session, Subscription, Volume};
+
+/// How long an open is kept, in seconds; see [`Export::sweep`].
+const IDLE: u32 = 3;
+/// The same for directories whose cookies end with the open.
+const IDLE_LISTING: u32 = 60;
+
+/// An exported volume.
+pub(crate) struct Export {
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) options: ExportOptions,
+    /// Names it in file handles: made from its name, so that it is the same after
+    /// a restart.
+    pub(crate) id: u32,
+    /// What seals of handles are made with beside them; see [`crate::fh`].
+    pub(crate) epoch: u64,
+    pub(crate) client: ClientId,
+    pub(crate) verifiers: Verifiers,
+    known: Arc<Known>,
+    stable: Stable,
+    /// Syncs that failed.
+    failed: AtomicU64,
+    instance: u64,
+    _news: Subscription,
+}
+
+/// What news from the session changes.
+struct Known {
+    opens: Opens,
+    listings: Opens,
+    order: Order,
+    client: ClientId,
+}
+
+impl EventSink for Known {
+    fn event(&self, event: &Event) {
+        let foreign = event.origin != Some(self.client);
+        let note = |node: &NodeId| {
+            if foreign {
+                self.order.note_foreign(*node);
+            }
+        };
+        let gone = |node: &NodeId| {
+            note(node);
+            self.opens.doom(*node);
+            self.listings.doom(*node);
+        };
+        match &event.news {
+            News::Made { dir, node, .. } => [dir, node].into_iter().for_each(note),
+            News::Removed { dir, node, .. } => {
+                note(dir);
+                node.iter().for_each(gone);
+            }
+            News::Renamed {
+                from, to, replaced, ..
+            } => {
+                [from, to].into_iter().for_each(note);
+                replaced.iter().for_each(gone);
+            }
+            News::Data(node) | News::Entries(node) => note(node),
+            News::Attr(node) => {
+                note(node);
+                self.opens.doom(*node);
+            }
+            News::Gone(node) => gone(node),
+            News::Everything => {
+                self.order.note_foreign_all();
+                self.opens.doom_all();
+                self.listings.doom_all();
+            }
+        }
+    }
+}
+
+impl Export {
+    pub(crate) fn new(volume: Arc<Volume>, options: ExportOptions, instance: u64) -> Self {
+        let client = volume.client();
+        let known = Arc::new(Known {
+            opens: Opens::default(),
+            listings: Opens::default(),
+            order: Order::default(),
+            client,
+        });
+        let news = volume.subscribe(Arc::<Known>::clone(&known));
+        let stable_ids = volume.caps().has(Caps::STABLE_IDS);
+        Self {
+            id: id_of(&options.name),
+            epoch: if stable_ids { 0 } else { instance },
+            options,
+            volume,
+            client,
+            verifiers: Verifiers::default(),
+            known,
+            stable: Stable::default(),
+            failed: AtomicU64::new(0),
+            instance,
+            _news: news,
+        }
+    }
+
+    /// Whether this client may use the export.
+    pub(crate) fn admits(&self, peer: IpAddr) -> bool {
+        is_this_host(peer) || self.options.clients.iter().any(|c| c.has(peer))
+    }
+
+    /// A session for the caller.
+    pub(crate) fn session(&self, auth: &Auth) -> Session {
+        let cred = match auth {
+            Auth::Sys(cred) => {
+                let squash = self.options.squash;
+                squash.apply(cred.clone(), &self.options.anonymous)
+            }
+            Auth::Nobody | Auth::Bad | Auth::Unknown => self.options.anonymous.clone(),
+        };
+        self.volume.session(cred).with_client(self.client)
+    }
+
+    /// A session for what the server itself does.
+    pub(crate) fn own_session(&self) -> Session {
+        self.volume.session(Cred::root()).with_client(self.client)
+    }
+
+    pub(crate) fn caps(&self) -> Caps {
+        self.volume.caps()
+    }
+
+    pub(crate) fn order(&self) -> &Order {
+        &self.known.order
+    }
+
+    /// # Errors
+    /// `ROFS`.
+    pub(crate) fn check_writable(&self) -> std::result::Result<(), Status> {
+        if self.options.read_only {
+            Err(Status::ROFS)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Tells runs of the server, and losses within one, apart: a client whose
+    /// uncommitted writes were answered with another verifier writes them again.
+    pub(crate) fn write_verifier(&self) -> u64 {
+        let lost = self.known.opens.lost() + self.failed.load(Ordering::Acquire);
+        self.instance.wrapping_add(lost)
+    }
+
+    /// An open of a file for reading or writing. The owner may do both whatever
+    /// the mode says, because it could when it opened the file; and what may be
+    /// run may be read, because that is how a client runs it.
+    pub(crate) fn open(&self, session: &Session, node: NodeId, mode: Mode) -> Result<Arc<Held>> {
+        let opens = &self.known.opens;
+        opens.get(node, Some(session.cred()), mode, || {
+            match session.open(node, mode) {
+                Err(e) if e == Kind::Access && self.may_anyway(session, node, mode)? => {
+                    let own = self.own_session();
+                    let open = own.open(node, mode)?;
+                    Ok((own, open))
+                }
+                opened => Ok((session.clone(), opened?)),
+            }
+        })
+    }
+
+    fn may_anyway(&self, session: &Session, node: NodeId, mode: Mode) -> Result<bool> {
+        if self.caps().has(Caps::CHECKS_ACCESS) {
+            return Ok(false);
+        }
+        let attr = session.getattr(node)?;
+        let owner = attr.uid == session.cred().uid;
+        let runs = mode == Mode::Read && session.access(node, Access::EXEC).is_ok();
+        Ok(attr.kind == FileKind::File && (owner || runs))
+    }
+
+    /// Keeps the open of a file that was just made.
+    pub(crate) fn keep(&self, session: &Session, attr: &Attr, open: OpenId) {
+        let cred = Some(session.cred());
+        let opens = &self.known.opens;
+        drop(opens.keep(attr.node, cred, Mode::Write, session.clone(), open));
+    }
+
+    /// An open of a directory for reading; one for all callers where its cookies
+    /// end with it.
+    pub(crate) fn open_dir(&self, session: &Session, dir: NodeId) -> Result<Arc<Held>> {
+        let caps = self.caps();
+        let open_as = |session: Session| {
+            let open = session.open(dir, Mode::Read)?;
+            Ok((session, open))
+        };
+        if caps.has(Caps::STABLE_COOKIES) {
+            let cred = Some(session.cred());
+            return self
+                .known
+                .opens
+                .get(dir, cred, Mode::Read, || open_as(session.clone()));
+        }
+        let listings = &self.known.listings;
+        if caps.has(Caps::CHECKS_ACCESS) {
+            let cred = Some(session.cred());
+            return listings.get(dir, cred, Mode::Read, || open_as(session.clone()));
+        }
+        session.access(dir, Access::READ)?;
+        listings.get(dir, None, Mode::Read, || open_as(self.own_session()))
+    }
+
+    /// What a change of names or attributes must do before it is answered.
+    pub(crate) fn settle(&self) -> std::result::Result<(), Status> {
+        self.close_doomed();
+        if !self.options.durable {
+            return Ok(());
+        }
+        self.counted(self.stable.sync(|| self.own_session().sync()))
+    }
+
+    /// Closes opens of what is gone.
+    pub(crate) fn close_doomed(&self) {
+        self.known.opens.close_doomed();
+        self.known.listings.close_doomed();
+    }
+
+    /// Makes what was written to the file durable.
+    pub(crate) fn commit(
+        &self,
+        session: &Session,
+        open: OpenId,
+        data_only: bool,
+    ) -> std::result::Result<(), Status> {
+        self.counted(session.fsync(open, data_only))
+    }
+
+    fn counted(&self, synced: Result<()>) -> std::result::Result<(), Status> {
+        synced.map_err(|e| {
+            self.failed.fetch_add(1, Ordering::AcqRel);
+            Status::from(e)
+        })
+    }
+
+    /// A second has passed: closes opens that nobody has used for a while.
+    pub(crate) fn sweep(&self) {
+        self.known.opens.sweep(IDLE);
+        self.known.listings.sweep(IDLE_LISTING);
+    }
+
+    /// Closes all opens.
+    pub(crate) fn close_all(&self) {
+        for opens in [&self.known.opens, &self.known.listings] {
+            opens.doom_all();
+            opens.close_doomed();
+        }
+    }
+
+    /// How many opens are kept.
+    pub(crate) fn open_count(&self) -> usize {
+        self.known.opens.len() + self.known.listings.len()
+    }
+}
+
+/// An id for a name: the same in every run.
+pub(crate) fn id_of(name: &str) -> u32 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(name.as_bytes());
+    hasher.finish() as u32
+}

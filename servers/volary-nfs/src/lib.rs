@@ -1,0 +1,75 @@
+//! The NFS server: volumes, over NFS version 3, on one TCP port.
+//!
+//! [`serve`] listens and answers NFS (RFC 1813), MOUNT, NLM version 4, what a
+//! portmapper would say, and the part of NSM that ends the locks of a client that
+//! restarted: the program's number decides. No portmapper is needed by clients
+//! that are told the port.
+//!
+//! | module | what |
+//! |---|---|
+//! | `server`, `conn`, `record` | listen; a connection and its threads; records |
+//! | `xdr`, `rpc` | what is on the wire; calls, credentials, replies |
+//! | `programs` | from a call to its answer |
+//! | `nfs` | the procedures of NFS |
+//! | `mount`, `portmap`, `nlm` | the other programs |
+//! | `export`, `options` | what is exported, how, to whom |
+//! | `fh` | file handles and their seals |
+//! | `opens`, `order`, `exclusive`, `stable`, `dupes` | what a server without state must keep all the same |
+//! | `status`, `timer` | kinds of error, in each protocol's numbers; the host's clock |
+//!
+//! # Who is believed
+//!
+//! A client's word says who calls (`AUTH_SYS`), in clear, and anybody who reaches
+//! the port can give any. So a server should listen on this host only, unless the
+//! network is trusted; see [`Clients`] and [`Squash`]. Handles cannot be guessed,
+//! but who has seen one can use it.
+//!
+//! # What outlives a restart
+//!
+//! Handles do, on volumes whose node ids are stable, if the key is kept
+//! ([`ServeOptions::key`]). On others a client gets `ESTALE` and must mount again.
+//! Locks do not; nor do the verifiers of exclusive creation. Writes that were not
+//! committed are known by their verifier, and clients write them again.
+//!
+//! # Lock order
+//!
+//! A node's place in `order`, then the verifiers of exclusive creation: these are
+//! held over calls to the session, and so is a waiter's claim in `nlm`. All others
+//! (the open table, the lock table, remembered calls, the crew of a connection) are
+//! leaves.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+mod conn;
+mod dupes;
+mod exclusive;
+mod export;
+mod fh;
+mod mount;
+mod nfs;
+mod nlm;
+mod opens;
+mod options;
+mod order;
+mod portmap;
+mod programs;
+mod record;
+mod rpc;
+mod server;
+mod stable;
+mod status;
+mod timer;
+mod xdr;
+
+pub use options::{Clients, ExportOptions, Limits, ServeOptions, Squash};
+pub use programs::{Answer, Programs, Way};
+pub use server::{Server, serve};
+pub use xdr::Output;

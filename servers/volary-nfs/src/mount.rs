@@ -1,0 +1,129 @@
+//! MOUNT version 3 (RFC 1813, appendix I): from a path to a file handle.
+
+use crate::export::Export;
+use crate::programs::{Call, Programs};
+use crate::rpc::{AUTH_NONE, AUTH_SYS, Refusal};
+use crate::status::Status;
+use crate::xdr::{Decoded, Input, Output};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use volary_core::{FileKind, NodeId};
+use volary_session::Follow;
+
+pub(crate) const PROGRAM: u32 = 100_005;
+pub(crate) const VERSION: u32 = 3;
+/// `MNTPATHLEN`.
+const PATH_MAX: usize = 1024;
+/// How many mounts DUMP tells of: the latest.
+const MOUNTS_MAX: usize = 256;
+
+/// Who has mounted what, as far as known: a list for people, of no consequence.
+#[derive(Default)]
+pub(crate) struct Mounts(Mutex<VecDeque<(IpAddr, Box<[u8]>)>>);
+
+impl Mounts {
+    fn add(&self, peer: IpAddr, path: &[u8]) {
+        let mut mounts = self.0.lock();
+        if mounts.iter().any(|(ip, p)| (*ip, &**p) == (peer, path)) {
+            return;
+        }
+        if mounts.len() == MOUNTS_MAX {
+            mounts.pop_front();
+        }
+        mounts.push_back((peer, path.into()));
+    }
+
+    fn remove(&self, peer: IpAddr, path: Option<&[u8]>) {
+        let is_it = |ip: IpAddr, p: &[u8]| ip == peer && path.is_none_or(|path| path == p);
+        self.0.lock().retain(|(ip, p)| !is_it(*ip, p));
+    }
+}
+
+impl Programs {
+    /// Answers one call of MOUNT.
+    pub(crate) fn mount(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        let peer = call.peer.ip().to_canonical();
+        match call.procedure {
+            0 => {}
+            1 => self.mnt(call, input, out)?,
+            2 => self.dump(out),
+            3 => self.mounts().remove(peer, Some(input.opaque(PATH_MAX)?)),
+            4 => self.mounts().remove(peer, None),
+            5 => self.export_list(call, out),
+            _ => return Err(Refusal::NoProcedure),
+        }
+        Ok(())
+    }
+
+    fn mnt(&self, call: &Call, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
+        let path = input.opaque(PATH_MAX)?;
+        match self.mounted(call, path) {
+            Ok((export, node)) => {
+                self.mounts().add(call.peer.ip().to_canonical(), path);
+                out.u32(Status::OK.0);
+                out.opaque(&self.fh(export, node));
+                out.u32(2);
+                out.u32(AUTH_SYS);
+                out.u32(AUTH_NONE);
+            }
+            Err(status) => out.u32(status.0),
+        }
+        Ok(())
+    }
+
+    /// The directory at `/EXPORT/path`; `/` is the only export there is.
+    fn mounted(&self, call: &Call, path: &[u8]) -> Result<(&Export, NodeId), Status> {
+        let inner = path.strip_prefix(b"/").unwrap_or(path);
+        let mut parts = inner.splitn(2, |&b| b == b'/');
+        let name = parts.next().unwrap_or_default();
+        let rest = parts.next().unwrap_or_default();
+        let export = if name.is_empty() && rest.is_empty() {
+            self.only_export()
+        } else {
+            self.export_by_name(name)
+        };
+        // Who may not use an export does not learn that there is one.
+        let admits = |export: &&Export| export.admits(call.peer.ip());
+        let export = export.filter(admits).ok_or(Status::NOENT)?;
+        let session = export.session(&call.auth);
+        if rest.iter().all(|&b| b == b'/') {
+            return Ok((export, session.root()));
+        }
+        let entry = session.walk(rest, Follow::Yes)?;
+        match entry.attr.kind {
+            FileKind::Dir => Ok((export, entry.node)),
+            _ => Err(Status::NOTDIR),
+        }
+    }
+
+    fn dump(&self, out: &mut Output) {
+        for (ip, path) in &*self.mounts().0.lock() {
+            out.bool(true);
+            out.opaque(ip.to_string().as_bytes());
+            out.opaque(path);
+        }
+        out.bool(false);
+    }
+
+    fn export_list(&self, call: &Call, out: &mut Output) {
+        for export in self.exports() {
+            if !export.admits(call.peer.ip()) {
+                continue;
+            }
+            out.bool(true);
+            out.opaque(format!("/{}", export.options.name).as_bytes());
+            for clients in &export.options.clients {
+                out.bool(true);
+                out.opaque(clients.to_string().as_bytes());
+            }
+            out.bool(false);
+        }
+        out.bool(false);
+    }
+}

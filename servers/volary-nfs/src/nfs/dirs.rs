@@ -1,0 +1,234 @@
+//! READDIR and READDIRPLUS.
+//!
+//! `.` and `..` come first, at the places 1 and 2; the session's cookies come
+//! after them. The verifier says how long cookies are good: on a volume with
+//! stable cookies ([`Caps::STABLE_COOKIES`]) for ever; on another, for as long as
+//! the directory's open is kept (a minute without a call), and then a client gets
+//! `BAD_COOKIE` and begins again.
+
+use super::attrs::{FATTR, write_post};
+use super::{Answered, At, read_fh};
+use crate::fh;
+use crate::programs::{Call, Programs};
+use crate::status::Status;
+use crate::xdr::{Decoded, Input, Output, padding};
+use volary_core::{Attr, Caps, Cookie, DirBuf, DirEntry, Kind, Name};
+
+/// What comes before the session's cookies.
+const DOTS: u64 = 2;
+/// The largest answer, in bytes.
+const ANSWER_MAX: usize = 128 << 10;
+/// What comes around the entries: status, attributes, verifier, end of list, eof.
+const FRAME: usize = 4 + 4 + FATTR + 8 + 4 + 4;
+/// An entry without its name: another one follows, number, name's length, cookie.
+const PLAIN: usize = 4 + 8 + 4 + 8;
+/// What READDIRPLUS adds: attributes and a handle.
+const PLUS: usize = 4 + FATTR + 4 + 4 + fh::LEN;
+
+/// Which part of a listing is asked for.
+struct Asked {
+    from: u64,
+    verifier: u64,
+    /// Bytes of names, numbers and cookies.
+    names_max: usize,
+    /// Bytes of the answer.
+    max: usize,
+    plus: bool,
+}
+
+/// Writes entries until there is no more room.
+struct Page<'a> {
+    programs: &'a Programs,
+    at: &'a At<'a>,
+    out: &'a mut Output,
+    asked: &'a Asked,
+    begin: usize,
+    /// Bytes of names, numbers and cookies so far.
+    names: usize,
+    written: usize,
+}
+
+impl Programs {
+    pub(super) fn readdir(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let fh = read_fh(input)?;
+        let (from, verifier, max) = (input.u64()?, input.u64()?, clamped(input.u32()?));
+        let asked = Asked {
+            from,
+            verifier,
+            names_max: max,
+            max,
+            plus: false,
+        };
+        self.list(call, fh, &asked, out);
+        Ok(())
+    }
+
+    pub(super) fn readdirplus(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let fh = read_fh(input)?;
+        let (from, verifier) = (input.u64()?, input.u64()?);
+        let (names_max, max) = (clamped(input.u32()?), clamped(input.u32()?));
+        let asked = Asked {
+            from,
+            verifier,
+            names_max,
+            max,
+            plus: true,
+        };
+        self.list(call, fh, &asked, out);
+        Ok(())
+    }
+
+    fn list(&self, call: &Call, fh: &[u8], asked: &Asked, out: &mut Output) {
+        let at = match self.at(call, fh) {
+            Ok(at) => at,
+            Err(status) => return super::nodes::write_none(out, status),
+        };
+        let begin = out.len();
+        out.u32(Status::OK.0);
+        at.write_post(out, at.attr().as_ref());
+        if let Err(status) = self.list_at(&at, asked, begin, out) {
+            out.truncate(begin);
+            out.u32(status.0);
+            at.write_post(out, at.attr().as_ref());
+        }
+    }
+
+    fn list_at(&self, at: &At<'_>, asked: &Asked, begin: usize, out: &mut Output) -> Answered<()> {
+        let held = at.export.open_dir(&at.session, at.node)?;
+        let stable = at.export.caps().has(Caps::STABLE_COOKIES);
+        // An open's number is not used again, but its kin of another run may be.
+        let verifier = if stable {
+            0
+        } else {
+            at.export.epoch.rotate_left(32) ^ held.open.0
+        };
+        if asked.from != 0 && asked.verifier != verifier && !stable {
+            return Err(Status::BAD_COOKIE);
+        }
+        out.u64(verifier);
+        let mut page = Page {
+            programs: self,
+            at,
+            out,
+            asked,
+            begin,
+            names: 0,
+            written: 0,
+        };
+        let mut eof = false;
+        if page.dots()? {
+            let each = PLAIN + if asked.plus { PLUS } else { 0 };
+            let mut entries = DirBuf::new(asked.max / each + 1, asked.names_max, asked.plus);
+            let from = Cookie(asked.from.saturating_sub(DOTS));
+            let read = at.session.readdir(held.open, from, &mut entries);
+            let all = read.map_err(|e| match e.kind() {
+                Kind::Invalid => Status::BAD_COOKIE,
+                kind => kind.into(),
+            })?;
+            eof = page.entries(&entries)? && all;
+        }
+        if page.written == 0 && !eof {
+            return Err(Status::TOOSMALL);
+        }
+        out.bool(false);
+        out.bool(eof);
+        Ok(())
+    }
+}
+
+/// A count that a client wants, within what there will be.
+fn clamped(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(ANSWER_MAX).min(ANSWER_MAX)
+}
+
+impl Page<'_> {
+    /// `.` and `..`; false if there was no room for one.
+    fn dots(&mut self) -> Answered<bool> {
+        let dots: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];
+        for (place, name) in dots {
+            if place <= self.asked.from {
+                continue;
+            }
+            // Who may list a directory need not be let through it.
+            let session = self.at.export.own_session();
+            let attr = session.lookup(self.at.node, name)?.attr;
+            if !self.entry(place, name, &attr) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The session's entries; false if there was no room for one. Names that no
+    /// file system may give out are passed over, and so is what went meanwhile.
+    fn entries(&mut self, entries: &DirBuf) -> Answered<bool> {
+        for entry in entries.iter() {
+            let place = entry.next.0.checked_add(DOTS).ok_or(Status::IO)?;
+            if Name::new(entry.name).is_err() {
+                continue;
+            }
+            let fits = match self.attr_of(&entry)? {
+                Some(attr) => self.entry(place, entry.name, &attr),
+                None if self.asked.plus => continue,
+                None => self.plain(place, entry.name, entry.node.ino.get()),
+            };
+            if !fits {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn attr_of(&self, entry: &DirEntry<'_>) -> Answered<Option<Attr>> {
+        if !self.asked.plus || entry.attr.is_some() {
+            return Ok(entry.attr);
+        }
+        match self.at.session.getattr(entry.node) {
+            Ok(attr) => Ok(Some(attr)),
+            Err(e) if matches!(e.kind(), Kind::Stale | Kind::NotFound) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn entry(&mut self, place: u64, name: &[u8], attr: &Attr) -> bool {
+        if !self.plain(place, name, attr.node.ino.get()) {
+            return false;
+        }
+        if self.asked.plus {
+            write_post(self.out, self.at.fsid(), Some(attr));
+            let fh = self.programs.fh(self.at.export, attr.node);
+            self.out.bool(true);
+            self.out.opaque(&fh);
+        }
+        true
+    }
+
+    fn plain(&mut self, place: u64, name: &[u8], number: u64) -> bool {
+        let names = PLAIN + name.len() + padding(name.len());
+        let len = names + if self.asked.plus { PLUS } else { 0 };
+        let used = self.out.len() - self.begin;
+        // The end of the list comes after it.
+        let full =
+            used + len + 8 > self.asked.max.max(FRAME) || self.names + names > self.asked.names_max;
+        if full {
+            return false;
+        }
+        self.names += names;
+        self.written += 1;
+        self.out.bool(true);
+        self.out.u64(number);
+        self.out.opaque(name);
+        self.out.u64(place);
+        true
+    }
+}

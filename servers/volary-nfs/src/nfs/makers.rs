@@ -1,0 +1,215 @@
+//! CREATE, MKDIR, SYMLINK, MKNOD.
+
+use super::attrs::{kind_of, read_set};
+use super::{Answered, At, attrs, read_place};
+use crate::exclusive::Verifier;
+use crate::order::Wcc;
+use crate::programs::{Call, Programs};
+use crate::status::Status;
+use crate::xdr::{Decoded, Garbage, Input, Output};
+use volary_core::{Attr, Create, FileKind, Kind, Mode, SetAttr};
+use volary_session::PATH_MAX;
+
+/// How often CREATE tries again while others make and remove the name.
+const RACES_MAX: u32 = 16;
+/// What a new node's mode is if the client does not say.
+const FILE_MODE: u32 = 0o666;
+const DIR_MODE: u32 = 0o777;
+/// For a file made exclusively: the client sets the mode when it has it.
+const EXCLUSIVE_MODE: u32 = 0o600;
+
+/// `createhow3`.
+enum How {
+    Unchecked(SetAttr),
+    Guarded(SetAttr),
+    Exclusive(Verifier),
+}
+
+impl How {
+    fn read(input: &mut Input<'_>) -> Decoded<Self> {
+        match input.u32()? {
+            0 => read_set(input).map(Self::Unchecked),
+            1 => read_set(input).map(Self::Guarded),
+            2 => input.array().map(Self::Exclusive),
+            _ => Err(Garbage),
+        }
+    }
+}
+
+impl Programs {
+    pub(super) fn create(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let (fh, name) = read_place(input)?;
+        let how = How::read(input)?;
+        self.make(call, fh, out, |at| match &how {
+            How::Unchecked(set) => at.open_or_make(name, &at.for_new(set, FILE_MODE)),
+            How::Guarded(set) => at.make_file(name, &at.for_new(set, FILE_MODE)),
+            How::Exclusive(verifier) => at.make_exclusively(name, *verifier),
+        });
+        Ok(())
+    }
+
+    pub(super) fn mkdir(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let (fh, name) = read_place(input)?;
+        let set = read_set(input)?;
+        self.make(call, fh, out, |at| {
+            let set = at.for_new(&set, DIR_MODE);
+            Ok(at.session.mkdir(at.node, name, &set)?.attr)
+        });
+        Ok(())
+    }
+
+    pub(super) fn symlink(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let (fh, name) = read_place(input)?;
+        let set = read_set(input)?;
+        let target = input.opaque(PATH_MAX + 1)?;
+        self.make(call, fh, out, |at| {
+            let set = at.for_new(&set, DIR_MODE);
+            Ok(at.session.symlink(at.node, name, target, &set)?.attr)
+        });
+        Ok(())
+    }
+
+    pub(super) fn mknod(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let (fh, name) = read_place(input)?;
+        let kind = kind_of(input.u32()?);
+        let (set, rdev) = match kind {
+            Some(FileKind::CharDevice | FileKind::BlockDevice) => (read_set(input)?, input.u64()?),
+            Some(FileKind::Fifo | FileKind::Socket) => (read_set(input)?, 0),
+            _ => (SetAttr::default(), 0),
+        };
+        self.make(call, fh, out, |at| {
+            let set = at.for_new(&set, FILE_MODE);
+            match kind {
+                Some(kind @ (FileKind::Fifo | FileKind::Socket)) => {
+                    Ok(at.session.mknod(at.node, name, kind, rdev, &set)?.attr)
+                }
+                // Devices are made by root only, and never by a client's word alone.
+                Some(FileKind::CharDevice | FileKind::BlockDevice) => Err(Status::PERM),
+                _ => Err(Status::BADTYPE),
+            }
+        });
+        Ok(())
+    }
+
+    /// Makes a node and answers with its handle and attributes.
+    fn make(
+        &self,
+        call: &Call,
+        fh: &[u8],
+        out: &mut Output,
+        make: impl FnOnce(&At<'_>) -> Answered<Attr>,
+    ) {
+        let at = match self.at(call, fh) {
+            Ok(at) => at,
+            Err(status) => {
+                out.u32(status.0);
+                attrs::write_wcc(out, 0, &Wcc::default());
+                return;
+            }
+        };
+        let (made, wcc) = at.change(|| make(&at));
+        match made {
+            Ok(attr) => {
+                out.u32(Status::OK.0);
+                self.write_post_fh(out, at.export, attr.node);
+                at.write_post(out, Some(&attr));
+            }
+            Err(status) => out.u32(status.0),
+        }
+        at.write_wcc(out, &wcc);
+    }
+}
+
+impl At<'_> {
+    /// What a new node is made with. An owner is taken from root only: for others
+    /// it is the caller, whom the client may know by another number.
+    fn for_new(&self, set: &SetAttr, mode: u32) -> SetAttr {
+        let mut set = *set;
+        set.mode.get_or_insert(mode);
+        if !self.session.cred().is_root() {
+            (set.uid, set.gid) = (None, None);
+        }
+        set
+    }
+
+    /// GUARDED: the name must be free.
+    fn make_file(&self, name: &[u8], set: &SetAttr) -> Answered<Attr> {
+        let (session, size) = (&self.session, set.size);
+        let set = SetAttr { size: None, ..*set };
+        let made = session.create(self.node, name, Create::New, Mode::Write, &set);
+        let (entry, open) = made.map_err(|e| match e.kind() {
+            // The name was a directory's: `.` or `..`.
+            Kind::IsDir => Status::EXIST,
+            kind => kind.into(),
+        })?;
+        let attr = match size {
+            Some(size) if size > 0 => session.setattr_open(open, &SetAttr::size(size)),
+            _ => Ok(entry.attr),
+        };
+        self.export.keep(session, &entry.attr, open);
+        Ok(attr?)
+    }
+
+    /// UNCHECKED: a file of that name is cut as asked, and otherwise left alone.
+    fn open_or_make(&self, name: &[u8], set: &SetAttr) -> Answered<Attr> {
+        for _ in 0..RACES_MAX {
+            match self.make_file(name, set) {
+                Err(Status::EXIST) => {}
+                made => return made,
+            }
+            let found = match self.session.lookup(self.node, name) {
+                Err(e) if e == Kind::NotFound => continue,
+                found => found?,
+            };
+            if found.attr.kind != FileKind::File {
+                return Err(Status::EXIST);
+            }
+            return match set.size {
+                Some(size) => Ok(self.session.setattr(found.node, &SetAttr::size(size))?),
+                None => Ok(found.attr),
+            };
+        }
+        Err(Status::JUKEBOX)
+    }
+
+    /// EXCLUSIVE: a file of that name is the caller's own if it was made with the
+    /// same verifier.
+    fn make_exclusively(&self, name: &[u8], verifier: Verifier) -> Answered<Attr> {
+        let mut made = self.export.verifiers.lock();
+        match self.make_file(name, &SetAttr::mode(EXCLUSIVE_MODE)) {
+            Ok(attr) => {
+                made.note(attr.node, verifier);
+                Ok(attr)
+            }
+            Err(Status::EXIST) => {
+                let found = self.session.lookup(self.node, name)?;
+                if made.is(found.node, verifier) {
+                    Ok(found.attr)
+                } else {
+                    Err(Status::EXIST)
+                }
+            }
+            Err(status) => Err(status),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! LOOKUP, REMOVE, RMDIR, RENAME, LINK.
+
+use super::nodes::write_none;
+use super::{Answered, At, attrs, read_fh, read_place, write_changed};
+use crate::order::Wcc;
+use crate::programs::{Call, Programs};
+use crate::status::Status;
+use crate::xdr::{Decoded, Input, Output};
+use volary_core::RenameFlags;
+
+impl Programs {
+    pub(super) fn lookup(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let (fh, name) = read_place(input)?;
+        let at = match self.at(call, fh) {
+            Ok(at) => at,
+            Err(status) => {
+                write_none(out, status);
+                return Ok(());
+            }
+        };
+        match at.session.lookup(at.node, name) {
+            Ok(entry) => {
+                out.u32(Status::OK.0);
+                out.opaque(&self.fh(at.export, entry.node));
+                at.write_post(out, Some(&entry.attr));
+            }
+            Err(e) => out.u32(Status::from(e).0),
+        }
+        at.write_post(out, at.attr().as_ref());
+        Ok(())
+    }
+
+    pub(super) fn remove(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        self.take(call, input, out, |at, name| {
+            at.session.unlink(at.node, name)
+        })
+    }
+
+    pub(super) fn rmdir(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        self.take(call, input, out, |at, name| at.session.rmdir(at.node, name))
+    }
+
+    fn take(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+        take: impl FnOnce(&At<'_>, &[u8]) -> volary_core::Result<()>,
+    ) -> Decoded<()> {
+        let (fh, name) = read_place(input)?;
+        let at = self.at(call, fh);
+        let (done, wcc) = match &at {
+            Ok(at) => at.change(|| Ok(take(at, name)?)),
+            Err(status) => (Err(*status), Wcc::default()),
+        };
+        write_changed(out, &at, &done, &wcc);
+        Ok(())
+    }
+
+    pub(super) fn rename(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let (from_fh, name) = read_place(input)?;
+        let (to_fh, new_name) = read_place(input)?;
+        let ends = self
+            .at(call, from_fh)
+            .and_then(|from| Ok((from, self.at(call, to_fh)?)));
+        let (done, (from, to)) = match &ends {
+            Ok((from, to)) if from.export.id == to.export.id => rename(from, name, to, new_name),
+            Ok(_) => (Err(Status::XDEV), <(Wcc, Wcc)>::default()),
+            Err(status) => (Err(*status), <(Wcc, Wcc)>::default()),
+        };
+        out.u32(done.err().unwrap_or(Status::OK).0);
+        let fsid = ends.as_ref().map_or(0, |(from, _)| from.fsid());
+        attrs::write_wcc(out, fsid, &from);
+        attrs::write_wcc(out, fsid, &to);
+        Ok(())
+    }
+
+    pub(super) fn link(&self, call: &Call, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
+        let fh = read_fh(input)?;
+        let (dir_fh, name) = read_place(input)?;
+        let ends = self
+            .at(call, fh)
+            .and_then(|at| Ok((at, self.at(call, dir_fh)?)));
+        let (done, attr, wcc) = match &ends {
+            Ok((at, dir)) if at.export.id == dir.export.id => {
+                let (done, wcc) = dir.change(|| {
+                    dir.session.link(at.node, dir.node, name)?;
+                    Ok(())
+                });
+                (done, at.attr(), wcc)
+            }
+            Ok(_) => (Err(Status::XDEV), None, Wcc::default()),
+            Err(status) => (Err(*status), None, Wcc::default()),
+        };
+        out.u32(done.err().unwrap_or(Status::OK).0);
+        let fsid = ends.as_ref().map_or(0, |(at, _)| at.fsid());
+        attrs::write_post(out, fsid, attr.as_ref());
+        attrs::write_wcc(out, fsid, &wcc);
+        Ok(())
+    }
+}
+
+fn rename(from: &At<'_>, name: &[u8], to: &At<'_>, new_name: &[u8]) -> (Answered<()>, (Wcc, Wcc)) {
+    let (export, session) = (from.export, &from.session);
+    if let Err(status) = export.check_writable() {
+        return (Err(status), <(Wcc, Wcc)>::default());
+    }
+    let order = export.order();
+    let alone = order.alone(from.node, Some(to.node));
+    let befores = (
+        order.before(session, from.node),
+        order.before(session, to.node),
+    );
+    let done = session.rename(from.node, name, to.node, new_name, RenameFlags::REPLACE);
+    let wccs = (befores.0.after(session), befores.1.after(session));
+    drop(alone);
+    let done = done.map_err(Status::from).and_then(|()| export.settle());
+    (done, wccs)
+}

@@ -1,0 +1,119 @@
+//! FSSTAT, FSINFO, PATHCONF.
+
+use super::nodes::write_none;
+use super::{DATA_MAX, read_fh};
+use crate::nfs::attrs::write_time;
+use crate::programs::{Call, Programs};
+use crate::status::Status;
+use crate::xdr::{Decoded, Input, Output, count};
+use volary_core::{Caps, Time};
+
+/// What READDIR is best asked for, in bytes.
+const LIST_BEST: u32 = 64 << 10;
+const BLOCK: u32 = 4096;
+
+/// The properties of FSINFO (RFC 1813, section 3.3.19).
+mod properties {
+    pub(super) const LINK: u32 = 0x01;
+    pub(super) const SYMLINK: u32 = 0x02;
+    pub(super) const HOMOGENEOUS: u32 = 0x08;
+    pub(super) const CAN_SET_TIME: u32 = 0x10;
+}
+
+impl Programs {
+    pub(super) fn fsstat(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let fh = read_fh(input)?;
+        let found = self.at(call, fh).and_then(|at| {
+            let stat = at.session.statfs()?;
+            Ok((at, stat))
+        });
+        match found {
+            Ok((at, stat)) => {
+                out.u32(Status::OK.0);
+                at.write_post(out, at.attr().as_ref());
+                let (nodes, free) = (stat.nodes, stat.nodes_free);
+                for n in [stat.size, stat.free, stat.available, nodes, free, free] {
+                    out.u64(n);
+                }
+                // How long it stays so: it may change at once.
+                out.u32(0);
+            }
+            Err(status) => write_none(out, status),
+        }
+        Ok(())
+    }
+
+    pub(super) fn fsinfo(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let fh = read_fh(input)?;
+        let at = match self.at(call, fh) {
+            Ok(at) => at,
+            Err(status) => {
+                write_none(out, status);
+                return Ok(());
+            }
+        };
+        let caps = at.export.caps();
+        out.u32(Status::OK.0);
+        at.write_post(out, at.attr().as_ref());
+        let data = count(DATA_MAX);
+        for n in [data, data, BLOCK, data, data, BLOCK, LIST_BEST] {
+            out.u32(n);
+        }
+        out.u64(caps.size_max);
+        let step = caps.time_step.max(1);
+        let secs = i64::try_from(step / 1_000_000_000).unwrap_or(i64::MAX);
+        write_time(out, Time::new(secs, (step % 1_000_000_000) as u32));
+        let mut bits = properties::HOMOGENEOUS | properties::CAN_SET_TIME;
+        if caps.has(Caps::HARD_LINKS) {
+            bits |= properties::LINK;
+        }
+        if caps.has(Caps::SYMLINKS) {
+            bits |= properties::SYMLINK;
+        }
+        out.u32(bits);
+        Ok(())
+    }
+
+    pub(super) fn pathconf(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let fh = read_fh(input)?;
+        let at = match self.at(call, fh) {
+            Ok(at) => at,
+            Err(status) => {
+                write_none(out, status);
+                return Ok(());
+            }
+        };
+        let caps = at.export.caps();
+        out.u32(Status::OK.0);
+        at.write_post(out, at.attr().as_ref());
+        // No volume says how many it can count; where there are any, at least these.
+        let links = if caps.has(Caps::HARD_LINKS) {
+            32_000
+        } else {
+            1
+        };
+        out.u32(links);
+        out.u32(caps.name_max.into());
+        // Names that are too long are refused, not cut; only root gives away.
+        out.bool(true);
+        out.bool(true);
+        out.bool(!caps.has(Caps::CASE_SENSITIVE));
+        out.bool(caps.has(Caps::CASE_KEEPING));
+        Ok(())
+    }
+}

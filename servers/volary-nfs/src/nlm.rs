@@ -1,0 +1,271 @@
+//! NLM version 4: byte-range locks of NFS clients, in the session's table, where
+//! those of a FUSE or SMB client of the same volume are too.
+//!
+//! | module | what |
+//! |---|---|
+//! | `table` | whose locks there are, and the opens that they need |
+//! | `waiting` | locks that are waited for |
+//! | `granted` | tells a client that it has a lock now |
+//! | `nsm` | a client says that it has restarted: its locks end |
+//!
+//! Locks do not outlive the server: there is no grace period, and clients are not
+//! told of a restart. A lock that is claimed again is treated as any other. The
+//! procedures that answer by a call of their own (`…_MSG`) and SHARE are not here.
+
+pub(crate) mod nsm;
+
+mod granted;
+mod table;
+mod waiting;
+
+pub(crate) use table::Locks;
+
+use crate::export::Export;
+use crate::fh;
+use crate::programs::{Call, Programs};
+use crate::rpc::Refusal;
+use crate::status::{LockStatus, Status};
+use crate::xdr::{Decoded, Input, Output};
+use std::net::IpAddr;
+use std::sync::Arc;
+use table::{LockFile, Owner};
+use volary_core::NodeId;
+use volary_session::{HeldLock, LockKind, Range, Session, Wait};
+
+pub(crate) const PROGRAM: u32 = 100_021;
+pub(crate) const VERSION: u32 = 4;
+
+/// `MAXNETOBJ_SZ` and `MAXNAMELEN`; what clients send is far shorter.
+const OBJECT_MAX: usize = 1024;
+
+/// `nlm4_lock`, as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    fh: Box<[u8]>,
+    owner: Owner,
+    offset: u64,
+    len: u64,
+}
+
+impl Wanted {
+    fn read(input: &mut Input<'_>, peer: IpAddr) -> Decoded<Self> {
+        let machine = input.opaque(OBJECT_MAX)?.into();
+        let fh = input.opaque(fh::LEN_MAX)?.into();
+        let name = input.opaque(OBJECT_MAX)?.into();
+        let process = input.u32()?;
+        let (offset, len) = (input.u64()?, input.u64()?);
+        Ok(Self {
+            fh,
+            owner: Owner {
+                peer: peer.to_canonical(),
+                machine,
+                process,
+                name,
+            },
+            offset,
+            len,
+        })
+    }
+
+    fn write(&self, out: &mut Output) {
+        out.opaque(&self.owner.machine);
+        out.opaque(&self.fh);
+        out.opaque(&self.owner.name);
+        out.u32(self.owner.process);
+        out.u64(self.offset);
+        out.u64(self.len);
+    }
+
+    fn range(&self) -> Range {
+        Range::new(self.offset, self.len)
+    }
+}
+
+/// Where a lock is wanted.
+struct Place<'a> {
+    export: &'a Export,
+    session: Session,
+    node: NodeId,
+}
+
+impl Programs {
+    /// Answers one call of NLM.
+    pub(crate) fn nlm(
+        self: &Arc<Self>,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        match call.procedure {
+            0 => {}
+            1 => self.lock_test(call, input, out)?,
+            2 | 22 => self.lock(call, input, out)?,
+            3 => self.lock_cancel(call, input, out)?,
+            4 => self.unlock(call, input, out)?,
+            23 => self.free_all(call, input)?,
+            _ => return Err(Refusal::NoProcedure),
+        }
+        Ok(())
+    }
+
+    fn lock_test(
+        self: &Arc<Self>,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let cookie = input.opaque(OBJECT_MAX)?;
+        let kind = kind(input.bool()?);
+        let want = Wanted::read(input, call.peer.ip())?;
+        let tested = self.place(call, &want).and_then(|place| {
+            let (file, number) = self.locks().file(&place, &want.owner, kind)?;
+            let open = file.open(&place, kind)?;
+            let held = place.session.test_lock(open, number, want.range(), kind);
+            self.locks().settle(&file, number);
+            Ok(held?.map(|held| (place.export, held)))
+        });
+        out.opaque(cookie);
+        match tested {
+            Ok(None) => out.u32(LockStatus::GRANTED.0),
+            Ok(Some((export, held))) => {
+                out.u32(LockStatus::DENIED.0);
+                self.write_holder(out, export, &held);
+            }
+            // A holder would have to follow DENIED.
+            Err(LockStatus::DENIED) => out.u32(LockStatus::FAILED.0),
+            Err(status) => out.u32(status.0),
+        }
+        Ok(())
+    }
+
+    fn write_holder(&self, out: &mut Output, export: &Export, held: &HeldLock) {
+        let owner = (held.owner.client == Some(export.client))
+            .then(|| self.locks().owner(held.owner.number))
+            .flatten();
+        out.bool(held.exclusive);
+        out.u32(owner.as_ref().map_or(0, |o| o.process));
+        out.opaque(owner.as_ref().map_or(&[][..], |o| &o.name));
+        out.u64(held.range.first);
+        out.u64(match held.range.last {
+            u64::MAX => 0,
+            last => last - held.range.first + 1,
+        });
+    }
+
+    fn lock(self: &Arc<Self>, call: &Call, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
+        let cookie = input.opaque(OBJECT_MAX)?;
+        let (waits, kind) = (input.bool()?, kind(input.bool()?));
+        let want = Wanted::read(input, call.peer.ip())?;
+        // Whether it is claimed again, and the client's state.
+        input.bool()?;
+        input.u32()?;
+        let done = self.place(call, &want).and_then(|place| {
+            let (file, number) = self.locks().file(&place, &want.owner, kind)?;
+            let status = self.lock_in(&file, &place, number, &want, (kind, waits));
+            self.locks().settle(&file, number);
+            status
+        });
+        out.opaque(cookie);
+        out.u32(done.err().unwrap_or(LockStatus::GRANTED).0);
+        Ok(())
+    }
+
+    fn lock_in(
+        self: &Arc<Self>,
+        file: &Arc<LockFile>,
+        place: &Place<'_>,
+        number: u64,
+        want: &Wanted,
+        (kind, waits): (LockKind, bool),
+    ) -> Result<(), LockStatus> {
+        let open = file.open(place, kind)?;
+        let session = &place.session;
+        let take = || session.lock(open, number, want.range(), kind, Wait::No);
+        let taken = match self.locks().waiter(want) {
+            Some(waiter) => waiter.claim(take),
+            None => take(),
+        };
+        match taken {
+            Ok(()) => Ok(()),
+            Err(e) if e == volary_core::Kind::Locked && waits => {
+                self.wait_for(file, session, open, number, want, kind);
+                Err(LockStatus::BLOCKED)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn lock_cancel(&self, call: &Call, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
+        let cookie = input.opaque(OBJECT_MAX)?;
+        input.bool()?;
+        input.bool()?;
+        let want = Wanted::read(input, call.peer.ip())?;
+        let found = self.locks().cancel(&want);
+        self.exports().for_each(|e| e.volume.wake_waiting());
+        out.opaque(cookie);
+        out.u32(if found {
+            LockStatus::GRANTED.0
+        } else {
+            LockStatus::DENIED.0
+        });
+        Ok(())
+    }
+
+    fn unlock(
+        self: &Arc<Self>,
+        call: &Call,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Decoded<()> {
+        let cookie = input.opaque(OBJECT_MAX)?;
+        let want = Wanted::read(input, call.peer.ip())?;
+        let done = self.place(call, &want).and_then(|place| {
+            let held = self.locks().held_file(&place, &want.owner);
+            let Some((file, number)) = held else {
+                return Ok(());
+            };
+            let given_back = match file.any_open() {
+                Some(open) => place.session.unlock(open, number, want.range()),
+                None => Ok(()),
+            };
+            self.locks().settle(&file, number);
+            Ok(given_back?)
+        });
+        out.opaque(cookie);
+        out.u32(done.err().unwrap_or(LockStatus::GRANTED).0);
+        Ok(())
+    }
+
+    fn free_all(&self, call: &Call, input: &mut Input<'_>) -> Decoded<()> {
+        let machine = input.opaque(OBJECT_MAX)?;
+        input.u32()?;
+        self.end_machine(call.peer.ip(), machine);
+        Ok(())
+    }
+
+    /// Ends the locks of a machine, if they came from this address.
+    pub(crate) fn end_machine(&self, peer: IpAddr, machine: &[u8]) {
+        self.locks().end_machine(peer.to_canonical(), machine);
+        self.exports().for_each(|e| e.volume.wake_waiting());
+    }
+
+    fn place(&self, call: &Call, want: &Wanted) -> Result<Place<'_>, LockStatus> {
+        let at = self.at(call, &want.fh).map_err(|status| match status {
+            Status::STALE | Status::BADHANDLE => LockStatus::STALE,
+            _ => LockStatus::DENIED,
+        })?;
+        Ok(Place {
+            export: at.export,
+            session: at.session,
+            node: at.node,
+        })
+    }
+}
+
+const fn kind(exclusive: bool) -> LockKind {
+    if exclusive {
+        LockKind::Exclusive
+    } else {
+        LockKind::Shared
+    }
+}

@@ -1,0 +1,82 @@
+//! Calls a client's own lock manager: it has a lock that it waited for.
+
+use super::{PROGRAM, VERSION, Wanted};
+use crate::record::{Patience, Records};
+use crate::xdr::{Input, Output};
+use crate::{portmap, rpc};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use volary_session::LockKind;
+
+/// How long one step may take.
+const STEP: Duration = Duration::from_secs(5);
+const TCP: u32 = 6;
+const GETPORT: u32 = 3;
+const GRANTED: u32 = 5;
+
+/// Whether the client was told, and takes the lock. Its portmapper is asked at
+/// `portmap_port`.
+pub(super) fn tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> bool {
+    try_tell(want, kind, portmap_port).unwrap_or(false)
+}
+
+fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
+    let peer = want.owner.peer;
+    let at = SocketAddr::new(peer, portmap_port);
+    let port = ask(at, portmap::PROGRAM, portmap::LOW, GETPORT, |out| {
+        for n in [PROGRAM, VERSION, TCP, 0] {
+            out.u32(n);
+        }
+    })?;
+    let port = u16::try_from(Input::new(&port).u32().ok()?).ok()?;
+    if port == 0 {
+        return None;
+    }
+    let answer = ask(
+        SocketAddr::new(peer, port),
+        PROGRAM,
+        VERSION,
+        GRANTED,
+        |out| {
+            out.opaque(b"");
+            out.bool(kind == LockKind::Exclusive);
+            want.write(out);
+        },
+    )?;
+    let mut answer = Input::new(&answer);
+    answer.opaque(super::OBJECT_MAX).ok()?;
+    Some(answer.u32().ok()? == 0)
+}
+
+/// One call, and what its answer holds.
+fn ask(
+    at: SocketAddr,
+    program: u32,
+    version: u32,
+    procedure: u32,
+    write: impl FnOnce(&mut Output),
+) -> Option<Vec<u8>> {
+    const XID: u32 = 1;
+    const LAST: u32 = 1 << 31;
+    let mut out = Output::new();
+    out.u32(0);
+    rpc::call(&mut out, XID, program, version, procedure);
+    write(&mut out);
+    out.patch(0, LAST | u32::try_from(out.len() - 4).ok()?);
+    let mut stream = TcpStream::connect_timeout(&at, STEP).ok()?;
+    stream.set_read_timeout(Some(STEP)).ok()?;
+    stream.set_write_timeout(Some(STEP)).ok()?;
+    stream.write_all(out.bytes()).ok()?;
+    let patience = Patience {
+        idle: STEP,
+        record: STEP,
+        len_max: 4096,
+    };
+    let mut record = Vec::new();
+    let len = Records::new()
+        .read(&mut stream, &patience, &mut record, |_| ())
+        .ok()??;
+    let answer = rpc::reply_to(record.get(..len)?, XID)?;
+    Some(answer.rest().to_vec())
+}

@@ -1,0 +1,33 @@
+//! NSM version 1 (program 100024), as far as a server of locks needs it: a client
+//! that has restarted says so, and its locks end. A client's word counts for locks
+//! from its own address only.
+
+use super::OBJECT_MAX;
+use crate::programs::{Call, Programs};
+use crate::rpc::Refusal;
+use crate::xdr::{Input, Output};
+
+pub(crate) const PROGRAM: u32 = 100_024;
+pub(crate) const VERSION: u32 = 1;
+
+impl Programs {
+    /// Answers one call of NSM.
+    pub(crate) fn nsm(
+        &self,
+        call: &Call,
+        input: &mut Input<'_>,
+        _: &mut Output,
+    ) -> Result<(), Refusal> {
+        match call.procedure {
+            0 => {}
+            // SM_NOTIFY
+            6 => {
+                let machine = input.opaque(OBJECT_MAX)?;
+                input.u32()?;
+                self.end_machine(call.peer.ip(), machine);
+            }
+            _ => return Err(Refusal::NoProcedure),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! Whose locks there are, and the opens that they are held through.
+//!
+//! The table's lock is a leaf: no session is called while it is held.
+
+use super::waiting::Waiter;
+use super::{Place, Wanted};
+use crate::status::LockStatus;
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
+use volary_session::{ClientId, LockKind, Session};
+
+/// How many owners there can be.
+const OWNERS_MAX: usize = 4096;
+
+/// Who has a lock: a process of a machine, in the client's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    pub(super) peer: IpAddr,
+    pub(super) machine: Box<[u8]>,
+    pub(super) process: u32,
+    pub(super) name: Box<[u8]>,
+}
+
+/// All that is locked by NFS clients.
+#[derive(Default)]
+pub(crate) struct Locks {
+    pub(super) state: Mutex<State>,
+    /// Notified when a waiter ends.
+    pub(super) ended: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// The number that the session knows an owner by, and how many use it.
+    numbers: HashMap<Owner, (u64, usize)>,
+    next: u64,
+    files: HashMap<FileId, Arc<LockFile>>,
+    pub(super) waiters: Vec<Arc<Waiter>>,
+    pub(super) shut: bool,
+}
+
+type FileId = (u32, NodeId);
+
+/// A file with locks, or about to have.
+pub(crate) struct LockFile {
+    id: FileId,
+    client: ClientId,
+    /// Does what the server does by itself.
+    own: Session,
+    /// For reading and for writing; closed with this.
+    opens: Mutex<[Option<OpenId>; 2]>,
+    /// Who may have locks on it.
+    owners: Mutex<Vec<u64>>,
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        for open in self.opens.get_mut().iter().flatten() {
+            // Nothing was written through it.
+            let _ = self.own.close(*open);
+        }
+    }
+}
+
+impl LockFile {
+    fn new(place: &Place<'_>) -> Self {
+        Self {
+            id: (place.export.id, place.node),
+            client: place.export.client,
+            own: place.export.own_session(),
+            opens: Mutex::default(),
+            owners: Mutex::default(),
+        }
+    }
+
+    /// The open that a lock of this kind is taken through.
+    pub(super) fn open(&self, place: &Place<'_>, kind: LockKind) -> Result<OpenId> {
+        let mut opens = self.opens.lock();
+        let [reads, writes] = &mut *opens;
+        let (slot, mode) = match kind {
+            LockKind::Shared => (reads, Mode::Read),
+            LockKind::Exclusive => (writes, Mode::Write),
+        };
+        if let Some(open) = *slot {
+            return Ok(open);
+        }
+        let session = if place.export.caps().has(Caps::CHECKS_ACCESS) {
+            &place.session
+        } else {
+            &self.own
+        };
+        let open = session.open(place.node, mode)?;
+        *slot = Some(open);
+        Ok(open)
+    }
+
+    /// An open to give locks back through.
+    pub(super) fn any_open(&self) -> Option<OpenId> {
+        self.opens.lock().iter().flatten().next().copied()
+    }
+
+    /// Whether the owner has locks.
+    fn is_held_by(&self, number: u64) -> bool {
+        let Some(open) = self.any_open() else {
+            return false;
+        };
+        let held = self.own.locks(open).unwrap_or_default();
+        held.iter()
+            .any(|h| h.owner.client == Some(self.client) && h.owner.number == number)
+    }
+
+    /// Ends all locks of an owner.
+    pub(super) fn end(&self, number: u64) {
+        if let Some(open) = self.any_open() {
+            // A file that is gone has no locks.
+            let _ = self.own.unlock_owner(open, number);
+        }
+    }
+}
+
+impl Locks {
+    /// The file, and the owner's number: both are kept until
+    /// [`settle`](Self::settle).
+    ///
+    /// # Errors
+    /// `DENIED` to a caller who may neither read nor write the file; `FAILED` for
+    /// what is no file; `NO_LOCKS`.
+    pub(super) fn file(
+        &self,
+        place: &Place<'_>,
+        owner: &Owner,
+        kind: LockKind,
+    ) -> std::result::Result<(Arc<LockFile>, u64), LockStatus> {
+        check_may_lock(place, kind)?;
+        let mut state = self.state.lock();
+        if state.shut {
+            return Err(LockStatus::NO_LOCKS);
+        }
+        let number = state.number(owner)?;
+        let id = (place.export.id, place.node);
+        let file = state
+            .files
+            .entry(id)
+            .or_insert_with(|| Arc::new(LockFile::new(place)));
+        let file = Arc::clone(file);
+        let mut owners = file.owners.lock();
+        if !owners.contains(&number) {
+            owners.push(number);
+            state.use_number(owner);
+        }
+        drop(owners);
+        Ok((file, number))
+    }
+
+    /// The same where the owner may have locks already.
+    pub(super) fn held_file(
+        &self,
+        place: &Place<'_>,
+        owner: &Owner,
+    ) -> Option<(Arc<LockFile>, u64)> {
+        let state = self.state.lock();
+        let (number, _) = *state.numbers.get(owner)?;
+        let file = state.files.get(&(place.export.id, place.node))?;
+        Some((Arc::clone(file), number))
+    }
+
+    /// The owner with this number.
+    pub(super) fn owner(&self, number: u64) -> Option<Owner> {
+        let state = self.state.lock();
+        let found = state.numbers.iter().find(|(_, (n, _))| *n == number);
+        found.map(|(owner, _)| owner.clone())
+    }
+
+    /// Forgets the owner and the file if there is nothing left to remember.
+    pub(super) fn settle(&self, file: &Arc<LockFile>, number: u64) {
+        if file.is_held_by(number) {
+            return;
+        }
+        let mut state = self.state.lock();
+        if state.waits(file, number) {
+            return;
+        }
+        let mut owners = file.owners.lock();
+        if let Some(at) = owners.iter().position(|n| *n == number) {
+            owners.swap_remove(at);
+            state.drop_number(number);
+        }
+        let unused = owners.is_empty();
+        drop(owners);
+        // The table's, and the caller's: nobody else is about to lock it.
+        let gone = if unused && Arc::strong_count(file) <= 2 {
+            state.files.remove(&file.id)
+        } else {
+            None
+        };
+        drop(state);
+        drop(gone);
+    }
+
+    /// Ends the locks of a machine.
+    pub(super) fn end_machine(&self, peer: IpAddr, machine: &[u8]) {
+        let state = self.state.lock();
+        let theirs = |owner: &Owner| owner.peer == peer && &*owner.machine == machine;
+        let numbers: Vec<u64> = state
+            .numbers
+            .iter()
+            .filter(|(owner, _)| theirs(owner))
+            .map(|(_, (number, _))| *number)
+            .collect();
+        let files: Vec<_> = state.files.values().cloned().collect();
+        for waiter in state.waiters.iter().filter(|w| theirs(&w.want.owner)) {
+            waiter.cancel();
+        }
+        drop(state);
+        for file in files {
+            for &number in &numbers {
+                if file.owners.lock().contains(&number) {
+                    file.end(number);
+                    self.settle(&file, number);
+                }
+            }
+        }
+    }
+
+    /// How many files have locks.
+    pub(crate) fn file_count(&self) -> usize {
+        self.state.lock().files.len()
+    }
+
+    /// Ends all.
+    pub(crate) fn shut(&self) {
+        let mut state = self.state.lock();
+        state.shut = true;
+        state.waiters.iter().for_each(|waiter| waiter.cancel());
+        let files = std::mem::take(&mut state.files);
+        state.numbers.clear();
+        drop(state);
+        drop(files);
+    }
+
+    /// Stops waiting for this lock; whether it was waited for.
+    pub(super) fn cancel(&self, want: &Wanted) -> bool {
+        let state = self.state.lock();
+        let waiter = state.waiters.iter().find(|w| w.want == *want);
+        waiter.inspect(|w| w.cancel()).is_some()
+    }
+}
+
+impl State {
+    fn number(&mut self, owner: &Owner) -> std::result::Result<u64, LockStatus> {
+        if let Some((number, _)) = self.numbers.get(owner) {
+            return Ok(*number);
+        }
+        if self.numbers.len() >= OWNERS_MAX {
+            return Err(LockStatus::NO_LOCKS);
+        }
+        self.next += 1;
+        self.numbers.insert(owner.clone(), (self.next, 0));
+        Ok(self.next)
+    }
+
+    fn use_number(&mut self, owner: &Owner) {
+        if let Some((_, uses)) = self.numbers.get_mut(owner) {
+            *uses += 1;
+        }
+    }
+
+    fn drop_number(&mut self, number: u64) {
+        self.numbers.retain(|_, (n, uses)| {
+            if *n == number {
+                *uses = uses.saturating_sub(1);
+            }
+            *n != number || *uses > 0
+        });
+    }
+
+    fn waits(&self, file: &Arc<LockFile>, number: u64) -> bool {
+        let mut waiters = self.waiters.iter();
+        waiters.any(|w| w.number == number && Arc::ptr_eq(&w.file, file))
+    }
+}
+
+/// Who may read or write a file, or owns it, may lock it.
+fn check_may_lock(place: &Place<'_>, kind: LockKind) -> std::result::Result<(), LockStatus> {
+    let attr = place.session.getattr(place.node)?;
+    if attr.kind != FileKind::File {
+        return Err(LockStatus::FAILED);
+    }
+    if place.export.options.read_only && kind == LockKind::Exclusive {
+        return Err(LockStatus::READ_ONLY);
+    }
+    if attr.uid == place.session.cred().uid {
+        return Ok(());
+    }
+    for access in [Access::READ, Access::WRITE] {
+        match place.session.access(place.node, access) {
+            Ok(()) => return Ok(()),
+            Err(e) if matches!(e.kind(), Kind::Access | Kind::ReadOnly) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(LockStatus::DENIED)
+}

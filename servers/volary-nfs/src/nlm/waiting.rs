@@ -1,0 +1,117 @@
+//! Locks that are waited for: each has a thread, at most [`WAITERS_MAX`] of them.
+//! Clients ask again every half a minute or so; one for whom there is no thread,
+//! or who cannot be called, gets the lock that way.
+
+use super::table::{LockFile, Locks};
+use super::{Wanted, granted};
+use crate::programs::Programs;
+use crate::timer;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use volary_core::{Cancel, OpenId, Result};
+use volary_session::{LockKind, Session, Wait};
+
+const WAITERS_MAX: usize = 64;
+
+/// One who waits.
+pub(crate) struct Waiter {
+    pub(super) want: Wanted,
+    pub(super) number: u64,
+    pub(super) file: Arc<LockFile>,
+    cancel: Cancel,
+    /// The client has asked again and been told that it has the lock. Held over
+    /// that, and over giving back what nobody claims.
+    claimed: Mutex<bool>,
+}
+
+impl Waiter {
+    pub(super) fn cancel(&self) {
+        self.cancel.set();
+    }
+
+    /// Takes the lock for a client that asks again, by `take`, and waits no more
+    /// if it is had.
+    pub(super) fn claim(&self, take: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut claimed = self.claimed.lock();
+        take()?;
+        *claimed = true;
+        self.cancel();
+        Ok(())
+    }
+}
+
+impl Locks {
+    /// The one who waits for this lock, if it was asked for before.
+    pub(super) fn waiter(&self, want: &Wanted) -> Option<Arc<Waiter>> {
+        let state = self.state.lock();
+        state.waiters.iter().find(|w| w.want == *want).cloned()
+    }
+
+    /// Waits until nobody waits any more, or for this long.
+    pub(crate) fn wait_ended(&self, most: Duration) {
+        let until = timer::now() + most;
+        let mut state = self.state.lock();
+        while !state.waiters.is_empty() && !self.ended.wait_until(&mut state, until).timed_out() {}
+    }
+}
+
+impl Programs {
+    /// Begins to wait for a lock, unless it is waited for already or too many are.
+    pub(super) fn wait_for(
+        self: &Arc<Self>,
+        file: &Arc<LockFile>,
+        session: &Session,
+        open: OpenId,
+        number: u64,
+        want: &Wanted,
+        kind: LockKind,
+    ) {
+        let waiter = Arc::new(Waiter {
+            want: want.clone(),
+            number,
+            file: Arc::clone(file),
+            cancel: Cancel::new(),
+            claimed: Mutex::new(false),
+        });
+        let mut state = self.locks().state.lock();
+        let known = state.waiters.iter().any(|w| w.want == *want);
+        if known || state.shut || state.waiters.len() >= WAITERS_MAX {
+            return;
+        }
+        state.waiters.push(Arc::clone(&waiter));
+        drop(state);
+        let (programs, session) = (Arc::clone(self), session.clone());
+        let thread = std::thread::Builder::new().name("nlm wait".into());
+        let spawned = {
+            let waiter = Arc::clone(&waiter);
+            thread.spawn(move || programs.wait(&waiter, &session, open, kind))
+        };
+        if spawned.is_err() {
+            self.end_waiter(&waiter);
+        }
+    }
+
+    fn wait(&self, waiter: &Arc<Waiter>, session: &Session, open: OpenId, kind: LockKind) {
+        let Waiter { want, number, .. } = &**waiter;
+        let wait = Wait::Yes(&waiter.cancel);
+        let taken = session.lock(open, *number, want.range(), kind, wait);
+        if taken.is_ok() {
+            let told = !waiter.cancel.is_set() && granted::tell(want, kind, self.client_portmap());
+            let claimed = waiter.claimed.lock();
+            if !told && !*claimed {
+                // A file that is gone has no locks.
+                let _ = session.unlock(open, *number, want.range());
+            }
+        }
+        self.end_waiter(waiter);
+    }
+
+    fn end_waiter(&self, waiter: &Arc<Waiter>) {
+        let mut state = self.locks().state.lock();
+        state.waiters.retain(|w| !Arc::ptr_eq(w, waiter));
+        drop(state);
+        self.locks().settle(&waiter.file, waiter.number);
+        self.locks().ended.notify_all();
+    }
+}

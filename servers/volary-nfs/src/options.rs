@@ -1,0 +1,236 @@
+//! What is served, to whom, and within which bounds.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+use volary_core::{Cred, Error, Kind};
+
+/// What a server is, apart from what it exports.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Where it listens. NFS, MOUNT, NLM, NSM and the portmapper's answers are
+    /// all on each of these; the program's number decides.
+    pub listen: Vec<SocketAddr>,
+    /// Where only the portmapper and NSM answer: port 111, for clients that ask
+    /// there where NLM is. The answer is the first port of [`listen`](Self::listen).
+    pub portmap: Vec<SocketAddr>,
+    /// What file handles are sealed with: secret, and the same after a restart
+    /// if handles are to outlive it.
+    pub key: [u8; 16],
+    /// Different in each run: the time at which it begins, say.
+    pub instance: u64,
+    /// The bounds.
+    pub limits: Limits,
+    /// Where the portmapper of a client is asked for its NLM, to tell it that it
+    /// has got a lock that it waited for.
+    pub client_portmap: u16,
+}
+
+impl ServeOptions {
+    /// On `listen`, with the bounds that are usual.
+    pub fn new(listen: SocketAddr, key: [u8; 16], instance: u64) -> Self {
+        Self {
+            listen: vec![listen],
+            portmap: Vec::new(),
+            key,
+            instance,
+            limits: Limits::default(),
+            client_portmap: 111,
+        }
+    }
+}
+
+/// The bounds of a server. With `c` connections of `t` threads each, it takes at
+/// most about `c * (64 KiB + 2 * t * 1 MiB)` of memory for what comes and goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at once; more are closed as they come.
+    pub connections: usize,
+    /// Of these, from one address other than this host's.
+    pub connections_of_peer: usize,
+    /// Requests of one connection that are done at once.
+    pub threads: usize,
+    /// From connecting to the end of the first call. Until a call was accepted, a
+    /// record is at most 64 KiB.
+    pub first_call: Duration,
+    /// From the first byte of a call to its last; and how long a client may take
+    /// to take an answer.
+    pub call: Duration,
+    /// Without a call.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            connections_of_peer: 16,
+            threads: 8,
+            first_call: Duration::from_secs(10),
+            call: Duration::from_secs(30),
+            idle: Duration::from_secs(600),
+        }
+    }
+}
+
+/// How a volume is exported.
+#[derive(Clone, Debug)]
+pub struct ExportOptions {
+    /// Clients mount `/NAME`.
+    pub name: String,
+    /// Refuses changes.
+    pub read_only: bool,
+    /// Whose word is not taken.
+    pub squash: Squash,
+    /// Who they are then, and who callers without credentials are.
+    pub anonymous: Cred,
+    /// Who may mount. This host always may.
+    pub clients: Vec<Clients>,
+    /// Changes are durable before they are answered, as the protocol wants it;
+    /// without, they are as durable as any program's on the volume, until COMMIT.
+    /// Written data waits for COMMIT either way, unless the client wants it at once.
+    pub durable: bool,
+}
+
+impl ExportOptions {
+    /// As most want it: for changes, root squashed, for this host only.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            read_only: false,
+            squash: Squash::Root,
+            anonymous: Cred::new(65534, 65534),
+            clients: Vec::new(),
+            durable: true,
+        }
+    }
+}
+
+/// Whose user and group ids are replaced by the anonymous ones. A client's word
+/// for who calls is all that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Squash {
+    /// Nobody's.
+    None,
+    /// Those of user 0, and group 0 wherever it is named.
+    Root,
+    /// Everybody's.
+    All,
+}
+
+impl Squash {
+    /// Who a caller is on the volume.
+    pub fn apply(self, cred: Cred, anonymous: &Cred) -> Cred {
+        match self {
+            Self::None => cred,
+            Self::All => anonymous.clone(),
+            Self::Root if cred.uid == 0 => anonymous.clone(),
+            Self::Root => {
+                let squashed = |gid| if gid == 0 { anonymous.gid } else { gid };
+                let groups = if cred.groups.contains(&0) {
+                    cred.groups.iter().map(|&gid| squashed(gid)).collect()
+                } else {
+                    cred.groups
+                };
+                Cred {
+                    uid: cred.uid,
+                    gid: squashed(cred.gid),
+                    groups,
+                }
+            }
+        }
+    }
+}
+
+/// Addresses of clients: one, or those that begin alike (`192.168.1.0/24`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clients {
+    address: IpAddr,
+    bits: u32,
+}
+
+impl Clients {
+    /// Whether this address is among them.
+    pub fn has(&self, address: IpAddr) -> bool {
+        fn same(a: u128, b: u128, len: u32, bits: u32) -> bool {
+            bits == 0 || (a ^ b) >> (len - bits) == 0
+        }
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                let number = |ip: Ipv4Addr| u128::from(ip.to_bits());
+                same(number(a), number(b), 32, self.bits)
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128, self.bits),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+}
+
+impl FromStr for Clients {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let bad = || {
+            let words = format!("{text}: not an address, nor a network as 192.168.1.0/24");
+            Error::note(Kind::Invalid, words)
+        };
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| bad())?;
+        let len = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            None => len,
+            Some(bits) => bits.parse().ok().filter(|&b| b <= len).ok_or_else(bad)?,
+        };
+        Ok(Self { address, bits })
+    }
+}
+
+impl fmt::Display for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+/// Whether an address is this host's own.
+pub(crate) fn is_this_host(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_loopback(),
+        IpAddr::V6(v6) => v6 == Ipv6Addr::LOCALHOST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_told_by_how_they_begin() {
+        let has = |net: &str, ip: &str| net.parse::<Clients>().unwrap().has(ip.parse().unwrap());
+        assert!(has("192.168.1.0/24", "192.168.1.77"));
+        assert!(!has("192.168.1.0/24", "192.168.2.1"));
+        assert!(has("192.168.1.7", "::ffff:192.168.1.7"));
+        assert!(has("0.0.0.0/0", "8.8.8.8") && !has("0.0.0.0/0", "::1"));
+        assert!(has("fe80::/10", "fe80::1") && !has("fe80::/10", "fc00::1"));
+        assert!(has("::/0", "fc00::1"));
+        for bad in ["", "1.2.3.4/33", "1.2.3/8", "host", "::/129", "1.2.3.4/"] {
+            assert!(bad.parse::<Clients>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn root_is_squashed_wherever_it_is_named() {
+        let nobody = Cred::new(99, 98);
+        let root = |cred| Squash::Root.apply(cred, &nobody);
+        assert_eq!(root(Cred::new(0, 5)), nobody);
+        assert_eq!(root(Cred::new(5, 0)), Cred::new(5, 98));
+        let mut member = Cred::new(5, 6);
+        member.groups = [1, 0, 2].into();
+        assert_eq!(&*root(member.clone()).groups, [1, 98, 2]);
+        assert_eq!(Squash::None.apply(member.clone(), &nobody), member);
+        assert_eq!(Squash::All.apply(member, &nobody), nobody);
+    }
+}

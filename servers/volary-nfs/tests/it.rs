@@ -1,0 +1,14 @@
+//! The NFS server as its clients see it.
+
+#[path = "it/client.rs"]
+mod client;
+#[path = "it/hostile.rs"]
+mod hostile;
+#[path = "it/procedures.rs"]
+mod procedures;
+#[path = "it/programs.rs"]
+mod programs;
+#[path = "it/served.rs"]
+mod served;
+#[path = "it/wire.rs"]
+mod wire;
