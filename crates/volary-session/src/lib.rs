@@ -15,6 +15,7 @@
 //! | `opens` | the open table |
 //! | `uses`, `sharing`, `deletion` | share modes, the entries that opens came through, entries that go with their last open |
 //! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
+//! | `users` | who may log in as whom |
 //! | `events` | who changed what |
 //!
 //! # Lock order
@@ -43,6 +44,7 @@ mod removal;
 mod rules;
 mod session;
 mod sharing;
+mod users;
 mod uses;
 mod volume;
 mod walk;
@@ -55,6 +57,7 @@ pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use session::Session;
 pub use sharing::{Rights, Share};
+pub use users::{User, Users, all_squashed, root_squashed};
 pub use volume::{Limits, Volume, VolumeOptions};
 pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};
 pub use xattrs::SetXattr;

@@ -64,7 +64,7 @@ pub use volary_mem as mem;
 pub use volary_session::{
     ClientId, Event, EventQueue, EventSink, Follow, HeldLock, LeaseKey, Limits, LockKind,
     LockOwner, News, OpenHow, PATH_MAX, Range, Rights, SYMLINKS_MAX, Session, SetXattr, Share,
-    Subscription, Volume, VolumeOptions, Wait,
+    Subscription, User, Users, Volume, VolumeOptions, Wait,
 };
 
 /// The formats that volary has.
