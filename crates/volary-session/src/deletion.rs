@@ -3,10 +3,12 @@
 
 use crate::events::{Event, News};
 use crate::how::OpenHow;
+use crate::leases::Impact;
+use crate::names::RACES_MAX;
 use crate::opens::Opened;
 use crate::session::Session;
 use crate::sharing::Rights;
-use crate::uses::{Deleter, Mark, Marked, PLAIN, Place, Removal};
+use crate::uses::{By, Deleter, Mark, Marked, PLAIN, Place, Removal};
 use crate::volume::Volume;
 use volary_core::{
     Access, Attr, Cookie, Ctx, DirBuf, FileKind, Kind, Mode, Name, NodeId, OpenId, Result,
@@ -39,7 +41,9 @@ impl Session {
     pub fn set_delete(&self, open: OpenId, on: bool) -> Result<()> {
         let opened = self.volume.opens.get(open)?;
         let by = if on {
-            Some(self.deleter(&opened)?)
+            let by = self.deleter(&opened)?;
+            self.contend(opened.node, By::Open(opened.mark), Impact::NAME)?;
+            Some(by)
         } else {
             None
         };
@@ -55,7 +59,7 @@ impl Session {
     pub fn delete_on_close(&self, open: OpenId) -> Result<()> {
         let opened = self.volume.opens.get(open)?;
         let by = match self.deleter(&opened) {
-            Err(e) if e == Kind::NotEmpty => self.as_deleter(),
+            Err(e) if e == Kind::NotEmpty => self.as_deleter(&opened),
             by => by?,
         };
         self.volume.uses.delete_with(opened.node, opened.mark, by);
@@ -83,27 +87,12 @@ impl Session {
     /// # Errors
     /// None of its own.
     pub fn is_open_below(&self, dir: NodeId) -> Result<bool> {
-        let cx = self.ctx();
-        let root = self.root();
-        let mut dirs: Vec<NodeId> = self
-            .volume
-            .uses
-            .places()
-            .iter()
-            .map(|at| at.1.dir)
-            .collect();
+        let places = self.volume.uses.places();
+        let mut dirs: Vec<NodeId> = places.iter().map(|(_, place)| place.dir).collect();
         dirs.sort_unstable();
         dirs.dedup();
-        for mut at in dirs {
-            while at != dir && at != root {
-                match self.fs().parent(&cx, at) {
-                    Ok(parent) => at = parent.node,
-                    // Gone meanwhile: nothing in it is below anything.
-                    Err(e) if e == Kind::Stale => break,
-                    Err(e) => return Err(e),
-                }
-            }
-            if at == dir {
+        for at in dirs {
+            if self.is_within(at, dir)? {
                 return Ok(true);
             }
         }
@@ -120,11 +109,49 @@ impl Session {
         }
     }
 
-    /// Enters an open among the uses of its node.
+    /// Enters an open among the uses of its node, once others' leases that
+    /// forbid it are given up.
     ///
     /// # Errors
-    /// `NotFound` if the entry leads elsewhere; `DeletePending`; `Sharing`.
+    /// `NotFound` if the entry leads elsewhere; `Invalid` if the key has a
+    /// lease on another node; `DeletePending`; `Sharing`; while it waits,
+    /// `Busy`, `Interrupted`.
     pub(crate) fn enter_use(
+        &self,
+        cx: &Ctx<'_>,
+        attr: &Attr,
+        at: Option<(NodeId, &[u8])>,
+        how: &OpenHow,
+    ) -> Result<Mark> {
+        let (node, by) = (attr.node, By::Key(how.lease_key));
+        let uses = &self.volume.uses;
+        let mut rounds = 0;
+        let mark = loop {
+            match self.enter_once(cx, attr, at, how) {
+                // Who holds H may have it open only for the next time.
+                Err(e) if e == Kind::Sharing && uses.is_hit(node, by, Impact::NAME) => {
+                    rounds += 1;
+                    if rounds > RACES_MAX {
+                        return Err(e);
+                    }
+                    self.contend(node, by, Impact::NAME)?;
+                }
+                entered => break entered?,
+            }
+        };
+        let impact = match how.truncate {
+            true => Impact::WRITE,
+            false => Impact::READ,
+        };
+        if how.truncate || how.shares().wants != Rights::NONE {
+            self.contend(node, by, impact).inspect_err(|_| {
+                self.leave_use(node, mark, how.mode);
+            })?;
+        }
+        Ok(mark)
+    }
+
+    fn enter_once(
         &self,
         cx: &Ctx<'_>,
         attr: &Attr,
@@ -151,6 +178,8 @@ impl Session {
             open: None,
             share: how.shares(),
             place,
+            key: how.lease_key,
+            parent_key: how.parent_key,
             deletes: None,
         };
         uses.enter(attr.node, attr.nlink, marked)
@@ -161,10 +190,13 @@ impl Session {
         self.volume.uses.leave(node, mark, mode)
     }
 
-    fn as_deleter(&self) -> Deleter {
+    fn as_deleter(&self, opened: &Opened) -> Deleter {
+        let uses = &self.volume.uses;
+        let parent_key = uses.of_open(opened.node, opened.mark, |open| open.parent_key);
         Deleter {
             cred: self.cred.clone(),
             client: self.client,
+            parent_key: parent_key.flatten(),
         }
     }
 
@@ -187,7 +219,7 @@ impl Session {
                 return Err(Kind::NotEmpty.into());
             }
         }
-        Ok(self.as_deleter())
+        Ok(self.as_deleter(opened))
     }
 }
 
@@ -209,6 +241,9 @@ impl Volume {
             self.uses.removed(removal);
             removed
         };
+        if let Ok(Some(place)) = &removed {
+            self.entries_changed(place.dir, removal.by.parent_key);
+        }
         match removed {
             Ok(Some(place)) if self.hub.is_heard() => {
                 self.hub.tell(&Event {

@@ -2,12 +2,13 @@
 
 use crate::events::News;
 use crate::how::OpenHow;
+use crate::leases::Impact;
 use crate::locks::LockOwner;
 use crate::opens::Opened;
 use crate::rules;
 use crate::session::Session;
 use crate::sharing::{Rights, Share};
-use crate::uses::{Mark, PLAIN};
+use crate::uses::{By, Mark, PLAIN};
 use std::sync::atomic::Ordering;
 use volary_core::{
     Access, Attr, Caps, Cookie, Ctx, DirBuf, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result,
@@ -124,7 +125,7 @@ impl Session {
         })?;
         let open = self.enter_open(cx, self.opened_as(attr, below, mark, how))?;
         if how.truncate
-            && let Err(e) = self.change(cx, attr.node, &SetAttr::size(0), true)
+            && let Err(e) = self.setattr_open(open, &SetAttr::size(0))
         {
             // The open never was: what ending it says does not matter.
             let _ = self.close(open);
@@ -182,6 +183,7 @@ impl Session {
         if !opened.reads() {
             return Err(Kind::Access.into());
         }
+        self.contend_open(&opened, Impact::READ)?;
         self.fs().read(&self.ctx(), opened.data()?, offset, buf)
     }
 
@@ -196,7 +198,7 @@ impl Session {
         let (cx, opened) = self.to_write(open)?;
         let offset = if opened.append { None } else { offset };
         let end = self.fs().write(&cx, opened.data()?, offset, data)?;
-        self.tell(|| News::Data(opened.node));
+        self.note_data(&opened);
         Ok(end)
     }
 
@@ -221,7 +223,7 @@ impl Session {
     pub fn allocate(&self, open: OpenId, offset: u64, len: u64, hole: bool) -> Result<()> {
         let (cx, opened) = self.to_write(open)?;
         self.fs().allocate(&cx, opened.data()?, offset, len, hole)?;
-        self.tell(|| News::Data(opened.node));
+        self.note_data(&opened);
         Ok(())
     }
 
@@ -242,6 +244,7 @@ impl Session {
         if !opened.reads() {
             return Err(Kind::Access.into());
         }
+        self.contend_open(&opened, Impact::READ)?;
         self.fs()
             .extents(&self.ctx(), opened.data()?, offset, len, out)
     }
@@ -307,9 +310,20 @@ impl Session {
         if !opened.writes() {
             return Err(Kind::Access.into());
         }
+        self.contend_open(&opened, Impact::WRITE)?;
         let cx = self.ctx();
         self.drop_set_id(&cx, open, &opened)?;
         Ok((cx, opened))
+    }
+
+    fn contend_open(&self, opened: &Opened, impact: Impact) -> Result<()> {
+        self.contend(opened.node, By::Open(opened.mark), impact)
+    }
+
+    /// What the open holds has changed through it.
+    fn note_data(&self, opened: &Opened) {
+        self.has_changed(opened.node, By::Open(opened.mark));
+        self.tell(|| News::Data(opened.node));
     }
 
     /// Takes set-uid and set-gid from a file about to be written. The node is

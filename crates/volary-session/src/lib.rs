@@ -11,6 +11,7 @@
 //! | [`volume`](Volume) | what sessions share; attach and detach |
 //! | [`session`](Session) | one caller |
 //! | `names`, `removal`, `nodes`, `xattrs`, `io`, `walk`, `locking` | what a session can do |
+//! | `leases`, `leasing` | what clients may keep to themselves, and what takes it away |
 //! | `rules` | who may do what, as pure functions of attributes and credentials |
 //! | `opens` | the open table |
 //! | `uses`, `sharing`, `deletion` | share modes, the entries that opens came through, entries that go with their last open |
@@ -35,6 +36,7 @@ mod events;
 mod how;
 mod io;
 mod leases;
+mod leasing;
 mod locking;
 mod locks;
 mod names;
@@ -52,7 +54,7 @@ mod xattrs;
 
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
 pub use how::OpenHow;
-pub use leases::LeaseKey;
+pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use session::Session;

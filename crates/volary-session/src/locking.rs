@@ -2,8 +2,11 @@
 //! nobody from reading and writing but those who ask by
 //! [`check_io`](Session::check_io).
 
+use crate::leases::Impact;
 use crate::locks::{HeldLock, LockOwner, LockTable, Range, Wanted};
+use crate::opens::Opened;
 use crate::session::Session;
+use crate::uses::By;
 use volary_core::{Cancel, Caps, Kind, Lock, OpenId, Result};
 
 /// Which kind of lock.
@@ -58,8 +61,7 @@ impl Session {
             return Err(Kind::Access.into());
         }
         let want = self.wanted(open, owner, range, kind)?;
-        self.obtain(&self.volume.ranges, &want, wait)?;
-        self.check_still_open(open, &self.volume.ranges, want.node)?;
+        self.obtain_range(&opened, &want, wait)?;
         if self.volume.caps.has(Caps::SHARED_LOCKS)
             && let Err(e) = self.lock_below(open, &want, false)
         {
@@ -149,8 +151,7 @@ impl Session {
             exact: true,
         };
         let ranges = &self.volume.ranges;
-        self.obtain(ranges, &want, wait)?;
-        self.check_still_open(open, ranges, want.node)?;
+        self.obtain_range(&opened, &want, wait)?;
         if self.volume.caps.has(Caps::SHARED_LOCKS)
             && let Err(e) = self.lock_below(open, &want, false)
         {
@@ -271,6 +272,17 @@ impl Session {
             exclusive: kind == LockKind::Exclusive,
             exact: false,
         })
+    }
+
+    /// Takes a byte-range lock, which others' leases forbid.
+    fn obtain_range(&self, opened: &Opened, want: &Wanted, wait: Wait<'_>) -> Result<()> {
+        let by = By::Open(opened.mark);
+        self.contend(want.node, by, Impact::WRITE)?;
+        self.obtain(&self.volume.ranges, want, wait)?;
+        self.check_still_open(want.open, &self.volume.ranges, want.node)?;
+        // One that was granted meanwhile.
+        self.volume.strip(want.node, by);
+        Ok(())
     }
 
     /// Waits, if it has to, for a lock. Before it does, the session's hook is

@@ -2,8 +2,10 @@
 
 use crate::events::News;
 use crate::how::OpenHow;
+use crate::leases::{Impact, LeaseKey};
 use crate::rules;
 use crate::session::Session;
+use crate::uses::By;
 use volary_core::{
     Access, Attr, Caps, Create, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, Result,
     SetAttr,
@@ -101,7 +103,7 @@ impl Session {
         let set = self.for_new(cx, dir, name, FileKind::File, set)?;
         let make = || self.fs().create(cx, dir.node, name, Create::New, &set);
         let (entry, below) = self.put(dir, make)?;
-        self.tell_made(dir.node, name, &entry);
+        self.tell_made_by(how.parent_key.or(self.parent_key), dir.node, name, &entry);
         let at = Some((dir.node, name.as_bytes()));
         let mark = self.enter_use(cx, &entry.attr, at, how).inspect_err(|_| {
             let _ = self.fs().close(cx, below);
@@ -214,6 +216,7 @@ impl Session {
         let parent = self.searchable(&cx, dir)?;
         let is_dir = self.fs().getattr(&cx, node)?.kind == FileKind::Dir;
         self.check_make(&cx, &parent, name, is_dir)?;
+        self.contend(node, By::Key(None), Impact::NAME)?;
         let entry = self.put(&parent, || self.fs().link(&cx, node, dir, name))?;
         self.tell_made(dir, name, &entry);
         self.tell(|| News::Attr(node));
@@ -279,6 +282,11 @@ impl Session {
     }
 
     fn tell_made(&self, dir: NodeId, name: Name<'_>, entry: &Entry) {
+        self.tell_made_by(self.parent_key, dir, name, entry);
+    }
+
+    fn tell_made_by(&self, key: Option<LeaseKey>, dir: NodeId, name: Name<'_>, entry: &Entry) {
+        self.volume.entries_changed(dir, key);
         self.tell(|| News::Made {
             dir,
             name: name.as_bytes().into(),

@@ -1,9 +1,11 @@
 //! Operations on nodes: attributes, access, symlinks.
 
 use crate::events::News;
+use crate::leases::Impact;
 use crate::rules;
 use crate::session::Session;
 use crate::sharing::Rights;
+use crate::uses::{By, Mark};
 use std::sync::atomic::Ordering;
 use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr};
 
@@ -34,7 +36,7 @@ impl Session {
     /// cannot keep. For a size, `Sharing` first of all, if the node is open
     /// without leave to write.
     pub fn setattr(&self, node: NodeId, set: &SetAttr) -> Result<Attr> {
-        self.change(&self.ctx(), node, set, false)
+        self.change(&self.ctx(), node, set, None)
     }
 
     /// The same for the node of an open, where a size needs only that it was
@@ -48,7 +50,7 @@ impl Session {
         if set.size.is_some() && !opened.writes() {
             return Err(Kind::Access.into());
         }
-        self.change(&self.ctx(), opened.node, set, true)
+        self.change(&self.ctx(), opened.node, set, Some(opened.mark))
     }
 
     /// The attributes of the node of an open.
@@ -60,32 +62,40 @@ impl Session {
         self.getattr(opened.node)
     }
 
-    /// `sizes`: the right to change the size is given already.
+    /// `open`: the one that it is changed through, if any; then the right to
+    /// change the size is given already.
     pub(crate) fn change(
         &self,
         cx: &Ctx<'_>,
         node: NodeId,
         set: &SetAttr,
-        sizes: bool,
+        open: Option<Mark>,
     ) -> Result<Attr> {
         if *set == SetAttr::default() {
             return self.fs().getattr(cx, node);
         }
         self.check_writable()?;
-        if set.size.is_some() && !sizes {
+        let by = open.map_or(By::Key(None), By::Open);
+        if set.size.is_some() && open.is_none() {
             self.volume.uses.check(node, Rights::WRITE, None)?;
         }
         let set = if self.is_plain_change(set) {
             *set
         } else {
-            self.checked_change(cx, node, set, sizes)?
+            self.checked_change(cx, node, set, open.is_some())?
         };
+        if set.size.is_some() {
+            self.contend(node, by, Impact::WRITE)?;
+        }
         let after = self.fs().setattr(cx, node, &set)?;
         if set
             .mode
             .is_some_and(|m| m & (rules::SET_UID | rules::SET_GID) != 0)
         {
             self.volume.set_id_epoch.fetch_add(1, Ordering::SeqCst);
+        }
+        if set.size.is_some() {
+            self.has_changed(node, by);
         }
         self.tell(|| match set.size {
             Some(_) => News::Data(node),

@@ -1,11 +1,12 @@
 //! Operations on names: remove, rename.
 
 use crate::events::News;
+use crate::leases::{Impact, LeaseKey};
 use crate::names::RACES_MAX;
 use crate::rules;
 use crate::session::Session;
 use crate::sharing::Rights;
-use crate::uses::{Mark, Place};
+use crate::uses::{By, Mark, Place};
 use volary_core::{Access, Attr, Ctx, FileKind, Kind, Name, NodeId, OpenId, RenameFlags, Result};
 
 /// What it takes to change entries.
@@ -27,6 +28,19 @@ struct Move<'a> {
 struct Found {
     moved: NodeId,
     at_target: Option<NodeId>,
+}
+
+/// What has become of a try to change an entry.
+enum Tried<T> {
+    Done(T),
+    /// A lease on this node has to be given up first.
+    Leased(NodeId),
+}
+
+impl Move<'_> {
+    fn by(&self) -> By {
+        self.open.map_or(By::Key(None), |(_, mark)| By::Open(mark))
+    }
 }
 
 impl Session {
@@ -130,17 +144,27 @@ impl Session {
     fn move_entry(&self, way: &Move<'_>) -> Result<()> {
         let cx = self.ctx();
         self.check_writable()?;
-        let replaced = self.while_tracked(|tracked| {
-            if tracked || self.checks_rights() || self.volume.hub.is_heard() {
-                let found = self.checked_move(&cx, way)?;
-                if tracked {
-                    self.note_move(way, &found);
+        let by = way.by();
+        let replaced = self.contending(by, |patient| {
+            self.while_tracked(|tracked| {
+                if !tracked && !self.checks_rights() && !self.volume.hub.is_heard() {
+                    return self.do_move(&cx, way).map(|()| Tried::Done(None));
                 }
-                Ok(found.at_target)
-            } else {
-                self.do_move(&cx, way).map(|()| None)
-            }
+                let tried = self.checked_move(&cx, way, patient)?;
+                Ok(match tried {
+                    Tried::Leased(node) => Tried::Leased(node),
+                    Tried::Done(found) => {
+                        if tracked {
+                            self.note_move(way, &found);
+                        }
+                        Tried::Done(found.at_target)
+                    }
+                })
+            })
         })?;
+        let key = self.parent_key_of(way);
+        self.volume.entries_changed(way.from, key);
+        self.volume.entries_changed(way.to, key);
         self.tell(|| News::Renamed {
             from: way.from,
             name: way.name.as_bytes().into(),
@@ -153,7 +177,7 @@ impl Session {
     }
 
     /// Moves the entry if the caller may and no open is in the way.
-    fn checked_move(&self, cx: &Ctx<'_>, way: &Move<'_>) -> Result<Found> {
+    fn checked_move(&self, cx: &Ctx<'_>, way: &Move<'_>, patient: bool) -> Result<Tried<Found>> {
         let from = self.searchable(cx, way.from)?;
         let to = self.searchable(cx, way.to)?;
         self.while_still(&[&from, &to], || {
@@ -166,22 +190,53 @@ impl Session {
                 found => Some(found?),
             };
             self.check_moved(cx, &from, &moved.attr, &to)?;
-            let uses = &self.volume.uses;
-            uses.check(moved.node, Rights::DELETE, way.open.map(|(_, mark)| mark))?;
-            if let Some(found) = &found
-                && way.flags != RenameFlags::KEEP
-            {
+            let replaced = found.filter(|_| way.flags != RenameFlags::KEEP);
+            if let Some(found) = &replaced {
                 self.check_replaced(cx, &to, &found.attr, &from, way.flags)?;
-                if found.node != moved.node {
-                    uses.check(found.node, Rights::DELETE, None)?;
-                }
+            }
+            let uses = &self.volume.uses;
+            let nodes = [Some(moved.node), replaced.map(|entry| entry.node)];
+            let mut leased = nodes.into_iter().flatten();
+            if let Some(node) = leased.find(|node| uses.is_hit(*node, way.by(), Impact::NAME))
+                && patient
+            {
+                return Ok(Tried::Leased(node));
+            }
+            uses.check(moved.node, Rights::DELETE, way.open.map(|(_, mark)| mark))?;
+            if let Some(found) = replaced.filter(|found| found.node != moved.node) {
+                uses.check(found.node, Rights::DELETE, None)?;
             }
             self.do_move(cx, way)?;
-            Ok(Found {
+            Ok(Tried::Done(Found {
                 moved: moved.node,
                 at_target: found.map(|entry| entry.node),
-            })
+            }))
         })
+    }
+
+    fn parent_key_of(&self, way: &Move<'_>) -> Option<LeaseKey> {
+        let of_open = way.open.and_then(|(node, mark)| {
+            let uses = &self.volume.uses;
+            uses.of_open(node, mark, |open| open.parent_key).flatten()
+        });
+        of_open.or(self.parent_key)
+    }
+
+    /// Tries until no lease is in the way; after many rounds with new leases,
+    /// for the last time not `patient`.
+    fn contending<T>(
+        &self,
+        by: By,
+        mut attempt: impl FnMut(bool) -> Result<Tried<T>>,
+    ) -> Result<T> {
+        let mut rounds = 0;
+        loop {
+            match attempt(rounds < RACES_MAX)? {
+                Tried::Done(done) => return Ok(done),
+                Tried::Leased(node) => self.contend(node, by, Impact::NAME)?,
+            }
+            rounds += 1;
+        }
     }
 
     /// Takes the places of opens along.
@@ -253,18 +308,32 @@ impl Session {
         cx: &Ctx<'_>,
         dir: NodeId,
         name: Name<'_>,
-        remove: impl FnOnce() -> Result<()>,
+        remove: impl Fn() -> Result<()>,
     ) -> Result<Option<NodeId>> {
         self.check_writable()?;
+        let taken = self.contending(By::Key(None), |patient| {
+            self.try_to_take(cx, (dir, name), &remove, patient)
+        })?;
+        self.volume.entries_changed(dir, self.parent_key);
+        Ok(taken)
+    }
+
+    fn try_to_take(
+        &self,
+        cx: &Ctx<'_>,
+        (dir, name): (NodeId, Name<'_>),
+        remove: &impl Fn() -> Result<()>,
+        patient: bool,
+    ) -> Result<Tried<Option<NodeId>>> {
         self.while_tracked(|tracked| {
             let looks = tracked || self.volume.hub.is_heard();
             if self.volume.trust && !looks {
-                return remove().map(|()| None);
+                return remove().map(|()| Tried::Done(None));
             }
             let attr = self.searchable(cx, dir)?;
             let may = self.may(cx, &attr, Access::WRITE)?;
             if may && !looks && (attr.mode & rules::STICKY == 0 || self.cred.is_root()) {
-                return remove().map(|()| None);
+                return remove().map(|()| Tried::Done(None));
             }
             self.while_still(&[&attr], || {
                 let entry = self.fs().lookup(cx, dir, name)?;
@@ -273,12 +342,15 @@ impl Session {
                 }
                 self.check_sticky(&attr, &entry.attr)?;
                 let uses = &self.volume.uses;
+                if patient && uses.is_hit(entry.node, By::Key(None), Impact::NAME) {
+                    return Ok(Tried::Leased(entry.node));
+                }
                 uses.check(entry.node, Rights::DELETE, None)?;
                 remove()?;
                 if tracked {
                     uses.entry_gone(entry.node, &Place::new(dir, name.as_bytes()));
                 }
-                Ok(Some(entry.node))
+                Ok(Tried::Done(Some(entry.node)))
             })
         })
     }

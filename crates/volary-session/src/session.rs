@@ -1,6 +1,7 @@
 //! [`Session`]: one caller on one volume.
 
 use crate::events::{ClientId, Event, News};
+use crate::leases::LeaseKey;
 use crate::rules;
 use crate::volume::Volume;
 use std::fmt;
@@ -32,6 +33,7 @@ pub struct Session {
     pub(crate) client: Option<ClientId>,
     cancel: Option<Arc<Cancel>>,
     wait_hook: Option<WaitHook>,
+    pub(crate) parent_key: Option<LeaseKey>,
 }
 
 /// What is called before a wait.
@@ -53,6 +55,7 @@ impl Session {
             client: None,
             cancel: None,
             wait_hook: None,
+            parent_key: None,
         }
     }
 
@@ -86,6 +89,14 @@ impl Session {
     #[must_use]
     pub fn with_wait_hook(mut self, hook: Arc<dyn Fn() + Send + Sync>) -> Self {
         self.wait_hook = Some(WaitHook(hook));
+        self
+    }
+
+    /// The same caller, whose changes of entries by name spare the leases under
+    /// this key on their directories.
+    #[must_use]
+    pub fn with_parent_key(mut self, key: LeaseKey) -> Self {
+        self.parent_key = Some(key);
         self
     }
 

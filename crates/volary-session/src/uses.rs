@@ -1,15 +1,20 @@
-//! Who uses which node, and how: share modes, places and deletions to come.
+//! Who uses which node, and how: share modes, places, deletions to come, and
+//! leases.
 
+mod contend;
 mod node;
 mod place;
 
+use crate::leases::Keys;
 use crate::sharing::{Rights, Share};
+use crate::volume::Limits;
 use node::NodeUse;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use volary_core::{Caps, Mode, NodeId, OpenId, Result};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use volary_core::{Caps, Kind, Mode, NodeId, OpenId, Result};
 
+pub(crate) use contend::{Ask, By, Patience};
 pub(crate) use node::{Deleter, Marked, Removal};
 pub(crate) use place::{Naming, Place};
 
@@ -25,7 +30,7 @@ pub(crate) const PLAIN: Mark = Mark(0);
 
 /// The uses of all nodes that are open.
 pub(crate) struct Uses {
-    shards: [Mutex<HashMap<NodeId, NodeUse>>; SHARDS],
+    shards: [Shard; SHARDS],
     naming: Naming,
     marks: AtomicU64,
     /// Opens that are more than counted, so that volumes without any pay one
@@ -33,16 +38,42 @@ pub(crate) struct Uses {
     marked: AtomicUsize,
     /// Entries that go with their last open.
     deleting: AtomicUsize,
+    /// Leases, and those on directories.
+    leased: AtomicUsize,
+    dirs_leased: AtomicUsize,
+    /// Taken while a shard is held.
+    keys: Mutex<Keys>,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+    /// Grows when those who wait are to look again.
+    wakes: AtomicU64,
+    shut: AtomicBool,
+}
+
+type Nodes = HashMap<NodeId, NodeUse>;
+
+#[derive(Default)]
+struct Shard {
+    nodes: Mutex<Nodes>,
+    /// Notified when a lease is given up.
+    changed: Condvar,
 }
 
 impl Uses {
-    pub(crate) fn new(caps: Caps) -> Self {
+    pub(crate) fn new(caps: Caps, limits: &Limits) -> Self {
         Self {
             shards: Default::default(),
             naming: Naming::new(caps),
             marks: AtomicU64::new(1),
             marked: AtomicUsize::new(0),
             deleting: AtomicUsize::new(0),
+            leased: AtomicUsize::new(0),
+            dirs_leased: AtomicUsize::new(0),
+            keys: Mutex::new(Keys::new(limits.leases, limits.client_leases)),
+            waiting: AtomicUsize::new(0),
+            waiting_max: limits.waiting,
+            wakes: AtomicU64::new(0),
+            shut: AtomicBool::new(false),
         }
     }
 
@@ -72,8 +103,13 @@ impl Uses {
     /// Enters an open with its share mode and place.
     ///
     /// # Errors
-    /// As [`enter_plain`](Self::enter_plain).
+    /// `Invalid` if its key has a lease on another node; then as
+    /// [`enter_plain`](Self::enter_plain).
     pub(crate) fn enter(&self, node: NodeId, names: u32, mut open: Marked) -> Result<Mark> {
+        let elsewhere = open.key.and_then(|key| self.leased_node(&key));
+        if elsewhere.is_some_and(|leased| leased != node) {
+            return Err(Kind::Invalid.into());
+        }
         let mark = Mark(self.marks.fetch_add(1, Ordering::Relaxed));
         open.mark = mark;
         self.with(node, |this| {
@@ -97,27 +133,35 @@ impl Uses {
     /// last one through an entry that goes with it. Then
     /// [`removed`](Self::removed) has to follow.
     pub(crate) fn leave(&self, node: NodeId, mark: Mark, mode: Mode) -> Option<Removal> {
-        let mut shard = self.shard(node).lock();
-        let this = shard.get_mut(&node)?;
+        let Shard { nodes, changed } = self.shard(node);
+        let mut nodes = nodes.lock();
+        let this = nodes.get_mut(&node)?;
         let removal = if mark == PLAIN {
             this.plain.sub(mode);
             None
         } else {
-            let (left, begun) = this.leave(mark, &self.naming);
-            self.marked.fetch_sub(usize::from(left), Ordering::SeqCst);
-            self.deleting
-                .fetch_add(usize::from(begun), Ordering::SeqCst);
+            let left = this.leave(mark, &self.naming)?;
+            self.marked.fetch_sub(1, Ordering::SeqCst);
+            let begun = usize::from(left.begun);
+            self.deleting.fetch_add(begun, Ordering::SeqCst);
+            if let Some(lease) = left.lease {
+                self.keys.lock().leave(&lease.key);
+                self.leased.fetch_sub(1, Ordering::SeqCst);
+                let dirs = usize::from(lease.is_dir);
+                self.dirs_leased.fetch_sub(dirs, Ordering::SeqCst);
+                changed.notify_all();
+            }
             this.due(node, &self.naming)
         };
         if this.is_idle() {
-            shard.remove(&node);
+            nodes.remove(&node);
         }
         removal
     }
 
     /// Where the entry is that is to be removed now; nowhere, if it is gone.
     pub(crate) fn place_of(&self, removal: &Removal) -> Option<Place> {
-        let shard = self.shard(removal.node).lock();
+        let shard = self.shard(removal.node).nodes.lock();
         let deleting = &shard.get(&removal.node)?.deleting;
         let entry = deleting.iter().find(|entry| entry.is_going(removal));
         entry.map(|entry| entry.place().clone())
@@ -141,7 +185,7 @@ impl Uses {
             wants: rights,
             allows: Rights::ALL,
         };
-        match self.shard(node).lock().get(&node) {
+        match self.shard(node).nodes.lock().get(&node) {
             Some(this) => this.check_share(share, but),
             None => Ok(()),
         }
@@ -154,7 +198,7 @@ impl Uses {
         mark: Mark,
         look: impl FnOnce(&Marked) -> T,
     ) -> Option<T> {
-        let shard = self.shard(node).lock();
+        let shard = self.shard(node).nodes.lock();
         let marked = shard.get(&node)?.marked.iter();
         marked.into_iter().find(|open| open.mark == mark).map(look)
     }
@@ -190,7 +234,7 @@ impl Uses {
         if !self.has_deleting() {
             return false;
         }
-        let shard = self.shard(node).lock();
+        let shard = self.shard(node).nodes.lock();
         let Some(this) = shard.get(&node) else {
             return false;
         };
@@ -241,7 +285,7 @@ impl Uses {
 
     /// How many opens the node has.
     pub(crate) fn count(&self, node: NodeId) -> usize {
-        let shard = self.shard(node).lock();
+        let shard = self.shard(node).nodes.lock();
         shard.get(&node).map_or(0, NodeUse::count)
     }
 
@@ -249,7 +293,7 @@ impl Uses {
     pub(crate) fn places(&self) -> Vec<(NodeId, Place)> {
         let mut all = Vec::new();
         for shard in &self.shards {
-            for (node, this) in shard.lock().iter() {
+            for (node, this) in shard.nodes.lock().iter() {
                 let places = this.marked.iter().filter_map(|open| open.place.clone());
                 all.extend(places.map(|place| (*node, place)));
             }
@@ -267,14 +311,14 @@ impl Uses {
             .fetch_sub(dropped.unwrap_or(0), Ordering::SeqCst);
     }
 
-    fn shard(&self, node: NodeId) -> &Mutex<HashMap<NodeId, NodeUse>> {
+    fn shard(&self, node: NodeId) -> &Shard {
         // Numbers are often multiples of a power of two: the high half spreads them.
         let spread = node.ino.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         &self.shards[spread as usize % SHARDS]
     }
 
     fn with<T>(&self, node: NodeId, act: impl FnOnce(&mut NodeUse) -> T) -> T {
-        let mut shard = self.shard(node).lock();
+        let mut shard = self.shard(node).nodes.lock();
         let this = shard.entry(node).or_default();
         let answer = act(this);
         if this.is_idle() {
@@ -284,7 +328,7 @@ impl Uses {
     }
 
     fn with_known<T>(&self, node: NodeId, act: impl FnOnce(&mut NodeUse) -> T) -> Option<T> {
-        let mut shard = self.shard(node).lock();
+        let mut shard = self.shard(node).nodes.lock();
         let this = shard.get_mut(&node)?;
         let answer = act(this);
         if this.is_idle() {

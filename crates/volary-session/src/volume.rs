@@ -4,7 +4,7 @@ use crate::events::{ClientId, Event, EventSink, Hub, News, Subscription};
 use crate::locks::LockTable;
 use crate::opens::OpenTable;
 use crate::uses::Uses;
-use crate::{Session, session};
+use crate::{Session, leasing, session};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -90,7 +90,8 @@ pub struct Volume {
     /// put entries into one.
     pub(crate) sticky: RwLock<()>,
     /// Share modes and places of opens, and what goes with its last open.
-    pub(crate) uses: Uses,
+    pub(crate) uses: Arc<Uses>,
+    pub(crate) lease_timeout: Duration,
     /// Held by those who take away or move an entry while opens have places,
     /// and while an open is given one; shared by the former while none has.
     pub(crate) moving: RwLock<()>,
@@ -102,11 +103,17 @@ pub struct Volume {
 }
 
 /// Passes on what the driver tells of changes made elsewhere.
-struct FromDriver(Weak<Hub>);
+struct FromDriver {
+    hub: Weak<Hub>,
+    uses: Weak<Uses>,
+}
 
 impl ChangeSink for FromDriver {
     fn changed(&self, change: Change) {
-        let Some(hub) = self.0.upgrade() else { return };
+        let (Some(hub), Some(uses)) = (self.hub.upgrade(), self.uses.upgrade()) else {
+            return;
+        };
+        leasing::changed_elsewhere(&uses, change);
         let news = match change {
             Change::Data(node) => News::Data(node),
             Change::Attr(node) => News::Attr(node),
@@ -123,12 +130,18 @@ impl Volume {
     pub fn new(fs: Fs, options: VolumeOptions) -> Arc<Self> {
         let caps = fs.caps();
         let hub = Arc::new(Hub::default());
+        let uses = Arc::new(Uses::new(caps, &options.limits));
+        let from_driver = FromDriver {
+            hub: Arc::downgrade(&hub),
+            uses: Arc::downgrade(&uses),
+        };
         let watch = if caps.has(Caps::WATCH) {
-            fs.watch(Arc::new(FromDriver(Arc::downgrade(&hub)))).ok()
+            fs.watch(Arc::new(from_driver)).ok()
         } else {
             None
         };
         Arc::new(Self {
+            _watch: watch,
             fs,
             caps,
             trust: options.trust,
@@ -139,13 +152,13 @@ impl Volume {
             set_id_epoch: AtomicU64::new(1),
             xattr_sets: Mutex::new(()),
             sticky: RwLock::new(()),
-            uses: Uses::new(caps),
+            uses,
+            lease_timeout: options.lease_timeout,
             moving: RwLock::new(()),
             name: options.name,
             clock: options.clock,
             clients: AtomicU64::new(1),
             detached: AtomicBool::new(false),
-            _watch: watch,
         })
     }
 
@@ -219,6 +232,7 @@ impl Volume {
         }
         self.ranges.shut();
         self.wholes.shut();
+        self.uses.shut();
         let mut first = Ok(());
         for (_, open) in self.opens.take_all() {
             let removal = self.uses.leave(open.node, open.mark, open.mode);
@@ -233,17 +247,19 @@ impl Volume {
         first.and(detached)
     }
 
-    /// How many callers wait for locks.
+    /// How many callers wait for locks and leases.
     pub fn waiting_count(&self) -> usize {
-        self.ranges.waiting_count() + self.wholes.waiting_count()
+        let locks = self.ranges.waiting_count() + self.wholes.waiting_count();
+        locks + self.uses.waiting_count()
     }
 
-    /// Looks again, at once, whether those who wait for locks still want them:
+    /// Looks again, at once, whether those who wait still want to:
     /// for the one who has just set a [`Cancel`](volary_core::Cancel). Without
     /// it they see it within 50 ms.
     pub fn wake_waiting(&self) {
         self.ranges.wake();
         self.wholes.wake();
+        self.uses.wake();
     }
 
     /// Answers `Stale` once the volume is detached.

@@ -62,9 +62,9 @@ pub use volary_fuse as fuse;
 pub use volary_layers as layers;
 pub use volary_mem as mem;
 pub use volary_session::{
-    ClientId, Event, EventQueue, EventSink, Follow, HeldLock, LeaseKey, Limits, LockKind,
-    LockOwner, News, OpenHow, PATH_MAX, Range, Rights, SYMLINKS_MAX, Session, SetXattr, Share,
-    Subscription, User, Users, Volume, VolumeOptions, Wait,
+    ClientId, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
+    LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
+    SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
 };
 
 /// The formats that volary has.

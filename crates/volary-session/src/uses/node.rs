@@ -2,6 +2,7 @@
 
 use super::{Mark, Naming, Place};
 use crate::events::ClientId;
+use crate::leases::{Held, LeaseKey};
 use crate::sharing::{Rights, Share};
 use volary_core::{Cred, Kind, Mode, NodeId, OpenId, Result};
 
@@ -11,6 +12,7 @@ pub(crate) struct NodeUse {
     pub(super) plain: Plain,
     pub(super) marked: Vec<Marked>,
     pub(super) deleting: Vec<Deleting>,
+    pub(super) leases: Vec<Held>,
 }
 
 /// Opens that allow all, counted by what they want.
@@ -30,6 +32,10 @@ pub(crate) struct Marked {
     pub(crate) share: Share,
     /// The entry that it came through; none once that is gone.
     pub(crate) place: Option<Place>,
+    /// Its client's key: leases under it are spared by what it does.
+    pub(crate) key: Option<LeaseKey>,
+    /// The same for leases on the directory that it came through.
+    pub(crate) parent_key: Option<LeaseKey>,
     /// The entry goes when this open ends, on behalf of this caller.
     pub(crate) deletes: Option<Deleter>,
 }
@@ -39,6 +45,7 @@ pub(crate) struct Marked {
 pub(crate) struct Deleter {
     pub(crate) cred: Cred,
     pub(crate) client: Option<ClientId>,
+    pub(crate) parent_key: Option<LeaseKey>,
 }
 
 /// An entry that goes with the last open through it.
@@ -60,6 +67,14 @@ pub(crate) struct Removal {
     mark: Mark,
 }
 
+/// What ends with an open.
+pub(super) struct Left {
+    /// Its entry goes from now on.
+    pub(super) begun: bool,
+    /// The lease of its key.
+    pub(super) lease: Option<Held>,
+}
+
 impl Plain {
     pub(super) fn add(&mut self, mode: Mode) {
         self.opens += 1;
@@ -72,6 +87,10 @@ impl Plain {
         let less = |count: &mut u32, by: bool| *count = count.saturating_sub(by.into());
         less(&mut self.reading, mode != Mode::Write);
         less(&mut self.writing, mode != Mode::Read);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.opens > 0
     }
 
     fn share(&self) -> Share {
@@ -174,18 +193,32 @@ impl NodeUse {
         }
     }
 
-    /// Takes the open out: whether it was there, and whether its entry goes
-    /// from now on.
-    pub(super) fn leave(&mut self, mark: Mark, naming: &Naming) -> (bool, bool) {
-        let Some(index) = self.marked.iter().position(|open| open.mark == mark) else {
-            return (false, false);
-        };
+    /// Takes the open out, and the lease that ends with it. `None` if it was
+    /// not there.
+    pub(super) fn leave(&mut self, mark: Mark, naming: &Naming) -> Option<Left> {
+        let index = self.marked.iter().position(|open| open.mark == mark)?;
         let open = self.marked.swap_remove(index);
+        let lease = open.key.and_then(|key| self.end_lease(key, open.open));
         let begun = match (open.deletes, open.place) {
             (Some(by), Some(place)) => self.begin_deleting(mark, place, by, naming),
             _ => false,
         };
-        (true, begun)
+        Some(Left { begun, lease })
+    }
+
+    /// An open of the key has ended: gives the lease if it was the last one.
+    fn end_lease(&mut self, key: LeaseKey, open: Option<OpenId>) -> Option<Held> {
+        let index = self.leases.iter().position(|held| held.key == key)?;
+        let mut same = self.marked.iter().filter(|open| open.key == Some(key));
+        match (same.clone().next(), open) {
+            (None, _) => Some(self.leases.swap_remove(index)),
+            (Some(_), Some(open)) => {
+                let other = same.find_map(|open| open.open);
+                self.leases[index].ends_with(open, other);
+                None
+            }
+            (Some(_), None) => None,
+        }
     }
 
     /// An entry that goes and that nobody has open any more, if there is one.

@@ -1,15 +1,19 @@
 //! Volumes that do a part of a session's work themselves are asked: for access,
 //! for locks, for news.
 
+use crate::leases::{key, sink_of};
 use crate::{Make, OTHER, cred, kind, root, volume_of};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use volary_core::{
     Access, Caps, Change, ChangeSink, Create, Ctx, Fs, Kind, Layer, Lock, Mode, NodeId, OpenId,
     Result, SetAttr, Time, Watch,
 };
 use volary_mem::{Mem, MemOptions};
-use volary_session::{EventQueue, Follow, LockKind, News, Range, Wait};
+use volary_session::{
+    EventQueue, Follow, LeaseBits, LeaseBreak, LockKind, News, OpenHow, Range, Session, Wait,
+};
 
 fn memory() -> Fs {
     Mem::attach(MemOptions::default(), Time::EPOCH).unwrap()
@@ -197,4 +201,53 @@ fn create_opens_what_is_there_on_a_volume_that_takes_no_changes() {
         assert_eq!(kind(create(name, how, Mode::Write)), Some(Kind::ReadOnly));
     }
     assert_eq!(closed.open_count(), 1);
+}
+
+/// A lease on a file of the volume: what is granted, and the breaks.
+fn leased(fs: Fs) -> (Session, NodeId, LeaseBits, Receiver<LeaseBreak>) {
+    let s = root(&volume_of(fs, true));
+    let node = s.file(s.root(), "f", 0o666);
+    let (sink, breaks) = sink_of(false);
+    let how = OpenHow::from(Mode::ReadWrite).with_lease_key(key(1, 1));
+    let open = s.open(node, how).unwrap();
+    let lease = s.lease(open, key(1, 1), LeaseBits::ALL, sink).unwrap();
+    (s, node, lease.granted, breaks)
+}
+
+#[test]
+fn where_others_change_nodes_unheard_nothing_is_granted() {
+    let asks = Asks {
+        below: memory(),
+        grants: Mutex::new(Access(7)),
+        asked: Mutex::default(),
+    };
+    assert_eq!(leased(Arc::new(asks)).2, LeaseBits::NONE);
+    let shares = SharesLocks {
+        below: memory(),
+        told: Mutex::default(),
+    };
+    assert_eq!(leased(Arc::new(shares)).2, LeaseBits::NONE);
+    assert_eq!(leased(memory()).2, LeaseBits::ALL);
+}
+
+#[test]
+fn changes_made_elsewhere_break_leases() {
+    let changes: [fn(NodeId) -> Change; 4] = [Change::Data, Change::Entries, Change::Gone, |_| {
+        Change::Everything
+    }];
+    for change in changes {
+        let watches = Arc::new(Watches {
+            below: memory(),
+            sink: Mutex::default(),
+        });
+        let (s, node, granted, breaks) = leased(watches.clone());
+        assert_eq!(granted, LeaseBits::READ | LeaseBits::HANDLE);
+        let sink = watches.sink.lock().clone().unwrap();
+        sink.changed(Change::Attr(node));
+        assert!(breaks.try_recv().is_err());
+        sink.changed(change(node));
+        let broken = breaks.try_recv().unwrap();
+        assert_eq!((broken.to, broken.must_ack), (LeaseBits::NONE, true));
+        assert!(s.lease_state(key(1, 1)).unwrap().breaking);
+    }
 }

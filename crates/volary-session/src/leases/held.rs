@@ -1,0 +1,206 @@
+//! One lease: what is granted, and how it is taken away. No waiting, no time.
+
+use super::{Impact, Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink, Notice};
+use std::sync::Arc;
+use volary_core::{Kind, OpenId, Result};
+
+/// A lease that a client holds.
+pub(crate) struct Held {
+    pub(crate) key: LeaseKey,
+    granted: LeaseBits,
+    epoch: u16,
+    breaking: Option<Breaking>,
+    sink: Arc<dyn LeaseSink>,
+    open: OpenId,
+    pub(crate) is_dir: bool,
+}
+
+/// A break that is not yet acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Breaking {
+    /// What the client was told that it may keep.
+    offered: LeaseBits,
+    /// What it may keep by now.
+    required: LeaseBits,
+}
+
+/// What the client is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    from: LeaseBits,
+    to: LeaseBits,
+    must_ack: bool,
+}
+
+impl Held {
+    /// A new lease.
+    pub(crate) fn new(
+        key: LeaseKey,
+        granted: LeaseBits,
+        sink: Arc<dyn LeaseSink>,
+        open: OpenId,
+        is_dir: bool,
+    ) -> Self {
+        Self {
+            key,
+            granted,
+            epoch: 1,
+            breaking: None,
+            sink,
+            open,
+            is_dir,
+        }
+    }
+
+    /// What is held until it is acknowledged.
+    pub(crate) fn granted(&self) -> LeaseBits {
+        self.granted
+    }
+
+    pub(crate) fn is_oplock(&self) -> bool {
+        self.sink.is_oplock()
+    }
+
+    pub(crate) fn state(&self) -> Lease {
+        Lease {
+            granted: self.granted,
+            epoch: self.epoch,
+            breaking: self.breaking.is_some(),
+        }
+    }
+
+    /// Asked for again: grows to `granted` if that includes what is held.
+    pub(crate) fn ask(&mut self, granted: LeaseBits, sink: Arc<dyn LeaseSink>, open: OpenId) {
+        self.sink = sink;
+        self.open = open;
+        let grows = granted != self.granted && granted.has(self.granted);
+        if grows && self.breaking.is_none() {
+            self.granted = granted;
+            self.grow_epoch();
+        }
+    }
+
+    /// One of its opens ends, and `other` is another.
+    pub(crate) fn ends_with(&mut self, open: OpenId, other: Option<OpenId>) {
+        if self.open == open {
+            self.open = other.unwrap_or(open);
+        }
+    }
+
+    /// Whether the operation has something to take away, or to wait for.
+    pub(crate) fn is_hit(&self, impact: Impact) -> bool {
+        let kept = self.breaking.map_or(self.granted, |b| b.required);
+        kept.has_any(impact.strips) || self.is_awaited(impact)
+    }
+
+    /// Whether the operation has to wait for what is being taken away.
+    pub(crate) fn is_awaited(&self, impact: Impact) -> bool {
+        self.breaking.is_some() && self.granted.has_any(impact.awaits)
+    }
+
+    /// Takes away what the operation forbids.
+    pub(crate) fn strip(&mut self, impact: Impact) -> Option<Told> {
+        let less = |bits: LeaseBits| {
+            let left = bits.without(impact.strips);
+            let whole = left.has(LeaseBits::READ);
+            if left == bits {
+                bits
+            } else if self.sink.is_oplock() || !whole {
+                left & LeaseBits::READ
+            } else {
+                left
+            }
+        };
+        if let Some(breaking) = self.breaking {
+            let required = less(breaking.required);
+            self.breaking = Some(Breaking {
+                required,
+                ..breaking
+            });
+            return None;
+        }
+        let (from, to) = (self.granted, less(self.granted));
+        if to == from {
+            return None;
+        }
+        self.grow_epoch();
+        Some(self.tell(from, to, to))
+    }
+
+    /// The client gives up all but `bits`: what it is to be told then.
+    ///
+    /// # Errors
+    /// `Invalid` if it was not told to, or may not keep that much.
+    pub(crate) fn acknowledge(&mut self, bits: LeaseBits) -> Result<Option<Told>> {
+        let Some(Breaking { offered, required }) = self.breaking else {
+            return Err(Kind::Invalid.into());
+        };
+        if !offered.has(bits) {
+            return Err(Kind::Invalid.into());
+        }
+        self.granted = bits;
+        self.breaking = None;
+        if required.has(bits) {
+            return Ok(None);
+        }
+        // What is beside READ goes first, READ only after that.
+        let more = bits.has_any(LeaseBits::HANDLE | LeaseBits::WRITE);
+        let step = if more {
+            required | LeaseBits::READ
+        } else {
+            required
+        };
+        Ok(Some(self.tell(bits, step & bits, required & bits)))
+    }
+
+    /// The client has had its time: the lease is gone. True if it was breaking.
+    pub(crate) fn expire(&mut self) -> bool {
+        let late = self.breaking.take().is_some();
+        if late {
+            self.granted = LeaseBits::NONE;
+        }
+        late
+    }
+
+    /// The client gives it up unasked.
+    pub(crate) fn give_up(&mut self) {
+        self.breaking = None;
+        self.granted = LeaseBits::NONE;
+    }
+
+    /// What is to be sent.
+    pub(crate) fn notice(&self, told: Told) -> Notice {
+        Notice {
+            sink: Arc::clone(&self.sink),
+            broken: LeaseBreak {
+                key: self.key,
+                from: told.from,
+                to: told.to,
+                epoch: self.epoch,
+                must_ack: told.must_ack,
+                open: self.open,
+            },
+        }
+    }
+
+    fn tell(&mut self, from: LeaseBits, offered: LeaseBits, required: LeaseBits) -> Told {
+        let must_ack = from.has_any(LeaseBits::HANDLE | LeaseBits::WRITE);
+        if must_ack {
+            self.breaking = Some(Breaking { offered, required });
+        } else {
+            self.granted = offered;
+        }
+        Told {
+            from,
+            to: offered,
+            must_ack,
+        }
+    }
+
+    fn grow_epoch(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

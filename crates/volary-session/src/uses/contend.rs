@@ -1,0 +1,319 @@
+//! Leases among the uses: granting, breaking, and waiting for those that break.
+
+use super::{Mark, NodeUse, Shard, Uses};
+use crate::leases::{Held, Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
+use crate::sharing::Rights;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use volary_core::{Kind, NodeId, OpenId, Result};
+
+/// How long one who waits sleeps before looking whether they still want it.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Who does something: leases under the same key are spared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By {
+    /// Whoever has this open.
+    Open(Mark),
+    /// Whoever holds this key; nobody's is spared without.
+    Key(Option<LeaseKey>),
+}
+
+/// A lease that is asked for.
+pub(crate) struct Ask {
+    pub(crate) open: OpenId,
+    pub(crate) key: LeaseKey,
+    pub(crate) want: LeaseBits,
+    /// The most that the volume and the node allow.
+    pub(crate) most: LeaseBits,
+    pub(crate) is_dir: bool,
+    pub(crate) sink: Arc<dyn LeaseSink>,
+}
+
+/// Who waits, and for how long.
+pub(crate) struct Patience<'a> {
+    /// They no longer want it.
+    pub(crate) is_off: &'a dyn Fn() -> bool,
+    /// How long a lease may take to break.
+    pub(crate) limit: Duration,
+}
+
+impl NodeUse {
+    fn key_of(&self, by: By) -> Option<LeaseKey> {
+        match by {
+            By::Key(key) => key,
+            By::Open(mark) => {
+                let open = self.marked.iter().find(|open| open.mark == mark);
+                open.and_then(|open| open.key)
+            }
+        }
+    }
+
+    fn others(&mut self, by: By) -> impl Iterator<Item = &mut Held> {
+        let spared = self.key_of(by);
+        let leases = self.leases.iter_mut();
+        leases.filter(move |held| Some(held.key) != spared)
+    }
+
+    fn is_awaited(&mut self, by: By, impact: Impact) -> bool {
+        self.others(by).any(|held| held.is_awaited(impact))
+    }
+
+    /// What can be granted now of what is asked for.
+    fn grantable(&self, ask: &Ask) -> LeaseBits {
+        let oplock = ask.sink.is_oplock();
+        let mut bits = ask.want & ask.most;
+        let data_open = self
+            .marked
+            .iter()
+            .any(|open| open.key != Some(ask.key) && open.share.wants != Rights::NONE);
+        if data_open || self.plain.is_open() {
+            bits = bits.without(LeaseBits::WRITE);
+        }
+        let others = || self.leases.iter().filter(|held| held.key != ask.key);
+        if oplock && !bits.has(LeaseBits::WRITE) {
+            bits = bits & LeaseBits::READ;
+            let handles = others().any(|held| held.granted().has(LeaseBits::HANDLE));
+            if handles {
+                bits = LeaseBits::NONE;
+            }
+        }
+        if !oplock && others().any(|held| held.is_oplock() && held.granted() != LeaseBits::NONE) {
+            bits = bits.without(LeaseBits::HANDLE);
+        }
+        if bits.has(LeaseBits::READ) {
+            bits
+        } else {
+            LeaseBits::NONE
+        }
+    }
+}
+
+impl Uses {
+    /// Whether there are any leases on the volume.
+    pub(crate) fn has_leases(&self) -> bool {
+        self.leased.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether there are any leases on directories.
+    pub(crate) fn has_dir_leases(&self) -> bool {
+        self.dirs_leased.load(Ordering::SeqCst) > 0
+    }
+
+    /// How many leases there are on the volume.
+    pub(crate) fn lease_count(&self) -> usize {
+        self.leased.load(Ordering::SeqCst)
+    }
+
+    /// Whether an operation has something to take away, or to wait for.
+    pub(crate) fn is_hit(&self, node: NodeId, by: By, impact: Impact) -> bool {
+        self.has_leases() && self.peek(node, |this| this.others(by).any(|held| held.is_hit(impact)))
+    }
+
+    /// Whether an operation would wait.
+    pub(crate) fn would_wait(&self, node: NodeId, by: By, impact: Impact) -> bool {
+        let waits =
+            |held: &mut Held| held.is_awaited(impact) || held.granted().has_any(impact.awaits);
+        self.has_leases() && self.peek(node, |this| this.others(by).any(waits))
+    }
+
+    /// Takes away what an operation forbids: whom to tell, and whether it has
+    /// to wait.
+    pub(crate) fn strip(&self, node: NodeId, by: By, impact: Impact) -> (Vec<Notice>, bool) {
+        let mut notices = Vec::new();
+        let awaited = self.peek(node, |this| {
+            for held in this.others(by) {
+                if let Some(told) = held.strip(impact) {
+                    notices.push(held.notice(told));
+                }
+            }
+            this.is_awaited(by, impact)
+        });
+        (notices, awaited)
+    }
+
+    /// Takes everything from everybody.
+    pub(crate) fn strip_all(&self) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for shard in &self.shards {
+            let mut nodes = shard.nodes.lock();
+            for held in nodes.values_mut().flat_map(|this| &mut this.leases) {
+                let told = held.strip(Impact::CHANGED);
+                notices.extend(told.map(|told| held.notice(told)));
+            }
+        }
+        notices
+    }
+
+    /// Waits until no lease is in the way of an operation. Those that take
+    /// longer than they may are gone then.
+    ///
+    /// # Errors
+    /// `Busy` if too many wait; `Stale` once shut; `Interrupted`.
+    pub(crate) fn wait(
+        &self,
+        node: NodeId,
+        by: By,
+        impact: Impact,
+        patience: &Patience<'_>,
+    ) -> Result<()> {
+        if self.waiting.fetch_add(1, Ordering::SeqCst) >= self.waiting_max {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            return Err(Kind::Busy.into());
+        }
+        let answer = self.wait_listed(node, by, impact, patience);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        answer
+    }
+
+    fn wait_listed(
+        &self,
+        node: NodeId,
+        by: By,
+        impact: Impact,
+        patience: &Patience<'_>,
+    ) -> Result<()> {
+        let Shard { nodes, changed } = self.shard(node);
+        let mut nodes = nodes.lock();
+        let mut waited = Duration::ZERO;
+        loop {
+            let woken = self.wakes.load(Ordering::SeqCst);
+            let Some(this) = nodes.get_mut(&node) else {
+                return Ok(());
+            };
+            if !this.is_awaited(by, impact) {
+                return Ok(());
+            }
+            if self.shut.load(Ordering::SeqCst) {
+                return Err(Kind::Stale.into());
+            }
+            if (patience.is_off)() {
+                return Err(Kind::Interrupted.into());
+            }
+            if waited >= patience.limit {
+                let late = this.others(by).filter(|held| held.is_awaited(impact));
+                late.for_each(|held| {
+                    held.expire();
+                });
+                changed.notify_all();
+                continue;
+            }
+            let nap = NAP.min(patience.limit - waited);
+            let still = |nodes: &mut super::Nodes| {
+                let this = nodes.get_mut(&node);
+                self.wakes.load(Ordering::SeqCst) == woken
+                    && this.is_some_and(|this| this.is_awaited(by, impact))
+            };
+            if changed.wait_while_for(&mut nodes, still, nap).timed_out() {
+                waited += nap;
+            }
+        }
+    }
+
+    /// Grants a lease to an open, or lets the one of its key grow.
+    ///
+    /// # Errors
+    /// `Stale`; `Invalid` if the open is not of that key, or the key has a
+    /// lease on another node.
+    pub(crate) fn lease(&self, node: NodeId, mark: Mark, ask: Ask) -> Result<Lease> {
+        let mut nodes = self.shard(node).nodes.lock();
+        let this = nodes.get_mut(&node).ok_or(Kind::Stale)?;
+        let open = this.marked.iter().find(|open| open.mark == mark);
+        if open.ok_or(Kind::Invalid)?.key != Some(ask.key) {
+            return Err(Kind::Invalid.into());
+        }
+        let granted = this.grantable(&ask);
+        if let Some(held) = this.leases.iter_mut().find(|held| held.key == ask.key) {
+            held.ask(granted, ask.sink, ask.open);
+            return Ok(held.state());
+        }
+        let mut keys = self.keys.lock();
+        if keys.node_of(&ask.key).is_some() {
+            return Err(Kind::Invalid.into());
+        }
+        if !keys.enter(ask.key, node) {
+            return Ok(Lease {
+                granted: LeaseBits::NONE,
+                epoch: 0,
+                breaking: false,
+            });
+        }
+        self.leased.fetch_add(1, Ordering::SeqCst);
+        let dirs = usize::from(ask.is_dir);
+        self.dirs_leased.fetch_add(dirs, Ordering::SeqCst);
+        let held = Held::new(ask.key, granted, ask.sink, ask.open, ask.is_dir);
+        let state = held.state();
+        this.leases.push(held);
+        Ok(state)
+    }
+
+    /// The client gives up all of its lease but `bits`: what it is to be told
+    /// then.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no break, or it may not keep that much.
+    pub(crate) fn acknowledge(&self, key: &LeaseKey, bits: LeaseBits) -> Result<Option<Notice>> {
+        self.with_lease(key, |held| {
+            let told = held.acknowledge(bits)?;
+            Ok(told.map(|told| held.notice(told)))
+        })?
+    }
+
+    /// The state of the key's lease.
+    ///
+    /// # Errors
+    /// `Invalid` if it has none.
+    pub(crate) fn lease_state(&self, key: &LeaseKey) -> Result<Lease> {
+        self.with_lease(key, |held| held.state())
+    }
+
+    /// The client gives up its lease unasked.
+    ///
+    /// # Errors
+    /// `Invalid` if it has none.
+    pub(crate) fn give_up(&self, key: &LeaseKey) -> Result<()> {
+        self.with_lease(key, Held::give_up)
+    }
+
+    /// The node that the key has a lease on.
+    pub(crate) fn leased_node(&self, key: &LeaseKey) -> Option<NodeId> {
+        self.keys.lock().node_of(key)
+    }
+
+    /// Sends away those who wait, now and later.
+    pub(crate) fn shut(&self) {
+        self.shut.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Lets those who wait look whether they still want it.
+    pub(crate) fn wake(&self) {
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+        for shard in &self.shards {
+            drop(shard.nodes.lock());
+            shard.changed.notify_all();
+        }
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    fn with_lease<T>(&self, key: &LeaseKey, act: impl FnOnce(&mut Held) -> T) -> Result<T> {
+        let node = self.leased_node(key).ok_or(Kind::Invalid)?;
+        let Shard { nodes, changed } = self.shard(node);
+        let mut nodes = nodes.lock();
+        let leases = nodes.get_mut(&node).map(|this| this.leases.iter_mut());
+        let found = leases.and_then(|mut leases| leases.find(|held| held.key == *key));
+        let answer = act(found.ok_or(Kind::Invalid)?);
+        changed.notify_all();
+        Ok(answer)
+    }
+
+    fn peek(&self, node: NodeId, look: impl FnOnce(&mut NodeUse) -> bool) -> bool {
+        let mut nodes = self.shard(node).nodes.lock();
+        nodes.get_mut(&node).is_some_and(look)
+    }
+}
