@@ -10,3 +10,4 @@ pub mod fat;
 pub mod heap;
 pub mod input;
 pub mod overlay;
+pub mod smb;

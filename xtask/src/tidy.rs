@@ -66,7 +66,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("volary-bench", &["volary", "volary-core"], &[]),
     ("volary-cli", &["volary", "volary-bench"], &[]),
-    ("volary-fuzz", &["volary-core", "volary-fat"], &[]),
+    (
+        "volary-fuzz",
+        &["volary-core", "volary-fat", "volary-smb"],
+        &[],
+    ),
     ("xtask", &[], &[]),
 ];
 
