@@ -257,7 +257,7 @@ impl Mender<'_, '_> {
             (true, true) => self.leave_to(problem, &me, &other, at),
             (true, false) => {
                 let bytes = self.peek(at)?;
-                let tally = judge::tally(&bytes, &self.vol.layout);
+                let tally = judge::tally(&bytes, self.vol.judge());
                 let start = self.vol.start(&me.entry);
                 let dir = match me.index {
                     0 => judge::has_dot(&bytes, start, &self.vol.layout),

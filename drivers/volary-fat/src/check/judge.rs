@@ -93,9 +93,21 @@ pub(super) fn mended_name(name: &[u8; 11]) -> [u8; 11] {
     out
 }
 
+/// What makes sense on a volume.
+#[derive(Clone, Copy)]
+pub(super) struct Judge<'a> {
+    pub(super) layout: &'a Layout,
+    /// The UNIX extension is in the paper's layout.
+    pub(super) paper: bool,
+}
+
 /// Whether a slot that is in use looks like an entry of this volume.
-pub(super) fn is_sane(raw: &Raw, layout: &Layout) -> bool {
+pub(super) fn is_sane(raw: &Raw, on: Judge<'_>) -> bool {
     let entry: &DirEntry = transmute_ref!(raw);
+    if on.paper {
+        return is_sane_in_paper(entry, on.layout);
+    }
+    let layout = on.layout;
     if entry.is_long() {
         let part: &LongEntry = transmute_ref!(raw);
         let order = part.LDIR_Ord & !LAST_LONG_ENTRY;
@@ -116,15 +128,26 @@ pub(super) fn is_sane(raw: &Raw, layout: &Layout) -> bool {
     start == 0 || layout.is_cluster(start)
 }
 
+/// In the paper's layout names are of almost any bytes, and what is marked as
+/// a label may be the rest of one.
+fn is_sane_in_paper(entry: &DirEntry, layout: &Layout) -> bool {
+    if entry.DIR_Attr & attr::VOLUME_ID != 0 {
+        return entry.DIR_Attr & attr::DIRECTORY == 0;
+    }
+    let start = entry.first_cluster(layout.is_fat32());
+    let name = !entry.DIR_Name.iter().any(|b| matches!(b, 0 | b'/'));
+    name && (start == 0 || layout.is_cluster(start))
+}
+
 /// Looks at slots up to an end mark.
-pub(super) fn tally(bytes: &[u8], layout: &Layout) -> Tally {
+pub(super) fn tally(bytes: &[u8], on: Judge<'_>) -> Tally {
     let (slots, _) = bytes.as_chunks::<32>();
     let mut tally = Tally::default();
     for raw in slots {
         match raw.first() {
             None | Some(&END) => break,
             Some(&FREE) => {}
-            Some(_) if is_sane(raw, layout) => tally.good += 1,
+            Some(_) if is_sane(raw, on) => tally.good += 1,
             Some(_) => tally.bad += 1,
         }
     }

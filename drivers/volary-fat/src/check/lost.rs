@@ -94,7 +94,7 @@ impl Mender<'_, '_> {
             }
         }
         let bytes = self.peek(head)?;
-        let tally = judge::tally(&bytes, &self.vol.layout);
+        let tally = judge::tally(&bytes, self.vol.judge());
         let whole = judge::has_dot(&bytes, head, &self.vol.layout) && !tally.is_garbage();
         let part = !whole && tally.good > 2 && tally.bad == 0 && self.leads_on(&bytes)?;
         Ok(Lost {

@@ -265,7 +265,7 @@ impl Mender<'_, '_> {
         let entry: DirEntry = transmute!(raw);
         let live = !matches!(raw.first(), None | Some(&(0 | FREE)));
         let dots = entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT;
-        if !live || dots || entry.is_long() || !judge::is_sane(&raw, &self.vol.layout) {
+        if !live || dots || entry.is_long() || !judge::is_sane(&raw, self.vol.judge()) {
             return Ok(true);
         }
         Ok(self.insert(problem.dir, &[raw], 2, Rank::Early)?.is_some())
@@ -323,7 +323,7 @@ impl Mender<'_, '_> {
             match raw.first() {
                 None | Some(&0) => break,
                 Some(&FREE) => {}
-                Some(_) if judge::is_sane(&raw, &self.vol.layout) => {}
+                Some(_) if judge::is_sane(&raw, self.vol.judge()) => {}
                 Some(_) => self.vol.free_slots(dir, slot, slot)?,
             }
         }

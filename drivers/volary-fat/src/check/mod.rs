@@ -65,9 +65,10 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "unix",
-        value: "on|reset|dosfs",
+        value: "on|reset|dosfs|dosfs-reset",
         help: "reset: take the UNIX extension away from every entry. dosfs: the volume has the \
-               extension in the DosFs paper's layout. Default: on, today's layout.",
+               extension in the DosFs paper's layout; dosfs-reset: take that away. \
+               Default: on, today's layout.",
     },
     OptionSpec {
         name: "codepage",
@@ -96,6 +97,7 @@ impl Plan {
             ("off", (false, false)),
             ("reset", (false, true)),
             ("dosfs", (true, false)),
+            ("dosfs-reset", (true, true)),
         ];
         let (paper, reset) = how.options.choice("unix", &modes)?.unwrap_or_default();
         let lost = [("save", true), ("free", false)];

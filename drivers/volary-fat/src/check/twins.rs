@@ -3,7 +3,7 @@
 use super::volume::{Dir, Volume};
 use crate::chars::{fold_into, upper};
 use crate::names::Names;
-use crate::slots::{Long, Record};
+use crate::slots::{Long, LongStyle, Record};
 use volary_core::Result;
 
 /// Bits of a mark that are the slot.
@@ -41,6 +41,11 @@ impl Marks {
 
     /// Takes the names of an entry.
     pub(super) fn add(&mut self, names: &Names, record: &Record<'_>) {
+        if names.long == LongStyle::Paper {
+            let mut hash = Hash(0);
+            paper_name(record).iter().for_each(|&b| hash.add(b.into()));
+            return self.marks.push(hash.mark(record.slot));
+        }
         match record.long {
             Long::None => {}
             Long::Vfat(units) => {
@@ -52,7 +57,7 @@ impl Marks {
                     self.add_shown(names, record);
                 }
             }
-            Long::Paper(_) => return self.add_shown(names, record),
+            Long::Paper(_) => {}
         }
         self.add_short(names, record);
     }
@@ -152,6 +157,9 @@ impl Marks {
         let shown = &mut self.shown;
         let folded = &mut self.folded;
         vol.record(dir, slot, |names, record| {
+            if names.long == LongStyle::Paper {
+                return (paper_name(record), None);
+            }
             let mut fold = |record: &Record<'_>| {
                 names.show(record, shown);
                 folded.clear();
@@ -163,13 +171,19 @@ impl Marks {
                 long: Long::None,
                 ..*record
             };
-            match long {
-                // In the paper's layout the first bytes alone are no name.
-                Some(whole) if matches!(record.long, Long::Paper(_)) => (whole, None),
-                long => (fold(&plain), long),
-            }
+            (fold(&plain), long)
         })
     }
+}
+
+/// A name in the paper's layout, whose three translations all tell names apart
+/// that differ in some byte.
+fn paper_name(record: &Record<'_>) -> Vec<u8> {
+    let mut name = record.short.DIR_Name.to_vec();
+    if let Long::Paper(tail) = record.long {
+        name.extend_from_slice(&tail);
+    }
+    name
 }
 
 type AllNames = (Vec<u8>, Option<Vec<u8>>);

@@ -3,6 +3,7 @@
 
 use super::disk::{Disk, Rank};
 use super::fat::{Fat, Link};
+use super::judge::Judge;
 use crate::names::Names;
 use crate::ondisk::{DirEntry, ENTRY_LEN, FREE};
 use crate::slots::{Event, Record, Scanner};
@@ -64,6 +65,14 @@ impl Volume {
             paper,
             now,
             hint: (0, 0, 0),
+        }
+    }
+
+    /// What is to make sense.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge {
+            layout: &self.layout,
+            paper: self.paper,
         }
     }
 

@@ -417,7 +417,7 @@ impl Walk {
 
     /// Judges a unit as a whole. False if it ends the directory.
     fn judge(&mut self, vol: &Volume, number: u32, dir: &Dir, slot: u32, part: &mut [u8]) -> bool {
-        if !judge::tally(part, &vol.layout).is_garbage() {
+        if !judge::tally(part, vol.judge()).is_garbage() {
             return true;
         }
         let unit = slot * ENTRY_LEN as u32 / part.len().max(1) as u32;
@@ -433,7 +433,7 @@ impl Walk {
         self.note(What::GarbageSlots { unit }, number, NONE, NONE);
         let (slots, _) = part.as_chunks_mut::<ENTRY_LEN>();
         for raw in slots.iter_mut().take_while(|raw| raw.first() != Some(&0)) {
-            if !judge::is_sane(raw, &vol.layout) {
+            if !judge::is_sane(raw, vol.judge()) {
                 raw.fill(crate::ondisk::FREE);
             }
         }
@@ -494,7 +494,7 @@ impl Walk {
                 self.after.zeros &= self.after.first.is_some();
                 continue;
             }
-            let good = judge::is_sane(raw, &vol.layout) && chain_is_there(vol, raw)?;
+            let good = judge::is_sane(raw, vol.judge()) && chain_is_there(vol, raw)?;
             self.after.good += u32::from(good);
             self.after.bad += u32::from(!good);
             if self.after.first.is_none() {

@@ -11,6 +11,12 @@ use volary_fat::FAT;
 /// The kinds of volumes that all damage is tried on.
 pub(crate) const KINDS: [&str; 3] = ["fat12", "fat16", "fat32"];
 
+/// Those with the UNIX extension.
+pub(crate) const UNIX: [&str; 2] = ["fat12 unix", "fat32 unix"];
+
+/// Those with it in the paper's layout.
+pub(crate) const PAPER: [&str; 2] = ["fat12 dosfs", "fat16 dosfs"];
+
 /// Seconds of the time that everything has.
 const NOW: i64 = 1_700_000_000;
 
@@ -18,6 +24,7 @@ struct Builder {
     fs: Fs,
     cred: Cred,
     cancel: Cancel,
+    unix: bool,
     /// Makes all contents differ.
     count: u64,
 }
@@ -31,10 +38,19 @@ impl Builder {
         }
     }
 
+    /// Mode and owner, where the volume keeps them.
+    fn attr(&self, mode: u32) -> SetAttr {
+        if self.unix {
+            SetAttr::owned(mode, 1000 + self.count as u32 % 5, 100)
+        } else {
+            SetAttr::mode(mode)
+        }
+    }
+
     fn dir(&self, dir: NodeId, name: &str) -> NodeId {
         let name = Name::new(name.as_bytes()).unwrap();
         self.fs
-            .mkdir(&self.cx(), dir, name, &SetAttr::mode(0o755))
+            .mkdir(&self.cx(), dir, name, &self.attr(0o755))
             .unwrap()
             .node
     }
@@ -51,7 +67,7 @@ impl Builder {
             })
             .collect();
         let name = Name::new(name.as_bytes()).unwrap();
-        let how = &SetAttr::mode(0o644);
+        let how = &self.attr(0o644);
         let cx = self.cx();
         let (_, open) = self.fs.create(&cx, dir, name, Create::New, how).unwrap();
         self.fs.write(&cx, open, Some(0), &bytes).unwrap();
@@ -60,6 +76,7 @@ impl Builder {
 }
 
 fn build(kind: &str) -> Vec<u8> {
+    let (kind, unix) = kind.split_once(' ').unwrap_or((kind, ""));
     let (len, options) = match kind {
         "fat12" => (1 << 20, ""),
         "fat16" => (4 << 20, "cluster=512"),
@@ -70,14 +87,22 @@ fn build(kind: &str) -> Vec<u8> {
         label: Some("LABEL".into()),
         now: Time::from_secs(NOW),
         seed: 7,
-        options: Options::parse(options),
+        options: Options::parse(&match unix {
+            "unix" => format!("{options},unix"),
+            _ => options.to_string(),
+        }),
     };
     FAT.make(dev.clone(), kind, &make).unwrap();
-    let fs = FAT.attach(dev.clone(), &Attach::default()).unwrap();
+    let how = Attach {
+        options: Options::parse(if unix == "dosfs" { "unix=dosfs" } else { "" }),
+        ..Attach::default()
+    };
+    let fs = FAT.attach(dev.clone(), &how).unwrap();
     let mut b = Builder {
         fs,
         cred: Cred::root(),
         cancel: Cancel::new(),
+        unix: !unix.is_empty(),
         count: 0,
     };
     let cluster = if kind == "fat12" { 2048 } else { 512 };
@@ -104,7 +129,8 @@ fn build(kind: &str) -> Vec<u8> {
 
 /// A sound volume with some files and directories.
 pub(crate) fn base(kind: &str) -> Image {
-    static BASES: [OnceLock<Vec<u8>>; 3] = [const { OnceLock::new() }; 3];
-    let i = KINDS.iter().position(|k| *k == kind).unwrap();
+    static BASES: [OnceLock<Vec<u8>>; 7] = [const { OnceLock::new() }; 7];
+    let mut kinds = KINDS.iter().chain(&UNIX).chain(&PAPER);
+    let i = kinds.position(|k| *k == kind).unwrap();
     Image::new(BASES[i].get_or_init(|| build(kind)).clone()).unwrap()
 }

@@ -23,11 +23,15 @@ pub(crate) fn prefixes(before: &[u8], done: &Checked) -> Vec<Vec<u8>> {
 
 /// Cuts a check after each write, and checks again.
 pub(crate) fn cut(before: &[u8], about: &str) {
-    let whole = check(before, CheckMode::Mend, "");
+    cut_with(before, "", about);
+}
+
+fn cut_with(before: &[u8], options: &str, about: &str) {
+    let whole = check(before, CheckMode::Mend, options);
     let kept: Files = Image::new(whole.bytes.clone()).map_or_else(Files::new, |i| files(&i));
     for (i, state) in prefixes(before, &whole).into_iter().enumerate() {
         let about = format!("{about}, cut after write {i}");
-        let again = check(&state, CheckMode::Mend, "");
+        let again = check(&state, CheckMode::Mend, options);
         let report = again
             .report
             .as_ref()
@@ -40,7 +44,7 @@ pub(crate) fn cut(before: &[u8], about: &str) {
             &again.findings,
             &format!("{about}, after {}", show(&whole.findings)),
         );
-        let third = check(&again.bytes, CheckMode::Look, "");
+        let third = check(&again.bytes, CheckMode::Look, options);
         assert_eq!(third.codes(), [""; 0], "{about}: {}", show(&third.findings));
     }
 }
@@ -48,6 +52,7 @@ pub(crate) fn cut(before: &[u8], about: &str) {
 #[test]
 fn a_check_that_is_cut_short_can_be_done_again() {
     for (damage, kind, image) in cases() {
-        cut(&image.bytes, &format!("{} on {kind}", damage.name));
+        let options = damage.on.kinds().1;
+        cut_with(&image.bytes, options, &format!("{} on {kind}", damage.name));
     }
 }

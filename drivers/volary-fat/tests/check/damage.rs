@@ -1,5 +1,6 @@
 //! Kinds of damage.
 
+use crate::check::base::{KINDS, PAPER, UNIX};
 use crate::check::image::Image;
 
 /// On which kinds of volumes a kind of damage can be done.
@@ -11,6 +12,33 @@ pub(crate) enum On {
     Wide,
     /// FAT12 and FAT16.
     Fixed,
+    /// Where 65,536 entries find room.
+    Roomy,
+    /// Volumes with the UNIX extension.
+    Unix,
+    /// The same, which is to be reset.
+    Reset,
+    /// Volumes with it in the paper's layout.
+    Paper,
+    /// The same, which is to be reset.
+    PaperReset,
+}
+
+impl On {
+    /// The kinds of volumes, and the options of their checks.
+    pub(crate) fn kinds(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Self::All => (&KINDS, ""),
+            Self::Fat32 => (&KINDS[2..], ""),
+            Self::Wide => (&KINDS[1..], ""),
+            Self::Fixed => (&KINDS[..2], ""),
+            Self::Roomy => (&KINDS[1..2], ""),
+            Self::Unix => (&UNIX, ""),
+            Self::Reset => (&UNIX, "unix=reset"),
+            Self::Paper => (&PAPER, "unix=dosfs"),
+            Self::PaperReset => (&PAPER, "unix=dosfs-reset"),
+        }
+    }
 }
 
 /// Whether `-p` mends it.
@@ -243,6 +271,65 @@ damages! {
     All file_marked_as_label "volume-id-file" Refuses |i| { let at = i.find("ONEBIN").at; i.bytes[at + 11] |= 8 };
     Fat32 root_is_free "root-chain" Refuses |i| { let n = i.root_cluster; i.set_fat(n, 0) };
     Fat32 root_leads_nowhere "root-chain" Refuses |i| { let n = *i.chain(i.root_cluster).last().unwrap(); i.set_fat(n, 1) };
+    Roomy directory_too_long "dir-too-long" Refuses |i| {
+        let chain: Vec<u32> = i.free_many(65_536 * 32 / i.cluster + 3);
+        let at = i.find("DIR2").at;
+        let last = *i.chain(i.start(at)).last().unwrap();
+        i.set_fat(last, chain[0]);
+        for pair in chain.windows(2) {
+            i.set_fat(pair[0], pair[1]);
+        }
+        i.set_fat(*chain.last().unwrap(), i.end());
+        for &n in &chain {
+            let at = i.cluster_at(n);
+            for slot in 0..i.cluster / 32 {
+                i.bytes[at + slot * 32] = 0xe5;
+            }
+        }
+    };
+    // The UNIX extension.
+    Unix owner_table_head "owner-table" Refuses |i| { let at = table(i); i.bytes[at] = b'X' };
+    Unix owner_table_version "owner-table" Refuses |i| { let at = table(i); i.bytes[at + 8] = 9 };
+    Unix owner_table_cut_short "owner-table" Refuses |i| { let at = i.find("VOLARYOWN").at; i.set_size(at, 8) };
+    Unix owner_table_without_a_chain "owner-table" Refuses |i| {
+        let at = i.find("VOLARYOWN").at;
+        i.set_start(at, 0);
+        i.set_size(at, 0);
+    };
+    Unix owner_table_at_a_free_cluster "chain-start" Refuses |i| {
+        let (at, n) = (i.find("VOLARYOWN").at, i.free());
+        i.set_start(at, n);
+    };
+    Unix owner_table_shared "cross-link" Refuses |i| {
+        let (at, one) = (i.find("VOLARYOWN").at, i.find("ONEBIN").at);
+        let start = i.start(at);
+        i.set_start(one, start);
+    };
+    Reset extension_reset "unix-reset" Refuses |_| {};
+    Reset extension_reset_without_a_table "unix-reset" Refuses |i| { let at = i.find("VOLARYOWN").at; i.bytes[at] = 0xe5 };
+    // The paper's layout.
+    Paper paper_rest_of_a_name_lost "label-data" Refuses |i| {
+        let at = i.find("Afilewith").at;
+        i.bytes[at + 11] &= 0x7f;
+    };
+    Paper paper_names_twice "duplicate-name" Refuses |i| {
+        let (a, b) = (i.find("ONEBIN").at, i.find("TWOBIN").at);
+        i.bytes.copy_within(a..a + 11, b);
+    };
+    Paper paper_lost_chain "lost-chain" Mends |i| { let n = i.free(); i.set_fat(n, i.end()) };
+    Paper paper_lost_directory "lost-dir" Mends |i| { let at = i.find("DIR1").at; i.bytes[at] = 0xe5 };
+    Paper paper_chains_merge "cross-link" Refuses |i| {
+        let (a, b) = (chain(i, "ONEBIN"), chain(i, "TWOBIN"));
+        i.set_fat(a[0], b[1]);
+    };
+    Paper paper_directory_in_garbage "dir-garbage" Refuses |i| {
+        let (m, n) = (chain(i, "MANY"), i.free());
+        let at = i.cluster_at(n);
+        i.bytes[at..at + i.cluster].fill(0x95);
+        i.set_fat(m[0], n);
+        i.set_fat(n, i.end());
+    };
+    PaperReset paper_extension_reset "unix-reset" Refuses |_| {};
     // A crash of a rename.
     All rename_cut_short "rename-twin" Mends |i| twin(i, false);
     All rename_that_replaces_cut_short "rename-twin" Mends |i| twin(i, true);
@@ -252,6 +339,11 @@ damages! {
 fn mark(i: &Image, which: u32) -> u32 {
     let top = if i.bits == 16 { 0x8000 } else { 0x0800_0000 };
     top >> which
+}
+
+/// Where the table of owners lies.
+fn table(i: &Image) -> usize {
+    i.cluster_at(i.start(i.find("VOLARYOWN").at))
 }
 
 fn zero_fat(i: &mut Image, copy: usize) {

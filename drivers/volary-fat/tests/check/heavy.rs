@@ -7,14 +7,6 @@ use crate::check::image::Image;
 use crate::check::run::{Checked, assert_clean, check, show};
 use volary_core::CheckMode;
 
-/// Free clusters, from the first on.
-fn free(image: &Image, count: usize) -> Vec<u32> {
-    let all = (2..image.clusters + 2).filter(|&n| image.fat(0, n) == 0);
-    let all: Vec<u32> = all.take(count).collect();
-    assert_eq!(all.len(), count, "room for it");
-    all
-}
-
 fn link(image: &mut Image, chain: &[u32]) {
     for pair in chain.windows(2) {
         image.set_fat(pair[0], pair[1]);
@@ -40,7 +32,7 @@ fn dots(image: &mut Image, cluster: u32, parent: u32) {
 
 /// A new directory in the root with room for some entries: their places.
 fn directory(image: &mut Image, count: usize) -> Vec<usize> {
-    let chain = free(image, (count + 2).div_ceil(image.cluster / 32));
+    let chain = image.free_many((count + 2).div_ceil(image.cluster / 32));
     link(image, &chain);
     for &n in &chain {
         let at = image.cluster_at(n);
@@ -84,7 +76,7 @@ fn many_files_that_share_a_long_chain_take_no_time() {
     for step in [0, 2] {
         let mut image = base("fat16");
         let places = directory(&mut image, 2000);
-        let chain = free(&image, 5000);
+        let chain = image.free_many(5000);
         link(&mut image, &chain);
         let cluster = image.cluster as u32;
         for (i, &at) in places.iter().enumerate() {
@@ -109,7 +101,7 @@ fn many_files_of_one_name_take_no_time() {
 #[test]
 fn directories_in_directories_take_no_time() {
     let mut image = base("fat16");
-    let chain = free(&image, 4000);
+    let chain = image.free_many(4000);
     for (i, &n) in chain.iter().enumerate() {
         let parent = if i == 0 { 0 } else { chain[i - 1] };
         image.set_fat(n, image.end());

@@ -221,6 +221,14 @@ impl Image {
         all.nth(n).unwrap()
     }
 
+    /// The lowest free clusters.
+    pub(crate) fn free_many(&self, count: usize) -> Vec<u32> {
+        let all = (2..self.clusters + 2).filter(|&n| self.fat(0, n) == 0);
+        let all: Vec<u32> = all.take(count).collect();
+        assert_eq!(all.len(), count, "room for it");
+        all
+    }
+
     /// Free slots at the end of a directory.
     pub(crate) fn end_slot(&self, dir: u32) -> usize {
         let slots = self.slots(dir);

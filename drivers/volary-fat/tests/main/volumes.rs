@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use volary_block::MemDevice;
-use volary_core::{Attach, BlockDevice, Cancel, Cred, Ctx, Format, Fs, Make, Options, Time};
+use volary_core::{
+    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Cred, Ctx, Finding, Format, Fs, Make,
+    Options, Quiet, Time,
+};
 use volary_fat::FAT;
 use volary_testkit::Fresh;
 use volary_testkit::oracle::dosfstools;
@@ -66,12 +69,24 @@ impl Shape {
     /// A fresh volume that fsck.fat looks at when all is done.
     pub(crate) fn fresh(&self) -> Fresh {
         let dev = self.device();
-        let (again, read_only, image) = (dev.clone(), dev.clone(), dev.clone());
+        let image = dev.clone();
+        self.fresh_on(dev).checked_by(move || fsck_fat(&*image))
+    }
+
+    /// A fresh volume in the paper's layout, that our own check looks at when
+    /// all is done.
+    pub(crate) fn fresh_paper(&self) -> Fresh {
+        let dev = self.device();
+        let image = dev.clone();
+        self.fresh_on(dev).checked_by(move || own_check(&image))
+    }
+
+    fn fresh_on(&self, dev: Arc<MemDevice>) -> Fresh {
+        let (again, read_only) = (dev.clone(), dev.clone());
         let options = self.attach;
         Fresh::new(attach(dev, options))
             .reattach(move || attach(again.clone(), options))
             .read_only(move || attach_read_only(read_only.clone(), options))
-            .checked_by(move || fsck_fat(&*image))
     }
 }
 
@@ -157,6 +172,26 @@ impl Image {
     pub(crate) fn device(&self) -> Arc<MemDevice> {
         let bytes = std::fs::read(self.path()).expect("the image");
         Arc::new(MemDevice::from_vec(bytes))
+    }
+}
+
+/// Holds if our check of a volume in the paper's layout finds nothing.
+fn own_check(dev: &Arc<MemDevice>) -> Result<(), String> {
+    let how = Check {
+        mode: CheckMode::Look,
+        now: NOW,
+        options: Options::parse("unix=dosfs"),
+    };
+    let mut found = Vec::new();
+    let mut tell = |f: &Finding| {
+        found.push(format!("{}: {}", f.code, f.message));
+        Answer::No
+    };
+    let report = FAT.check(dev.clone(), &how, &mut tell, &Quiet);
+    match report {
+        Ok(report) if report.found == 0 => Ok(()),
+        Ok(_) => Err(found.join("\n")),
+        Err(e) => Err(e.to_string()),
     }
 }
 
