@@ -10,4 +10,3 @@ pub mod fat;
 pub mod heap;
 pub mod input;
 pub mod overlay;
-pub mod smb;

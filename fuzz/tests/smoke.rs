@@ -3,22 +3,17 @@
 //! `VOLARY_SEED` runs one seed again, or with both that many from there on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use volary_fuzz::{fat, smb};
+use volary_fuzz::fat;
 
 #[global_allocator]
 static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 8] = [
+const TARGETS: [(&str, Target); 3] = [
     ("driver", fat::driver),
     ("check", fat::check),
     ("tools", fat::tools),
-    ("smb_negotiate", smb::negotiate),
-    ("smb_setup", smb::setup),
-    ("smb_logon", smb::logon),
-    ("smb_headers", smb::headers),
-    ("smb_pipe", smb::pipe),
 ];
 
 /// A seed that failed once; on every kind of volume since.

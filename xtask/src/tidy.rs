@@ -66,11 +66,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("volary-bench", &["volary", "volary-core"], &[]),
     ("volary-cli", &["volary", "volary-bench"], &[]),
-    (
-        "volary-fuzz",
-        &["volary-core", "volary-fat", "volary-smb"],
-        &[],
-    ),
+    ("volary-fuzz", &["volary-core", "volary-fat"], &[]),
     ("xtask", &[], &[]),
 ];
 

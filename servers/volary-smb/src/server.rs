@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::conn::{Conn, Logon, begin};
+use crate::files::Common;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// What the server calls itself in NEGOTIATE.
     pub(crate) guid: [u8; 16],
+    /// For each share, what its trees have in common.
+    commons: Vec<Arc<Common>>,
     conns: Mutex<Vec<Arc<Conn>>>,
     /// A connection ended.
     left: Condvar,
@@ -40,8 +43,14 @@ impl Server {
     /// # Errors
     /// The system's.
     pub fn new(config: Config) -> io::Result<Self> {
+        let commons = config
+            .shares
+            .iter()
+            .map(|s| Common::new(&s.volume))
+            .collect();
         let shared = Shared {
             config,
+            commons,
             guid: crate::crypto::random(),
             conns: Mutex::default(),
             left: Condvar::new(),
@@ -90,6 +99,11 @@ impl Server {
 }
 
 impl Shared {
+    /// What the trees of the share at `place` in the configuration have in common.
+    pub(crate) fn common(&self, place: usize) -> Option<Arc<Common>> {
+        self.commons.get(place).cloned()
+    }
+
     /// The next client, or none if the server is to stop.
     fn await_client(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         loop {

@@ -148,11 +148,5 @@ impl fmt::Debug for Conn {
     }
 }
 
-/// See [`crate::fuzzing`].
-#[cfg(feature = "fuzzing")]
-pub(crate) mod fuzzing {
-    pub(crate) use super::compound::take_apart as compound;
-}
-
 #[cfg(test)]
 mod tests;

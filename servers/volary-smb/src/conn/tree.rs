@@ -3,7 +3,7 @@
 
 use super::{Conn, Logon};
 use crate::call::Answer;
-use crate::files::{self, FileTable};
+use crate::files::{self, Common, FileTable};
 use crate::ipc::Pipes;
 use crate::server::Shared;
 use crate::wire::cursor::part;
@@ -35,6 +35,8 @@ pub(crate) struct Tree {
     /// Every message about it is encrypted.
     pub(crate) sealed: bool,
     pub(crate) files: FileTable,
+    /// What it has in common with the share's other trees.
+    pub(crate) common: Arc<Common>,
 }
 
 impl Tree {
@@ -122,15 +124,17 @@ fn join(conn: &Arc<Conn>, logon: &Logon, id: u32, name: &str) -> Result<(Joined,
     } else {
         ACCESS_ALL
     };
+    let common = server.common(place).ok_or(Status::BAD_NETWORK_NAME)?;
     let session = share.volume.session(logon.cred.clone());
     let tree = Tree {
         id,
         share: place,
         server: Arc::clone(server),
-        session: session.with_client(share.volume.client()),
+        session: session.with_client(common.client),
         access,
         sealed: share.encrypt,
         files: FileTable::default(),
+        common,
     };
     let flags = if share.encrypt { SHARE_ENCRYPTS } else { 0 };
     Ok((Joined::Disk(Arc::new(tree)), reply(1, flags, access)))

@@ -1,70 +1,87 @@
 //! Requests about files: what the session is asked for, and how its answers are
 //! told.
+//!
+//! | module | what |
+//! |---|---|
+//! | `create` | CREATE: the request, its contexts, the rights it gets, what it makes |
+//! | `io` | CLOSE, FLUSH, READ, WRITE |
+//! | `lock` | LOCK |
+//! | `oplock` | oplocks and leases: asked for, broken, acknowledged |
+//! | `directory` | QUERY_DIRECTORY |
+//! | `notify` | CHANGE_NOTIFY |
+//! | `query`, `set`, `rename` | QUERY_INFO and SET_INFO |
+//! | `ioctl`, `copychunk`, `reparse` | IOCTL |
+//! | `table`, `common` | what is open in a tree, and what the trees of a share have in common |
+//! | `names`, `wildcard`, `short`, `path` | names, patterns and the way to a node |
+//! | `access`, `security`, `attrs`, `ea` | rights, descriptors and attributes |
+//! | `status` | what clients are told went wrong |
+//!
+//! # Lock order
+//!
+//! The locks here (a tree's table, a share's files, the fields of a [`table::File`], a watch) are
+//! leaves but for `File::scan`, which is held over the reading of the directory so that two
+//! requests on one open take turns.
 
-use crate::call::{Answer, Call};
+mod access;
+mod attrs;
+mod common;
+mod copychunk;
+mod create;
+mod directory;
+mod ea;
+mod io;
+mod ioctl;
+mod lock;
+mod names;
+mod notify;
+mod oplock;
+mod path;
+mod query;
+mod rename;
+mod reparse;
+mod security;
+mod set;
+mod short;
+mod status;
+mod table;
+mod wildcard;
+
+use crate::call::Call;
 use crate::conn::{Logon, Tree};
-use crate::wire::Status;
+pub(crate) use common::Common;
+pub(crate) use create::create;
+pub(crate) use directory::query_directory;
+pub(crate) use io::{close, flush, read, write};
+pub(crate) use ioctl::ioctl;
+pub(crate) use lock::lock;
+pub(crate) use notify::change_notify;
+pub(crate) use oplock::oplock_break;
+pub(crate) use query::query_info;
+pub(crate) use set::set_info;
 use std::sync::Arc;
+pub(crate) use table::FileTable;
+use volary_session::Session;
 
-/// What is open in a tree.
-#[derive(Debug, Default)]
-pub(crate) struct FileTable;
-
-/// Commands that are not answered yet.
-fn unanswered(_call: &Call<'_>) -> Answer {
-    Err(Status::NOT_SUPPORTED.into())
-}
-
-pub(crate) fn create(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn close(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn read(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn write(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn change_notify(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn set_info(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
-}
-
-pub(crate) fn oplock_break(call: &mut Call<'_>) -> Answer {
-    unanswered(call)
+/// The tree's session for a request that may have to wait: the client is told so when it does, and
+/// can cancel it.
+fn waiting(call: &Call<'_>) -> Session {
+    let wait = Arc::clone(call.wait);
+    let cancel = Arc::clone(wait.cancel());
+    let session = call.tree.session.clone().with_cancel(cancel);
+    session.with_wait_hook(Arc::new(move || wait.pend()))
 }
 
 /// Closes what is open in the tree.
-pub(crate) fn end_tree(_tree: &Arc<Tree>) {}
+pub(crate) fn end_tree(tree: &Arc<Tree>) {
+    for file in tree.files.take_all() {
+        // Nobody is left to be told.
+        let _ = io::end(tree, &file);
+    }
+}
 
 /// Closes what the logon has open, in trees that have not been ended.
-pub(crate) fn end_logon(_logon: &Arc<Logon>) {}
+pub(crate) fn end_logon(logon: &Arc<Logon>) {
+    for tree in logon.trees() {
+        end_tree(&tree);
+    }
+}

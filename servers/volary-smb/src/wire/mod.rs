@@ -3,6 +3,7 @@
 //! Structures keep the field names of MS-SMB2 and MS-FSCC.
 
 pub(crate) mod cursor;
+pub(crate) mod fscc;
 pub(crate) mod header;
 pub(crate) mod ioctl;
 pub(crate) mod negotiate;

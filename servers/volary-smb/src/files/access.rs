@@ -1,0 +1,187 @@
+//! Access masks (MS-SMB2 2.2.13.1) and who has them: rights from mode, owner and group.
+
+use volary_core::{Attr, Cred, FileKind};
+
+pub(crate) const READ_DATA: u32 = 0x1;
+pub(crate) const WRITE_DATA: u32 = 0x2;
+pub(crate) const APPEND_DATA: u32 = 0x4;
+pub(crate) const READ_EA: u32 = 0x8;
+pub(crate) const WRITE_EA: u32 = 0x10;
+pub(crate) const EXECUTE: u32 = 0x20;
+pub(crate) const DELETE_CHILD: u32 = 0x40;
+pub(crate) const READ_ATTRIBUTES: u32 = 0x80;
+pub(crate) const WRITE_ATTRIBUTES: u32 = 0x100;
+pub(crate) const DELETE: u32 = 0x1_0000;
+pub(crate) const READ_CONTROL: u32 = 0x2_0000;
+pub(crate) const WRITE_DAC: u32 = 0x4_0000;
+pub(crate) const WRITE_OWNER: u32 = 0x8_0000;
+pub(crate) const SYNCHRONIZE: u32 = 0x10_0000;
+pub(crate) const SYSTEM_SECURITY: u32 = 0x100_0000;
+pub(crate) const MAXIMUM_ALLOWED: u32 = 0x200_0000;
+const GENERIC_ALL: u32 = 0x1000_0000;
+const GENERIC_EXECUTE: u32 = 0x2000_0000;
+const GENERIC_WRITE: u32 = 0x4000_0000;
+const GENERIC_READ: u32 = 0x8000_0000;
+
+/// All that there is for a file.
+pub(crate) const ALL: u32 = 0x1f_01ff;
+/// Rights that change data.
+pub(crate) const WRITES: u32 = WRITE_DATA | APPEND_DATA;
+
+const READS: u32 = READ_DATA | READ_EA | READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
+const MODIFIES: u32 = WRITE_DATA | APPEND_DATA | WRITE_EA | WRITE_ATTRIBUTES;
+/// What writing gives beside: a client that asks for all of a file asks for this too.
+const MODIFIES_ALL: u32 = MODIFIES | DELETE_CHILD;
+const EXECUTES: u32 = EXECUTE | READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
+
+/// Bits that no request may have.
+const UNKNOWN: u32 = !(ALL
+    | SYSTEM_SECURITY
+    | MAXIMUM_ALLOWED
+    | GENERIC_ALL
+    | GENERIC_EXECUTE
+    | GENERIC_WRITE
+    | GENERIC_READ);
+
+/// The mask with generic rights spelled out (MS-FSA 2.1.4.x); `MAXIMUM_ALLOWED` stays. `None`
+/// for one with bits that mean nothing.
+pub(crate) fn spelled(mask: u32) -> Option<u32> {
+    if mask & UNKNOWN != 0 {
+        return None;
+    }
+    let mut out = mask & (ALL | SYSTEM_SECURITY | MAXIMUM_ALLOWED);
+    for (generic, rights) in [
+        (GENERIC_ALL, ALL),
+        (GENERIC_EXECUTE, EXECUTES),
+        (GENERIC_WRITE, MODIFIES | READ_CONTROL | SYNCHRONIZE),
+        (GENERIC_READ, READS),
+    ] {
+        if mask & generic != 0 {
+            out |= rights;
+        }
+    }
+    Some(out)
+}
+
+/// What the bits of a mode give: read 4, write 2, execute 1.
+pub(crate) fn of_mode_bits(bits: u32) -> u32 {
+    let mut mask = 0;
+    if bits & 4 != 0 {
+        mask |= READS;
+    }
+    if bits & 2 != 0 {
+        mask |= MODIFIES_ALL;
+    }
+    if bits & 1 != 0 {
+        mask |= EXECUTES;
+    }
+    mask
+}
+
+/// The most that the caller can have of a node in `parent` (`None` for the root of a share, which
+/// goes all the same to no one).
+/// Everybody may look at attributes and the security descriptor, as `stat` shows them to all; the
+/// owner may change those; a file that may be read may be executed, since the client does that by
+/// itself, and clients that store programs set no mode; an entry is deleted by whoever may change its directory, and by its
+/// owner where the directory is sticky.
+pub(crate) fn maximal(attr: &Attr, parent: Option<&Attr>, cred: &Cred) -> u32 {
+    let is_dir = attr.kind == FileKind::Dir;
+    let owner = cred.is_root() || cred.uid == attr.uid;
+    let mut mask = of_mode_bits(mode_bits(attr, cred));
+    mask |= READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
+    if !is_dir && mask & READ_DATA != 0 {
+        mask |= EXECUTE;
+    }
+    if owner {
+        mask |= WRITE_ATTRIBUTES | WRITE_DAC | WRITE_OWNER;
+    }
+    if parent.map_or(owner, |dir| may_remove(attr, dir, cred)) {
+        mask |= DELETE;
+    }
+    mask
+}
+
+fn mode_bits(attr: &Attr, cred: &Cred) -> u32 {
+    if cred.is_root() {
+        return 7;
+    }
+    let shift = if cred.uid == attr.uid {
+        6
+    } else if cred.in_group(attr.gid) {
+        3
+    } else {
+        0
+    };
+    attr.mode >> shift & 7
+}
+
+fn may_remove(attr: &Attr, dir: &Attr, cred: &Cred) -> bool {
+    const CHANGE: u32 = 3;
+    const STICKY: u32 = 0o1000;
+    let owns = |a: &Attr| cred.is_root() || cred.uid == a.uid;
+    mode_bits(dir, cred) & CHANGE == CHANGE && (dir.mode & STICKY == 0 || owns(dir) || owns(attr))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use volary_core::{NodeId, Time};
+
+    fn attr(kind: FileKind, mode: u32, uid: u32, gid: u32) -> Attr {
+        Attr {
+            node: NodeId::new(1, 0).unwrap(),
+            kind,
+            mode,
+            nlink: 1,
+            uid,
+            gid,
+            rdev: 0,
+            size: 0,
+            allocated: 0,
+            io_size: 4096,
+            atime: Time::EPOCH,
+            mtime: Time::EPOCH,
+            ctime: Time::EPOCH,
+            btime: None,
+            change: 0,
+            dos: None,
+        }
+    }
+
+    #[test]
+    fn the_owner_of_a_plain_file_has_all() {
+        let dir = attr(FileKind::Dir, 0o755, 7, 7);
+        let file = attr(FileKind::File, 0o644, 7, 7);
+        let me = Cred::new(7, 7);
+        assert_eq!(maximal(&file, Some(&dir), &me), ALL);
+        assert_eq!(maximal(&dir, Some(&dir), &me), ALL);
+        assert_eq!(maximal(&file, Some(&dir), &Cred::root()), ALL);
+    }
+
+    #[test]
+    fn others_have_what_the_mode_leaves_them() {
+        let dir = attr(FileKind::Dir, 0o1777, 1, 1);
+        let file = attr(FileKind::File, 0o640, 7, 8);
+        let look = READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
+        assert_eq!(
+            maximal(&file, Some(&dir), &Cred::new(9, 9)),
+            look,
+            "sticky keeps it"
+        );
+        assert_eq!(maximal(&file, None, &Cred::new(9, 8)), READS | EXECUTE);
+        let open = attr(FileKind::Dir, 0o777, 1, 1);
+        assert_eq!(maximal(&file, Some(&open), &Cred::new(9, 9)), look | DELETE);
+    }
+
+    #[test]
+    fn generic_rights_are_spelled_out_and_unknown_ones_refused() {
+        assert_eq!(spelled(GENERIC_ALL), Some(ALL));
+        assert_eq!(spelled(GENERIC_READ), Some(0x12_0089));
+        assert_eq!(spelled(GENERIC_WRITE), Some(0x12_0116));
+        assert_eq!(spelled(GENERIC_EXECUTE), Some(0x12_00a0));
+        assert_eq!(spelled(MAXIMUM_ALLOWED), Some(MAXIMUM_ALLOWED));
+        for bit in [0x200, 0x8000, 0x20_0000, 0x80_0000, 0x400_0000, 0x800_0000] {
+            assert_eq!(spelled(bit), None);
+        }
+    }
+}

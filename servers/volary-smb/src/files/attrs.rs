@@ -1,0 +1,161 @@
+//! Attributes of nodes as clients see them, and what they set of them.
+//!
+//! DOS attributes are the driver's where it keeps them ([`Attr::dos`]); else those in the extended
+//! attribute `user.DOSATTRIB` (a hexadecimal number as text, as Samba had it), where the volume has
+//! extended attributes; else a file is read-only if nobody may write it, and the others are not
+//! kept. A file without any of these is to be archived, a directory is plain.
+
+use crate::conn::Tree;
+use crate::wire::fscc::file::{FileFacts, TAG_SYMLINK, attribute};
+use crate::wire::fscc::time;
+use volary_core::{Attr, Caps, FileKind, Kind, NodeId, Result, SetAttr};
+use volary_session::{Session, SetXattr};
+
+/// Where DOS attributes are kept.
+pub(crate) const DOS_XATTR: &[u8] = b"user.DOSATTRIB";
+
+/// What a driver's own attributes hold.
+const OF_DRIVER: u32 =
+    attribute::READONLY | attribute::HIDDEN | attribute::SYSTEM | attribute::ARCHIVE;
+/// What the extended attribute holds.
+const KEPT: u32 = OF_DRIVER | attribute::TEMPORARY | attribute::OFFLINE | attribute::SPARSE;
+const ANY_WRITE: u32 = 0o222;
+const OWNER_WRITE: u32 = 0o200;
+
+/// What the information levels tell of a node; the size of its extended attributes is left out.
+pub(crate) fn facts(tree: &Tree, attr: &Attr) -> FileFacts {
+    let session = &tree.session;
+    let is_file = attr.kind == FileKind::File;
+    let is_link = attr.kind == FileKind::Symlink;
+    let birth = attr.btime.unwrap_or(attr.mtime.min(attr.ctime));
+    FileFacts {
+        created: time::from_time(birth),
+        accessed: time::from_time(attr.atime),
+        written: time::from_time(attr.mtime),
+        changed: tree.common.change_time(attr),
+        attributes: shown(attr.kind, dos(session, attr)),
+        size: if is_file { attr.size } else { 0 },
+        allocated: if is_file { attr.allocated } else { 0 },
+        links: if attr.kind == FileKind::Dir {
+            1
+        } else {
+            attr.nlink
+        },
+        id: attr.node.ino.get(),
+        ea_size: 0,
+        tag: if is_link { TAG_SYMLINK } else { 0 },
+    }
+}
+
+/// `FILE_ATTRIBUTE_*` of a node with these DOS attributes.
+fn shown(kind: FileKind, dos: u32) -> u32 {
+    let all = dos
+        | match kind {
+            FileKind::Dir => attribute::DIRECTORY,
+            FileKind::Symlink => attribute::REPARSE_POINT,
+            _ => 0,
+        };
+    if all == 0 { attribute::NORMAL } else { all }
+}
+
+/// The node's DOS attributes, and whether it is marked as sparse.
+pub(crate) fn dos(session: &Session, attr: &Attr) -> u32 {
+    if let Some(own) = attr.dos {
+        return u32::from(own) & OF_DRIVER;
+    }
+    if keeps_xattr(session, attr.kind) {
+        let kept = session.getxattr(attr.node, DOS_XATTR).ok();
+        return kept
+            .and_then(|text| parse(&text))
+            .unwrap_or(by_default(attr.kind));
+    }
+    let read_only = attr.kind == FileKind::File && attr.mode & ANY_WRITE == 0;
+    by_default(attr.kind) | if read_only { attribute::READONLY } else { 0 }
+}
+
+fn by_default(kind: FileKind) -> u32 {
+    if kind == FileKind::File {
+        attribute::ARCHIVE
+    } else {
+        0
+    }
+}
+
+fn keeps_xattr(session: &Session, kind: FileKind) -> bool {
+    session.caps().has(Caps::XATTRS) && matches!(kind, FileKind::File | FileKind::Dir)
+}
+
+fn parse(text: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(text).ok()?.trim_end_matches('\0');
+    let number = u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
+    Some(number & KEPT)
+}
+
+/// Sets the DOS attributes; whether the node is sparse stays unless `sparse` is given.
+///
+/// # Errors
+/// As [`Session::setattr`] and [`Session::setxattr`].
+pub(crate) fn set_dos(
+    session: &Session,
+    attr: &Attr,
+    attributes: u32,
+    sparse: Option<bool>,
+) -> Result<()> {
+    if attr.dos.is_some() {
+        let own = u8::try_from(attributes & OF_DRIVER).unwrap_or(0);
+        let set = SetAttr {
+            dos: Some(own),
+            ..SetAttr::default()
+        };
+        return session.setattr(attr.node, &set).map(|_| ());
+    }
+    if keeps_xattr(session, attr.kind) {
+        let was = dos(session, attr);
+        let sparse = match sparse {
+            None => was & attribute::SPARSE,
+            Some(true) => attribute::SPARSE,
+            Some(false) => 0,
+        };
+        let new = attributes & KEPT & !attribute::SPARSE | sparse;
+        return if new == was {
+            Ok(())
+        } else {
+            keep(session, attr.node, attr.kind, new)
+        };
+    }
+    let protects = attributes & attribute::READONLY != 0;
+    let mode = match (protects, attr.mode & ANY_WRITE) {
+        (true, 1..) => attr.mode & !ANY_WRITE,
+        (false, 0) => attr.mode | OWNER_WRITE,
+        _ => return Ok(()),
+    };
+    if attr.kind == FileKind::File && session.caps().has(Caps::MODES) {
+        session.setattr(attr.node, &SetAttr::mode(mode))?;
+    }
+    Ok(())
+}
+
+fn keep(session: &Session, node: NodeId, kind: FileKind, new: u32) -> Result<()> {
+    if new == by_default(kind) {
+        return match session.removexattr(node, DOS_XATTR) {
+            Err(e) if e == Kind::NoXattr => Ok(()),
+            removed => removed,
+        };
+    }
+    let text = format!("{new:#x}");
+    session.setxattr(node, DOS_XATTR, text.as_bytes(), SetXattr::Any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_attributes_are_read_and_nonsense_is_not() {
+        assert_eq!(parse(b"0x22"), Some(0x22));
+        assert_eq!(parse(b"0x23\0"), Some(0x23));
+        assert_eq!(parse(b"0xffffffff"), Some(KEPT));
+        assert_eq!(parse(b"22"), None);
+        assert_eq!(parse(b"\xff"), None);
+    }
+}

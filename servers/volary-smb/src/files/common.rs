@@ -1,0 +1,148 @@
+//! [`Common`]: what the trees of one share have in common.
+
+use super::notify::Watches;
+use super::table::File;
+use crate::wire::fscc::time;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use volary_core::{Attr, Cred, NodeId};
+use volary_session::{ClientId, Event, EventSink, News, Session, Subscription, Volume};
+
+/// Most times of change that are kept.
+const CHANGE_TIMES_MAX: usize = 4096;
+
+/// What the trees of one share have in common: which files are open, and which directories
+/// are watched.
+pub(crate) struct Common {
+    /// Whose changes the sessions of the share's trees make.
+    pub(crate) client: ClientId,
+    pub(crate) watches: Watches,
+    volume: Arc<Volume>,
+    /// Every file that is open, by its node.
+    files: Mutex<HashMap<NodeId, Vec<Arc<File>>>>,
+    next: AtomicU64,
+    /// Times of change that clients set: with [`Attr::change`] as it was then.
+    change_times: Mutex<HashMap<NodeId, (u64, u64)>>,
+    subscription: Mutex<Option<Subscription>>,
+}
+
+struct Sink(Weak<Common>);
+
+impl EventSink for Sink {
+    fn event(&self, event: &Event) {
+        if let Some(common) = self.0.upgrade() {
+            common.note(event);
+        }
+    }
+}
+
+impl Common {
+    pub(crate) fn new(volume: &Arc<Volume>) -> Arc<Self> {
+        let common = Arc::new(Self {
+            client: volume.client(),
+            watches: Watches::default(),
+            volume: Arc::clone(volume),
+            files: Mutex::default(),
+            next: AtomicU64::new(1),
+            change_times: Mutex::default(),
+            subscription: Mutex::default(),
+        });
+        let sink = Arc::new(Sink(Arc::downgrade(&common)));
+        *common.subscription.lock() = Some(volume.subscribe(sink));
+        common
+    }
+
+    /// The persistent half of a file id: no file of the share has had it.
+    pub(crate) fn next_persistent(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn enter(&self, file: &Arc<File>) {
+        let mut files = self.files.lock();
+        files.entry(file.node).or_default().push(Arc::clone(file));
+    }
+
+    pub(crate) fn leave(&self, file: &File) {
+        let mut files = self.files.lock();
+        if let Some(list) = files.get_mut(&file.node) {
+            list.retain(|other| other.id != file.id);
+            if list.is_empty() {
+                files.remove(&file.node);
+            }
+        }
+    }
+
+    /// The opens of a node.
+    pub(crate) fn of_node(&self, node: NodeId) -> Vec<Arc<File>> {
+        let files = self.files.lock();
+        files.get(&node).cloned().unwrap_or_default()
+    }
+
+    /// An entry has moved: so have the paths of what is open there and below.
+    pub(crate) fn moved(&self, from: &[Vec<u8>], to: &[Vec<u8>]) {
+        let all: Vec<_> = self.files.lock().values().flatten().cloned().collect();
+        for file in all {
+            let mut path = file.path.lock();
+            if let Some(below) = path.strip_prefix(from) {
+                *path = [to, below].concat();
+            }
+        }
+    }
+
+    /// The node's time of change, as a FILETIME. One that a client has set holds until the node
+    /// changes again; volumes keep no such time, so it is forgotten with the server, or when too
+    /// many are.
+    pub(crate) fn change_time(&self, attr: &Attr) -> u64 {
+        match self.change_times.lock().get(&attr.node) {
+            Some((change, set)) if *change == attr.change => *set,
+            _ => time::from_time(attr.ctime),
+        }
+    }
+
+    /// Sets it, for the node as it is now.
+    pub(crate) fn set_change_time(&self, attr: &Attr, filetime: u64) {
+        let mut times = self.change_times.lock();
+        if times.len() >= CHANGE_TIMES_MAX {
+            times.clear();
+        }
+        times.insert(attr.node, (attr.change, filetime));
+    }
+
+    /// A session that may look at all, for what the server does on its own.
+    pub(crate) fn all_seeing(&self) -> Session {
+        self.volume.session(Cred::root()).with_client(self.client)
+    }
+
+    /// Changes made elsewhere are told to those who watch; those made here are told where they
+    /// are made, with what exactly changed, but for entries that go with their last open.
+    fn note(&self, event: &Event) {
+        if self.watches.is_empty() {
+            return;
+        }
+        let own = event.origin == Some(self.client);
+        match &event.news {
+            News::Removed { dir, name, node } => {
+                let open = node.and_then(|node| self.of_node(node).into_iter().next());
+                let kind = open.as_ref().map(|file| file.kind);
+                match open.filter(|_| own) {
+                    Some(file) => self.watches.removed(&file.path.lock(), kind),
+                    None => self
+                        .watches
+                        .removed_in(&self.all_seeing(), *dir, name, kind),
+                }
+            }
+            news if !own => self.watches.elsewhere(&self.all_seeing(), news),
+            _ => {}
+        }
+    }
+}
+
+impl std::fmt::Debug for Common {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Common")
+            .field("nodes_open", &self.files.lock().len())
+            .finish_non_exhaustive()
+    }
+}

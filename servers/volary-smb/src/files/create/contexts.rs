@@ -1,0 +1,197 @@
+//! Create contexts (MS-SMB2 2.2.13.2 and 2.2.14.2).
+//!
+//! `MxAc`, `QFid`, `RqLs`, `AlSi`, `ExtA` and `SecD` are answered; `TWrp` and the reconnection of
+//! a durable open are refused, since there are neither snapshots nor durable opens; a request for
+//! durability and contexts not known here are ignored, as the specification has it.
+
+use crate::wire::fscc::le::{id_at, slice_at, u16_at, u32_at, u64_at};
+use crate::wire::fscc::set::{self, Ea};
+use crate::wire::{Out, Status, out::len32};
+use volary_session::Lease;
+
+/// Most contexts in a request.
+const CONTEXTS_MAX: usize = 32;
+
+/// What a request asks for in its contexts.
+#[derive(Debug, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) maximal_access: bool,
+    pub(crate) disk_id: bool,
+    pub(crate) lease: Option<LeaseAsked>,
+    /// In bytes.
+    pub(crate) allocation: Option<u64>,
+    pub(crate) eas: Vec<Ea<'a>>,
+    pub(crate) descriptor: Option<&'a [u8]>,
+}
+
+/// A lease asked for (`RqLs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseAsked {
+    pub(crate) key: [u8; 16],
+    /// R 1, H 2, W 4.
+    pub(crate) state: u32,
+    /// Version 2: with an epoch, and perhaps the key of the directory's lease.
+    pub(crate) v2: Option<LeaseV2>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseV2 {
+    pub(crate) parent: Option<[u8; 16]>,
+    pub(crate) epoch: u16,
+}
+
+const PARENT_KEY_SET: u32 = 4;
+pub(crate) const BREAK_IN_PROGRESS: u32 = 2;
+
+/// Reads the contexts.
+///
+/// # Errors
+/// `INVALID_PARAMETER` if they contradict themselves; `OBJECT_NAME_NOT_FOUND` for a durable open
+/// to be found again and for a snapshot; `EA_LIST_INCONSISTENT`.
+pub(crate) fn parse(mut bytes: &[u8]) -> Result<Asked<'_>, Status> {
+    let mut asked = Asked::default();
+    if bytes.is_empty() {
+        return Ok(asked);
+    }
+    for _ in 0..CONTEXTS_MAX {
+        let (next, name, data) = one(bytes).ok_or(Status::INVALID_PARAMETER)?;
+        note(&mut asked, name, data)?;
+        if next == 0 {
+            return Ok(asked);
+        }
+        bytes = bytes.get(next..).ok_or(Status::INVALID_PARAMETER)?;
+    }
+    Err(Status::INVALID_PARAMETER)
+}
+
+/// One context: where the next one begins, its name and its data.
+fn one(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
+    let next = usize::try_from(u32_at(bytes, 0)?).ok()?;
+    let bytes = match next {
+        0 => bytes,
+        next if next % 8 == 0 => bytes.get(..next)?,
+        _ => return None,
+    };
+    let name = slice_at(bytes, u16_at(bytes, 4)?.into(), u16_at(bytes, 6)?.into())?;
+    let data_len = usize::try_from(u32_at(bytes, 12)?).ok()?;
+    let data = match data_len {
+        0 => &[][..],
+        len => slice_at(bytes, u16_at(bytes, 10)?.into(), len)?,
+    };
+    (name.len() >= 4).then_some((next, name, data))
+}
+
+fn note<'a>(asked: &mut Asked<'a>, name: &[u8], data: &'a [u8]) -> Result<(), Status> {
+    match name {
+        b"MxAc" if data.is_empty() || data.len() == 8 => asked.maximal_access = true,
+        b"QFid" if data.is_empty() => asked.disk_id = true,
+        b"AlSi" => asked.allocation = Some(u64_at(data, 0).ok_or(Status::INVALID_PARAMETER)?),
+        b"RqLs" => asked.lease = Some(lease(data).ok_or(Status::INVALID_PARAMETER)?),
+        b"ExtA" => asked.eas = set::full_ea(data).ok_or(Status::EA_LIST_INCONSISTENT)?,
+        b"SecD" => asked.descriptor = Some(data),
+        b"TWrp" | b"DHnC" | b"DH2C" => return Err(Status::OBJECT_NAME_NOT_FOUND),
+        b"MxAc" | b"QFid" => return Err(Status::INVALID_PARAMETER),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn lease(data: &[u8]) -> Option<LeaseAsked> {
+    let v2 = match data.len() {
+        32 => None,
+        52 => {
+            let has_parent = u32_at(data, 20)? & PARENT_KEY_SET != 0;
+            let parent = id_at(data, 32)?;
+            Some(LeaseV2 {
+                parent: has_parent.then_some(parent),
+                epoch: u16_at(data, 48)?,
+            })
+        }
+        _ => return None,
+    };
+    Some(LeaseAsked {
+        key: id_at(data, 0)?,
+        state: u32_at(data, 16)?,
+        v2,
+    })
+}
+
+/// A lease as granted (`RqLs` in the response).
+pub(crate) fn lease_granted(asked: &LeaseAsked, lease: &Lease) -> Vec<u8> {
+    let mut flags = if lease.breaking { BREAK_IN_PROGRESS } else { 0 };
+    let mut out = Out::new();
+    let parent = asked.v2.and_then(|v2| v2.parent);
+    if parent.is_some() {
+        flags |= PARENT_KEY_SET;
+    }
+    out.bytes(&asked.key)
+        .u32(lease.granted.0.into())
+        .u32(flags)
+        .u64(0);
+    if asked.v2.is_some() {
+        out.bytes(&parent.unwrap_or_default())
+            .u16(lease.epoch)
+            .u16(0);
+    }
+    out.done()
+}
+
+/// The answers, one after the other.
+pub(crate) fn emit(contexts: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+    const DATA_AT: u16 = 24;
+    let mut out = Out::new();
+    for (at, (name, data)) in contexts.iter().enumerate() {
+        let last = at.saturating_add(1) == contexts.len();
+        let len = data.len().saturating_add(DATA_AT.into());
+        let next = if last { 0 } else { len.next_multiple_of(8) };
+        out.u32(len32(next)).u16(16).u16(4).u16(0).u16(DATA_AT);
+        out.u32(len32(data.len())).bytes(*name).u32(0).bytes(data);
+        if !last {
+            out.align(8);
+        }
+    }
+    out.done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use volary_session::LeaseBits;
+
+    #[test]
+    fn contexts_are_read_and_torn_ones_refused() {
+        let lease = LeaseAsked {
+            key: [7; 16],
+            state: 3,
+            v2: Some(LeaseV2 {
+                parent: Some([9; 16]),
+                epoch: 5,
+            }),
+        };
+        let granted = Lease {
+            granted: LeaseBits(3),
+            epoch: 5,
+            breaking: false,
+        };
+        let bytes = emit(&[
+            (b"MxAc", Vec::new()),
+            (b"RqLs", lease_granted(&lease, &granted)),
+            (b"AlSi", vec![0, 16, 0, 0, 0, 0, 0, 0]),
+        ]);
+        let asked = parse(&bytes).unwrap();
+        assert!(asked.maximal_access && !asked.disk_id);
+        assert_eq!(asked.lease, Some(lease));
+        assert_eq!(asked.allocation, Some(4096));
+        for len in 1..bytes.len() {
+            assert!(parse(&bytes[..len]).is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn unknown_ones_are_ignored_and_reconnections_refused() {
+        assert!(parse(&emit(&[(b"What", vec![1])])).is_ok());
+        let gone = Err(Status::OBJECT_NAME_NOT_FOUND);
+        let durable = emit(&[(b"DHnC", vec![0; 16])]);
+        assert_eq!(parse(&durable).map(|_| ()), gone);
+    }
+}

@@ -1,0 +1,86 @@
+//! Which rights an open gets.
+
+use super::super::access;
+use super::request::option;
+use super::{Opening, Walked};
+use crate::call::Failure;
+use crate::files::attrs;
+use crate::wire::Status;
+use crate::wire::fscc::file::attribute;
+use volary_core::Attr;
+
+impl Opening<'_, '_> {
+    /// The rights on a node that is there.
+    ///
+    /// # Errors
+    /// `ACCESS_DENIED` for more than the caller or the tree may, for writing what is read-only, and
+    /// for overwriting what is hidden or a system's without saying so; `CANNOT_DELETE` for a
+    /// read-only file to be deleted on close.
+    pub(super) fn granted(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
+        let request = self.request;
+        let asked = request.access & !access::MAXIMUM_ALLOWED;
+        let implied = if request.disposition.truncates() {
+            access::WRITE_DATA
+        } else {
+            0
+        };
+        let dos = attrs::dos(&self.session, attr);
+        let protected = !is_dir(attr) && dos & attribute::READONLY != 0;
+        if protected && (asked | implied) & access::WRITES != 0 {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        let marks = dos & (attribute::HIDDEN | attribute::SYSTEM);
+        if implied != 0 && marks & !request.attributes != 0 {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        let mut maximal = self.maximal(walked, attr)?;
+        if protected {
+            maximal &= !access::WRITES;
+        }
+        if (asked | implied) & !maximal != 0 {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        let granted = if request.access & access::MAXIMUM_ALLOWED != 0 {
+            maximal
+        } else {
+            asked
+        };
+        if request.has(option::DELETE_ON_CLOSE) {
+            if protected {
+                return Err(Status::CANNOT_DELETE.into());
+            }
+            if granted & access::DELETE == 0 {
+                return Err(Status::ACCESS_DENIED.into());
+            }
+        }
+        Ok(granted)
+    }
+
+    /// The rights on a node that is about to be made: what its maker asks for.
+    pub(super) fn granted_new(&self) -> Result<u32, Failure> {
+        let all = access::ALL & self.call.tree.access;
+        let asked = self.request.access & !access::MAXIMUM_ALLOWED;
+        if asked & !all != 0 {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        Ok(if self.request.access & access::MAXIMUM_ALLOWED != 0 {
+            all
+        } else {
+            asked
+        })
+    }
+
+    /// The most that the caller can have of the node in this tree.
+    pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
+        let dir = match walked.dir {
+            Some(dir) => Some(self.session.getattr(dir)?),
+            None => None,
+        };
+        let maximal = access::maximal(attr, dir.as_ref(), self.session.cred());
+        Ok(maximal & self.call.tree.access)
+    }
+}
+
+fn is_dir(attr: &Attr) -> bool {
+    attr.kind == volary_core::FileKind::Dir
+}

@@ -1,0 +1,141 @@
+//! Making what is not there.
+
+use super::super::names::Path;
+use super::super::{attrs, ea, security};
+use super::request::{Action, option};
+use super::{Opened, Opening, RETRY, Walked, mode_for};
+use crate::call::Failure;
+use crate::files::access;
+use crate::files::security::descriptor::Descriptor;
+use crate::wire::Status;
+use crate::wire::fscc::file::attribute;
+use volary_core::{Attr, Caps, Create, Entry, Kind, Mode, NodeId, OpenId, SetAttr};
+use volary_session::{OpenHow, Session};
+
+/// Permission bits of what is made here; a descriptor (`SecD`) changes them.
+const FILE_MODE: u32 = 0o644;
+const DIR_MODE: u32 = 0o755;
+
+impl Opening<'_, '_> {
+    pub(super) fn missing(&self, walked: Walked, path: &Path) -> Result<Opened, Failure> {
+        let request = self.request;
+        if !request.disposition.makes() {
+            return Err(Status::OBJECT_NAME_NOT_FOUND.into());
+        }
+        if self.call.tree.is_read_only() {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        let read_only = request.attributes & attribute::READONLY != 0;
+        if read_only && request.has(option::DELETE_ON_CLOSE) {
+            return Err(Status::CANNOT_DELETE.into());
+        }
+        let is_dir = request.has(option::DIRECTORY);
+        if is_dir && request.attributes & attribute::TEMPORARY != 0 {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        if path.dir_only && !is_dir {
+            return Err(Status::OBJECT_NAME_INVALID.into());
+        }
+        let access = self.granted_new()?;
+        let Some((dir, name)) = walked.at() else {
+            return Err(Status::OBJECT_NAME_INVALID.into());
+        };
+        let made = if is_dir {
+            self.make_dir(dir, name, access)
+        } else {
+            self.make_file(dir, name, access)
+        };
+        let (entry, open) = made.map_err(|e| match e.kind() {
+            Kind::Exists | Kind::NotFound => RETRY.into(),
+            Kind::Invalid => Status::OBJECT_NAME_INVALID.into(),
+            _ => Failure::from(e),
+        })?;
+        let opened = Opened {
+            open,
+            entry,
+            walked,
+            access,
+            action: Action::Created,
+        };
+        self.or_undo(&opened, self.completed(&opened, is_dir))?;
+        Ok(opened)
+    }
+
+    fn make_file(
+        &self,
+        dir: NodeId,
+        name: &[u8],
+        access: u32,
+    ) -> volary_core::Result<(Entry, OpenId)> {
+        let reads = access & (access::READ_DATA | access::EXECUTE) != 0;
+        let writes = access & access::WRITES != 0;
+        let how = OpenHow {
+            share: Some(self.request.shares(access)),
+            lease_key: self.key(),
+            parent_key: self.parent_key(),
+            ..OpenHow::from(mode_for(reads, writes).unwrap_or(Mode::Read))
+        };
+        let set = SetAttr::mode(FILE_MODE);
+        self.session.create(dir, name, Create::New, how, &set)
+    }
+
+    fn make_dir(
+        &self,
+        dir: NodeId,
+        name: &[u8],
+        access: u32,
+    ) -> volary_core::Result<(Entry, OpenId)> {
+        let session = &self.session;
+        let entry = session.mkdir(dir, name, &SetAttr::mode(DIR_MODE))?;
+        let how = OpenHow {
+            share: Some(self.request.shares(access)),
+            lease_key: self.key(),
+            parent_key: self.parent_key(),
+            ..OpenHow::from(Mode::Read)
+        };
+        let at = Some((dir, name));
+        let open = if access & access::READ_DATA != 0 {
+            session.open_entry_of(entry.node, at, how)
+        } else {
+            session.open_bare_as(entry.node, at, &how)
+        };
+        Ok((entry, open?))
+    }
+
+    /// Gives what is new the attributes that were asked for.
+    fn completed(&self, opened: &Opened, is_dir: bool) -> Result<(), Failure> {
+        let attr = &opened.entry.attr;
+        let archive = if is_dir { 0 } else { attribute::ARCHIVE };
+        attrs::set_dos(&self.session, attr, self.request.attributes | archive, None)?;
+        if let Some(bytes) = self.request.asked.descriptor {
+            protect(&self.session, attr, bytes)?;
+        }
+        self.made_with(opened.open, attr)
+    }
+
+    /// Room ahead of need and extended attributes, as asked for.
+    pub(super) fn made_with(&self, open: OpenId, attr: &Attr) -> Result<(), Failure> {
+        let asked = &self.request.asked;
+        ea::set(&self.session, attr.node, &asked.eas)?;
+        if let Some(len) = asked.allocation.filter(|len| *len > 0)
+            && self.session.caps().has(Caps::PREALLOCATE)
+            && attr.kind == volary_core::FileKind::File
+        {
+            match self.session.allocate(open, 0, len, false) {
+                // An open that does not write asks for nothing.
+                Err(e) if e == Kind::Access || e == Kind::Unsupported => {}
+                allocated => allocated?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sets the descriptor that came with the request.
+fn protect(session: &Session, attr: &Attr, bytes: &[u8]) -> Result<(), Failure> {
+    let descriptor = Descriptor::parse(bytes).ok_or(Status::INVALID_SECURITY_DESCR)?;
+    let given = descriptor.parts();
+    let set = security::changes(attr, &descriptor, given)?;
+    session.setattr(attr.node, &set)?;
+    Ok(())
+}

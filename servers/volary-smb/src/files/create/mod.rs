@@ -1,0 +1,366 @@
+//! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens what there is, makes what there is not.
+
+pub(crate) mod contexts;
+mod granted;
+mod made;
+mod request;
+
+use super::names::Path;
+use super::oplock::{self, Breaker, level};
+use super::path::{self, Walked};
+use super::table::File;
+use super::{access, attrs, waiting};
+use crate::call::{Answer, Call, Failure, FileId};
+use crate::wire::Status;
+use crate::wire::fscc::file::attribute;
+use parking_lot::Mutex;
+pub(crate) use request::option;
+use request::{Action, Disposition, Request, Response, share};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId};
+use volary_session::{LeaseBits, LeaseKey, OpenHow, Rights, Session, Share};
+
+/// How often an entry that comes and goes is looked for again.
+const RACES_MAX: u32 = 8;
+
+/// CREATE.
+pub(crate) fn create(call: &mut Call<'_>) -> Answer {
+    let request = Request::parse(call)?;
+    let path = Path::parse(request.name)?;
+    call.tree.files.check_room()?;
+    let id = FileId {
+        persistent: call.tree.common.next_persistent(),
+        volatile: call.tree.files.next_volatile(),
+    };
+    let lease = request.lease(call);
+    let opening = Opening {
+        session: waiting(call),
+        call,
+        request: &request,
+        id,
+        lease,
+    };
+    let opened = opening.open(&path)?;
+    let answer = opening.enter(opened)?;
+    call.related.file = Some(id);
+    Ok(answer)
+}
+
+/// A CREATE under way.
+struct Opening<'c, 'a> {
+    call: &'c Call<'a>,
+    request: &'c Request<'a>,
+    session: Session,
+    id: FileId,
+    lease: Option<LeaseKey>,
+}
+
+/// What came of it.
+struct Opened {
+    open: OpenId,
+    entry: Entry,
+    walked: Walked,
+    access: u32,
+    action: Action,
+}
+
+/// The oplock or lease that an open gets.
+#[derive(Default)]
+struct Leased {
+    level: u8,
+    oplock: Option<LeaseKey>,
+    /// The data of the lease's context in the response.
+    context: Option<Vec<u8>>,
+}
+
+impl Request<'_> {
+    /// The key of the lease that is asked for, on a dialect that has leases.
+    fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
+        use crate::config::Dialect;
+        let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
+        let oldest = match asked.v2 {
+            Some(_) => Dialect::Smb300,
+            None => Dialect::Smb210,
+        };
+        (call.conn.dialect() >= oldest).then(|| oplock::lease_key(call.conn, asked.key))
+    }
+
+    /// What share modes are told, for these rights.
+    fn shares(&self, access: u32) -> Share {
+        let right = |mask: u32, right: Rights| {
+            if access & mask != 0 {
+                right
+            } else {
+                Rights::NONE
+            }
+        };
+        let mut wants = right(access::READ_DATA | access::EXECUTE, Rights::READ)
+            | right(access::WRITES, Rights::WRITE)
+            | right(access::DELETE, Rights::DELETE);
+        if self.disposition.truncates() {
+            wants = wants | Rights::WRITE;
+        }
+        let allowed = |bit: u32, right: Rights| {
+            if self.share & bit != 0 {
+                right
+            } else {
+                Rights::NONE
+            }
+        };
+        let allows = allowed(share::READ, Rights::READ)
+            | allowed(share::WRITE, Rights::WRITE)
+            | allowed(share::DELETE, Rights::DELETE);
+        // One that touches no data is in nobody's way.
+        let allows = if wants == Rights::NONE {
+            Rights::ALL
+        } else {
+            allows
+        };
+        Share { wants, allows }
+    }
+}
+
+impl Opening<'_, '_> {
+    /// Opens or makes what the path says.
+    fn open(&self, path: &Path) -> Result<Opened, Failure> {
+        for _ in 0..RACES_MAX {
+            let walked = path::walk(&self.session, path, self.call.conn.dialect())?;
+            let opened = match walked.entry {
+                Some(entry) => self.existing(walked, entry, path),
+                None => self.missing(walked, path),
+            };
+            match opened {
+                // Made, or removed, by another since it was looked for.
+                Err(failure) if failure.status == RETRY => {}
+                opened => return opened,
+            }
+        }
+        Err(Status::SHARING_VIOLATION.into())
+    }
+
+    fn existing(&self, walked: Walked, entry: Entry, path: &Path) -> Result<Opened, Failure> {
+        let request = self.request;
+        if request.disposition == Disposition::Create {
+            return Err(Status::OBJECT_NAME_COLLISION.into());
+        }
+        let is_link = entry.attr.kind == FileKind::Symlink;
+        if is_link && !request.has(option::OPEN_REPARSE_POINT) {
+            let dialect = self.call.conn.dialect();
+            return Err(path::stopped(
+                &self.session,
+                entry.node,
+                &walked.path,
+                &[],
+                dialect,
+            ));
+        }
+        let is_dir = entry.attr.kind == FileKind::Dir;
+        if !is_dir && (request.has(option::DIRECTORY) || path.dir_only) {
+            return Err(Status::NOT_A_DIRECTORY.into());
+        }
+        if is_dir && request.has(option::NON_DIRECTORY) {
+            return Err(Status::FILE_IS_A_DIRECTORY.into());
+        }
+        if is_dir && request.disposition.truncates() {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        let granted = self.granted(&walked, &entry.attr)?;
+        let open = self.open_node(&walked, &entry.attr, granted);
+        let open = open.map_err(|e| match e.kind() {
+            Kind::NotFound => RETRY.into(),
+            _ => Failure::from(e),
+        })?;
+        let action = match request.disposition {
+            Disposition::Supersede => Action::Superseded,
+            Disposition::Overwrite | Disposition::OverwriteIf => Action::Overwritten,
+            _ => Action::Opened,
+        };
+        let opened = Opened {
+            open,
+            entry,
+            walked,
+            access: granted,
+            action,
+        };
+        if request.disposition.truncates() {
+            self.or_undo(&opened, self.overwritten(&opened))?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens for data what is opened for data, and the rest bare.
+    fn open_node(&self, walked: &Walked, attr: &Attr, granted: u32) -> volary_core::Result<OpenId> {
+        let truncates = self.request.disposition.truncates();
+        let how = OpenHow {
+            truncate: truncates,
+            share: Some(self.request.shares(granted)),
+            lease_key: self.key(),
+            parent_key: self.parent_key(),
+            ..OpenHow::from(Mode::Read)
+        };
+        let mode = match attr.kind {
+            FileKind::File => self.file_mode(attr, granted),
+            FileKind::Dir if granted & access::READ_DATA != 0 => Some(Mode::Read),
+            _ => None,
+        };
+        match mode {
+            Some(mode) => {
+                let how = OpenHow { mode, ..how };
+                self.session.open_entry_of(attr.node, walked.at(), how)
+            }
+            None => self.session.open_bare_as(attr.node, walked.at(), &how),
+        }
+    }
+
+    fn file_mode(&self, attr: &Attr, granted: u32) -> Option<Mode> {
+        let readable = access::maximal(attr, None, self.session.cred()) & access::READ_DATA != 0;
+        let reads = granted & (access::READ_DATA | access::EXECUTE) != 0 && readable;
+        let writes = granted & access::WRITES != 0 || self.request.disposition.truncates();
+        mode_for(reads, writes)
+    }
+
+    /// The key of the lease, or of the oplock, that is asked for.
+    fn key(&self) -> Option<LeaseKey> {
+        let oplock = oplock::bits_of_level(self.request.oplock) != LeaseBits::NONE;
+        let own = || oplock::oplock_key(self.call.conn, self.id);
+        self.lease.or_else(|| oplock.then(own))
+    }
+
+    /// The key of the lease on the directory that the client holds.
+    fn parent_key(&self) -> Option<LeaseKey> {
+        self.lease?;
+        let parent = self.request.asked.lease?.v2?.parent?;
+        Some(oplock::lease_key(self.call.conn, parent))
+    }
+
+    /// What was there is now as if it were new, but keeps its owner and mode.
+    fn overwritten(&self, opened: &Opened) -> Result<(), Failure> {
+        let session = &self.session;
+        let attr = session.getattr(opened.entry.node)?;
+        let attributes = self.request.attributes | attribute::ARCHIVE;
+        attrs::set_dos(session, &attr, attributes, Some(false))?;
+        self.made_with(opened.open, &attr)
+    }
+
+    /// Passes `done` on; if it failed, the open is ended.
+    fn or_undo<T>(&self, opened: &Opened, done: Result<T, Failure>) -> Result<T, Failure> {
+        if done.is_err() {
+            // What failed is told; ending an open that never was says nothing more.
+            let _ = self.session.close(opened.open);
+        }
+        done
+    }
+
+    /// Enters the open in the tree's table and answers with it.
+    fn enter(&self, opened: Opened) -> Answer {
+        let leased = self.leased(&opened);
+        let leased = self.or_undo(&opened, leased)?;
+        if self.request.has(option::DELETE_ON_CLOSE) {
+            let marked = self.session.delete_on_close(opened.open);
+            self.or_undo(&opened, marked.map_err(Failure::from))?;
+        }
+        let attr = self.or_undo(
+            &opened,
+            self.session
+                .getattr(opened.entry.node)
+                .map_err(Failure::from),
+        )?;
+        let mut replies = self.contexts(&opened, &attr);
+        replies.extend(leased.context.map(|data| (b"RqLs", data)));
+        let facts = attrs::facts(self.call.tree, &attr);
+        let file = Arc::new(File {
+            id: self.id,
+            open: opened.open,
+            node: opened.entry.node,
+            kind: opened.entry.attr.kind,
+            access: opened.access,
+            options: self.request.options,
+            path: Mutex::new(opened.walked.path),
+            position: AtomicU64::new(0),
+            mode: AtomicU64::new(u64::from(self.request.options & option::MODE)),
+            frozen: Mutex::default(),
+            scan: Mutex::default(),
+            watch: Mutex::default(),
+            oplock: leased.oplock,
+            waiting: Mutex::default(),
+        });
+        self.call.tree.common.enter(&file);
+        if opened.action == Action::Created {
+            self.call
+                .tree
+                .common
+                .watches
+                .made(&file.path.lock(), file.kind);
+        }
+        self.call.tree.files.insert(file);
+        let response = Response {
+            oplock: leased.level,
+            action: opened.action,
+            facts,
+            id: self.id,
+            contexts: contexts::emit(&replies),
+        };
+        Ok(response.emit())
+    }
+
+    /// Asks the session for the oplock or lease.
+    fn leased(&self, opened: &Opened) -> Result<Leased, Failure> {
+        let kind = opened.entry.attr.kind;
+        let asked = self.request.asked.lease.as_ref();
+        if let (Some(key), Some(asked)) = (self.lease, asked) {
+            // Leases on directories came with the second version.
+            let leasable = kind == FileKind::File || (kind == FileKind::Dir && asked.v2.is_some());
+            let state = if leasable { asked.state } else { 0 };
+            let want = oplock::bits_of_state(state);
+            let sink = Breaker::of_lease(self.call, asked);
+            let lease = self.session.lease(opened.open, key, want, sink)?;
+            return Ok(Leased {
+                level: level::LEASE,
+                oplock: None,
+                context: Some(contexts::lease_granted(asked, &lease)),
+            });
+        }
+        let want = oplock::bits_of_level(self.request.oplock);
+        if kind != FileKind::File || want == LeaseBits::NONE {
+            return Ok(Leased::default());
+        }
+        let key = oplock::oplock_key(self.call.conn, self.id);
+        let sink = Breaker::of_oplock(self.call, self.id);
+        let lease = self.session.lease(opened.open, key, want, sink)?;
+        Ok(Leased {
+            level: oplock::level_of_bits(lease.granted),
+            oplock: Some(key),
+            context: None,
+        })
+    }
+
+    fn contexts(&self, opened: &Opened, attr: &Attr) -> Vec<(&'static [u8; 4], Vec<u8>)> {
+        let mut replies: Vec<(&[u8; 4], Vec<u8>)> = Vec::new();
+        let asked = &self.request.asked;
+        if asked.maximal_access {
+            let maximal = self.maximal(&opened.walked, attr).unwrap_or(opened.access);
+            let mut data = vec![0; 4];
+            data.extend_from_slice(&maximal.to_le_bytes());
+            replies.push((b"MxAc", data));
+        }
+        if asked.disk_id {
+            let mut data = attr.node.ino.get().to_le_bytes().to_vec();
+            data.resize(32, 0);
+            replies.push((b"QFid", data));
+        }
+        replies
+    }
+}
+
+/// Stands for "look again" among the failures of one attempt; never sent.
+const RETRY: Status = Status(u32::MAX);
+
+fn mode_for(reads: bool, writes: bool) -> Option<Mode> {
+    match (reads, writes) {
+        (true, true) => Some(Mode::ReadWrite),
+        (true, false) => Some(Mode::Read),
+        (false, true) => Some(Mode::Write),
+        (false, false) => None,
+    }
+}

@@ -1,0 +1,239 @@
+//! QUERY_DIRECTORY (MS-SMB2 3.3.5.18, MS-FSA 2.1.5.6).
+
+use super::names::{shown, to_utf16, to_wtf8};
+use super::table::{self, File};
+use super::wildcard::Pattern;
+use super::{access, attrs, ea, short};
+use crate::call::{Answer, Call, Failure};
+use crate::conn::Tree;
+use crate::wire::fscc::dir::{DirLevel, DirList};
+use crate::wire::fscc::file::FileFacts;
+use crate::wire::{Cursor, Out, Status, out::len32};
+use volary_core::{Attr, Cookie, DirBuf, Kind, NodeId};
+use volary_session::Session;
+
+const RESTART: u8 = 0x1;
+const SINGLE: u8 = 0x2;
+const REOPEN: u8 = 0x10;
+
+/// Entries read in one go, and bytes of their names.
+const ENTRIES: usize = 256;
+const NAMES: usize = 16 << 10;
+
+/// How far an open directory has been listed.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pattern: Pattern,
+    /// How many of `.` and `..` have been given.
+    dots: u8,
+    place: Cookie,
+    /// Whether anything has been given.
+    found: bool,
+    ended: bool,
+}
+
+impl Scan {
+    fn new(pattern: &str) -> Self {
+        Self {
+            pattern: Pattern::new(pattern),
+            dots: 0,
+            place: Cookie::START,
+            found: false,
+            ended: false,
+        }
+    }
+}
+
+/// QUERY_DIRECTORY.
+pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 33 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let (class, flags) = (c.u8()?, c.u8()?);
+    c.skip(4)?;
+    let id = table::file_id(&mut c)?;
+    let (name_at, name_len, max) = (c.u16()?, c.u16()?, c.u32()?);
+    let file = table::named(call, id)?;
+    if !file.is_dir() {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let level = DirLevel::from_class(class).ok_or(Status::INVALID_INFO_CLASS)?;
+    file.need_any(access::READ_DATA)?;
+    let pattern = match name_len {
+        0 => return Err(Status::OBJECT_NAME_INVALID.into()),
+        len => call.part(name_at.into(), len.into())?,
+    };
+    let max = max.min(call.conn.io_max()) as usize;
+    if max < level.fixed() {
+        return Err(Status::INFO_LENGTH_MISMATCH.into());
+    }
+    let mut scan = file.scan.lock();
+    if scan.is_none() || flags & (RESTART | REOPEN) != 0 {
+        let pattern = to_wtf8(pattern).ok_or(Status::INVALID_PARAMETER)?;
+        *scan = Some(Scan::new(&String::from_utf8_lossy(&pattern)));
+    }
+    let scan = scan.as_mut().ok_or(Status::INTERNAL_ERROR)?;
+    let mut listing = Listing {
+        session: &call.tree.session,
+        tree: call.tree,
+        file: &file,
+        list: DirList::new(level, max),
+        level,
+        single: flags & SINGLE != 0,
+    };
+    listing.fill(scan)?;
+    if listing.list.is_empty() {
+        return Err(if scan.found {
+            Status::NO_MORE_FILES
+        } else {
+            Status::NO_SUCH_FILE
+        }
+        .into());
+    }
+    scan.found = true;
+    Ok(reply(&listing.list.into_bytes()))
+}
+
+fn reply(list: &[u8]) -> Vec<u8> {
+    const LIST_AT: u16 = 64 + 8;
+    let mut out = Out::with_capacity(list.len().saturating_add(8));
+    out.u16(9).u16(LIST_AT).u32(len32(list.len())).bytes(list);
+    out.done()
+}
+
+/// One reply in the making.
+struct Listing<'a> {
+    session: &'a Session,
+    tree: &'a Tree,
+    file: &'a File,
+    list: DirList,
+    level: DirLevel,
+    single: bool,
+}
+
+/// Whether there is room for more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    More,
+    Full,
+}
+
+impl Listing<'_> {
+    fn fill(&mut self, scan: &mut Scan) -> Result<(), Failure> {
+        if self.dots(scan)? == Room::Full {
+            return Ok(());
+        }
+        while !scan.ended {
+            let count = if self.single || scan.pattern.is_plain() {
+                64
+            } else {
+                ENTRIES
+            };
+            let mut buf = DirBuf::new(count, NAMES, self.level.has_facts());
+            let end = self.session.readdir(self.file.open, scan.place, &mut buf)?;
+            for entry in buf.iter() {
+                let room = self.entry(&scan.pattern, entry.name, entry.node, entry.attr)?;
+                if room == Room::Full {
+                    return Ok(());
+                }
+                scan.place = entry.next;
+                if self.single && !self.list.is_empty() {
+                    return Ok(());
+                }
+            }
+            scan.ended = end || buf.is_empty();
+        }
+        Ok(())
+    }
+
+    /// `.` and `..`, which the volume does not list.
+    fn dots(&mut self, scan: &mut Scan) -> Result<Room, Failure> {
+        while let Some(name) = [&b"."[..], b".."].get(usize::from(scan.dots)) {
+            let text = std::str::from_utf8(name).unwrap_or_default();
+            if scan.pattern.finds(text) {
+                let own = self.session.getattr_open(self.file.open)?;
+                let attr = match *name {
+                    b".." => self.session.lookup(own.node, b"..").map_or(own, |e| e.attr),
+                    _ => own,
+                };
+                let facts = self.facts(&attr);
+                if !self.push(name, &[], &facts)? {
+                    return Ok(Room::Full);
+                }
+            }
+            scan.dots = scan.dots.saturating_add(1);
+            if self.single && !self.list.is_empty() {
+                return Ok(Room::Full);
+            }
+        }
+        Ok(Room::More)
+    }
+
+    fn entry(
+        &mut self,
+        pattern: &Pattern,
+        name: &[u8],
+        node: NodeId,
+        attr: Option<Attr>,
+    ) -> Result<Room, Failure> {
+        let seen = shown(name);
+        if !pattern.is_all() && !finds(pattern, &seen, name) {
+            return Ok(Room::More);
+        }
+        let facts = if self.level.has_facts() {
+            let attr = match attr {
+                Some(attr) => attr,
+                None => match self.session.getattr(node) {
+                    Ok(attr) => attr,
+                    // Removed since it was listed.
+                    Err(e) if e == Kind::Stale || e == Kind::NotFound => return Ok(Room::More),
+                    Err(e) => return Err(e.into()),
+                },
+            };
+            let mut facts = self.facts(&attr);
+            facts.ea_size = match self.level {
+                DirLevel::Directory => 0,
+                _ => ea::size(self.session, attr.node),
+            };
+            facts
+        } else {
+            FileFacts::default()
+        };
+        let short = match self.level {
+            DirLevel::Both | DirLevel::IdBoth => short_of(name),
+            _ => Vec::new(),
+        };
+        let pushed = self.push(&seen, &short, &facts)?;
+        Ok(if pushed { Room::More } else { Room::Full })
+    }
+
+    fn facts(&self, attr: &Attr) -> FileFacts {
+        attrs::facts(self.tree, attr)
+    }
+
+    /// # Errors
+    /// `BUFFER_OVERFLOW` if not even the first entry has room.
+    fn push(&mut self, name: &[u8], short: &[u8], facts: &FileFacts) -> Result<bool, Failure> {
+        let pushed = self.list.push(&to_utf16(name), short, facts);
+        if !pushed && self.list.is_empty() {
+            return Err(Status::INFO_LENGTH_MISMATCH.into());
+        }
+        Ok(pushed)
+    }
+}
+
+fn finds(pattern: &Pattern, seen: &[u8], name: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(seen);
+    pattern.finds(&text) || (pattern.is_plain() && pattern.finds(&short::name(name)))
+}
+
+/// The 8.3 name, for a name that is none.
+fn short_of(name: &[u8]) -> Vec<u8> {
+    let short = short::name(name);
+    if short.as_bytes().eq_ignore_ascii_case(name) {
+        Vec::new()
+    } else {
+        to_utf16(short.as_bytes())
+    }
+}

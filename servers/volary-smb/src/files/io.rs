@@ -1,0 +1,236 @@
+//! CLOSE, FLUSH, READ and WRITE (MS-SMB2 3.3.5.10 to 3.3.5.13).
+
+use super::notify::filter;
+use super::table::{self, File};
+use super::{access, attrs, waiting};
+use crate::call::{Answer, Call, Failure};
+use crate::conn::Tree;
+use crate::wire::header::HEADER_LEN;
+use crate::wire::{Cursor, Out, Status, out::len32};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use volary_core::{OpenId, Result as CoreResult, SetAttr, SetTime};
+use volary_session::{Range, Session};
+
+/// The largest offset that a file can have.
+const OFFSET_MAX: u64 = i64::MAX as u64;
+const WRITE_THROUGH: u32 = 1;
+const POST_QUERY: u16 = 1;
+
+/// CLOSE.
+pub(crate) fn close(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 24 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let flags = c.u16()?;
+    c.skip(4)?;
+    let id = table::file_id(&mut c)?;
+    let file = table::named(call, id)?;
+    let session = &call.tree.session;
+    let facts = if flags & POST_QUERY == 0 {
+        None
+    } else {
+        let attr = session.getattr_open(file.open).ok();
+        attr.map(|attr| attrs::facts(call.tree, &attr))
+    };
+    if call.tree.files.remove(file.id).is_none() {
+        return Err(Status::FILE_CLOSED.into());
+    }
+    end(call.tree, &file)?;
+    let mut out = Out::with_capacity(60);
+    out.u16(60)
+        .u16(if facts.is_some() { POST_QUERY } else { 0 })
+        .u32(0);
+    match facts {
+        None => {
+            out.zeros(52);
+        }
+        Some(facts) => {
+            out.u64(facts.created).u64(facts.accessed);
+            out.u64(facts.written).u64(facts.changed);
+            out.u64(facts.allocated)
+                .u64(facts.size)
+                .u32(facts.attributes);
+        }
+    }
+    Ok(out.done())
+}
+
+/// Ends a file that has been taken out of its tree's table.
+pub(crate) fn end(tree: &Arc<Tree>, file: &Arc<File>) -> CoreResult<()> {
+    let common = &tree.common;
+    let watch = file.watch.lock().take();
+    if let Some(watch) = watch {
+        common.watches.remove(&watch);
+        watch.end(Status::NOTIFY_CLEANUP);
+    }
+    file.send_away();
+    let closed = tree.session.close(file.open);
+    common.leave(file);
+    tree.session.volume().wake_waiting();
+    closed
+}
+
+/// FLUSH.
+pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 24 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    c.skip(6)?;
+    let id = table::file_id(&mut c)?;
+    let file = table::named(call, id)?;
+    file.need_any(access::WRITES)?;
+    call.tree.session.fsync(file.open, false)?;
+    Ok(vec![4, 0, 0, 0])
+}
+
+/// READ.
+pub(crate) fn read(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 49 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    c.skip(2)?;
+    let (len, offset) = (c.u32()?, c.u64()?);
+    let id = table::file_id(&mut c)?;
+    let minimum = c.u32()?;
+    let file = table::named(call, id)?;
+    if len > call.conn.io_max() {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    file.need_file()?;
+    file.need_any(access::READ_DATA | access::EXECUTE)?;
+    let len64 = u64::from(len);
+    if offset > OFFSET_MAX || offset.saturating_add(len64) > OFFSET_MAX {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let session = waiting(call);
+    check_locks(&session, file.open, offset, len64, false)?;
+    let before = file.frozen.lock().accessed;
+    /// The fixed part of the response.
+    const FIXED: usize = 16;
+    let mut body = call.buffer(FIXED.saturating_add(len as usize));
+    let room = body.get_mut(FIXED..).unwrap_or_default();
+    let n = session.read(file.open, offset, room)?;
+    if (len > 0 && n == 0) || n < minimum as usize {
+        call.conn.buffers.give(body);
+        return Err(Status::END_OF_FILE.into());
+    }
+    if before.is_some() {
+        thaw(&session, &file)?;
+    }
+    let position = offset.saturating_add(n as u64);
+    file.position.store(position, Ordering::Relaxed);
+    body.truncate(FIXED.saturating_add(n));
+    let mut head = Out::with_capacity(FIXED);
+    head.u16(17).u8((HEADER_LEN + FIXED) as u8).u8(0);
+    head.u32(len32(n)).u32(0).u32(0);
+    for (to, from) in body.iter_mut().zip(head.done()) {
+        *to = from;
+    }
+    Ok(body)
+}
+
+/// WRITE.
+pub(crate) fn write(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 49 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let (data_at, len, offset) = (c.u16()?, c.u32()?, c.u64()?);
+    let id = table::file_id(&mut c)?;
+    c.skip(12)?;
+    let flags = c.u32()?;
+    let file = table::named(call, id)?;
+    if len > call.conn.io_max() {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let data = call.part(data_at.into(), len as usize)?;
+    file.need_file()?;
+    file.need_any(access::WRITES)?;
+    let session = waiting(call);
+    write_at(&session, &file, offset, data)?;
+    if flags & WRITE_THROUGH != 0 || file.writes_through() {
+        session.fsync(file.open, true)?;
+    }
+    written(call.tree, &session, &file)?;
+    let mut out = Out::with_capacity(16);
+    out.u16(17).u16(0).u32(len).u32(0).u32(0);
+    Ok(out.done())
+}
+
+/// Writes where locks and rights allow it.
+///
+/// # Errors
+/// `INVALID_PARAMETER` past the end of all that a file can have; `FILE_LOCK_CONFLICT`;
+/// `ACCESS_DENIED` within the file if it was opened for appending alone.
+fn write_at(session: &Session, file: &File, offset: u64, data: &[u8]) -> Result<(), Failure> {
+    let len = data.len() as u64;
+    if offset > OFFSET_MAX || offset.saturating_add(len) > OFFSET_MAX {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    if data.is_empty() {
+        return Ok(());
+    }
+    let appends_only = file.access & access::WRITES == access::APPEND_DATA;
+    if appends_only && offset < session.getattr_open(file.open)?.size {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    check_locks(session, file.open, offset, len, true)?;
+    session.write(file.open, Some(offset), data)?;
+    Ok(())
+}
+
+/// After the file's data changed through this open: those who watch are told, and a time that the
+/// client has taken charge of is put back.
+pub(crate) fn written(tree: &Tree, session: &Session, file: &File) -> Result<(), Failure> {
+    thaw(session, file)?;
+    keep_change_time(tree, file)?;
+    let watches = &tree.common.watches;
+    if !watches.is_empty() {
+        watches.changed(&file.path.lock(), filter::SIZE | filter::LAST_WRITE);
+    }
+    Ok(())
+}
+
+/// The time of change that the client has taken charge of stays after what it has done.
+pub(crate) fn keep_change_time(tree: &Tree, file: &File) -> Result<(), Failure> {
+    let changed = file.frozen.lock().changed;
+    if let Some(changed) = changed {
+        let attr = tree.session.getattr(file.node)?;
+        tree.common.set_change_time(&attr, changed);
+    }
+    Ok(())
+}
+
+/// Puts back the times that the client has taken charge of.
+fn thaw(session: &Session, file: &File) -> Result<(), Failure> {
+    let frozen = *file.frozen.lock();
+    if frozen.written.is_some() || frozen.accessed.is_some() {
+        let set = SetAttr {
+            mtime: frozen.written.map(SetTime::To),
+            atime: frozen.accessed.map(SetTime::To),
+            ..SetAttr::default()
+        };
+        session.setattr(file.node, &set)?;
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `FILE_LOCK_CONFLICT`.
+pub(crate) fn check_locks(
+    session: &Session,
+    open: OpenId,
+    offset: u64,
+    len: u64,
+    writes: bool,
+) -> CoreResult<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    // Exact locks are the open's own: no other owner's number is meant.
+    session.check_io(open, Range::new(offset, len), writes, 0)
+}

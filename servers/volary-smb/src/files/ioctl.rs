@@ -1,0 +1,258 @@
+//! IOCTL (MS-SMB2 3.3.5.15): the codes that are answered; every other is refused.
+
+use super::table::{self, File};
+use super::{access, attrs, copychunk, io, reparse, waiting};
+use crate::call::{Answer, Call, Failure, FileId};
+use crate::wire::fscc::file::attribute;
+use crate::wire::fscc::le::{u8_at, u64_at};
+use crate::wire::{Cursor, Out, Status, out::len32};
+use volary_core::{Caps, Extent, FileKind, Kind, Place};
+use volary_session::Session;
+
+/// Codes (MS-FSCC 2.3, MS-SMB2 2.2.31).
+mod code {
+    pub(super) const DFS_GET_REFERRALS: u32 = 0x0006_0194;
+    pub(super) const DFS_GET_REFERRALS_EX: u32 = 0x0006_01b0;
+    pub(super) const GET_COMPRESSION: u32 = 0x0009_003c;
+    pub(super) const GET_OBJECT_ID: u32 = 0x0009_009c;
+    pub(super) const CREATE_OR_GET_OBJECT_ID: u32 = 0x0009_00c0;
+    pub(super) const SET_REPARSE_POINT: u32 = 0x0009_00a4;
+    pub(super) const GET_REPARSE_POINT: u32 = 0x0009_00a8;
+    pub(super) const DELETE_REPARSE_POINT: u32 = 0x0009_00ac;
+    pub(super) const SET_SPARSE: u32 = 0x0009_00c4;
+    pub(super) const QUERY_ALLOCATED_RANGES: u32 = 0x0009_40cf;
+    pub(super) const SET_ZERO_DATA: u32 = 0x0009_80c8;
+    pub(super) const REQUEST_RESUME_KEY: u32 = 0x0014_0078;
+    pub(super) const COPYCHUNK: u32 = 0x0014_40f2;
+    pub(super) const COPYCHUNK_WRITE: u32 = 0x0014_80f2;
+    pub(super) const ENUMERATE_SNAPSHOTS: u32 = 0x0014_4064;
+}
+
+const IS_FSCTL: u32 = 1;
+/// Most ranges that a reply tells of.
+const RANGES_MAX: usize = 4096;
+
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    pub(super) code: u32,
+    pub(super) input: &'a [u8],
+    /// Room in the reply, in bytes.
+    pub(super) max: usize,
+}
+
+/// IOCTL.
+pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 57 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    c.skip(2)?;
+    let code = c.u32()?;
+    let id = table::file_id(&mut c)?;
+    let (input_at, input_len) = (c.u32()?, c.u32()?);
+    c.skip(12)?;
+    let (max, flags) = (c.u32()?, c.u32()?);
+    if flags != IS_FSCTL {
+        return Err(Status::NOT_SUPPORTED.into());
+    }
+    if max > call.conn.io_max() {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    match code {
+        code::DFS_GET_REFERRALS | code::DFS_GET_REFERRALS_EX => {
+            return Err(Status::FS_DRIVER_REQUIRED.into());
+        }
+        _ => {}
+    }
+    let file = table::named(call, id)?;
+    let input = match input_len {
+        0 => &[][..],
+        len => call.part(input_at as usize, len as usize)?,
+    };
+    let asked = Asked {
+        code,
+        input,
+        max: max as usize,
+    };
+    let output = answer(call, &file, &asked)?;
+    if output.len() > asked.max {
+        return Err(Status::BUFFER_TOO_SMALL.into());
+    }
+    Ok(reply(code, file.id, &output))
+}
+
+fn answer(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Failure> {
+    match asked.code {
+        code::GET_COMPRESSION => Ok(vec![0, 0]),
+        code::GET_OBJECT_ID | code::CREATE_OR_GET_OBJECT_ID => object_id(call, file),
+        code::SET_REPARSE_POINT => reparse::set(call, file, asked.input),
+        code::GET_REPARSE_POINT => reparse::get(call, file, asked),
+        code::DELETE_REPARSE_POINT => reparse::delete(call, file, asked.input),
+        code::SET_SPARSE => set_sparse(call, file, asked.input),
+        code::QUERY_ALLOCATED_RANGES => allocated_ranges(call, file, asked),
+        code::SET_ZERO_DATA => zero(call, file, asked.input),
+        code::REQUEST_RESUME_KEY => Ok(copychunk::resume_key(call, file)),
+        code::COPYCHUNK => copychunk::copy(call, file, asked, true),
+        code::COPYCHUNK_WRITE => copychunk::copy(call, file, asked, false),
+        code::ENUMERATE_SNAPSHOTS => Err(Status::NOT_SUPPORTED.into()),
+        _ => Err(Status::INVALID_DEVICE_REQUEST.into()),
+    }
+}
+
+/// The response.
+pub(super) fn reply(code: u32, id: FileId, output: &[u8]) -> Vec<u8> {
+    const OUTPUT_AT: u32 = 64 + 48;
+    let mut out = Out::with_capacity(output.len().saturating_add(48));
+    out.u16(49)
+        .u16(0)
+        .u32(code)
+        .u64(id.persistent)
+        .u64(id.volatile);
+    out.u32(OUTPUT_AT)
+        .u32(0)
+        .u32(OUTPUT_AT)
+        .u32(len32(output.len()));
+    out.u32(0).u32(0).bytes(output);
+    out.done()
+}
+
+/// The node's number stands for an object id: 16 bytes, and 48 that say where it came from.
+fn object_id(call: &Call<'_>, file: &File) -> Result<Vec<u8>, Failure> {
+    let attr = call.tree.session.getattr_open(file.open)?;
+    let mut out = Out::with_capacity(64);
+    out.u64(attr.node.ino.get())
+        .u64(attr.node.generation.into());
+    out.bytes(&call.conn.server.guid).zeros(32);
+    Ok(out.done())
+}
+
+fn set_sparse(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
+    file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
+    file.need_any(access::WRITES | access::WRITE_ATTRIBUTES)?;
+    let sparse = u8_at(input, 0).is_none_or(|byte| byte != 0);
+    let session = waiting(call);
+    let attr = session.getattr_open(file.open)?;
+    let dos = attrs::dos(&session, &attr);
+    attrs::set_dos(&session, &attr, dos & !attribute::SPARSE, Some(sparse))?;
+    Ok(Vec::new())
+}
+
+/// Where there is content: as the volume tells it, or all of the file.
+fn allocated_ranges(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Failure> {
+    file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
+    file.need_any(access::READ_DATA)?;
+    let session = waiting(call);
+    let (offset, len) = range(asked.input)?;
+    let size = session.getattr_open(file.open)?.size;
+    let end = offset.saturating_add(len).min(size);
+    let mut out = Out::new();
+    if offset < end {
+        for (from, to) in content(&session, file, offset, end)?
+            .into_iter()
+            .take(RANGES_MAX)
+        {
+            if out.len().saturating_add(16) > asked.max {
+                return Err(cut(asked, file, out));
+            }
+            out.u64(from).u64(to.saturating_sub(from));
+        }
+    }
+    Ok(out.done())
+}
+
+fn cut(asked: &Asked<'_>, file: &File, out: Out) -> Failure {
+    if out.len() == 0 {
+        return Status::BUFFER_TOO_SMALL.into();
+    }
+    Failure::with_body(
+        Status::BUFFER_OVERFLOW,
+        reply(asked.code, file.id, &out.done()),
+    )
+}
+
+/// The ranges within `offset` and `end` that are not holes.
+fn content(
+    session: &Session,
+    file: &File,
+    offset: u64,
+    end: u64,
+) -> Result<Vec<(u64, u64)>, Failure> {
+    if !session.caps().has(Caps::EXTENTS) {
+        return Ok(vec![(offset, end)]);
+    }
+    let mut extents = Vec::new();
+    session.extents(file.open, offset, end.saturating_sub(offset), &mut extents)?;
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let held = |extent: &&Extent| extent.place != Place::Hole;
+    for extent in extents.iter().filter(held) {
+        let from = extent.offset.max(offset);
+        let to = extent.offset.saturating_add(extent.len).min(end);
+        match ranges.last_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            _ if from < to => ranges.push((from, to)),
+            _ => {}
+        }
+    }
+    Ok(ranges)
+}
+
+/// Two offsets or an offset and a length, in 64 bits each.
+fn range(input: &[u8]) -> Result<(u64, u64), Failure> {
+    let (first, second) = (u64_at(input, 0), u64_at(input, 8));
+    let (Some(first), Some(second)) = (first, second) else {
+        return Err(Status::INVALID_PARAMETER.into());
+    };
+    let max = i64::MAX as u64;
+    if first > max || second > max || first.saturating_add(second) > max {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    Ok((first, second))
+}
+
+/// Makes a range read as zeros; a hole where the file is sparse and the volume has holes.
+fn zero(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
+    file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
+    file.need_any(access::WRITE_DATA)?;
+    let (from, to) = range(input)?;
+    if from > to {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let session = waiting(call);
+    let attr = session.getattr_open(file.open)?;
+    let to = to.min(attr.size);
+    if from >= to {
+        return Ok(Vec::new());
+    }
+    let len = to.saturating_sub(from);
+    io::check_locks(&session, file.open, from, len, true)?;
+    let sparse = attrs::dos(&session, &attr) & attribute::SPARSE != 0;
+    let punched = sparse && session.caps().has(Caps::HOLES) && punch(&session, file, from, len)?;
+    if !punched {
+        fill(&session, file, from, to)?;
+    }
+    io::written(call.tree, &session, file)?;
+    Ok(Vec::new())
+}
+
+fn punch(session: &Session, file: &File, from: u64, len: u64) -> Result<bool, Failure> {
+    match session.allocate(file.open, from, len, true) {
+        Err(e) if e == Kind::Unsupported => Ok(false),
+        punched => Ok(punched.map(|()| true)?),
+    }
+}
+
+fn fill(session: &Session, file: &File, mut from: u64, to: u64) -> Result<(), Failure> {
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    while from < to {
+        let len = to.saturating_sub(from).min(ZEROS.len() as u64);
+        let zeros = ZEROS.get(..len as usize).unwrap_or(&ZEROS);
+        session.write(file.open, Some(from), zeros)?;
+        from = from.saturating_add(len);
+    }
+    Ok(())
+}
+
+/// Whether a node can be given reparse data: a file or directory without content.
+pub(super) fn is_plain(kind: FileKind) -> bool {
+    matches!(kind, FileKind::File | FileKind::Dir)
+}

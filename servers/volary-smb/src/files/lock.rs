@@ -1,0 +1,135 @@
+//! LOCK (MS-SMB2 3.3.5.14, MS-FSA 2.1.5.8).
+
+use super::table::{self, File};
+use super::{access, waiting};
+use crate::call::{Answer, Call, Failure};
+use crate::wire::{Cursor, Status};
+use volary_core::{Kind, Result as CoreResult};
+use volary_session::{LockKind, Range, Session, Wait};
+
+const SHARED: u32 = 0x1;
+const EXCLUSIVE: u32 = 0x2;
+const UNLOCK: u32 = 0x4;
+const AT_ONCE: u32 = 0x10;
+/// Most elements of a request.
+const ELEMENTS_MAX: u16 = 64;
+
+/// One element of a request.
+#[derive(Clone, Copy, Debug)]
+struct Element {
+    /// `None` for no bytes before the first: in nobody's way, and so not kept.
+    range: Option<Range>,
+    flags: u32,
+}
+
+/// LOCK: all elements lock, or all unlock. Locks are had all or none; of unlocks, those before the
+/// first that fails stay.
+pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 48 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let count = c.u16()?;
+    c.skip(4)?;
+    let id = table::file_id(&mut c)?;
+    let file = table::named(call, id)?;
+    if count == 0 || count > ELEMENTS_MAX {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let elements = (0..count)
+        .map(|_| element(&mut c))
+        .collect::<Result<Vec<_>, _>>()?;
+    let unlocks = elements.first().is_some_and(|e| e.flags & UNLOCK != 0);
+    let session = waiting(call);
+    if unlocks {
+        unlock_all(&session, &file, &elements)?;
+    } else {
+        file.need_file()?;
+        file.need_any(access::READ_DATA | access::WRITE_DATA)?;
+        lock_all(call, &session, &file, &elements)?;
+    }
+    Ok(vec![4, 0, 0, 0])
+}
+
+fn element(c: &mut Cursor<'_>) -> Result<Element, Failure> {
+    let (offset, len, flags) = (c.u64()?, c.u64()?, c.u32()?);
+    c.skip(4)?;
+    let end = u128::from(offset).saturating_add(len.into());
+    if end > 1 << 64 {
+        return Err(Status::INVALID_LOCK_RANGE.into());
+    }
+    let range = match len {
+        0 => Range::empty_at(offset),
+        len => Some(Range::new(offset, len)),
+    };
+    Ok(Element { range, flags })
+}
+
+fn unlock_all(session: &Session, file: &File, elements: &[Element]) -> Result<(), Failure> {
+    for element in elements {
+        if element.flags != UNLOCK {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        let Some(range) = element.range else {
+            continue;
+        };
+        session
+            .unlock_exact(file.open, range)
+            .map_err(|e| match e.kind() {
+                Kind::NotFound => Status::RANGE_NOT_LOCKED.into(),
+                _ => Failure::from(e),
+            })?;
+    }
+    Ok(())
+}
+
+fn lock_all(
+    call: &Call<'_>,
+    session: &Session,
+    file: &File,
+    elements: &[Element],
+) -> Result<(), Failure> {
+    let alone = elements.len() == 1;
+    let _waiting = file.waits(call.wait.cancel());
+    for (at, element) in elements.iter().enumerate() {
+        let locked = kind(element.flags, alone).and_then(|(kind, waits)| {
+            let wait = if waits {
+                Wait::Yes(call.wait.cancel())
+            } else {
+                Wait::No
+            };
+            let Some(range) = element.range else {
+                return Ok(());
+            };
+            let locked = session.lock_exact(file.open, range, kind, wait);
+            locked.map_err(|e| refused(call, file, &e))
+        });
+        if let Err(failure) = locked {
+            for had in elements.iter().take(at).filter_map(|e| e.range) {
+                // It was had a moment ago; if the file was closed since, it is gone with it.
+                let _: CoreResult<()> = session.unlock_exact(file.open, had);
+            }
+            return Err(failure);
+        }
+    }
+    Ok(())
+}
+
+/// What a lock's flags mean, and whether it is waited for: only if it is alone.
+fn kind(flags: u32, alone: bool) -> Result<(LockKind, bool), Failure> {
+    match (flags & !AT_ONCE, flags & AT_ONCE != 0) {
+        (SHARED, at_once) if at_once || alone => Ok((LockKind::Shared, !at_once)),
+        (EXCLUSIVE, at_once) if at_once || alone => Ok((LockKind::Exclusive, !at_once)),
+        _ => Err(Status::INVALID_PARAMETER.into()),
+    }
+}
+
+fn refused(call: &Call<'_>, file: &File, error: &volary_core::Error) -> Failure {
+    let closed = call.tree.files.get(file.id).is_none();
+    match error.kind() {
+        _ if closed => Status::RANGE_NOT_LOCKED.into(),
+        Kind::Locked => Status::LOCK_NOT_GRANTED.into(),
+        Kind::Quota => Status::INSUFFICIENT_RESOURCES.into(),
+        kind => super::status::status(kind).into(),
+    }
+}

@@ -1,0 +1,412 @@
+//! CHANGE_NOTIFY (MS-SMB2 3.3.5.19, MS-FSA 2.1.5.11): directories that clients watch.
+//!
+//! The first request on an open says what is watched, and how much is kept between requests: as
+//! much as its reply may hold. Changes made through this server are told with their paths; of
+//! those made elsewhere only the directory is known, and for a watch on a whole tree its path is
+//! found by climbing.
+
+mod climb;
+
+use super::access;
+use super::names::{Path, to_utf16};
+use super::table::{self, File};
+use crate::call::{Answer, Call, Failure};
+use crate::conn::Wait;
+use crate::wire::fscc::notify::{self, Action};
+use crate::wire::{Cursor, Out, Status, out::len32};
+use parking_lot::{Mutex, RwLock};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use volary_core::{FileKind, NodeId};
+use volary_session::{News, Session};
+
+/// `CompletionFilter`.
+pub(crate) mod filter {
+    pub(crate) const FILE_NAME: u32 = 0x1;
+    pub(crate) const DIR_NAME: u32 = 0x2;
+    pub(crate) const ATTRIBUTES: u32 = 0x4;
+    pub(crate) const SIZE: u32 = 0x8;
+    pub(crate) const LAST_WRITE: u32 = 0x10;
+    pub(crate) const LAST_ACCESS: u32 = 0x20;
+    pub(crate) const CREATION: u32 = 0x40;
+    pub(crate) const EA: u32 = 0x80;
+    pub(crate) const SECURITY: u32 = 0x100;
+}
+
+const WATCH_TREE: u16 = 1;
+/// Most changes that are kept for a watch.
+const KEPT_MAX: usize = 4096;
+
+/// A directory that a client watches.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    file: Weak<File>,
+    node: NodeId,
+    filter: u32,
+    tree: bool,
+    /// Bytes of changes that are kept.
+    max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    changes: Vec<(Action, Vec<u8>)>,
+    len: usize,
+    /// More happened than could be kept.
+    overflown: bool,
+    waiting: VecDeque<(Arc<Wait>, usize)>,
+    ended: bool,
+}
+
+/// CHANGE_NOTIFY.
+pub(crate) fn change_notify(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    if c.u16()? != 32 {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let (flags, max) = (c.u16()?, c.u32()?);
+    let id = table::file_id(&mut c)?;
+    let filter = c.u32()?;
+    let file = table::named(call, id)?;
+    if !file.is_dir() || max > call.conn.io_max() {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    file.need_any(access::READ_DATA)?;
+    if call.tree.session.delete_pending(file.open) {
+        return Err(Status::DELETE_PENDING.into());
+    }
+    let max = usize::try_from(max).unwrap_or(0);
+    let watch = watch_of(call, &file, filter, flags & WATCH_TREE != 0, max);
+    watch.ask(call.wait, max)
+}
+
+fn watch_of(call: &Call<'_>, file: &Arc<File>, filter: u32, tree: bool, max: usize) -> Arc<Watch> {
+    let mut slot = file.watch.lock();
+    let watch = slot.get_or_insert_with(|| {
+        let watch = Arc::new(Watch {
+            file: Arc::downgrade(file),
+            node: file.node,
+            filter,
+            tree,
+            max,
+            state: Mutex::default(),
+        });
+        call.tree.common.watches.add(&watch);
+        watch
+    });
+    Arc::clone(watch)
+}
+
+impl Watch {
+    /// Answers with what has changed, or later.
+    fn ask(self: &Arc<Self>, wait: &Arc<Wait>, max: usize) -> Answer {
+        let mut state = self.state.lock();
+        if state.ended {
+            return Err(Status::NOTIFY_CLEANUP.into());
+        }
+        if state.overflown || !state.changes.is_empty() {
+            return state.take(max);
+        }
+        state.waiting.push_back((Arc::clone(wait), max));
+        drop(state);
+        let (this, parked) = (Arc::downgrade(self), Arc::downgrade(wait));
+        let failure = wait.park(move || {
+            if let Some(this) = this.upgrade() {
+                this.forget(&parked);
+            }
+        });
+        if failure.status != Status::PENDING {
+            self.forget(&Arc::downgrade(wait));
+        } else {
+            // What changed before it was parked could not answer it.
+            self.answer();
+        }
+        Err(failure)
+    }
+
+    fn forget(&self, wait: &Weak<Wait>) {
+        let mut state = self.state.lock();
+        state
+            .waiting
+            .retain(|(other, _)| !std::ptr::eq(Arc::as_ptr(other), wait.as_ptr()));
+    }
+
+    /// Notes changes of one moment and answers who waits.
+    fn note(&self, changes: &[(Action, Vec<u8>)]) {
+        let mut state = self.state.lock();
+        for (action, name) in changes {
+            let name = to_utf16(name);
+            state.len = state.len.saturating_add(name.len()).saturating_add(12);
+            let full = state.len > self.max || state.changes.len() >= KEPT_MAX;
+            if full || state.overflown {
+                state.overflown = true;
+                state.changes.clear();
+            } else {
+                state.changes.push((*action, name));
+            }
+        }
+        drop(state);
+        self.answer();
+    }
+
+    fn answer(&self) {
+        loop {
+            let mut state = self.state.lock();
+            if !state.overflown && state.changes.is_empty() {
+                return;
+            }
+            let Some((wait, max)) = state.waiting.pop_front() else {
+                return;
+            };
+            let kept = (state.changes.clone(), state.len, state.overflown);
+            let answer = state.take(max);
+            drop(state);
+            if !wait.finish(answer) {
+                let mut state = self.state.lock();
+                (state.changes, state.len, state.overflown) = kept;
+            }
+        }
+    }
+
+    /// Sends away those who wait.
+    pub(crate) fn end(&self, status: Status) {
+        let mut state = self.state.lock();
+        state.ended |= status == Status::NOTIFY_CLEANUP;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        for (wait, _) in waiting {
+            wait.finish(Err(told(status)));
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, max: usize) -> Answer {
+        let changes = std::mem::take(&mut self.changes);
+        let overflown = std::mem::take(&mut self.overflown);
+        self.len = 0;
+        let list = if overflown {
+            None
+        } else {
+            notify::list(&changes, max)
+        };
+        match list {
+            Some(list) => Ok(reply(&list)),
+            None => Err(told(Status::NOTIFY_ENUM_DIR)),
+        }
+    }
+}
+
+/// An answer that is no error, without changes.
+fn told(status: Status) -> Failure {
+    Failure::with_body(status, reply(&[]))
+}
+
+fn reply(list: &[u8]) -> Vec<u8> {
+    const LIST_AT: u16 = 64 + 8;
+    let mut out = Out::with_capacity(list.len().saturating_add(8));
+    out.u16(9);
+    out.u16(if list.is_empty() { 0 } else { LIST_AT });
+    out.u32(len32(list.len())).bytes(list);
+    out.done()
+}
+
+/// The watches of a share.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    list: RwLock<Vec<Weak<Watch>>>,
+    /// So that changing what nobody watches costs one load.
+    count: AtomicUsize,
+}
+
+impl Watches {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    fn add(&self, watch: &Arc<Watch>) {
+        let mut list = self.list.write();
+        list.retain(|other| other.strong_count() > 0);
+        list.push(Arc::downgrade(watch));
+        self.count.store(list.len(), Ordering::Release);
+    }
+
+    /// A file with a watch was closed.
+    pub(crate) fn remove(&self, watch: &Arc<Watch>) {
+        let gone = Arc::as_ptr(watch);
+        let mut list = self.list.write();
+        list.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), gone));
+        self.count.store(list.len(), Ordering::Release);
+    }
+
+    fn all(&self) -> Vec<Arc<Watch>> {
+        self.list.read().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// An entry was made.
+    pub(crate) fn made(&self, path: &[Vec<u8>], kind: FileKind) {
+        self.tell(&[(Action::Added, path)], name_filter(Some(kind)));
+    }
+
+    /// An entry was removed.
+    pub(crate) fn removed(&self, path: &[Vec<u8>], kind: Option<FileKind>) {
+        self.tell(&[(Action::Removed, path)], name_filter(kind));
+    }
+
+    /// What the entry leads to was changed in one of these ways.
+    pub(crate) fn changed(&self, path: &[Vec<u8>], ways: u32) {
+        self.tell(&[(Action::Modified, path)], ways);
+    }
+
+    /// An entry was renamed. Watches that see one side only are told that it came or went.
+    pub(crate) fn renamed(&self, from: &[Vec<u8>], to: &[Vec<u8>], kind: FileKind) {
+        if self.is_empty() {
+            return;
+        }
+        let filter = name_filter(Some(kind));
+        let same_dir = parent(from) == parent(to);
+        for watch in self.all() {
+            if watch.filter & filter == 0 {
+                continue;
+            }
+            let old = watch.sees(from).map(|name| (Action::RenamedOld, name));
+            let new = watch.sees(to).map(|name| (Action::RenamedNew, name));
+            let changes = match (old, new) {
+                (Some(old), Some(new)) if same_dir => vec![old, new],
+                (old, new) => {
+                    let gone = old.map(|(_, name)| (Action::Removed, name));
+                    let came = new.map(|(_, name)| (Action::Added, name));
+                    gone.into_iter().chain(came).collect()
+                }
+            };
+            if !changes.is_empty() {
+                watch.note(&changes);
+            }
+        }
+    }
+
+    fn tell(&self, changes: &[(Action, &[Vec<u8>])], filter: u32) {
+        if self.is_empty() {
+            return;
+        }
+        for watch in self.all() {
+            if watch.filter & filter == 0 {
+                continue;
+            }
+            let seen = changes
+                .iter()
+                .filter_map(|(action, path)| Some((*action, watch.sees(path)?)));
+            let seen: Vec<_> = seen.collect();
+            if !seen.is_empty() {
+                watch.note(&seen);
+            }
+        }
+    }
+
+    /// An entry was removed from a directory whose path may have to be found.
+    pub(crate) fn removed_in(
+        &self,
+        session: &Session,
+        dir: NodeId,
+        name: &[u8],
+        kind: Option<FileKind>,
+    ) {
+        self.tell_in(session, dir, &[(Action::Removed, name)], name_filter(kind));
+    }
+
+    /// A change made elsewhere than through this server.
+    pub(crate) fn elsewhere(&self, session: &Session, news: &News) {
+        match news {
+            News::Made { dir, name, node } => {
+                let kind = session.getattr(*node).ok().map(|attr| attr.kind);
+                self.tell_in(session, *dir, &[(Action::Added, name)], name_filter(kind));
+            }
+            News::Renamed {
+                from,
+                name,
+                to,
+                new_name,
+                ..
+            } => {
+                let kind = session.lookup(*to, new_name).ok().map(|e| e.attr.kind);
+                let filter = name_filter(kind);
+                let (old, new) = if from == to {
+                    (Action::RenamedOld, Action::RenamedNew)
+                } else {
+                    (Action::Removed, Action::Added)
+                };
+                if from == to {
+                    self.tell_in(session, *from, &[(old, name), (new, new_name)], filter);
+                } else {
+                    self.tell_in(session, *from, &[(old, name)], filter);
+                    self.tell_in(session, *to, &[(new, new_name)], filter);
+                }
+            }
+            News::Entries(dir) => self.overflow(Some(*dir)),
+            News::Everything => self.overflow(None),
+            News::Removed { .. } | News::Data(_) | News::Attr(_) | News::Gone(_) => {}
+        }
+    }
+
+    fn tell_in(&self, session: &Session, dir: NodeId, changes: &[(Action, &[u8])], filter: u32) {
+        let mut path = None;
+        for watch in self.all() {
+            if watch.filter & filter == 0 || !(watch.tree || watch.node == dir) {
+                continue;
+            }
+            let below = if watch.node == dir {
+                Some(Vec::new())
+            } else {
+                let above = path.get_or_insert_with(|| climb::above(session, dir));
+                climb::below(above, watch.node)
+            };
+            if let Some(below) = below {
+                let named = |name: &[u8]| shown_below(below.iter().map(Vec::as_slice), name);
+                let seen: Vec<_> = changes.iter().map(|(a, name)| (*a, named(name))).collect();
+                watch.note(&seen);
+            }
+        }
+    }
+
+    fn overflow(&self, dir: Option<NodeId>) {
+        for watch in self.all() {
+            if dir.is_none_or(|dir| watch.tree || watch.node == dir) {
+                watch.state.lock().overflown = true;
+                watch.answer();
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// The name by which the watch tells of this path, if it sees it.
+    fn sees(&self, path: &[Vec<u8>]) -> Option<Vec<u8>> {
+        let file = self.file.upgrade()?;
+        let own = file.path.lock();
+        let below = path.strip_prefix(own.as_slice())?;
+        let (last, dirs) = below.split_last()?;
+        (self.tree || dirs.is_empty()).then(|| shown_below(dirs.iter().map(Vec::as_slice), last))
+    }
+}
+
+fn shown_below<'a>(dirs: impl Iterator<Item = &'a [u8]>, name: &'a [u8]) -> Vec<u8> {
+    let path: Vec<Vec<u8>> = dirs.chain([name]).map(<[u8]>::to_vec).collect();
+    let shown = Path::show(&path);
+    shown
+        .strip_prefix(b"\\")
+        .map_or_else(Vec::new, <[u8]>::to_vec)
+}
+
+fn parent(path: &[Vec<u8>]) -> &[Vec<u8>] {
+    path.split_last().map_or(&[], |(_, dir)| dir)
+}
+
+fn name_filter(kind: Option<FileKind>) -> u32 {
+    match kind {
+        Some(FileKind::Dir) => filter::DIR_NAME,
+        Some(_) => filter::FILE_NAME,
+        None => filter::FILE_NAME | filter::DIR_NAME,
+    }
+}

@@ -1,0 +1,192 @@
+//! Oplocks and leases (MS-SMB2 3.3.1.4, 3.3.5.22): asked for at CREATE, broken by the session,
+//! acknowledged here. An oplock is a lease whose key is its own open.
+
+use super::create::contexts::LeaseAsked;
+use super::table;
+use crate::call::{Answer, Call, Failure, FileId};
+use crate::conn::{Conn, Logon};
+use crate::wire::fscc::le::id_at;
+use crate::wire::{Cursor, Out, Status};
+use std::sync::{Arc, Weak};
+use volary_core::Kind;
+use volary_session::{LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
+
+/// `OplockLevel`.
+pub(crate) mod level {
+    pub(crate) const NONE: u8 = 0;
+    pub(crate) const II: u8 = 1;
+    pub(crate) const EXCLUSIVE: u8 = 8;
+    pub(crate) const BATCH: u8 = 9;
+    pub(crate) const LEASE: u8 = 0xff;
+}
+
+const READ: u8 = 1;
+const HANDLE: u8 = 2;
+const WRITE: u8 = 4;
+
+/// The bits that an oplock level stands for.
+pub(crate) fn bits_of_level(level: u8) -> LeaseBits {
+    LeaseBits(match level {
+        level::II => READ,
+        level::EXCLUSIVE => READ | WRITE,
+        level::BATCH => READ | HANDLE | WRITE,
+        _ => 0,
+    })
+}
+
+/// The oplock level that stands for the bits.
+pub(crate) fn level_of_bits(bits: LeaseBits) -> u8 {
+    match bits.0 {
+        all if all == READ | HANDLE | WRITE => level::BATCH,
+        both if both == READ | WRITE => level::EXCLUSIVE,
+        some if some & READ != 0 => level::II,
+        _ => level::NONE,
+    }
+}
+
+/// The bits of a lease that a client asks for: what makes no sense is nothing.
+pub(crate) fn bits_of_state(state: u32) -> LeaseBits {
+    let bits = u8::try_from(state & 7).unwrap_or(0);
+    LeaseBits(if bits & READ != 0 { bits } else { 0 })
+}
+
+/// The key under which the session keeps an oplock.
+pub(crate) fn oplock_key(conn: &Conn, id: FileId) -> LeaseKey {
+    let mut key = [0; 16];
+    let (first, second) = key.split_at_mut(8);
+    first.copy_from_slice(&id.persistent.to_le_bytes());
+    second.copy_from_slice(&id.volatile.to_le_bytes());
+    LeaseKey {
+        client: conn.server.guid,
+        key,
+    }
+}
+
+/// The key under which the session keeps a lease.
+pub(crate) fn lease_key(conn: &Conn, key: [u8; 16]) -> LeaseKey {
+    LeaseKey {
+        client: conn.client_guid(),
+        key,
+    }
+}
+
+/// Tells a client of breaks.
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    conn: Weak<Conn>,
+    logon: Weak<Logon>,
+    sealed: bool,
+    told: Told,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Oplock(FileId),
+    Lease { v2: bool },
+}
+
+impl Breaker {
+    pub(crate) fn of_oplock(call: &Call<'_>, id: FileId) -> Arc<Self> {
+        Self::new(call, Told::Oplock(id))
+    }
+
+    pub(crate) fn of_lease(call: &Call<'_>, asked: &LeaseAsked) -> Arc<Self> {
+        let v2 = asked.v2.is_some();
+        Self::new(call, Told::Lease { v2 })
+    }
+
+    fn new(call: &Call<'_>, told: Told) -> Arc<Self> {
+        Arc::new(Self {
+            conn: Arc::downgrade(call.conn),
+            logon: Arc::downgrade(call.logon),
+            sealed: call.tree.sealed,
+            told,
+        })
+    }
+}
+
+impl LeaseSink for Breaker {
+    fn broken(&self, broken: &LeaseBreak) {
+        let (Some(conn), Some(logon)) = (self.conn.upgrade(), self.logon.upgrade()) else {
+            return;
+        };
+        let body = match self.told {
+            Told::Oplock(id) => oplock_body(id, level_of_bits(broken.to)),
+            Told::Lease { v2 } => lease_break_body(broken, v2),
+        };
+        conn.send_break(&logon, self.sealed, body);
+    }
+
+    fn is_oplock(&self) -> bool {
+        matches!(self.told, Told::Oplock(_))
+    }
+}
+
+fn oplock_body(id: FileId, level: u8) -> Vec<u8> {
+    let mut out = Out::with_capacity(24);
+    out.u16(24).u8(level).u8(0).u32(0);
+    out.u64(id.persistent).u64(id.volatile);
+    out.done()
+}
+
+fn lease_break_body(broken: &LeaseBreak, v2: bool) -> Vec<u8> {
+    let mut out = Out::with_capacity(44);
+    out.u16(44).u16(if v2 { broken.epoch } else { 0 });
+    out.u32(u32::from(broken.must_ack)).bytes(&broken.key.key);
+    out.u32(broken.from.0.into()).u32(broken.to.0.into());
+    out.zeros(12);
+    out.done()
+}
+
+/// OPLOCK_BREAK: an acknowledgement of either kind, told apart by its size.
+pub(crate) fn oplock_break(call: &mut Call<'_>) -> Answer {
+    let mut c = Cursor::new(call.body);
+    match c.u16()? {
+        24 => oplock_acknowledged(call, c),
+        36 => lease_acknowledged(call, c),
+        _ => Err(Status::INVALID_PARAMETER.into()),
+    }
+}
+
+fn oplock_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
+    let level = c.u8()?;
+    c.skip(5)?;
+    let id = table::file_id(&mut c)?;
+    let file = table::named(call, id)?;
+    let Some(key) = file.oplock else {
+        return Err(Status::INVALID_OPLOCK_PROTOCOL.into());
+    };
+    if !matches!(
+        level,
+        level::NONE | level::II | level::EXCLUSIVE | level::BATCH
+    ) {
+        return Err(Status::INVALID_PARAMETER.into());
+    }
+    let kept = call.tree.session.acknowledge(key, bits_of_level(level));
+    let kept = kept.map_err(|e| acknowledgement_refused(&e, Status::INVALID_OPLOCK_PROTOCOL))?;
+    Ok(oplock_body(file.id, level_of_bits(kept)))
+}
+
+fn lease_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
+    c.skip(6)?;
+    let key = id_at(c.take(16)?, 0).ok_or(Status::INVALID_PARAMETER)?;
+    let state = c.u32()?;
+    c.skip(8)?;
+    let bits = LeaseBits(u8::try_from(state).map_err(|_| Status::INVALID_PARAMETER)?);
+    let session = &call.tree.session;
+    let kept = session.acknowledge(lease_key(call.conn, key), bits);
+    let kept = kept.map_err(|e| acknowledgement_refused(&e, Status::UNSUCCESSFUL))?;
+    let mut out = Out::with_capacity(36);
+    out.u16(36).u16(0).u32(0).bytes(&key);
+    out.u32(kept.0.into()).u64(0);
+    Ok(out.done())
+}
+
+fn acknowledgement_refused(error: &volary_core::Error, invalid: Status) -> Failure {
+    match error.kind() {
+        Kind::Invalid => invalid.into(),
+        Kind::NotPermitted => Status::REQUEST_NOT_ACCEPTED.into(),
+        Kind::NotFound => Status::OBJECT_NAME_NOT_FOUND.into(),
+        kind => super::status::status(kind).into(),
+    }
+}

@@ -1,0 +1,163 @@
+//! `FileRenameInformation`, `FileRenameInformationEx` and `FileLinkInformation`.
+
+use super::names::Path;
+use super::notify::filter;
+use super::path::{self, Walked};
+use super::set::Setting;
+use super::{access, attrs};
+use crate::call::Failure;
+use crate::wire::Status;
+use crate::wire::fscc::file::attribute;
+use crate::wire::fscc::set;
+use volary_core::{FileKind, Kind, NodeId, RenameFlags};
+use volary_session::{Rights, Share};
+
+/// Flags of `FileRenameInformationEx`.
+const REPLACE: u32 = 0x1;
+const POSIX: u32 = 0x2;
+const IGNORE_READ_ONLY: u32 = 0x40;
+
+/// Where the new name leads, and whether what is there may be replaced.
+struct Target {
+    dir: NodeId,
+    name: Vec<u8>,
+    walked: Walked,
+    flags: u32,
+}
+
+impl Setting<'_, '_> {
+    fn target(&self, extended: bool) -> Result<Target, Failure> {
+        let new = set::new_name(self.buf, extended).ok_or(Status::INFO_LENGTH_MISMATCH)?;
+        if new.root != 0 || new.name.is_empty() {
+            return Err(Status::INVALID_PARAMETER.into());
+        }
+        // Some clients begin at the root.
+        let name = new.name.strip_prefix(b"\\\0").unwrap_or(new.name);
+        let parsed = Path::parse(name)?;
+        let name = parsed
+            .components
+            .last()
+            .ok_or(Status::OBJECT_NAME_INVALID)?
+            .clone();
+        let walked = path::walk(&self.session, &parsed, self.call.conn.dialect())?;
+        Ok(Target {
+            dir: walked.dir.ok_or(Status::OBJECT_NAME_INVALID)?,
+            name,
+            walked,
+            flags: new.flags,
+        })
+    }
+}
+
+/// Renames what is open.
+///
+/// # Errors
+/// `ACCESS_DENIED` without the right to delete, for a directory with something open below it, and
+/// for replacing what is open, a directory or read-only; `OBJECT_NAME_COLLISION`.
+pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Failure> {
+    let target = setting.target(extended)?;
+    let (session, file) = (&setting.session, setting.file);
+    file.need_any(access::DELETE)?;
+    if file.path.lock().is_empty() {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    if file.is_dir() && session.is_open_below(file.node)? {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    let mut flags = RenameFlags::KEEP;
+    if let Some(there) = target.walked.entry.filter(|there| there.node != file.node) {
+        if target.flags & REPLACE == 0 {
+            return Err(Status::OBJECT_NAME_COLLISION.into());
+        }
+        if there.attr.kind == FileKind::Dir {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        let open = session.open_count_of(there.node) > 0;
+        let read_only = attrs::dos(session, &there.attr) & attribute::READONLY != 0;
+        let ignores = target.flags & IGNORE_READ_ONLY != 0;
+        if (open && target.flags & POSIX == 0) || (read_only && !ignores) {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        flags = RenameFlags::REPLACE;
+    }
+    let is_same = target
+        .walked
+        .entry
+        .is_some_and(|there| there.node == file.node);
+    if is_same {
+        // Perhaps in another case.
+        flags = RenameFlags::REPLACE;
+    }
+    check_parent(setting, target.dir)?;
+    // What is there keeps its spelling if it is replaced.
+    let name = match flags {
+        RenameFlags::REPLACE if !is_same => target.walked.name(),
+        _ => &target.name,
+    };
+    session
+        .rename_open(file.open, target.dir, name, flags)
+        .map_err(|e| match e.kind() {
+            Kind::Invalid => Status::SHARING_VIOLATION.into(),
+            Kind::IsDir | Kind::NotDir | Kind::NotEmpty => Status::ACCESS_DENIED.into(),
+            _ => Failure::from(e),
+        })?;
+    let mut to = target.walked.path.clone();
+    if let Some(last) = to.last_mut() {
+        *last = name.to_vec();
+    }
+    let from = file.path.lock().clone();
+    let common = &setting.call.tree.common;
+    common.moved(&from, &to);
+    common.watches.renamed(&from, &to, file.kind);
+    if !file.is_dir() {
+        // Told by Windows too, for files and not for directories.
+        let ways = filter::ATTRIBUTES | filter::CREATION;
+        common.watches.changed(&to, ways);
+    }
+    Ok(())
+}
+
+/// The directory that a name comes into is opened for that, as Windows does: one that another has
+/// open for deleting, or does not share for writing, takes none.
+///
+/// # Errors
+/// `SHARING_VIOLATION`.
+fn check_parent(setting: &Setting<'_, '_>, dir: NodeId) -> Result<(), Failure> {
+    let share = Share {
+        wants: Rights::WRITE,
+        allows: Rights::READ | Rights::WRITE,
+    };
+    let session = &setting.session;
+    let open = session.open_bare(dir, None, share)?;
+    // Opened to look only: there is nothing that ending it could lose.
+    let _ = session.close(open);
+    Ok(())
+}
+
+/// Gives what is open one more name.
+///
+/// # Errors
+/// `FILE_IS_A_DIRECTORY`; `OBJECT_NAME_COLLISION`; `ACCESS_DENIED` for replacing what is open.
+pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
+    let target = setting.target(false)?;
+    let (session, file) = (&setting.session, setting.file);
+    if file.is_dir() {
+        return Err(Status::FILE_IS_A_DIRECTORY.into());
+    }
+    if let Some(there) = target.walked.entry {
+        if target.flags & REPLACE == 0 {
+            return Err(Status::OBJECT_NAME_COLLISION.into());
+        }
+        if there.node == file.node {
+            return Ok(());
+        }
+        if there.attr.kind == FileKind::Dir || session.open_count_of(there.node) > 0 {
+            return Err(Status::ACCESS_DENIED.into());
+        }
+        session.unlink(target.dir, target.walked.name())?;
+    }
+    session.link(file.node, target.dir, &target.name)?;
+    let watches = &setting.call.tree.common.watches;
+    watches.made(&target.walked.path, file.kind);
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Reparse points (MS-FSCC 2.1.2): symlinks, and nothing else.
+
+use super::ioctl::{Asked, is_plain};
+use super::names::{component, to_wtf8};
+use super::path::{put_target, shown_target};
+use super::table::File;
+use super::{access, waiting};
+use crate::call::{Call, Failure};
+use crate::wire::fscc::file::TAG_SYMLINK;
+use crate::wire::fscc::le::{slice_at, u16_at, u32_at};
+use crate::wire::{Out, Status};
+use volary_core::{Caps, FileKind, SetAttr};
+
+const RELATIVE: u32 = 1;
+
+/// `FSCTL_GET_REPARSE_POINT`.
+///
+/// # Errors
+/// `NOT_A_REPARSE_POINT`.
+pub(super) fn get(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Failure> {
+    if file.kind != FileKind::Symlink {
+        return Err(Status::NOT_A_REPARSE_POINT.into());
+    }
+    let target = call.tree.session.readlink(file.node)?;
+    let (relative, target) = shown_target(&target);
+    let mut out = Out::new();
+    out.u32(TAG_SYMLINK);
+    out.len16(target.len().saturating_mul(2).saturating_add(12))
+        .u16(0);
+    put_target(&mut out, relative, &target);
+    if out.len() > asked.max {
+        return Err(Status::BUFFER_TOO_SMALL.into());
+    }
+    Ok(out.done())
+}
+
+/// `FSCTL_SET_REPARSE_POINT`: an empty file or directory that was just made becomes a symlink. Its
+/// entry is replaced by one that leads to a symlink, which has another file id from then on; the
+/// open stays with the node that was there before, until it is closed.
+///
+/// # Errors
+/// `IO_REPARSE_TAG_INVALID` for other kinds; `IO_REPARSE_DATA_INVALID`; `DIRECTORY_NOT_EMPTY`.
+pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
+    let session = waiting(call);
+    file.need_any(access::WRITE_DATA | access::WRITE_ATTRIBUTES)?;
+    if u32_at(input, 0).ok_or(Status::IO_REPARSE_DATA_INVALID)? != TAG_SYMLINK {
+        return Err(Status::IO_REPARSE_TAG_INVALID.into());
+    }
+    if !session.caps().has(Caps::SYMLINKS) {
+        return Err(Status::NOT_SUPPORTED.into());
+    }
+    let target = target(input).ok_or(Status::IO_REPARSE_DATA_INVALID)?;
+    let attr = session.getattr_open(file.open)?;
+    if !is_plain(attr.kind) || (attr.kind == FileKind::File && attr.size != 0) {
+        return Err(Status::IO_REPARSE_DATA_INVALID.into());
+    }
+    let (dir, name) = session.place(file.open).ok_or(Status::FILE_DELETED)?;
+    match attr.kind {
+        FileKind::Dir => session.rmdir(dir, &name)?,
+        _ => session.unlink(dir, &name)?,
+    }
+    session.symlink(dir, &name, &target, &SetAttr::mode(0o777))?;
+    Ok(Vec::new())
+}
+
+/// `FSCTL_DELETE_REPARSE_POINT`: refused, since what holds a symlink is nothing else.
+///
+/// # Errors
+/// `NOT_A_REPARSE_POINT`; `IO_REPARSE_TAG_MISMATCH`; `NOT_SUPPORTED`.
+pub(super) fn delete(_call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
+    if file.kind != FileKind::Symlink {
+        return Err(Status::NOT_A_REPARSE_POINT.into());
+    }
+    if u32_at(input, 0) != Some(TAG_SYMLINK) {
+        return Err(Status::IO_REPARSE_TAG_MISMATCH.into());
+    }
+    Err(Status::NOT_SUPPORTED.into())
+}
+
+/// What a symlink's data (MS-FSCC 2.1.2.4) leads to, with `/` between components.
+fn target(input: &[u8]) -> Option<Vec<u8>> {
+    let data = input.get(8..)?;
+    let (offset, len) = (u16_at(data, 0)?, u16_at(data, 2)?);
+    let relative = u32_at(data, 8)? & RELATIVE != 0;
+    let name = slice_at(data.get(12..)?, offset.into(), len.into())?;
+    let name = to_wtf8(name)?;
+    // An absolute path names a drive of the client, not a place on the volume.
+    if name.is_empty() || !relative {
+        return None;
+    }
+    let part = |part: &[u8]| match part {
+        b"." | b".." | b"" => Some(part.to_vec()),
+        name => component(name).ok(),
+    };
+    let parts: Option<Vec<Vec<u8>>> = name.split(|b| *b == b'\\').map(part).collect();
+    Some(parts?.join(&b'/'))
+}

@@ -1,0 +1,206 @@
+//! Who may do what, as clients see it: a volume's owner, group and permission bits as a security
+//! descriptor, and back.
+//!
+//! Users are S-1-22-1-uid and groups S-1-22-2-gid; S-1-5-88-1 and -2 are understood as well. A
+//! DACL that is set is kept as permission bits. One that these cannot say (a rule for anybody but
+//! owner, group and everyone; writing without appending) is refused with `NOT_SUPPORTED`, so that
+//! nobody believes in a protection that is not there.
+
+pub(crate) mod descriptor;
+pub(crate) mod sid;
+
+use super::access;
+use crate::wire::Status;
+use descriptor::{Ace, Dacl, Descriptor, INHERIT_ONLY, parts};
+use sid::{Principal, Sid};
+use volary_core::{Attr, SetAttr};
+
+/// The asked-for parts of a node's descriptor.
+pub(crate) fn describe(attr: &Attr, asked: u32) -> Descriptor {
+    let wants = |part: u32| asked & part != 0;
+    Descriptor {
+        owner: wants(parts::OWNER).then(|| Sid::user(attr.uid)),
+        group: wants(parts::GROUP).then(|| Sid::group(attr.gid)),
+        dacl: wants(parts::DACL).then(|| Dacl::Rules(rules(attr))),
+    }
+}
+
+/// The rules that say what the mode says: each class is first denied what only later ones have.
+fn rules(attr: &Attr) -> Vec<Ace> {
+    let bits = |shift: u32| attr.mode >> shift & 7;
+    let (user, group, other) = (bits(6), bits(3), bits(0));
+    let rights = |bits| access::of_mode_bits(bits);
+    let everybody = access::READ_ATTRIBUTES | access::READ_CONTROL | access::SYNCHRONIZE;
+    let owns = access::WRITE_ATTRIBUTES | access::WRITE_DAC | access::WRITE_OWNER;
+    let mut rules = Vec::new();
+    let mut rule = |allow, mask, sid: &Sid| {
+        if mask != 0 {
+            let sid = sid.clone();
+            rules.push(Ace {
+                allow,
+                flags: 0,
+                mask,
+                sid,
+            });
+        }
+    };
+    let (owner_sid, group_sid) = (Sid::user(attr.uid), Sid::group(attr.gid));
+    let all_user = match user {
+        7 => access::ALL,
+        bits => rights(bits) | everybody | owns,
+    };
+    rule(false, rights(group | other) & !all_user, &owner_sid);
+    rule(true, all_user, &owner_sid);
+    rule(
+        false,
+        rights(other) & !rights(group) & !everybody,
+        &group_sid,
+    );
+    rule(true, rights(group) | everybody, &group_sid);
+    rule(true, rights(other) | everybody, &Sid::everyone());
+    rules
+}
+
+/// The changes of owner, group and mode that setting these parts of a descriptor means.
+///
+/// # Errors
+/// `NOT_SUPPORTED` for what they cannot say.
+pub(crate) fn changes(attr: &Attr, descriptor: &Descriptor, given: u32) -> Result<SetAttr, Status> {
+    let mut set = SetAttr::default();
+    if given & parts::OWNER != 0 {
+        match descriptor.owner.as_ref().map(Sid::principal) {
+            None => {}
+            Some(Some(Principal::User(uid))) => set.uid = (uid != attr.uid).then_some(uid),
+            Some(_) => return Err(Status::NOT_SUPPORTED),
+        }
+    }
+    if given & parts::GROUP != 0 {
+        match descriptor.group.as_ref().map(Sid::principal) {
+            None => {}
+            Some(Some(Principal::Group(gid))) => set.gid = (gid != attr.gid).then_some(gid),
+            Some(_) => return Err(Status::NOT_SUPPORTED),
+        }
+    }
+    if given & parts::DACL != 0 {
+        let uid = set.uid.unwrap_or(attr.uid);
+        let gid = set.gid.unwrap_or(attr.gid);
+        let bits = match &descriptor.dacl {
+            None | Some(Dacl::Null) => 0o777,
+            Some(Dacl::Rules(rules)) => mode_of(rules, uid, gid)?,
+        };
+        let mode = attr.mode & 0o7000 | bits;
+        set.mode = (mode != attr.mode).then_some(mode);
+    }
+    Ok(set)
+}
+
+/// The permission bits that the rules give the three classes.
+///
+/// # Errors
+/// `NOT_SUPPORTED`.
+fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> Result<u32, Status> {
+    /// What one class is allowed and denied so far.
+    #[derive(Clone, Copy, Default)]
+    struct Class {
+        allowed: u32,
+        denied: u32,
+    }
+    let mut classes = [Class::default(); 3];
+    for ace in rules {
+        if ace.flags & INHERIT_ONLY != 0 {
+            continue;
+        }
+        let principal = ace.sid.principal().ok_or(Status::NOT_SUPPORTED)?;
+        let applies = match principal {
+            Principal::Mode(mode) => return Ok(mode & 0o777),
+            Principal::User(other) if other == uid => [true, false, false],
+            Principal::Owner => [true, false, false],
+            Principal::Group(other) if other == gid => [false, true, false],
+            Principal::Everyone => [true, true, true],
+            Principal::User(_) | Principal::Group(_) => return Err(Status::NOT_SUPPORTED),
+        };
+        let mask = access::spelled(ace.mask).ok_or(Status::NOT_SUPPORTED)?;
+        for (class, applies) in classes.iter_mut().zip(applies) {
+            match (applies, ace.allow) {
+                (false, _) => {}
+                (true, true) => class.allowed |= mask & !class.denied,
+                (true, false) => class.denied |= mask & !class.allowed,
+            }
+        }
+    }
+    let mut mode = 0;
+    for class in classes {
+        mode = mode << 3 | bits_of(class.allowed)?;
+    }
+    Ok(mode)
+}
+
+/// # Errors
+/// `NOT_SUPPORTED` for writing without appending, or the other way round.
+fn bits_of(mask: u32) -> Result<u32, Status> {
+    let has = |right: u32| u32::from(mask & right != 0);
+    if has(access::WRITE_DATA) != has(access::APPEND_DATA) {
+        return Err(Status::NOT_SUPPORTED);
+    }
+    Ok(has(access::READ_DATA) << 2 | has(access::WRITE_DATA) << 1 | has(access::EXECUTE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use volary_core::{FileKind, NodeId, Time};
+
+    fn attr(kind: FileKind, mode: u32) -> Attr {
+        Attr {
+            node: NodeId::new(1, 0).unwrap(),
+            kind,
+            mode,
+            nlink: 1,
+            uid: 10,
+            gid: 20,
+            rdev: 0,
+            size: 0,
+            allocated: 0,
+            io_size: 4096,
+            atime: Time::EPOCH,
+            mtime: Time::EPOCH,
+            ctime: Time::EPOCH,
+            btime: None,
+            change: 0,
+            dos: None,
+        }
+    }
+
+    #[test]
+    fn every_mode_comes_back_from_its_descriptor() {
+        for kind in [FileKind::File, FileKind::Dir] {
+            for mode in 0..=0o7777 {
+                let node = attr(kind, mode);
+                let bytes = describe(&node, 7).emit();
+                let descriptor = Descriptor::parse(&bytes).unwrap();
+                let set = changes(&attr(kind, mode ^ 0o777), &descriptor, 7).unwrap();
+                assert_eq!(set, SetAttr::mode(mode), "{mode:o}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_modes_cannot_say_is_refused() {
+        let node = attr(FileKind::File, 0o644);
+        let with = |mask, sid| Descriptor {
+            dacl: Some(Dacl::Rules(vec![Ace {
+                allow: true,
+                flags: 0,
+                mask,
+                sid,
+            }])),
+            ..Descriptor::default()
+        };
+        let stranger = with(access::ALL, Sid::user(99));
+        assert_eq!(changes(&node, &stranger, 4), Err(Status::NOT_SUPPORTED));
+        let appends = with(access::APPEND_DATA, Sid::everyone());
+        assert_eq!(changes(&node, &appends, 4), Err(Status::NOT_SUPPORTED));
+        let none = Descriptor::parse(&with(access::ALL, Sid::user(10)).emit()).unwrap();
+        assert_eq!(changes(&node, &none, 4), Ok(SetAttr::mode(0o700)));
+    }
+}

@@ -1,0 +1,185 @@
+//! What is open: [`File`], and the table of a tree's files.
+
+use super::create::option;
+use super::directory::Scan;
+use super::notify::Watch;
+use crate::call::{Call, Failure, FileId};
+use crate::wire::{Cursor, Status};
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use volary_core::{Cancel, FileKind, NodeId, OpenId, Time};
+use volary_session::LeaseKey;
+
+/// Most files that a tree has open at a time.
+pub(crate) const FILES_MAX: usize = 1 << 16;
+
+/// One open of a client.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) id: FileId,
+    /// The session's open.
+    pub(crate) open: OpenId,
+    pub(crate) node: NodeId,
+    pub(crate) kind: FileKind,
+    /// What was granted (`GrantedAccess`).
+    pub(crate) access: u32,
+    /// `CreateOptions`.
+    pub(crate) options: u32,
+    /// The path from the share's root; kept right by renames through this server.
+    pub(crate) path: Mutex<Vec<Vec<u8>>>,
+    /// `FilePositionInformation`: kept, and not used by anything.
+    pub(crate) position: AtomicU64,
+    /// Options that `FileModeInformation` set.
+    pub(crate) mode: AtomicU64,
+    /// Times that this open does not change any more.
+    pub(crate) frozen: Mutex<Frozen>,
+    pub(crate) scan: Mutex<Option<Scan>>,
+    pub(crate) watch: Mutex<Option<Arc<Watch>>>,
+    /// The key of its oplock, if it was granted one.
+    pub(crate) oplock: Option<LeaseKey>,
+    /// Requests for locks through it that wait; its end sends them away.
+    pub(crate) waiting: Mutex<Vec<Arc<Cancel>>>,
+}
+
+/// Times that the client has taken charge of, by setting them or by a time of -1: what they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Frozen {
+    pub(crate) accessed: Option<Time>,
+    pub(crate) written: Option<Time>,
+    /// A FILETIME.
+    pub(crate) changed: Option<u64>,
+}
+
+impl File {
+    pub(crate) fn is_dir(&self) -> bool {
+        self.kind == FileKind::Dir
+    }
+
+    /// Whether it was opened for any of these rights.
+    pub(crate) fn has_any(&self, rights: u32) -> bool {
+        self.access & rights != 0
+    }
+
+    /// # Errors
+    /// `ACCESS_DENIED` if it was opened for none of these rights.
+    pub(crate) fn need_any(&self, rights: u32) -> Result<(), Status> {
+        if self.has_any(rights) {
+            Ok(())
+        } else {
+            Err(Status::ACCESS_DENIED)
+        }
+    }
+
+    /// # Errors
+    /// `INVALID_DEVICE_REQUEST` for a directory, and for what has no data.
+    pub(crate) fn need_file(&self) -> Result<(), Status> {
+        if self.kind == FileKind::File {
+            Ok(())
+        } else {
+            Err(Status::INVALID_DEVICE_REQUEST)
+        }
+    }
+
+    /// Notes a request that may wait, until what is given is dropped.
+    pub(crate) fn waits<'a>(&'a self, cancel: &'a Arc<Cancel>) -> Waiting<'a> {
+        self.waiting.lock().push(Arc::clone(cancel));
+        Waiting { file: self, cancel }
+    }
+
+    /// Sends away the requests that wait.
+    pub(crate) fn send_away(&self) {
+        for cancel in self.waiting.lock().iter() {
+            cancel.set();
+        }
+    }
+
+    pub(crate) fn writes_through(&self) -> bool {
+        self.options & option::WRITE_THROUGH != 0
+    }
+}
+
+/// A request that may wait.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    file: &'a File,
+    cancel: &'a Arc<Cancel>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.file.waiting.lock();
+        waiting.retain(|other| !Arc::ptr_eq(other, self.cancel));
+    }
+}
+
+/// The files of a tree.
+#[derive(Debug, Default)]
+pub(crate) struct FileTable {
+    files: RwLock<HashMap<u64, Arc<File>>>,
+    next: AtomicU64,
+}
+
+impl FileTable {
+    /// An id that no file of the tree has had.
+    pub(crate) fn next_volatile(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// # Errors
+    /// `INSUFFICIENT_RESOURCES` when [`FILES_MAX`] are open.
+    pub(crate) fn check_room(&self) -> Result<(), Status> {
+        if self.files.read().len() < FILES_MAX {
+            Ok(())
+        } else {
+            Err(Status::INSUFFICIENT_RESOURCES)
+        }
+    }
+
+    pub(crate) fn insert(&self, file: Arc<File>) {
+        self.files.write().insert(file.id.volatile, file);
+    }
+
+    pub(crate) fn get(&self, id: FileId) -> Option<Arc<File>> {
+        let files = self.files.read();
+        let file = files.get(&id.volatile)?;
+        (file.id == id).then(|| Arc::clone(file))
+    }
+
+    pub(crate) fn remove(&self, id: FileId) -> Option<Arc<File>> {
+        let mut files = self.files.write();
+        let known = files.get(&id.volatile).is_some_and(|file| file.id == id);
+        if known {
+            files.remove(&id.volatile)
+        } else {
+            None
+        }
+    }
+
+    /// Takes out all.
+    pub(crate) fn take_all(&self) -> Vec<Arc<File>> {
+        self.files.write().drain().map(|(_, file)| file).collect()
+    }
+}
+
+/// Reads a `FileId`.
+///
+/// # Errors
+/// `INVALID_PARAMETER` if it is not there.
+pub(crate) fn file_id(c: &mut Cursor<'_>) -> Result<FileId, Failure> {
+    Ok(FileId {
+        persistent: c.u64()?,
+        volatile: c.u64()?,
+    })
+}
+
+/// The file that a request names.
+///
+/// # Errors
+/// `FILE_CLOSED`; in a related request, what the one before failed with.
+pub(crate) fn named(call: &mut Call<'_>, id: FileId) -> Result<Arc<File>, Failure> {
+    let id = call.file_id(id)?;
+    let file = call.tree.files.get(id);
+    file.ok_or_else(|| Status::FILE_CLOSED.into())
+}

@@ -1,0 +1,55 @@
+//! Little-endian fields: lengths pushed, values looked up at an offset.
+
+use crate::wire::Out;
+
+impl Out {
+    /// A count of bytes that follow, in 32 bits.
+    pub(crate) fn len32(&mut self, len: usize) -> &mut Self {
+        self.u32(u32::try_from(len).unwrap_or(u32::MAX))
+    }
+
+    /// The same in 16 bits.
+    pub(crate) fn len16(&mut self, len: usize) -> &mut Self {
+        self.u16(u16::try_from(len).unwrap_or(u16::MAX))
+    }
+
+    /// The same in 8 bits.
+    pub(crate) fn len8(&mut self, len: usize) -> &mut Self {
+        self.u8(u8::try_from(len).unwrap_or(u8::MAX))
+    }
+}
+
+/// The byte at `at`.
+pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
+    bytes.get(at).copied()
+}
+
+/// The 16-bit value at `at`.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The 32-bit value at `at`.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The 64-bit value at `at`.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The 16 bytes at `at`.
+pub(crate) fn id_at(bytes: &[u8], at: usize) -> Option<[u8; 16]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// `len` bytes at `at`.
+pub(crate) fn slice_at(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
+    bytes.get(at..)?.get(..len)
+}
+
+/// `len` bytes at `at`, both as a request says them.
+pub(crate) fn part(bytes: &[u8], at: u32, len: u32) -> Option<&[u8]> {
+    slice_at(bytes, usize::try_from(at).ok()?, usize::try_from(len).ok()?)
+}
