@@ -212,7 +212,7 @@ impl Session {
         self.need(&cx, &dir, Access::WRITE)?;
         let attr = self.fs().getattr(&cx, opened.node)?;
         self.check_sticky(&dir, &attr)?;
-        if let (FileKind::Dir, Some(below)) = (attr.kind, opened.below) {
+        if let (FileKind::Dir, Some(below)) = (attr.kind, opened.any()) {
             let mut first = DirBuf::new(1, NAME_ROOM, false);
             self.fs().readdir(&cx, below, Cookie::START, &mut first)?;
             if first.iter().next().is_some() {

@@ -4,7 +4,7 @@ use crate::events::News;
 use crate::how::OpenHow;
 use crate::leases::Impact;
 use crate::locks::LockOwner;
-use crate::opens::Opened;
+use crate::opens::{Holds, Opened};
 use crate::rules;
 use crate::session::Session;
 use crate::sharing::{Rights, Share};
@@ -86,14 +86,18 @@ impl Session {
         // Opened below where that can be, so that the node outlives its names.
         let can = matches!(attr.kind, FileKind::File | FileKind::Dir);
         let below = can.then(|| self.fs().open(&cx, node, Mode::Read).ok());
+        let below = below.flatten();
         let opened = Opened {
-            below: below.flatten(),
+            below: below.unwrap_or(OpenId(0)),
             node,
             mode: Mode::Read,
             append: false,
             plain_at: 0,
             mark,
-            bare: true,
+            holds: match below {
+                Some(_) => Holds::Node,
+                None => Holds::Nothing,
+            },
         };
         self.enter_open(&cx, opened)
     }
@@ -143,13 +147,13 @@ impl Session {
         how: &OpenHow,
     ) -> Opened {
         Opened {
-            below: Some(below),
+            below,
             node: attr.node,
             mode: how.mode,
             append: how.append,
             plain_at: self.plain_epoch(attr),
             mark,
-            bare: false,
+            holds: Holds::Data,
         }
     }
 
@@ -167,7 +171,7 @@ impl Session {
             Err(_) => {
                 self.leave_use(opened.node, opened.mark, opened.mode);
                 // Not entered, it is nobody's: what ending it says does not matter.
-                let _ = opened.below.map(|below| self.fs().close(cx, below));
+                let _ = opened.any().map(|below| self.fs().close(cx, below));
             }
         }
         entered
@@ -184,7 +188,7 @@ impl Session {
             return Err(Kind::Access.into());
         }
         self.contend_open(&opened, Impact::READ)?;
-        self.fs().read(&self.ctx(), opened.data()?, offset, buf)
+        self.fs().read(&self.ctx(), opened.below, offset, buf)
     }
 
     /// Writes all of `data` at byte `offset`; with no offset, or if it was
@@ -197,7 +201,7 @@ impl Session {
     pub fn write(&self, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let (cx, opened) = self.to_write(open)?;
         let offset = if opened.append { None } else { offset };
-        let end = self.fs().write(&cx, opened.data()?, offset, data)?;
+        let end = self.fs().write(&cx, opened.below, offset, data)?;
         self.note_data(&opened);
         Ok(end)
     }
@@ -209,7 +213,7 @@ impl Session {
     /// None of its own.
     pub fn fsync(&self, open: OpenId, data_only: bool) -> Result<()> {
         let opened = self.volume.opens.get(open)?;
-        match opened.below {
+        match opened.any() {
             Some(below) => self.fs().fsync(&self.ctx(), below, data_only),
             None => Ok(()),
         }
@@ -222,7 +226,7 @@ impl Session {
     /// `Access` if it was opened for reading only; `Unsupported`.
     pub fn allocate(&self, open: OpenId, offset: u64, len: u64, hole: bool) -> Result<()> {
         let (cx, opened) = self.to_write(open)?;
-        self.fs().allocate(&cx, opened.data()?, offset, len, hole)?;
+        self.fs().allocate(&cx, opened.below, offset, len, hole)?;
         self.note_data(&opened);
         Ok(())
     }
@@ -246,7 +250,7 @@ impl Session {
         }
         self.contend_open(&opened, Impact::READ)?;
         self.fs()
-            .extents(&self.ctx(), opened.data()?, offset, len, out)
+            .extents(&self.ctx(), opened.below, offset, len, out)
     }
 
     /// Fills `out` with entries of the open directory, starting at `from`,
@@ -294,7 +298,7 @@ impl Session {
             .wholes
             .end_owner(opened.node, LockOwner::of_open(open));
         let removal = self.leave_use(opened.node, opened.mark, opened.mode);
-        let closed = match opened.below {
+        let closed = match opened.any() {
             Some(below) => self.fs().close(&self.ctx(), below),
             None => Ok(()),
         };
@@ -316,6 +320,7 @@ impl Session {
         Ok((cx, opened))
     }
 
+    #[inline]
     fn contend_open(&self, opened: &Opened, impact: Impact) -> Result<()> {
         self.contend(opened.node, By::Open(opened.mark), impact)
     }

@@ -108,11 +108,18 @@ impl Session {
     ///
     /// # Errors
     /// `Busy` if too many wait; `Stale` once detached; `Interrupted`.
+    #[inline]
     pub(crate) fn contend(&self, node: NodeId, by: By, impact: Impact) -> Result<()> {
-        let uses = &self.volume.uses;
-        if !uses.has_leases() {
-            return Ok(());
+        if self.volume.uses.has_leases() {
+            self.contend_leases(node, by, impact)
+        } else {
+            Ok(())
         }
+    }
+
+    #[cold]
+    fn contend_leases(&self, node: NodeId, by: By, impact: Impact) -> Result<()> {
+        let uses = &self.volume.uses;
         let (notices, awaited) = uses.strip(node, by, impact);
         Notice::tell_all(&notices);
         if !awaited {
@@ -129,7 +136,15 @@ impl Session {
 
     /// The node has changed: a lease that was granted while it did is broken,
     /// and so are those on the directory that the open came through.
+    #[inline]
     pub(crate) fn has_changed(&self, node: NodeId, by: By) {
+        if self.volume.uses.has_leases() {
+            self.break_changed(node, by);
+        }
+    }
+
+    #[cold]
+    fn break_changed(&self, node: NodeId, by: By) {
         let uses = &self.volume.uses;
         self.volume.strip(node, by);
         if !uses.has_dir_leases() {

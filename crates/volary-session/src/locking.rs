@@ -317,7 +317,7 @@ impl Session {
     }
 
     fn lock_below(&self, open: OpenId, want: &Wanted, unlock: bool) -> Result<()> {
-        let Some(below) = self.volume.opens.get(open)?.below else {
+        let Some(below) = self.volume.opens.get(open)?.any() else {
             return Ok(());
         };
         if want.range.is_empty() {

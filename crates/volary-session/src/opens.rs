@@ -14,8 +14,8 @@ const SHARDS: usize = 1 << SHARD_BITS;
 /// One open, as the session knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opened {
-    /// The file system's open; none for a bare open of what it cannot open.
-    pub(crate) below: Option<OpenId>,
+    /// The file system's open, but for a bare open of what it cannot open.
+    pub(crate) below: OpenId,
     pub(crate) node: NodeId,
     pub(crate) mode: Mode,
     /// Writes go to the end, whatever offset they name.
@@ -25,16 +25,26 @@ pub(crate) struct Opened {
     pub(crate) plain_at: u64,
     /// Its share mode, place and lease among the uses of the node.
     pub(crate) mark: Mark,
-    /// Opened for no data.
-    pub(crate) bare: bool,
+    pub(crate) holds: Holds,
+}
+
+/// What an open holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Data, as the mode says.
+    Data,
+    /// The node, but none of its data.
+    Node,
+    /// Nothing of the file system.
+    Nothing,
 }
 
 impl Opened {
     pub(crate) fn reads(&self) -> bool {
-        self.mode != Mode::Write && !self.bare
+        self.mode != Mode::Write && self.holds == Holds::Data
     }
     pub(crate) fn writes(&self) -> bool {
-        self.mode != Mode::Read && !self.bare
+        self.mode != Mode::Read && self.holds == Holds::Data
     }
 
     /// The file system's open.
@@ -42,10 +52,15 @@ impl Opened {
     /// # Errors
     /// `Access` for a bare open.
     pub(crate) fn data(&self) -> Result<OpenId> {
-        match self.below {
-            Some(below) if !self.bare => Ok(below),
+        match self.holds {
+            Holds::Data => Ok(self.below),
             _ => Err(Kind::Access.into()),
         }
+    }
+
+    /// The file system's open, if there is one.
+    pub(crate) fn any(&self) -> Option<OpenId> {
+        (self.holds != Holds::Nothing).then_some(self.below)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::volume::Limits;
 use node::NodeUse;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use volary_core::{Caps, Kind, Mode, NodeId, OpenId, Result};
 
@@ -50,7 +51,30 @@ pub(crate) struct Uses {
     shut: AtomicBool,
 }
 
-type Nodes = HashMap<NodeId, NodeUse>;
+type Nodes = HashMap<NodeId, NodeUse, BuildHasherDefault<Spread>>;
+
+/// Spreads node ids: their numbers come from the volume, whose author can spoil
+/// no more than the look-ups of its own nodes.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
 
 #[derive(Default)]
 struct Shard {

@@ -236,7 +236,7 @@ impl Volume {
         let mut first = Ok(());
         for (_, open) in self.opens.take_all() {
             let removal = self.uses.leave(open.node, open.mark, open.mode);
-            if let Some(below) = open.below {
+            if let Some(below) = open.any() {
                 first = first.and(self.as_root(|cx| self.fs.close(cx, below)));
             }
             if let Some(removal) = removal {

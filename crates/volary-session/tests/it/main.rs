@@ -11,9 +11,11 @@ mod lease_names;
 mod lease_waits;
 mod leases;
 mod locks;
+mod model;
 mod names;
 mod opens;
 mod sharing;
+mod stress;
 mod walk;
 mod xattrs;
 
