@@ -9,4 +9,5 @@
 pub mod fat;
 pub mod heap;
 pub mod input;
+pub mod iso;
 pub mod overlay;

@@ -27,6 +27,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-session"],
     ),
     (
+        "volary-iso9660",
+        &["volary-core", "volary-block"],
+        &["volary-testkit"],
+    ),
+    (
         "volary-fuse",
         &["volary-core", "volary-session"],
         &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
@@ -59,6 +64,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-session",
             "volary-layers",
             "volary-fat",
+            "volary-iso9660",
             "volary-mem",
             "volary-fuse",
         ],
@@ -66,7 +72,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("volary-bench", &["volary", "volary-core"], &[]),
     ("volary-cli", &["volary", "volary-bench"], &[]),
-    ("volary-fuzz", &["volary-core", "volary-fat"], &[]),
+    (
+        "volary-fuzz",
+        &["volary-core", "volary-fat", "volary-iso9660"],
+        &[],
+    ),
     ("xtask", &[], &[]),
 ];
 

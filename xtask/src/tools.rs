@@ -9,6 +9,8 @@ const DEBIAN: &[(&str, &str)] = &[
     ("mcopy", "mtools"),
     ("fsck.fat", "dosfstools"),
     ("fls", "sleuthkit"),
+    ("xorriso", "xorriso"),
+    ("genisoimage", "genisoimage"),
     ("qemu-img", "qemu-utils"),
     ("fusermount3", "fuse3"),
     ("fusefat", "fusefat"),

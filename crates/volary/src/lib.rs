@@ -69,6 +69,6 @@ pub use volary_session::{
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 1] = [&volary_fat::FAT];
+    static FORMATS: [&dyn Format; 2] = [&volary_fat::FAT, &volary_iso9660::ISO9660];
     &FORMATS
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod copying;
 mod examples;
+mod iso9660;
 mod layers;
 mod sandbox;
 mod verbs;

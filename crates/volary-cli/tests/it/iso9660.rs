@@ -1,0 +1,66 @@
+//! ISO 9660 images on the command line.
+
+use crate::sandbox::Sandbox;
+use std::process::Command;
+
+/// A tree and an image of it; none where no program makes one.
+fn image() -> Option<Sandbox> {
+    let sandbox = Sandbox::empty();
+    std::fs::create_dir_all(sandbox.path("src/docs")).unwrap();
+    sandbox.write("src/docs/words", b"words\n");
+    std::os::unix::fs::symlink("docs/words", sandbox.path("src/link")).unwrap();
+    let made = Command::new("genisoimage")
+        .args(["-quiet", "-R", "-J", "-V", "LABEL", "-o"])
+        .arg(sandbox.path("disc.iso"))
+        .arg(sandbox.path("src"))
+        .output();
+    match made {
+        Ok(made) => {
+            assert!(made.status.success(), "{made:?}");
+            Some(sandbox)
+        }
+        Err(e) => {
+            let ci = std::env::var("CI").as_deref() == Ok("true");
+            assert!(!ci, "genisoimage is missing: apt-get install genisoimage");
+            println!("skipped: genisoimage: {e}");
+            None
+        }
+    }
+}
+
+#[test]
+fn an_image_can_be_looked_at_copied_and_checked() {
+    let Some(sandbox) = image() else { return };
+    assert_eq!(sandbox.run("ls disc.iso").ok(), "docs\nlink\n");
+    assert_eq!(sandbox.run("cat disc.iso:/link").ok(), "words\n");
+    let tree = sandbox.run("tree disc.iso").ok();
+    assert!(tree.contains("link -> docs/words"), "{tree}");
+    sandbox.run("cp -r disc.iso:/ copy").ok();
+    assert_eq!(sandbox.read("copy/docs/words"), b"words\n");
+    let link = std::fs::read_link(sandbox.path("copy/link")).unwrap();
+    assert_eq!(link.to_str(), Some("docs/words"));
+    let info = sandbox.run("info disc.iso").ok();
+    assert!(
+        info.contains("LABEL") && info.contains("RRIP_1991A"),
+        "{info}"
+    );
+    let checked = sandbox.run("fsck -n disc.iso").ok();
+    assert!(checked.contains("clean"), "{checked}");
+    let dumped = sandbox.run("dump disc.iso directory").ok();
+    assert!(dumped.contains("DOCS") && dumped.contains("PX"), "{dumped}");
+    sandbox.run("map disc.iso").ok();
+    let joliet = sandbox.run("ls -o names=joliet disc.iso").ok();
+    // It has no symlinks.
+    assert_eq!(joliet, "docs\nlink\n");
+    sandbox.run("cp disc.iso:/docs/words mem:/").ok();
+}
+
+#[test]
+fn an_image_takes_no_changes_and_is_not_made() {
+    let Some(sandbox) = image() else { return };
+    let told = sandbox.run("rm disc.iso:/link").fails(1);
+    assert!(told.contains("read-only"), "{told}");
+    let told = sandbox.run("mkfs -t iso9660 --size 8M new.iso").fails(1);
+    assert!(told.contains("xorriso or genisoimage"), "{told}");
+    assert!(!sandbox.path("new.iso").exists());
+}

@@ -1,0 +1,262 @@
+//! An attached volume: everything that an operation works on.
+
+use crate::dir::{Reader, Stretch};
+use crate::links::Links;
+use crate::node::{Node, Nodes, Owner};
+use crate::volume::{Descriptors, Names, Volume};
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use volary_block::{Cache, CacheOptions};
+use volary_core::{
+    Attach, BlockDevice, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place, Result,
+};
+
+/// Options of an attachment.
+pub(crate) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "names",
+        value: "auto|rock|joliet|plain|iso",
+        help: "which names are shown: the best there are (the default), Rock Ridge's, Joliet's, \
+               plain ones in lower case, or as they are stored",
+    },
+    OptionSpec {
+        name: "uid",
+        value: "UID",
+        help: "owner of what has none of its own (default: who opens it)",
+    },
+    OptionSpec {
+        name: "gid",
+        value: "GID",
+        help: "its group",
+    },
+];
+
+const NAMES: &[(&str, Names)] = &[
+    ("auto", Names::Auto),
+    ("rock", Names::RockRidge),
+    ("joliet", Names::Joliet),
+    ("plain", Names::Plain),
+    ("iso", Names::Iso),
+];
+
+/// Least memory that a volume works with, in bytes.
+const MEMORY_MIN: u64 = 1 << 20;
+
+pub(crate) struct Attached {
+    pub(crate) volume: Volume,
+    cache: Cache,
+    owner: Owner,
+    links: Links,
+    opens: RwLock<HashMap<OpenId, Arc<Node>>>,
+    last_open: AtomicU64,
+    detached: AtomicBool,
+}
+
+impl Attached {
+    /// # Errors
+    /// `Invalid` for an option; `Corrupt` for descriptors that make no sense; `Io`.
+    pub(crate) fn new(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
+        let options = &how.options;
+        options.check_known(OPTIONS)?;
+        let names = options.choice("names", NAMES)?.unwrap_or(Names::Auto);
+        let id = |key, default| match options.number(key)? {
+            None => Ok(default),
+            Some(id) => u32::try_from(id).map_err(|_| {
+                let words = format!("option {key}={id}: at most {}", u32::MAX);
+                Error::note(Kind::Invalid, words)
+            }),
+        };
+        let owner = Owner {
+            uid: id("uid", how.uid)?,
+            gid: id("gid", how.gid)?,
+            ..Owner::default()
+        };
+        let descriptors = Descriptors::read(&*dev)?;
+        let memory = how.memory.max(MEMORY_MIN);
+        let cache = cache(dev, memory / 2);
+        let volume = Volume::new(&cache, &descriptors, names)?;
+        let fs = Self {
+            volume,
+            cache,
+            owner,
+            links: Links::new(memory / 4),
+            opens: RwLock::default(),
+            last_open: AtomicU64::new(0),
+            detached: AtomicBool::new(false),
+        };
+        fs.makes().dir(fs.volume.root)?;
+        Ok(fs)
+    }
+
+    /// # Errors
+    /// `Stale` once it is detached.
+    pub(crate) fn alive(&self) -> Result<()> {
+        if self.detached.load(Ordering::Acquire) {
+            return Err(Kind::Stale.into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn detach(&self) {
+        self.detached.store(true, Ordering::Release);
+        self.opens.write().clear();
+    }
+
+    /// Makes nodes.
+    fn makes(&self) -> Nodes<'_> {
+        Nodes {
+            reader: Reader {
+                cache: &self.cache,
+                volume: &self.volume,
+            },
+            owner: self.owner,
+            links: Some(&self.links),
+        }
+    }
+
+    /// Makes nodes, while it is attached.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn nodes(&self) -> Result<Nodes<'_>> {
+        self.alive()?;
+        Ok(self.makes())
+    }
+
+    /// # Errors
+    /// `Stale`, `Corrupt`, `Io`.
+    pub(crate) fn load(&self, id: NodeId) -> Result<Node> {
+        self.nodes()?.load(id)
+    }
+
+    /// The stretch of a directory.
+    ///
+    /// # Errors
+    /// `NotDir`; as [`load`](Self::load).
+    pub(crate) fn dir(&self, id: NodeId) -> Result<Stretch> {
+        stretch_of(&self.load(id)?)
+    }
+
+    pub(crate) fn open(&self, node: Node) -> OpenId {
+        let open = OpenId(self.last_open.fetch_add(1, Ordering::Relaxed) + 1);
+        self.opens.write().insert(open, Arc::new(node));
+        open
+    }
+
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn opened(&self, open: OpenId) -> Result<Arc<Node>> {
+        self.alive()?;
+        let node = self.opens.read().get(&open).cloned();
+        node.ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn close(&self, open: OpenId) -> Result<()> {
+        self.alive()?;
+        let node = self.opens.write().remove(&open);
+        node.map(drop).ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Reads a file's bytes.
+    ///
+    /// # Errors
+    /// `Corrupt` where the device ends before the file; `Io`.
+    pub(crate) fn read(&self, node: &Node, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        let len = buf.len() as u64;
+        each_piece(node, offset, len, |piece| {
+            let at = node.attr.node.ino.get();
+            self.makes().reader.check("extent", at, piece)?;
+            let part = buf.get_mut(done..done + piece.len as usize);
+            let part = part.unwrap_or_default();
+            self.cache.read(piece.start, part)?;
+            done += part.len();
+            Ok(())
+        })?;
+        Ok(done)
+    }
+
+    /// Where a file's bytes lie.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn extents(
+        &self,
+        node: &Node,
+        offset: u64,
+        len: u64,
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
+        let mut at = offset;
+        each_piece(node, offset, len, |piece| {
+            let record = node.attr.node.ino.get();
+            self.makes().reader.check("extent", record, piece)?;
+            out.push(Extent {
+                offset: at,
+                len: piece.len,
+                place: Place::Device(piece.start),
+            });
+            at += piece.len;
+            Ok(())
+        })
+    }
+}
+
+/// A cache for reading.
+pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
+    let io_size = 64 << 10;
+    Cache::new(dev, CacheOptions { memory, io_size })
+}
+
+/// The stretch that a directory is.
+///
+/// # Errors
+/// `NotDir`.
+pub(crate) fn stretch_of(node: &Node) -> Result<Stretch> {
+    let stretch = node.sections.first().copied();
+    stretch
+        .filter(|_| node.attr.kind == FileKind::Dir)
+        .ok_or_else(|| Kind::NotDir.into())
+}
+
+/// The parts of the file's sections that make up a range, in order.
+fn each_piece(
+    node: &Node,
+    offset: u64,
+    len: u64,
+    mut each: impl FnMut(Stretch) -> Result<()>,
+) -> Result<()> {
+    let (mut skip, mut left) = (offset, len);
+    for section in &node.sections {
+        if skip >= section.len {
+            skip -= section.len;
+            continue;
+        }
+        let len = (section.len - skip).min(left);
+        if len == 0 {
+            break;
+        }
+        each(Stretch {
+            start: section.start.saturating_add(skip),
+            len,
+        })?;
+        left -= len;
+        skip = 0;
+    }
+    Ok(())
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Self {
+            uid: 0,
+            gid: 0,
+            file_mode: 0o555,
+            dir_mode: 0o555,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The descriptors in words.
+
+use crate::attached::cache;
+use crate::boot::Catalog;
+use crate::date;
+use crate::ondisk::VolumeDescriptor;
+use crate::volume::{Descriptors, Names, Volume, rock_ridge};
+use std::sync::Arc;
+use volary_core::{BlockDevice, Fact, Result, Time};
+
+/// Memory for looking at a volume, in bytes.
+pub(crate) const LOOK_MEMORY: u64 = 4 << 20;
+
+/// What the volume is.
+///
+/// # Errors
+/// As [`Volume::new`].
+pub(crate) fn info(dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
+    let size = dev.geometry().size;
+    let descriptors = Descriptors::read(&*dev)?;
+    let cache = cache(dev, LOOK_MEMORY);
+    let volume = Volume::new(&cache, &descriptors, Names::Plain)?;
+    let primary = &descriptors.primary;
+    let mut facts = vec![Fact::word("format", "iso9660")];
+    facts.extend(identifiers(primary));
+    facts.push(Fact::number("block size", volume.block, "bytes"));
+    facts.push(Fact::number("volume size", volume.space, "bytes"));
+    if volume.space > size {
+        facts.push(Fact::number(
+            "missing at the end",
+            volume.space - size,
+            "bytes",
+        ));
+    }
+    let rock = rock_ridge(&cache, &volume)?;
+    facts.push(Fact::word(
+        "Rock Ridge",
+        match rock.map(|rock| rock.version) {
+            None => "no".into(),
+            Some(None) => "yes, without its identifier".into(),
+            Some(Some(version)) => version,
+        },
+    ));
+    facts.push(Fact::word(
+        "Joliet",
+        match &descriptors.joliet {
+            None => "no".into(),
+            Some((_, level)) => format!("level {level}"),
+        },
+    ));
+    let dates = [
+        ("created", primary.volume_creation),
+        ("changed", primary.volume_modification),
+    ];
+    for (key, date) in dates {
+        if let Some(time) = date::long(date) {
+            facts.push(Fact::word(key, show(time)));
+        }
+    }
+    facts.extend(boot(&cache, &descriptors)?);
+    Ok(facts)
+}
+
+fn identifiers(primary: &VolumeDescriptor) -> impl Iterator<Item = Fact> {
+    let all = [
+        ("label", text(&primary.volume_identifier)),
+        ("system", text(&primary.system_identifier)),
+        ("volume set", text(&primary.volume_set_identifier)),
+        ("publisher", text(&primary.publisher_identifier)),
+        ("preparer", text(&primary.data_preparer_identifier)),
+        ("application", text(&primary.application_identifier)),
+    ];
+    let all = all.into_iter().filter(|(_, text)| !text.is_empty());
+    all.map(|(key, text)| Fact::word(key, text))
+}
+
+fn boot(cache: &volary_block::Cache, descriptors: &Descriptors) -> Result<Vec<Fact>> {
+    let Some(sector) = descriptors.boot_catalog else {
+        return Ok(Vec::new());
+    };
+    let Some(catalog) = Catalog::read(cache, sector)? else {
+        return Ok(vec![Fact::word("El Torito", "a catalog past the end")]);
+    };
+    let valid = if catalog.is_valid { "" } else { ", damaged" };
+    let words = format!("catalog at sector {sector}{valid}");
+    let mut facts = vec![Fact::word("El Torito", words)];
+    if !catalog.id.is_empty() {
+        facts.push(Fact::word("boot maker", catalog.id));
+    }
+    let images = catalog.images.iter();
+    facts.extend(images.map(|image| Fact::word("boot image", image.words())));
+    Ok(facts)
+}
+
+/// A field of characters, without the blanks at its end, safe to print.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().rposition(|&b| b != b' ' && b != 0);
+    let bytes = bytes
+        .get(..end.map_or(0, |end| end + 1))
+        .unwrap_or_default();
+    volary_core::escape(bytes).to_string()
+}
+
+/// A time in UTC.
+fn show(time: Time) -> String {
+    let (year, month, day) = civil(time.secs.div_euclid(86_400));
+    let second = time.secs.rem_euclid(86_400);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Year, month and day of a day since 1970-01-01 (Howard Hinnant's
+/// civil_from_days).
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}

@@ -1,0 +1,77 @@
+//! Which records are names of one file.
+
+use crate::node::{Entry, LinkKey, Nodes};
+use crate::walk::{Place, Visitor, walk};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use volary_core::{Error, Kind, Result};
+
+/// For files with several names, the lowest record. Built by one walk through the
+/// volume, when the first such file is met; where it would take more than `memory`
+/// bytes, each name is a file of its own.
+#[derive(Debug)]
+pub(crate) struct Links {
+    first: OnceLock<HashMap<LinkKey, u64>>,
+    memory: u64,
+}
+
+/// What an entry takes in memory, about.
+const WEIGHT: u64 = 96;
+
+impl Links {
+    pub(crate) fn new(memory: u64) -> Self {
+        let first = OnceLock::new();
+        Self { first, memory }
+    }
+
+    /// The lowest record of a file, if it is known.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn first(&self, nodes: &Nodes<'_>, key: &LinkKey) -> Result<Option<u64>> {
+        if let Some(first) = self.first.get() {
+            return Ok(first.get(key).copied());
+        }
+        // Two that count at once count the same.
+        let counted = self.count(nodes)?;
+        Ok(self.first.get_or_init(|| counted).get(key).copied())
+    }
+
+    fn count(&self, nodes: &Nodes<'_>) -> Result<HashMap<LinkKey, u64>> {
+        let mut counting = Counting {
+            first: HashMap::new(),
+            max: usize::try_from(self.memory / WEIGHT).unwrap_or(usize::MAX),
+        };
+        let nodes = Nodes {
+            links: None,
+            ..*nodes
+        };
+        match walk(&nodes, &mut counting) {
+            Ok(()) => Ok(counting.first),
+            Err(e) if e == Kind::NoSpace => Ok(HashMap::new()),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+struct Counting {
+    first: HashMap<LinkKey, u64>,
+    max: usize,
+}
+
+impl Visitor for Counting {
+    fn entry(&mut self, _: &Place<'_>, entry: &Entry) -> Result<()> {
+        let Some(key) = entry.link else { return Ok(()) };
+        if self.first.len() >= self.max {
+            return Err(Kind::NoSpace.into());
+        }
+        let at = entry.id.ino.get();
+        let first = self.first.entry(key).or_insert(at);
+        *first = at.min(*first);
+        Ok(())
+    }
+
+    fn bad(&mut self, _: &Place<'_>, e: Error) -> Result<()> {
+        if e == Kind::Io { Err(e) } else { Ok(()) }
+    }
+}

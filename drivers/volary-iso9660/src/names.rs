@@ -1,0 +1,52 @@
+//! Names as they are shown.
+
+/// A name of plain ISO 9660: without `;1` and a dot at the end, in lower case
+/// unless it is to be shown as it is.
+pub(crate) fn plain(name: &[u8], as_it_is: bool) -> Vec<u8> {
+    if as_it_is {
+        return name.to_vec();
+    }
+    let name = name.strip_suffix(b";1").unwrap_or(name);
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    name.to_ascii_lowercase()
+}
+
+/// A name of Joliet (UCS-2, big end first), in WTF-8, without `;1` and dots at
+/// the end.
+pub(crate) fn joliet(name: &[u8]) -> Vec<u8> {
+    let (pairs, _) = name.as_chunks::<2>();
+    let units = pairs.iter().map(|pair| u16::from_be_bytes(*pair));
+    let mut out = Vec::with_capacity(name.len());
+    for unit in char::decode_utf16(units) {
+        match unit {
+            Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => {
+                let unit = lone.unpaired_surrogate();
+                let tail = |shift: u16| 0x80 | (unit >> shift & 0x3f) as u8;
+                out.extend([0xe0 | (unit >> 12) as u8, tail(6), tail(0)]);
+            }
+        }
+    }
+    let mut name = out.strip_suffix(b";1").unwrap_or(&out);
+    while let Some(shorter) = name.strip_suffix(b".").filter(|s| !s.is_empty()) {
+        name = shorter;
+    }
+    name.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_dots_are_taken_off() {
+        assert_eq!(plain(b"README.TXT;1", false), b"readme.txt");
+        assert_eq!(plain(b"README.;1", false), b"readme");
+        assert_eq!(plain(b"README.;1", true), b"README.;1");
+        assert_eq!(plain(b"OLD.TXT;2", false), b"old.txt;2");
+        let wide = |s: &str| -> Vec<u8> { s.encode_utf16().flat_map(u16::to_be_bytes).collect() };
+        assert_eq!(joliet(&wide("Grün.txt;1")), "Grün.txt".as_bytes());
+        assert_eq!(joliet(&wide("dots...")), b"dots");
+        assert_eq!(joliet(&[0xd8, 0x00]), [0xed, 0xa0, 0x80]);
+    }
+}

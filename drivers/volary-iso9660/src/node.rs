@@ -1,0 +1,329 @@
+//! Nodes, made of directory records and of what Rock Ridge says.
+
+use crate::date;
+use crate::dir::{Found, Reader, Stretch};
+use crate::links::Links;
+use crate::names;
+use crate::path;
+use crate::record::Record;
+use crate::rockridge::Rock;
+use crate::volume::Tree;
+use volary_core::{Attr, Error, FileKind, Kind, NodeId, Result};
+
+/// Whose nodes are that say no owner, and what their modes are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) file_mode: u32,
+    pub(crate) dir_mode: u32,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) attr: Attr,
+    /// A file's sections; of a directory, the one stretch that it is.
+    pub(crate) sections: Vec<Stretch>,
+    /// What a symlink holds.
+    pub(crate) target: Option<Vec<u8>>,
+    /// Whether its data are laid out in a way that is not read.
+    pub(crate) is_odd: bool,
+}
+
+/// An entry of a directory.
+pub(crate) struct Entry {
+    pub(crate) name: Vec<u8>,
+    pub(crate) id: NodeId,
+    pub(crate) kind: FileKind,
+    /// The node, but for a directory, whose own record is elsewhere.
+    pub(crate) node: Option<Node>,
+    /// A name that the same file can have elsewhere.
+    pub(crate) link: Option<LinkKey>,
+}
+
+/// What names of one file share: serial number, place and length of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LinkKey {
+    serial: Option<u32>,
+    start: u64,
+    size: u64,
+}
+
+/// Makes nodes.
+#[derive(Clone, Copy)]
+pub(crate) struct Nodes<'a> {
+    pub(crate) reader: Reader<'a>,
+    pub(crate) owner: Owner,
+    /// Which records are further names of a file; none while they are counted.
+    pub(crate) links: Option<&'a Links>,
+}
+
+/// The node whose record stands at `at`.
+pub(crate) fn id_at(at: u64) -> Result<NodeId> {
+    NodeId::new(at, 0).ok_or_else(|| Kind::Stale.into())
+}
+
+impl Nodes<'_> {
+    /// The entry that a record is; `None` if it is to be seen elsewhere (`RE`).
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn entry(&self, found: &Found) -> Result<Option<Entry>> {
+        let record = &found.record;
+        let rock = self.rock(record)?;
+        if rock.relocated {
+            return Ok(None);
+        }
+        let name = self.name(record, &rock);
+        let moved = rock
+            .child
+            .map(|block| u64::from(block) * self.reader.volume.block);
+        let dir = moved.or(record.is_dir().then(|| record.start(self.reader.volume)));
+        if let Some(start) = dir {
+            return Ok(Some(Entry {
+                name,
+                id: id_at(start)?,
+                kind: FileKind::Dir,
+                node: None,
+                link: None,
+            }));
+        }
+        let link = link_key(found, &rock);
+        let at = self.canonical(record.at, link)?;
+        let node = self.leaf(at, found, rock)?;
+        Ok(Some(Entry {
+            name,
+            id: node.attr.node,
+            kind: node.attr.kind,
+            node: Some(node),
+            link,
+        }))
+    }
+
+    /// The node of an id that came from outside.
+    ///
+    /// # Errors
+    /// `Stale` where no node's record begins; `Corrupt`; `Io`.
+    pub(crate) fn load(&self, id: NodeId) -> Result<Node> {
+        let at = id.ino.get();
+        let (block, size) = (self.reader.volume.block, self.reader.cache.size());
+        let stale = || Error::from(Kind::Stale);
+        if id.generation != 0 || at >= size {
+            return Err(stale());
+        }
+        // All records after it, as far as they may reach.
+        let rest = Stretch {
+            start: at - at % block,
+            len: size - (at - at % block),
+        };
+        let mut offset = 0;
+        let (record, end) = loop {
+            let next = self
+                .reader
+                .record(rest, offset)
+                .map_err(damage_is(Kind::Stale))?;
+            let (record, end) = next.ok_or_else(stale)?;
+            match record.at {
+                here if here == at => break (record, end),
+                here if here > at => return Err(stale()),
+                _ => offset = end,
+            }
+        };
+        if record.is_self() && record.start(self.reader.volume) == at {
+            return self.dir(at);
+        }
+        if record.is_self() || record.is_parent() || record.is_dir() {
+            return Err(stale());
+        }
+        let found = self.reader.with_sections(rest, record, end)?;
+        let rock = self.rock(&found.record)?;
+        if rock.relocated || rock.child.is_some() {
+            return Err(stale());
+        }
+        self.leaf(at, &found, rock)
+    }
+
+    /// A directory, by where it begins.
+    ///
+    /// # Errors
+    /// `Corrupt` if no directory does; `Io`.
+    pub(crate) fn dir(&self, start: u64) -> Result<Node> {
+        let bad = |found: &str| {
+            Error::corrupt("directory", start, found, "a directory's record of itself")
+        };
+        let block = Stretch {
+            start,
+            len: self.reader.volume.block,
+        };
+        if !start.is_multiple_of(self.reader.volume.block) {
+            return Err(bad("not at a block"));
+        }
+        let block = self.reader.check("directory", start, block)?;
+        let record = self.reader.record(block, 0)?.map(|(record, _)| record);
+        let record = record
+            .filter(|r| r.is_self() && r.is_dir() && r.at == start)
+            .filter(|r| r.start(self.reader.volume) == start)
+            .ok_or_else(|| bad("something else"))?;
+        let len = record.size();
+        let stretch = self
+            .reader
+            .check("directory", start, Stretch { start, len })?;
+        let rock = self.rock(&record)?;
+        let mut attr = self.attr(start, &record, &rock, FileKind::Dir)?;
+        attr.size = len;
+        attr.allocated = self.rounded(len);
+        Ok(Node {
+            attr,
+            sections: vec![stretch],
+            target: None,
+            is_odd: record.is_interleaved(),
+        })
+    }
+
+    /// Where the directory begins that holds this one.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn parent(&self, dir: Stretch) -> Result<u64> {
+        let missing = || {
+            let expected = "a record of the directory that holds this one";
+            Error::corrupt("directory", dir.start, "none", expected)
+        };
+        let own = self.reader.record(dir, 0)?.ok_or_else(missing)?;
+        let next = self.reader.record(dir, own.1)?;
+        let record = next.map(|(record, _)| record);
+        let record = record.filter(Record::is_parent).ok_or_else(missing)?;
+        let moved = self.rock(&record)?.parent;
+        let moved = moved.map(|block| u64::from(block) * self.reader.volume.block);
+        match moved.unwrap_or_else(|| record.start(self.reader.volume)) {
+            // xorriso writes so in Joliet's tree; the path table knows better.
+            start if start == dir.start => path::parent(&self.reader, start),
+            start => Ok(start),
+        }
+    }
+
+    /// What Rock Ridge says of a record, on a volume that has it.
+    pub(crate) fn rock(&self, record: &Record) -> Result<Rock> {
+        let Tree::RockRidge { skip } = self.reader.volume.tree else {
+            return Ok(Rock::default());
+        };
+        // The record that says how much is to be skipped is not skipped itself.
+        let is_root = record.at == self.reader.volume.root;
+        let skip = if is_root { 0 } else { skip };
+        Rock::read(self.reader.cache, self.reader.volume, record, skip)
+    }
+
+    fn name(&self, record: &Record, rock: &Rock) -> Vec<u8> {
+        match (self.reader.volume.tree, &rock.name) {
+            (_, Some(name)) => name.clone(),
+            (Tree::Joliet, None) => names::joliet(&record.name),
+            (Tree::Iso, None) => names::plain(&record.name, true),
+            (Tree::Plain | Tree::RockRidge { .. }, None) => names::plain(&record.name, false),
+        }
+    }
+
+    /// The record that a file is known by.
+    fn canonical(&self, at: u64, link: Option<LinkKey>) -> Result<u64> {
+        match (self.links, link) {
+            (Some(links), Some(key)) => Ok(links.first(self, &key)?.unwrap_or(at)),
+            _ => Ok(at),
+        }
+    }
+
+    fn leaf(&self, at: u64, found: &Found, mut rock: Rock) -> Result<Node> {
+        let record = &found.record;
+        let mode = rock.posix.map(|posix| posix.mode);
+        let kind = mode.and_then(FileKind::from_mode);
+        let kind = kind.filter(|&kind| kind != FileKind::Dir);
+        let kind = kind.unwrap_or(FileKind::File);
+        let mut attr = self.attr(at, record, &rock, kind)?;
+        let mut node = Node {
+            attr,
+            sections: Vec::new(),
+            target: None,
+            is_odd: found.is_odd || rock.sparse,
+        };
+        match kind {
+            FileKind::File => {
+                node.sections.clone_from(&found.sections);
+                let lens = found.sections.iter().map(|section| section.len);
+                attr.size = lens.clone().fold(0, u64::saturating_add);
+                attr.allocated = lens.map(|len| self.rounded(len)).sum();
+            }
+            FileKind::Symlink => {
+                let target = rock.target.take().unwrap_or_default();
+                attr.size = target.len() as u64;
+                node.target = Some(target);
+            }
+            FileKind::CharDevice | FileKind::BlockDevice => {
+                attr.rdev = rock.device.map_or(0, device);
+            }
+            _ => {}
+        }
+        node.attr = attr;
+        Ok(node)
+    }
+
+    fn attr(&self, at: u64, record: &Record, rock: &Rock, kind: FileKind) -> Result<Attr> {
+        let mode = match kind {
+            FileKind::Dir => self.owner.dir_mode,
+            _ => self.owner.file_mode,
+        };
+        let (posix, times) = (rock.posix, rock.times);
+        let recorded = date::short(record.raw.recording_date);
+        let mtime = times.modify.unwrap_or(recorded);
+        Ok(Attr {
+            node: id_at(at)?,
+            kind,
+            mode: posix.map_or(mode, |p| p.mode & 0o7777),
+            nlink: posix.map_or(1, |p| p.links.max(1)),
+            uid: posix.map_or(self.owner.uid, |p| p.uid),
+            gid: posix.map_or(self.owner.gid, |p| p.gid),
+            rdev: 0,
+            size: 0,
+            allocated: 0,
+            io_size: 1 << 16,
+            atime: times.access.unwrap_or(mtime),
+            mtime,
+            ctime: times.attributes.unwrap_or(mtime),
+            btime: times.creation,
+            change: 1,
+            dos: None,
+        })
+    }
+
+    fn rounded(&self, len: u64) -> u64 {
+        len.div_ceil(self.reader.volume.block) * self.reader.volume.block
+    }
+}
+
+/// Names of one file share its data; where there are none, their serial number.
+fn link_key(found: &Found, rock: &Rock) -> Option<LinkKey> {
+    let posix = rock.posix.filter(|posix| posix.links > 1)?;
+    let serial = posix.serial.filter(|&serial| serial != 0);
+    let size = found.record.size();
+    if size == 0 && serial.is_none() {
+        return None;
+    }
+    Some(LinkKey {
+        serial,
+        start: found.sections.first().map_or(0, |section| section.start),
+        size,
+    })
+}
+
+/// Major and minor number: apart, or, as some write them, together in the low
+/// half.
+fn device((high, low): (u32, u32)) -> u64 {
+    let (major, minor) = match high {
+        0 if low > 0xff => (low >> 8, low & 0xff),
+        _ => (high, low),
+    };
+    u64::from(major) << 32 | u64::from(minor)
+}
+
+/// Turns damage into another answer.
+fn damage_is(kind: Kind) -> impl Fn(Error) -> Error {
+    move |e| if e == Kind::Corrupt { kind.into() } else { e }
+}
