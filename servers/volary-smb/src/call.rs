@@ -7,7 +7,7 @@
 
 use crate::conn::{Conn, Logon, Tree, Wait};
 use crate::wire::cursor::part;
-use crate::wire::{Header, Out, Short, Status};
+use crate::wire::{Out, Short, Status};
 use std::sync::Arc;
 
 /// What a request is answered with: the reply's body, from its `StructureSize` on.
@@ -19,7 +19,6 @@ pub(crate) struct Call<'a> {
     pub(crate) message: &'a [u8],
     /// What comes after the header.
     pub(crate) body: &'a [u8],
-    pub(crate) header: &'a Header,
     pub(crate) conn: &'a Arc<Conn>,
     pub(crate) logon: &'a Arc<Logon>,
     pub(crate) tree: &'a Arc<Tree>,

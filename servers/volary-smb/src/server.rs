@@ -165,12 +165,12 @@ impl Shared {
         }
     }
 
-    /// An id that no session has.
+    /// An id that no session has; of 32 bits, as there are clients that keep no more.
     pub(crate) fn new_session_id(&self) -> u64 {
         let sessions = self.sessions.lock();
         loop {
-            let id = u64::from_le_bytes(crate::crypto::random());
-            if id != 0 && id != u64::MAX && !sessions.contains_key(&id) {
+            let id = u64::from(u32::from_le_bytes(crate::crypto::random()));
+            if id != 0 && !sessions.contains_key(&id) {
                 return id;
             }
         }

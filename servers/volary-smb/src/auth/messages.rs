@@ -1,5 +1,6 @@
 //! NTLM's messages (MS-NLMP 2.2).
 
+use super::Refused;
 use crate::wire::cursor::part;
 use crate::wire::{Cursor, Out, Short};
 use volary_core::Time;
@@ -43,6 +44,8 @@ mod av {
 const HAS_MIC: u32 = 2;
 /// Where the MIC is, if there is one.
 pub(super) const MIC_AT: usize = 72;
+/// A response of NTLM version 1; an anonymous user's has nothing.
+const NTLM1_RESPONSE_LEN: usize = 24;
 /// Names and responses are at most so long, in bytes.
 const FIELD_MAX: usize = 8 * 1024;
 
@@ -128,11 +131,12 @@ pub(super) struct Authenticate<'a> {
 
 impl<'a> Authenticate<'a> {
     /// # Errors
-    /// [`Short`] for other messages, and for responses that are not NTLMv2.
-    pub(super) fn parse(message: &'a [u8]) -> Result<Self, Short> {
+    /// `Malformed`; `Logon` for anonymous users, and for responses older than
+    /// NTLMv2.
+    pub(super) fn parse(message: &'a [u8]) -> Result<Self, Refused> {
         let mut c = Cursor::new(message);
         if c.array()? != SIGNATURE || c.u32()? != AUTHENTICATE {
-            return Err(Short);
+            return Err(Refused::Malformed);
         }
         let mut field = || {
             let len = usize::from(c.u16()?);
@@ -150,6 +154,9 @@ impl<'a> Authenticate<'a> {
         let _workstation = field()?;
         let encrypted_key = field()?;
         let flags = c.u32()?;
+        if nt_response.len() <= NTLM1_RESPONSE_LEN {
+            return Err(Refused::Logon);
+        }
         let (proof, blob) = nt_response.split_first_chunk().ok_or(Short)?;
         let mic = match has_mic(blob)? {
             true => part(message, MIC_AT, 16)?.first_chunk().copied(),

@@ -69,8 +69,7 @@ fn accept(
     said: &[u8],
     users: &[User],
 ) -> Result<Accepted, Refused> {
-    // Anonymous users and older responses are refused here.
-    let message = Authenticate::parse(token).map_err(|_| Refused::Logon)?;
+    let message = Authenticate::parse(token)?;
     let needed = flags::UNICODE | flags::EXTENDED_SESSION_SECURITY;
     if message.flags & needed != needed || message.user.is_empty() {
         return Err(Refused::Logon);

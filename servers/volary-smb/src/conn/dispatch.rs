@@ -55,6 +55,10 @@ struct Compound<'a> {
     session_id: u64,
     tree_id: u32,
     is_alone: bool,
+    is_last: bool,
+    /// The first request was related to nothing, or the session or tree of one
+    /// was missing: those related to it make no sense (3.3.5.2.7.2).
+    is_senseless: bool,
 }
 
 fn requests(
@@ -72,8 +76,11 @@ fn requests(
         session_id: u64::MAX,
         tree_id: u32::MAX,
         is_alone: requests.count() == 1,
+        is_last: true,
+        is_senseless: false,
     };
-    for (at, (header, message, _)) in requests.enumerate() {
+    for (at, (header, message, is_last)) in requests.enumerate() {
+        compound.is_last = is_last;
         compound.request(at, header, message)?;
     }
     let replies = std::mem::take(&mut *worker.replies.lock());
@@ -121,6 +128,8 @@ impl Compound<'_> {
     /// A related request is about the session and the tree of the one before.
     fn relate(&mut self, at: usize, header: &mut Header) {
         self.related.is_related = header.has(flags::RELATED);
+        self.is_senseless &= self.related.is_related;
+        self.is_senseless |= self.related.is_related && at == 0;
         if self.related.is_related && at > 0 {
             header.session_id = self.session_id;
             if !header.has(flags::ASYNC) {
@@ -169,13 +178,14 @@ impl Compound<'_> {
             security.logon = self.sealed.cloned();
         }
         let answer = match (command, logon) {
+            _ if self.is_senseless => Err(Status::INVALID_PARAMETER.into()),
             (None, _) => Err(Status::INVALID_PARAMETER.into()),
             (Some(Command::Echo), logon) if logon.is_some() || header.session_id == 0 => {
                 Ok(tree::empty_body())
             }
             (Some(_), None) => Err(Status::USER_SESSION_DELETED.into()),
             (Some(command), Some(logon)) => {
-                return self.in_session(header, command, &logon, security, message);
+                return self.in_session(header, command, &logon, &security, message);
             }
         };
         self.reply(header, &security, answer);
@@ -251,7 +261,7 @@ impl Compound<'_> {
         header: &Header,
         command: Command,
         logon: &Arc<Logon>,
-        security: Security,
+        security: &Security,
         message: &[u8],
     ) -> Result<(), Broken> {
         let answer = match command {
@@ -262,7 +272,7 @@ impl Compound<'_> {
                         tree_id: id,
                         ..*header
                     };
-                    self.reply(&header, &security, Ok(body));
+                    self.reply(&header, security, Ok(body));
                     return Ok(());
                 }
                 Err(status) => Err(status.into()),
@@ -281,7 +291,7 @@ impl Compound<'_> {
                 }
             }
         };
-        self.reply(header, &security, answer);
+        self.reply(header, security, answer);
         Ok(())
     }
 
@@ -291,16 +301,19 @@ impl Compound<'_> {
         command: Command,
         logon: &Arc<Logon>,
         joined: &Joined,
-        security: Security,
+        security: &Security,
         message: &[u8],
     ) -> Result<(), Broken> {
         if command == Command::Ioctl
             && let Some(answer) = negotiate::validation(self.conn, message)?
         {
-            self.reply(header, &security, answer);
+            self.reply(header, security, answer);
             return Ok(());
         }
-        let wait = Wait::new(self.conn, self.worker, header, &security);
+        let wait = Wait::new(self.conn, self.worker, header, security);
+        if !self.is_last {
+            wait.forbid_parking();
+        }
         let answer = match joined {
             _ if command == Command::TreeDisconnect => tree::disconnect(logon, header.tree_id),
             Joined::Disk(tree) if tree.sealed && !security.seal => {
@@ -315,7 +328,6 @@ impl Compound<'_> {
                 let mut call = Call {
                     message,
                     body: message.get(HEADER_LEN..).unwrap_or_default(),
-                    header,
                     conn: self.conn,
                     logon,
                     tree,
@@ -358,6 +370,8 @@ impl Compound<'_> {
         if failure.status.is_error() {
             self.related.failed = Some(failure.status);
         }
+        let missing = [Status::USER_SESSION_DELETED, Status::NETWORK_NAME_DELETED];
+        self.is_senseless |= missing.contains(&failure.status);
     }
 
     fn reply(&mut self, request: &Header, security: &Security, answer: Answer) {

@@ -7,7 +7,8 @@ use super::work::Worker;
 use super::{Conn, Logon};
 use crate::auth::{Exchange, Host, LoggedOn, Refused, Step};
 use crate::call::Failure;
-use crate::crypto::{self, Keys, Preauth, Role};
+use crate::config::Dialect;
+use crate::crypto::{self, Algorithm, Keys, Preauth, Role};
 use crate::wire::header::flags;
 use crate::wire::negotiate::security_mode;
 use crate::wire::setup::{self, BINDING, ENCRYPT_DATA, Request};
@@ -47,6 +48,18 @@ pub(super) fn answer(
     let negotiated = conn.negotiated.get().ok_or(Broken)?;
     let id = header.session_id;
     let logon = conn.logon(id);
+    if let Some((status, security)) = of_another(conn, negotiated, header, message) {
+        let mut header = reply_header(conn, header);
+        header.status = status.0;
+        let body = Failure::from(status).into_body();
+        let reply = Reply {
+            header,
+            body,
+            security,
+        };
+        worker.replies.lock().push(reply);
+        return Ok(());
+    }
     let checked = check(sealed, logon.as_ref(), header, message);
     let security = Security {
         // What may be forged gets no signed reply.
@@ -77,6 +90,71 @@ pub(super) fn answer(
     }
     worker.replies.lock().push(reply);
     Ok(())
+}
+
+/// What a request about another connection's session is refused with, if it is
+/// one: a session has one connection here. The errors of 3.3.5.5 come first, and
+/// are signed with the session's key for whoever has it.
+fn of_another(
+    conn: &Arc<Conn>,
+    negotiated: &Negotiated,
+    header: &Header,
+    message: &[u8],
+) -> Option<(Status, Security)> {
+    let request = Request::parse(message).ok()?;
+    let binds = request.flags & BINDING != 0;
+    let id = header.session_id;
+    let is_ours = conn.logon(id).is_some() || conn.setups.lock().contains_key(&id);
+    if !binds && (id == 0 || is_ours) {
+        return None;
+    }
+    let gone = (Status::USER_SESSION_DELETED, Security::default());
+    let Some((theirs, logon)) = conn.server.find_logon(id) else {
+        return Some(gone);
+    };
+    let Some(agreed) = theirs.negotiated.get() else {
+        return Some(gone);
+    };
+    let signer = &logon.keys.signer;
+    if !header.has(flags::SIGNED) || !signer.verify(message, header.message_id, Role::Client) {
+        let status = if binds {
+            Status::INVALID_PARAMETER
+        } else {
+            gone.0
+        };
+        return Some((status, Security::default()));
+    }
+    let security = Security {
+        logon: Some(logon),
+        sign: true,
+        seal: false,
+    };
+    let status = if binds {
+        binding_error(negotiated, agreed)
+    } else {
+        gone.0
+    };
+    Some((status, security))
+}
+
+/// What keeps a session that was agreed on as `theirs` from a connection that
+/// was as `ours`.
+fn binding_error(ours: &Negotiated, theirs: &Negotiated) -> Status {
+    let gmac = |n: &Negotiated| n.signing == Algorithm::AesGmac;
+    if gmac(theirs) && !gmac(ours) {
+        Status::REQUEST_OUT_OF_SEQUENCE
+    } else if ours.dialect < Dialect::Smb300 {
+        Status::REQUEST_NOT_ACCEPTED
+    } else if gmac(ours) && !gmac(theirs) {
+        Status::NOT_SUPPORTED
+    } else if ours.dialect != theirs.dialect
+        || ours.client_guid != theirs.client_guid
+        || ours.cipher != theirs.cipher
+    {
+        Status::INVALID_PARAMETER
+    } else {
+        Status::REQUEST_NOT_ACCEPTED
+    }
 }
 
 /// Whether the message may be about this session.
@@ -120,9 +198,6 @@ fn step(
 ) -> Result<Outcome, Status> {
     let config = &conn.server.config;
     let request = Request::parse(message).map_err(|_| Status::INVALID_PARAMETER)?;
-    if request.flags & BINDING != 0 {
-        return Err(Status::REQUEST_NOT_ACCEPTED);
-    }
     if config.encryption_required && negotiated.cipher.is_none() {
         return Err(Status::ACCESS_DENIED);
     }

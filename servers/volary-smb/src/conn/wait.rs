@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use volary_core::Cancel;
 
 /// One request, as far as it may be answered later.
@@ -24,6 +24,8 @@ pub(crate) struct Wait {
     /// The thread that carries it out, until it is done or parked.
     worker: Mutex<Option<Arc<Worker>>>,
     state: Mutex<State>,
+    /// Others of its compound come after it.
+    may_not_park: AtomicBool,
 }
 
 #[derive(Default)]
@@ -52,7 +54,13 @@ impl Wait {
             cancel: Arc::default(),
             worker: Mutex::new(Some(Arc::clone(worker))),
             state: Mutex::default(),
+            may_not_park: AtomicBool::new(false),
         })
+    }
+
+    /// Others of its compound come after it, and may not be kept waiting.
+    pub(super) fn forbid_parking(&self) {
+        self.may_not_park.store(true, Ordering::Relaxed);
     }
 
     /// Set when the client cancels the request or is gone.
@@ -91,8 +99,12 @@ impl Wait {
     /// returns the failure that this gives. `ended` is called if the answer is
     /// not wanted any more (the client cancels it or is gone), and
     /// `finish` does nothing from then on. No lock that `ended` takes may be
-    /// held over calls of `finish`.
+    /// held over calls of `finish`. Only the last request of a compound can be
+    /// parked: another fails, as in Windows.
     pub(crate) fn park(self: &Arc<Self>, ended: impl FnOnce() + Send + 'static) -> Failure {
+        if self.may_not_park.load(Ordering::Relaxed) {
+            return Status::INTERNAL_ERROR.into();
+        }
         let Some(worker) = self.worker.lock().take() else {
             return Status::INTERNAL_ERROR.into();
         };

@@ -13,6 +13,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+type Tamper = Box<dyn FnMut(&mut Vec<u8>)>;
+
 pub(super) struct Client {
     pub(super) conn: Arc<Conn>,
     socket: TcpStream,
@@ -28,7 +30,7 @@ pub(super) struct Client {
     /// Whether messages are sealed.
     pub(super) seals: bool,
     /// Changes each message of the logon on its way, if set.
-    pub(super) tamper: Option<Box<dyn FnMut(&mut Vec<u8>)>>,
+    pub(super) tamper: Option<Tamper>,
 }
 
 /// A reply.
