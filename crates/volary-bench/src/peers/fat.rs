@@ -2,8 +2,8 @@
 //! serves ext4, as the best of the mounted ones.
 
 use super::mounts::Mounted;
-use super::{Options, Row, Run, Task, rust_fatfs, trees};
-use crate::measure::{Cost, here, program};
+use super::{Bound, Finding, Options, Run, Task, rust_fatfs, trees};
+use crate::measure::{Cost, Summary, here, program, program_with_peak};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,29 +20,40 @@ const FILE_LEN: usize = 4096;
 const LARGE_LEN: usize = 256 << 20;
 /// The image: FAT32 with 4 KiB clusters.
 const IMAGE_KIB: &str = "1048576";
+const HUGE: &str = "attach 2 TiB and list it";
+const HUGE_MADE: &str = "make 2 TiB";
+/// What both may take at most.
+const HUGE_SECONDS: f64 = 0.2;
+const HUGE_PEAK: u64 = 64 << 20;
 /// 2 TiB less 64 KiB: about the largest that 32 bits of 512-byte sectors can say.
 const HUGE_LEN: u64 = (2 << 40) - (64 << 10);
 
-/// Runs the comparison; `told` hears of each row as soon as it is there.
+/// Runs the comparison; `told` hears of each task as soon as it is done.
 ///
 /// # Errors
 /// If a rival is not installed, or a program fails.
-pub fn run(options: &Options, told: &mut dyn FnMut(&Row)) -> Result<Vec<Row>> {
+pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Finding>> {
     let place = Place::new(options)?;
-    let mut rows = Vec::new();
+    let is_wanted = |name: &str| {
+        let only = options.only.as_ref();
+        only.is_none_or(|only| name.contains(only.as_str()))
+    };
+    let mut all = Vec::new();
+    let mut note = |finding| {
+        told(&finding);
+        all.push(finding);
+    };
     for task in place.tasks() {
-        if options
-            .only
-            .as_ref()
-            .is_some_and(|only| !task.name.contains(only.as_str()))
-        {
-            continue;
+        if is_wanted(task.name) {
+            note(Finding::Row(task.run(options.rounds)?));
         }
-        let row = task.run(options.rounds)?;
-        told(&row);
-        rows.push(row);
     }
-    Ok(rows)
+    if is_wanted(HUGE) || is_wanted(HUGE_MADE) {
+        for bound in place.huge(options.rounds)? {
+            note(Finding::Bound(bound));
+        }
+    }
+    Ok(all)
 }
 
 /// A folder with images and trees.
@@ -79,7 +90,7 @@ impl Place {
         trees::make(&self.path("tree"), TREE_DIRS, TREE_FILES, FILE_LEN)?;
         trees::make(&self.path("many"), MANY_DIRS, MANY_FILES, FILE_LEN)?;
         fs::create_dir(self.path("large"))?;
-        fs::write(self.path("large/file"), trees::content(1, LARGE_LEN))?;
+        trees::make_file(&self.path("large/file"), LARGE_LEN)?;
         let mut mkfs = Command::new("mkfs.fat");
         mkfs.args(["-C", "-F", "32", "-s", "8"])
             .arg(self.path("empty.img"))
@@ -168,7 +179,7 @@ impl Place {
             self.ours_check(),
             self.fsck(),
         );
-        fsck.memory = true;
+        fsck.memory_aim = Some(0.5);
         tasks.push(fsck);
         tasks
     }
@@ -185,7 +196,7 @@ impl Place {
             name,
             rival,
             aim,
-            memory: false,
+            memory_aim: None,
             ours,
             theirs,
         }
@@ -313,7 +324,7 @@ impl Place {
     fn ours_check(&self) -> Run<'_> {
         let image = self.path("many.img");
         Box::new(move || {
-            program(
+            program_with_peak(
                 Command::new(&self.volary).args(["fsck", "-n"]).arg(&image),
                 &[0],
             )
@@ -322,61 +333,31 @@ impl Place {
 
     fn fsck(&self) -> Run<'_> {
         let image = self.path("many.img");
-        Box::new(move || program(Command::new("fsck.fat").arg("-n").arg(&image), &[0]))
+        Box::new(move || program_with_peak(Command::new("fsck.fat").arg("-n").arg(&image), &[0]))
     }
-}
 
-/// What attaching a huge volume costs: no rival, but a bound.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
-pub struct Huge {
-    /// Seconds from the start of the program to its end.
-    pub seconds: f64,
-    /// Peak memory in bytes.
-    pub peak: u64,
-}
-
-impl Huge {
-    /// Bounds on the two.
-    pub const AIM: Self = Self {
-        seconds: 0.2,
-        peak: 64 << 20,
-    };
-
-    /// Whether both are kept.
-    pub fn holds(&self) -> bool {
-        self.seconds <= Self::AIM.seconds && self.peak <= Self::AIM.peak
+    /// Makes a sparse FAT32 volume of about 2 TiB, and lists its root.
+    fn huge(&self, rounds: usize) -> Result<[Bound; 2]> {
+        let image = self.path("huge.img");
+        let (mut made, mut listed) = (Vec::new(), Vec::new());
+        for _ in 0..rounds.max(1) {
+            let _ = fs::remove_file(&image);
+            let mut mkfs = Command::new(&self.volary);
+            mkfs.args(["mkfs", "-t", "fat32"])
+                .arg(&image)
+                .args(["--size", &HUGE_LEN.to_string()]);
+            made.push(program_with_peak(&mut mkfs, &[0])?);
+            let mut ls = Command::new(&self.volary);
+            ls.arg("ls").arg(format!("{}:/", image.display()));
+            listed.push(program_with_peak(&mut ls, &[0])?);
+        }
+        Ok(
+            [(HUGE_MADE, made), (HUGE, listed)].map(|(task, costs)| Bound {
+                task,
+                ours: Summary::of(&costs),
+                seconds_max: HUGE_SECONDS,
+                peak_max: HUGE_PEAK,
+            }),
+        )
     }
-}
-
-/// Makes a sparse FAT32 volume of 2 TiB and lists its root.
-///
-/// # Errors
-/// If the programs fail.
-pub fn huge(options: &Options) -> Result<Huge> {
-    let base = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let dir = tempfile::Builder::new()
-        .prefix("volary-bench")
-        .tempdir_in(base)?;
-    let image = dir.path().join("huge.img");
-    let mut mkfs = Command::new(&options.volary);
-    mkfs.args(["mkfs", "-t", "fat32"])
-        .arg(&image)
-        .args(["--size", &HUGE_LEN.to_string()]);
-    program(&mut mkfs, &[0])?;
-    let mut costs = Vec::new();
-    for _ in 0..options.rounds.max(1) {
-        let mut ls = Command::new(&options.volary);
-        costs.push(program(
-            ls.arg("ls").arg(format!("{}:/", image.display())),
-            &[0],
-        )?);
-    }
-    let cost = crate::measure::median(&mut costs).unwrap_or(Cost {
-        seconds: 0.0,
-        peak: 0,
-    });
-    Ok(Huge {
-        seconds: cost.seconds,
-        peak: cost.peak,
-    })
 }

@@ -5,7 +5,7 @@ mod mounts;
 mod rust_fatfs;
 mod trees;
 
-use crate::measure::{Cost, median};
+use crate::measure::{Cost, Summary};
 use anyhow::Result;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -31,24 +31,70 @@ pub struct Row {
     pub task: &'static str,
     /// By which rival.
     pub rival: &'static str,
-    /// volary's median, in seconds.
-    pub ours: f64,
-    /// The rival's median, in seconds.
-    pub theirs: f64,
-    /// How many times as fast volary is.
+    /// What it cost volary.
+    pub ours: Summary,
+    /// What it cost the rival.
+    pub theirs: Summary,
+    /// How many times as fast volary is, by the medians.
     pub ratio: f64,
-    /// What it should be at least.
+    /// What that should be at least.
     pub aim: f64,
-    /// volary's peak memory in bytes, where it matters.
-    pub our_peak: Option<u64>,
-    /// The rival's.
-    pub their_peak: Option<u64>,
+    /// What part of the rival's memory volary takes at most, where it counts.
+    pub memory_aim: Option<f64>,
 }
 
 impl Row {
-    /// Whether the aim is reached.
+    /// What part of the rival's memory volary took; 0 if that is not known.
+    pub fn memory(&self) -> f64 {
+        match self.theirs.peak {
+            0 => 0.0,
+            peak => self.ours.peak as f64 / peak as f64,
+        }
+    }
+
+    /// Whether the aims are reached.
     pub fn holds(&self) -> bool {
-        self.ratio >= self.aim
+        self.ratio >= self.aim && self.memory_aim.is_none_or(|most| self.memory() <= most)
+    }
+}
+
+/// A task that has bounds of its own, and no rival.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bound {
+    /// What was done.
+    pub task: &'static str,
+    /// What it cost.
+    pub ours: Summary,
+    /// Most seconds that it should take.
+    pub seconds_max: f64,
+    /// Most bytes of memory that it should take.
+    pub peak_max: u64,
+}
+
+impl Bound {
+    /// Whether the bounds are kept.
+    pub fn holds(&self) -> bool {
+        self.ours.median <= self.seconds_max && self.ours.peak <= self.peak_max
+    }
+}
+
+/// What was found out about one task.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Finding {
+    /// Beside a rival.
+    Row(Row),
+    /// Beside bounds.
+    Bound(Bound),
+}
+
+impl Finding {
+    /// Whether it is as it should be.
+    pub fn holds(&self) -> bool {
+        match self {
+            Self::Row(row) => row.holds(),
+            Self::Bound(bound) => bound.holds(),
+        }
     }
 }
 
@@ -61,8 +107,8 @@ pub(crate) struct Task<'a> {
     pub(crate) name: &'static str,
     pub(crate) rival: &'static str,
     pub(crate) aim: f64,
-    /// Whether the peaks are shown.
-    pub(crate) memory: bool,
+    /// As in [`Row`].
+    pub(crate) memory_aim: Option<f64>,
     pub(crate) ours: Run<'a>,
     pub(crate) theirs: Run<'a>,
 }
@@ -77,21 +123,15 @@ impl Task<'_> {
             ours.push((self.ours)()?);
             theirs.push((self.theirs)()?);
         }
-        let none = Cost {
-            seconds: 0.0,
-            peak: 0,
-        };
-        let ours = median(&mut ours).unwrap_or(none);
-        let theirs = median(&mut theirs).unwrap_or(none);
+        let (ours, theirs) = (Summary::of(&ours), Summary::of(&theirs));
         Ok(Row {
             task: self.name,
             rival: self.rival,
-            ours: ours.seconds,
-            theirs: theirs.seconds,
-            ratio: theirs.seconds / ours.seconds,
+            ratio: theirs.median / ours.median,
+            ours,
+            theirs,
             aim: self.aim,
-            our_peak: self.memory.then_some(ours.peak),
-            their_peak: self.memory.then_some(theirs.peak),
+            memory_aim: self.memory_aim,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 /// `files` files of `len` bytes, spread over `dirs` directories, all below
@@ -14,6 +15,16 @@ pub(crate) fn make(root: &Path, dirs: usize, files: usize, len: usize) -> Result
     for f in 0..files {
         let dir = root.join(format!("d{:03}", f % dirs));
         fs::write(dir.join(format!("file{f:05}.dat")), content(f, len))?;
+    }
+    Ok(())
+}
+
+/// A file of `len` bytes, whole MiB, made without holding all of it: what this
+/// process holds counts in the peaks of the programs that it starts.
+pub(crate) fn make_file(path: &Path, len: usize) -> Result<()> {
+    let mut file = fs::File::create_new(path)?;
+    for part in 0..len >> 20 {
+        file.write_all(&content(part, 1 << 20))?;
     }
     Ok(())
 }

@@ -5,7 +5,9 @@ use crate::{Cli, out};
 use clap::CommandFactory;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use volary_bench::{paper, peers};
+use volary_bench::measure::Summary;
+use volary_bench::paper;
+use volary_bench::peers::{self, Bound, Finding, Row};
 
 /// Prints a script that completes this program's words in a shell.
 #[derive(clap::Args, Debug)]
@@ -169,16 +171,19 @@ impl Bench {
                     only: only.clone(),
                 };
                 let mut holds = true;
-                let rows = peers::fat::run(&options, &mut |row| {
-                    holds &= row.holds();
+                if !json {
+                    out::Raw.write_all(HEAD.as_bytes())?;
+                }
+                let found = peers::fat::run(&options, &mut |finding| {
+                    holds &= finding.holds();
                     if !json {
-                        print(row);
+                        print(finding);
                     }
                 });
-                let rows = rows.map_err(|e| failed(format!("{e:#}")))?;
+                let found = found.map_err(|e| failed(format!("{e:#}")))?;
                 if *json {
                     let mut out = out::out();
-                    out::json(&mut out, &rows)?;
+                    out::json(&mut out, &found)?;
                     out::end(out)?;
                 }
                 Ok(if holds { Exit::Done } else { Exit::Failed })
@@ -187,14 +192,71 @@ impl Bench {
     }
 }
 
-/// One comparison, as soon as it is there.
-fn print(row: &peers::Row) {
-    let line = format!(
-        "{:28} {:12} {:9.4} s  {:9.4} s  {:6.2} x  (aim {:.1} x)\n",
-        row.task, row.rival, row.ours, row.theirs, row.ratio, row.aim
-    );
+/// What stands above the findings.
+const HEAD: &str = "\
+Medians, in brackets the shortest and the longest run; the runs of both alternate.
+task                       rival        volary                         the rival                      times as fast
+";
+
+/// One finding, as soon as it is there.
+fn print(finding: &Finding) {
+    let mut line = match finding {
+        Finding::Row(row) => row_line(row),
+        Finding::Bound(bound) => bound_line(bound),
+    };
+    if !finding.holds() {
+        line.push_str("  MISSED");
+    }
+    line.push('\n');
     // A closed pipe is no reason to stop measuring.
     let _ = out::Raw.write_all(line.as_bytes());
+}
+
+fn row_line(row: &Row) -> String {
+    let mut line = format!(
+        "{:26} {:12} {}  {}  {:6.2} x (aim {:.1})",
+        row.task,
+        row.rival,
+        times(&row.ours),
+        times(&row.theirs),
+        row.ratio,
+        row.aim
+    );
+    if row.ours.cpu > 0.0 && row.theirs.cpu > 0.0 {
+        line.push_str(&format!(", cpu {:.2} x", row.theirs.cpu / row.ours.cpu));
+    }
+    if let Some(aim) = row.memory_aim {
+        line.push_str(&format!(
+            ", memory {} to {}: {:.2} (aim {aim:.1})",
+            mib(row.ours.peak),
+            mib(row.theirs.peak),
+            row.memory()
+        ));
+    }
+    line
+}
+
+fn bound_line(bound: &Bound) -> String {
+    format!(
+        "{:26} {:12} {}  of at most {} s, memory {} of at most {}",
+        bound.task,
+        "-",
+        times(&bound.ours),
+        bound.seconds_max,
+        mib(bound.ours.peak),
+        mib(bound.peak_max)
+    )
+}
+
+/// The median, and from the shortest to the longest, in milliseconds.
+fn times(all: &Summary) -> String {
+    let ms = |seconds: f64| seconds * 1e3;
+    let spread = format!("({:.1}-{:.1})", ms(all.least), ms(all.most));
+    format!("{:8.1} ms {spread:17}", ms(all.median))
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 #[cfg(test)]
