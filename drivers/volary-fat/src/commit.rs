@@ -16,11 +16,11 @@
 use crate::alloc::Pending;
 use crate::attached::Attached;
 use crate::marks;
-use crate::node::{Node, NumberMap};
+use crate::node::{NODE_COST, Node, NumberMap};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use volary_block::{Cache, Stage};
 use volary_core::{BlockDevice, Error, Kind, Result};
 
@@ -134,6 +134,11 @@ pub(crate) struct Order {
     pending_clusters: AtomicU32,
     /// Nodes whose entries are to be written.
     dirty: Mutex<Vec<Arc<Node>>>,
+    /// How many that are.
+    dirty_nodes: AtomicUsize,
+    /// Nodes with which entries are brought into their sectors before the
+    /// commit, so that the nodes can go.
+    dirty_max: usize,
     /// Held bytes that make a commit.
     held_max: u64,
 }
@@ -151,6 +156,8 @@ impl Order {
             pending: Mutex::default(),
             pending_clusters: AtomicU32::new(0),
             dirty: Mutex::default(),
+            dirty_nodes: AtomicUsize::new(0),
+            dirty_max: usize::try_from(held_max / NODE_COST).unwrap_or(usize::MAX),
             held_max,
         }
     }
@@ -189,7 +196,16 @@ impl Order {
 
     /// Puts a node on the list of those whose entries are to be written.
     pub(crate) fn list(&self, node: &Arc<Node>) {
-        self.dirty.lock().push(node.clone());
+        let mut dirty = self.dirty.lock();
+        dirty.push(node.clone());
+        self.dirty_nodes.store(dirty.len(), Ordering::Release);
+    }
+
+    /// Takes the list.
+    fn take_listed(&self) -> Vec<Arc<Node>> {
+        let mut dirty = self.dirty.lock();
+        self.dirty_nodes.store(0, Ordering::Release);
+        std::mem::take(&mut *dirty)
     }
 }
 
@@ -263,6 +279,31 @@ impl Attached {
         if held + pending > self.order.held_max {
             return self.commit();
         }
+        let nodes = || self.order.dirty_nodes.load(Ordering::Acquire);
+        if nodes() <= self.order.dirty_max {
+            return Ok(());
+        }
+        self.put_entries()?;
+        if nodes() > self.order.dirty_max / 2 {
+            return self.commit();
+        }
+        Ok(())
+    }
+
+    /// Brings what is known of nodes into their directories' sectors, in
+    /// memory: a commit does the same, and only then may most of them reach
+    /// the disk. Nodes that were moved stay listed, for the commit to forget
+    /// that they were.
+    fn put_entries(&self) -> Result<()> {
+        let epoch = self.order.epoch.write();
+        self.writable()?;
+        for node in self.order.take_listed() {
+            if node.meta.lock().moved {
+                self.order.list(&node);
+            } else {
+                self.or_fail(self.put_entry(&node, &epoch))?;
+            }
+        }
         Ok(())
     }
 
@@ -296,7 +337,7 @@ impl Attached {
     }
 
     fn commit_epoch(&self, epoch: &mut Epoch) -> Result<()> {
-        for node in std::mem::take(&mut *self.order.dirty.lock()) {
+        for node in self.order.take_listed() {
             self.put_entry(&node, epoch)?;
         }
         let data = self.cache.dirty() > 0 || self.order.unflushed.load(Ordering::Acquire);

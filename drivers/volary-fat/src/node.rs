@@ -207,7 +207,7 @@ struct Inner {
 const REST: u32 = 64;
 
 /// What a node takes in the table, about, in bytes.
-const NODE_COST: u64 = 512;
+pub(crate) const NODE_COST: u64 = 512;
 
 impl Nodes {
     /// A table for about `memory` bytes of nodes.

@@ -10,6 +10,7 @@ mod faults;
 mod hostile;
 mod ids;
 mod make;
+mod many;
 mod names;
 mod oracle_read;
 mod oracle_write;
