@@ -1,20 +1,24 @@
 //! Case: one character against one character, as VFAT compares names, and
 //! WTF-8, in which UTF-16 with lone surrogates can be said in bytes.
 
-/// A set of bytes below 0x80, as bits by their number.
-pub(crate) const fn ascii_set(bytes: &[u8]) -> u128 {
-    let mut set = 0;
+/// A set of bytes: whether each is in it.
+pub(crate) type ByteSet = [bool; 256];
+
+/// The set of these bytes.
+#[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
+pub(crate) const fn byte_set(bytes: &[u8]) -> ByteSet {
+    let mut set = [false; 256];
     let mut rest = bytes;
     while let [byte, after @ ..] = rest {
-        set |= 1 << *byte;
+        set[*byte as usize] = true;
         rest = after;
     }
     set
 }
 
-/// Whether a byte is in a set. Bytes from 0x80 on are in none.
-pub(crate) const fn in_set(set: u128, byte: u8) -> bool {
-    byte < 0x80 && set >> byte & 1 == 1
+/// Whether a byte is in a set.
+pub(crate) fn in_set(set: &ByteSet, byte: u8) -> bool {
+    set.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
 /// The upper-case form, where it is one character; else the character itself.
@@ -45,7 +49,11 @@ pub fn lower(c: char) -> char {
 /// case are the same. Bytes that are not UTF-8 (WTF-8's surrogates) stay.
 pub fn fold_into(name: &[u8], out: &mut Vec<u8>) {
     if name.is_ascii() {
-        out.extend(name.iter().map(u8::to_ascii_uppercase));
+        let start = out.len();
+        out.extend_from_slice(name);
+        out.get_mut(start..)
+            .unwrap_or_default()
+            .make_ascii_uppercase();
         return;
     }
     for chunk in name.utf8_chunks() {

@@ -5,15 +5,14 @@ use crate::commit::{ENTRIES, Epoch, Step, Stop};
 use crate::index::{Index, Span, hash_bytes};
 use crate::long::PARTS_MAX;
 use crate::names::Style;
-use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FREE, LAST_LONG_ENTRY, LongEntry, attr};
+use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FREE};
 use crate::runs::Runs;
 use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Event, Long, LongStyle, Record, Scanner};
+use crate::slots::{Event, Long, LongStyle, Record, Scanner, begin_of};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use volary_block::{PAGE, Stage};
 use volary_core::{Error, Kind, Result};
-use zerocopy::transmute_ref;
 
 /// Bytes that are read at a time when a directory is read through.
 const CHUNK: usize = 32 << 10;
@@ -332,7 +331,7 @@ impl Dir {
         if !epoch.is_born(self.first) {
             epoch.grew.store(true, Ordering::Release);
         }
-        self.runs.append(&more);
+        self.runs.append(more);
         Ok(())
     }
 
@@ -438,9 +437,7 @@ impl Attached {
         let hash = hash_bytes(folded) as u32;
         f(hash);
         if self.has_alias(record) {
-            name.clear();
-            self.names.show_short(&record.short.DIR_Name, 0, name);
-            self.names.fold(name, folded);
+            self.names.fold_short(&record.short.DIR_Name, name, folded);
             let alias = hash_bytes(folded) as u32;
             if alias != hash {
                 f(alias);
@@ -464,9 +461,7 @@ impl Attached {
         if !self.has_alias(record) {
             return false;
         }
-        name.clear();
-        self.names.show_short(&record.short.DIR_Name, 0, name);
-        self.names.fold(name, own);
+        self.names.fold_short(&record.short.DIR_Name, name, own);
         own == folded
     }
 
@@ -496,25 +491,6 @@ impl Attached {
         }
         Ok(None)
     }
-}
-
-/// Where the record of the short entry `at` begins: at the first part of its
-/// long name, if the slots before it are one.
-fn begin_of(slots: &[[u8; ENTRY_LEN]], at: usize) -> usize {
-    for order in 1..=at.min(PARTS_MAX) {
-        let Some(raw) = slots.get(at - order) else {
-            return at;
-        };
-        let part: &LongEntry = transmute_ref!(raw);
-        let is_part = part.LDIR_Attr & attr::LONG_NAME_MASK == attr::LONG_NAME;
-        if !is_part || usize::from(part.LDIR_Ord & !LAST_LONG_ENTRY) != order {
-            return at;
-        }
-        if part.LDIR_Ord & LAST_LONG_ENTRY != 0 {
-            return at - order;
-        }
-    }
-    at
 }
 
 /// Where a record stands.

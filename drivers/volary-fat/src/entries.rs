@@ -3,7 +3,7 @@
 use crate::attached::Attached;
 use crate::commit::{Epoch, Step};
 use crate::dir::{Dir, Scratch};
-use crate::index::{Index, Span, hash_bytes};
+use crate::index::{Index, SLOTS_MAX, Span, hash_bytes};
 use crate::locate::Located;
 use crate::names::Stored;
 use crate::node::key_of;
@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 
 /// What is to be written for an entry: its slots in order.
 pub(crate) struct Slots {
-    slots: [[u8; ENTRY_LEN]; 21],
+    slots: [[u8; ENTRY_LEN]; SLOTS_MAX],
     count: usize,
     /// The index of the short entry.
     short: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Slots {
 impl Slots {
     fn new() -> Self {
         Self {
-            slots: [[0; ENTRY_LEN]; 21],
+            slots: [[0; ENTRY_LEN]; SLOTS_MAX],
             count: 0,
             short: 0,
             hashes: None,
@@ -115,8 +115,9 @@ impl Attached {
 
     /// A short name for a long one, and the hash by which it is found.
     fn alias(&self, dir: &mut Dir, basis: &Basis) -> Result<(Short, u32)> {
+        let mut scratch = Scratch::default();
         if let Some(short) = basis.plain()
-            && let Some(hash) = self.free_short(dir, &short)?
+            && let Some(hash) = self.free_short(dir, &short, &mut scratch)?
         {
             return Ok((short, hash));
         }
@@ -130,7 +131,7 @@ impl Attached {
                 while number < end.min(TAIL_MAX + 1) {
                     let short = basis.numbered(number);
                     number += 1;
-                    if let Some(hash) = self.free_short(dir, &short)? {
+                    if let Some(hash) = self.free_short(dir, &short, &mut scratch)? {
                         if let Some(index) = &mut dir.index {
                             index.set_tail(key, number);
                         }
@@ -151,12 +152,11 @@ impl Attached {
     }
 
     /// The hash of a short name, if the directory does not have it.
-    fn free_short(&self, dir: &Dir, short: &Short) -> Result<Option<u32>> {
-        let (mut name, mut folded) = (Vec::with_capacity(16), Vec::with_capacity(16));
-        self.names.show_short(short, 0, &mut name);
-        self.names.fold(&name, &mut folded);
-        let is_taken = self.find(dir, &folded, |_| ())?.is_some();
-        Ok((!is_taken).then(|| hash_bytes(&folded) as u32))
+    fn free_short(&self, dir: &Dir, short: &Short, scratch: &mut Scratch) -> Result<Option<u32>> {
+        let Scratch { name, folded } = scratch;
+        self.names.fold_short(short, name, folded);
+        let is_taken = self.find(dir, folded, |_| ())?.is_some();
+        Ok((!is_taken).then(|| hash_bytes(folded) as u32))
     }
 
     /// Writes a planned entry into a directory. Its generation is made to
@@ -185,42 +185,42 @@ impl Attached {
         keep_stamp: bool,
     ) -> Step<Located> {
         let span = slots.span_at(first);
-        dir.touch(self, first, slots.count())?;
-        self.renew_at(dir, span.slot, slots, keep_stamp)?;
+        // Changing the slots needs no device after this.
+        let mut old = [[0; ENTRY_LEN]; SLOTS_MAX];
+        let room = old.get_mut(..slots.count).unwrap_or_default();
+        dir.read(self, first, room.as_flattened_mut())?;
+        let old = old.get(slots.short).and_then(|raw| entry_at(raw));
+        self.renew_at(dir, span.slot, slots, old, keep_stamp);
         dir.write(self, first, slots.as_slice(), dir.stage(epoch))?;
         self.enter(dir, slots, first);
         let entry = slots.short_entry();
         Ok(Located::new(self, dir, entry, span)?)
     }
 
-    /// Gives the planned entry a stamp that no earlier one in that slot had;
-    /// where it is to be kept, only remembers the earlier one, which is about
-    /// to be overwritten.
-    fn renew_at(&self, dir: &Dir, slot: u32, slots: &mut Slots, keep: bool) -> Result<()> {
+    /// Gives the planned entry a stamp that no earlier one in that slot had,
+    /// the one that is `there` and about to be overwritten included; where the
+    /// stamp is to be kept, only remembers the earlier one.
+    fn renew_at(
+        &self,
+        dir: &Dir,
+        slot: u32,
+        slots: &mut Slots,
+        there: Option<DirEntry>,
+        keep: bool,
+    ) {
         let key = key_of(dir.first, slot);
         let known = self.births.last(key);
-        if keep && known.is_some() {
-            return Ok(());
-        }
-        let old = match known {
-            Some(old) => Some(old),
-            None => {
-                let mut raw = [0; ENTRY_LEN];
-                dir.read(self, slot, &mut raw)?;
-                entry_at(&raw)
-            }
-        };
         if keep {
-            if let Some(old) = old.filter(|e| e.DIR_Name != [0; 11]) {
+            let there = there.filter(|e| known.is_none() && e.DIR_Name != [0; 11]);
+            if let Some(old) = there {
                 self.births.note(key, &old);
             }
-            return Ok(());
+            return;
         }
-        if let Some(old) = old {
+        if let Some(old) = known.or(there) {
             slots.renew(self, &old);
         }
         self.births.note(key, &slots.short_entry());
-        Ok(())
     }
 
     /// Inserts an entry without a long name.

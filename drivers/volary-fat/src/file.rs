@@ -163,7 +163,7 @@ impl Attached {
             }
             Ok(new)
         })?;
-        runs.append(&new);
+        runs.append(new);
         Ok(fresh)
     }
 

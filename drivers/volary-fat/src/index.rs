@@ -5,7 +5,7 @@ use crate::node::NumberMap;
 use crate::ondisk::DIR_ENTRIES_MAX;
 
 /// Most slots that one entry takes: 20 of a long name and its own.
-const SLOTS_MAX: usize = 21;
+pub(crate) const SLOTS_MAX: usize = 21;
 
 /// Where an entry stands in its directory, in slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

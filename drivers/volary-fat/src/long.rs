@@ -1,7 +1,7 @@
 //! VFAT's long names: up to 255 UTF-16 units, 13 in each of the entries that
 //! stand before the short one, the last part first (specification, page 25).
 
-use crate::chars::{TooLong, ascii_set, in_set, to_utf16};
+use crate::chars::{ByteSet, TooLong, byte_set, in_set, to_utf16};
 use crate::ondisk::{LAST_LONG_ENTRY, LongEntry, attr};
 use volary_core::{Error, Kind, Result};
 use zerocopy::little_endian::U16;
@@ -13,9 +13,12 @@ pub const UNITS_MAX: usize = 255;
 /// Most entries for a name.
 pub const PARTS_MAX: usize = 20;
 
-/// What no name may hold (page 29), as bits by their number: control
-/// characters and a few more.
-const FORBIDDEN: u128 = 0xffff_ffff | ascii_set(b"\"*/:<>?\\|");
+/// What no name may hold (page 29): control characters and a few more.
+static FORBIDDEN: ByteSet = byte_set(
+    b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\
+      \x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\
+      \"*/:<>?\\|",
+);
 
 /// A long name, in UTF-16.
 #[derive(Clone, Copy)]
@@ -33,7 +36,7 @@ impl LongName {
     /// end, which other systems would take away; `NameTooLong` for more than
     /// 255 units.
     pub fn new(name: &[u8]) -> Result<Self> {
-        if name.iter().any(|&b| in_set(FORBIDDEN, b)) {
+        if name.iter().any(|&b| in_set(&FORBIDDEN, b)) {
             return Err(Error::note(
                 Kind::Invalid,
                 "a FAT name cannot hold control characters or any of \" * / : < > ? \\ |",
@@ -81,11 +84,14 @@ impl LongName {
 
 /// One entry; a part that is not full is ended by 0 and filled with 0xFFFF.
 fn part_entry(order: u8, checksum: u8, part: &[u16]) -> LongEntry {
-    let mut units = [U16::new(0xffff); PART];
-    for (to, from) in units.iter_mut().zip(part.iter().chain(&[0])) {
-        to.set(*from);
+    let mut units = [0xffff; PART];
+    if let Some(end) = units.get_mut(part.len()) {
+        *end = 0;
     }
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m] = units;
+    if let Some(room) = units.get_mut(..part.len()) {
+        room.copy_from_slice(part);
+    }
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m] = units.map(U16::new);
     LongEntry {
         LDIR_Ord: order,
         LDIR_Name1: [a, b, c, d, e],

@@ -184,6 +184,29 @@ impl Names {
         Ok(Stored::Short(short, 0))
     }
 
+    /// Sets `out` to the folded form of a short name as it is shown without
+    /// flags; what is in `spare` is lost.
+    pub fn fold_short(&self, name: &Short, spare: &mut Vec<u8>, out: &mut Vec<u8>) {
+        // These stand for themselves in every code page.
+        let is_plain = |b: &u8| matches!(b, b' '..=b'~') && !matches!(b, b'.' | b'/');
+        let (base, ext) = name.split_at(8);
+        let (base, ext) = (base.trim_spaces(), ext.trim_spaces());
+        let is_empty = base.is_empty() && ext.is_empty();
+        if self.style == Style::Unix || is_empty || !name.iter().all(is_plain) {
+            spare.clear();
+            self.show_short(name, 0, spare);
+            return self.fold(spare, out);
+        }
+        out.clear();
+        out.reserve(name.len() + 1);
+        out.extend_from_slice(base);
+        if !ext.is_empty() {
+            out.push(b'.');
+            out.extend_from_slice(ext);
+        }
+        out.make_ascii_uppercase();
+    }
+
     /// Sets `out` to the form of a name in which names that are the same are
     /// equal bytes.
     pub fn fold(&self, name: &[u8], out: &mut Vec<u8>) {

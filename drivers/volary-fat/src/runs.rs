@@ -68,13 +68,21 @@ impl Runs {
             Some(last) if last.first + last.len == first => last.len += len,
             _ => {
                 let at = self.clusters();
+                if at == 0 {
+                    // Most files are one run.
+                    self.runs.reserve_exact(1);
+                }
                 self.runs.push(Run { at, first, len });
             }
         }
     }
 
     /// Adds another chain at the end.
-    pub(crate) fn append(&mut self, other: &Self) {
+    pub(crate) fn append(&mut self, other: Self) {
+        if self.runs.is_empty() {
+            self.runs = other.runs;
+            return;
+        }
         for run in &other.runs {
             self.push(run.first, run.len);
         }

@@ -1,7 +1,7 @@
 //! Short names: eight characters, an implied dot, three characters
 //! (specification, pages 24 and 30).
 
-use crate::chars::{ascii_set, in_set, lower, upper};
+use crate::chars::{ByteSet, byte_set, in_set, lower, upper};
 use crate::codepage::CodePage;
 use crate::ondisk::{FREE, KANJI};
 
@@ -88,13 +88,13 @@ enum Class {
 }
 
 /// What is neither a letter nor illegal (page 24).
-const OTHER: u128 = ascii_set(b"0123456789$%'-_@~`!(){}^#&");
+static OTHER: ByteSet = byte_set(b"0123456789$%'-_@~`!(){}^#&");
 
-const fn class(byte: u8) -> Class {
+fn class(byte: u8) -> Class {
     match byte {
         b'A'..=b'Z' => Class::Upper,
         b'a'..=b'z' => Class::Lower,
-        _ if in_set(OTHER, byte) => Class::Other,
+        _ if in_set(&OTHER, byte) => Class::Other,
         _ => Class::Illegal,
     }
 }

@@ -4,8 +4,8 @@
 //! What does not belong together is reported, not guessed at: long parts
 //! without their short entry are [`Event::Orphan`].
 
-use crate::long::Gather;
-use crate::ondisk::{DirEntry, END, ENTRY_LEN, FREE, LongEntry};
+use crate::long::{Gather, PARTS_MAX};
+use crate::ondisk::{DirEntry, END, ENTRY_LEN, FREE, LAST_LONG_ENTRY, LongEntry};
 use crate::paper;
 use crate::short::checksum;
 use std::ops::ControlFlow;
@@ -258,6 +258,25 @@ fn plain<'a>(slot: u32, short: DirEntry) -> Event<'a> {
         short,
         long: Long::None,
     })
+}
+
+/// Where the record of the short entry `at` begins: at the first part of its
+/// long name, if the slots before it are one.
+pub(crate) fn begin_of(slots: &[[u8; ENTRY_LEN]], at: usize) -> usize {
+    for order in 1..=at.min(PARTS_MAX) {
+        let Some(raw) = slots.get(at - order) else {
+            return at;
+        };
+        let part: &LongEntry = transmute_ref!(raw);
+        let entry: &DirEntry = transmute_ref!(raw);
+        if !entry.is_long() || usize::from(part.LDIR_Ord & !LAST_LONG_ENTRY) != order {
+            return at;
+        }
+        if part.LDIR_Ord & LAST_LONG_ENTRY != 0 {
+            return at - order;
+        }
+    }
+    at
 }
 
 /// The entry in the first 32 bytes of `raw`, if there are that many.

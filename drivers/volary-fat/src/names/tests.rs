@@ -177,3 +177,26 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn a_short_name_folds_to_what_is_shown_folded(
+        wild: [u8; 11],
+        tame in "[ A-Za-z0-9~./_]{11}",
+        is_wild: bool,
+    ) {
+        let mut name = wild;
+        if !is_wild {
+            name.copy_from_slice(tame.as_bytes());
+        }
+        for style in [Style::Long, Style::Dos, Style::Lower, Style::Unix] {
+            let names = names(style, false);
+            let (mut shown, mut expected) = (Vec::new(), Vec::new());
+            names.show_short(&name, 0, &mut shown);
+            names.fold(&shown, &mut expected);
+            let (mut spare, mut folded) = (b"old".to_vec(), b"old".to_vec());
+            names.fold_short(&name, &mut spare, &mut folded);
+            prop_assert_eq!(&folded, &expected);
+        }
+    }
+}

@@ -147,6 +147,36 @@ fn the_papers_long_name_comes_after_the_short_one() {
 
 proptest! {
     #[test]
+    fn a_record_is_the_same_read_from_where_it_begins(
+        pieces in proptest::collection::vec((0..6_u8, 0..4_usize, any::<bool>()), 1..12),
+    ) {
+        let mut bytes = Vec::new();
+        for (kind, cut, other) in pieces {
+            let of = if other { A } else { B };
+            let parts = long(NAME, of);
+            match kind {
+                0 | 1 => bytes.extend([parts, short(of)].concat()),
+                2 => bytes.extend_from_slice(&parts[..cut.min(3) * 32]),
+                3 => bytes.extend_from_slice(&parts[cut.min(3) * 32..]),
+                4 => bytes.extend([&[FREE][..], &short(of)[1..]].concat()),
+                _ => bytes.extend(short(of)),
+            }
+        }
+        let slots = bytes.as_chunks::<ENTRY_LEN>().0;
+        for seen in scan(LongStyle::Vfat, &[&bytes]) {
+            let Seen::Record(first, slot, last, name) = seen else { continue };
+            let begin = begin_of(slots, slot as usize);
+            let again = scan(LongStyle::Vfat, &[slots[begin..=last as usize].as_flattened()]);
+            let by = begin as u32;
+            let record = again.into_iter().find_map(|seen| match seen {
+                Seen::Record(f, s, l, name) => Some((f + by, s + by, l + by, name)),
+                _ => None,
+            });
+            prop_assert_eq!(record, Some((first, slot, last, name)));
+        }
+    }
+
+    #[test]
     fn every_slot_of_any_bytes_is_in_exactly_one_event(
         mut bytes in proptest::collection::vec(any::<u8>(), 32 * 40),
         tame in proptest::collection::vec(0..6_u8, 40),
