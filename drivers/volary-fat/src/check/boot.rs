@@ -14,8 +14,11 @@ const LEN: usize = 512;
 const BACKUP: u64 = 6;
 /// Length of a boot sector's fields; after them comes code.
 const FIELDS: usize = 90;
+/// The label in the boot sector's tail: where, and how long.
+const LABEL_AT: usize = 7;
+const LABEL_LEN: usize = 11;
 /// No label, in the boot sector.
-const NO_NAME: [u8; 11] = *b"NO NAME    ";
+const NO_NAME: [u8; LABEL_LEN] = *b"NO NAME    ";
 
 /// A boot sector that can be gone by.
 #[derive(Clone, Debug)]
@@ -152,16 +155,16 @@ impl Mender<'_, '_> {
 
     /// Changes bytes of the boot sector and of its copy.
     fn put_boot(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        if let Some(sector) = self.vol.layout.backup_sector {
-            let place = u64::from(sector) * u64::from(self.vol.layout.sector_len);
+        if let Some(place) = self.backup_place() {
             self.vol.disk.edit(place + offset, bytes, Rank::Late)?;
         }
         self.vol.disk.edit(offset, bytes, Rank::Late)
     }
 
-    /// The label in the boot sector is a copy of that in the root directory.
+    /// The label in the boot sector, and in its copy, is that in the root
+    /// directory.
     fn label_copy(&mut self) -> Result<()> {
-        let Some(have) = self.boot_label()? else {
+        let Some(have) = self.boot_label(0)? else {
             return Ok(());
         };
         let root = self.dir(0);
@@ -173,10 +176,14 @@ impl Mender<'_, '_> {
             }
             None => NO_NAME,
         };
-        if have == want {
+        let second = match self.backup_place() {
+            Some(place) => self.boot_label(place)?,
+            None => None,
+        };
+        if have == want && second.is_none_or(|label| label == want) {
             return Ok(());
         }
-        let offset = tail_offset(self.vol.layout.is_fat32()) as u64 + 7;
+        let offset = tail_offset(self.vol.layout.is_fat32()) as u64 + LABEL_AT as u64;
         let words = "the label in the boot sector is not that in the root directory".into();
         let at = Where::offset(offset);
         if self.reporter.tell(
@@ -191,26 +198,43 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
-    fn boot_label(&mut self) -> Result<Option<[u8; 11]>> {
+    fn backup_place(&self) -> Option<u64> {
+        let sector = self.vol.layout.backup_sector?;
+        Some(u64::from(sector) * u64::from(self.vol.layout.sector_len))
+    }
+
+    /// The label in the boot sector at a byte, if it has one.
+    fn boot_label(&mut self, place: u64) -> Result<Option<[u8; LABEL_LEN]>> {
         let at = tail_offset(self.vol.layout.is_fat32()) as u64;
-        let mut tail = [0; 18];
-        self.vol.disk.read(at, &mut tail)?;
+        let mut tail = [0; LABEL_AT + LABEL_LEN];
+        self.vol.disk.read(place + at, &mut tail)?;
         let [_, _, signature, _, _, _, _, label @ ..] = tail;
         Ok((signature == 0x29).then_some(label))
     }
 
-    /// The copy of a FAT32 boot sector is the same but for the dirty mark.
+    /// The copy of a FAT32 boot sector is the same but for the marks, and for
+    /// the label, which was looked at.
     fn backup(&mut self) -> Result<()> {
-        let Some(sector) = self.vol.layout.backup_sector else {
+        let Some(place) = self.backup_place() else {
             return Ok(());
         };
-        let place = u64::from(sector) * u64::from(self.vol.layout.sector_len);
+        let labels = (self.boot_label(0)?, self.boot_label(place)?);
         let (mut main, mut copy) = ([0; LEN], [0; LEN]);
         self.vol.disk.read(0, &mut main)?;
         self.vol.disk.read(place, &mut copy)?;
+        if let Some(state) = main.get_mut(state_offset(true)) {
+            *state = 0;
+        }
+        let whole = main;
         for sector in [&mut main, &mut copy] {
             if let Some(state) = sector.get_mut(state_offset(true)) {
                 *state = 0;
+            }
+            if labels.0.is_some() && labels.1.is_some() {
+                let from = tail_offset(true) + LABEL_AT;
+                if let Some(label) = sector.get_mut(from..from + LABEL_LEN) {
+                    label.fill(0);
+                }
             }
         }
         let same = main.get(..FIELDS) == copy.get(..FIELDS) && main.get(510..) == copy.get(510..);
@@ -226,7 +250,7 @@ impl Mender<'_, '_> {
             words,
             "copies the boot sector again",
         ) {
-            self.vol.disk.edit(place, &main, Rank::Last)?;
+            self.vol.disk.edit(place, &whole, Rank::Last)?;
         }
         Ok(())
     }

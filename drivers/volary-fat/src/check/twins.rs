@@ -47,7 +47,6 @@ impl Marks {
             return self.marks.push(hash.mark(record.slot));
         }
         match record.long {
-            Long::None => {}
             Long::Vfat(units) => {
                 let mut hash = Hash(0);
                 if units.iter().all(|&u| u < 0x80) {
@@ -57,7 +56,7 @@ impl Marks {
                     self.add_shown(names, record);
                 }
             }
-            Long::Paper(_) => {}
+            Long::None | Long::Paper(_) => {}
         }
         self.add_short(names, record);
     }

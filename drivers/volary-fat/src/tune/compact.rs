@@ -161,7 +161,7 @@ impl<'a> Compaction<'a> {
         let Some(&item) = self.items.get(index) else {
             return Ok(());
         };
-        if item.dir || self.batch.len() >= BATCH_MAX || self.batch.iter().any(|m| m.item == index) {
+        if item.dir || self.batch.len() >= BATCH_MAX {
             self.finish_batch()?;
         }
         let mut old = Runs::from_first(item.first);

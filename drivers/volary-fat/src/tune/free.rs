@@ -22,12 +22,22 @@ impl Free {
         self.0.insert(first, len);
     }
 
-    /// Takes the first `len` clusters of the stretch that starts at `first`.
+    /// Takes `len` clusters from `first` on out of the stretch that they are
+    /// in. That may begin before them: it grows when others are given back.
     pub(super) fn take(&mut self, first: u32, len: u32) {
-        if let Some(had) = self.0.remove(&first)
-            && had > len
-        {
-            self.0.insert(first + len, had - len);
+        let Some((&start, &had)) = self.0.range(..=first).next_back() else {
+            return;
+        };
+        let (end, taken_end) = (start + had, first + len);
+        if taken_end > end {
+            return;
+        }
+        self.0.remove(&start);
+        if start < first {
+            self.0.insert(start, first - start);
+        }
+        if taken_end < end {
+            self.0.insert(taken_end, end - taken_end);
         }
     }
 
@@ -60,5 +70,12 @@ mod tests {
         free.take(10, 4);
         assert_eq!(free.lowest(1, 100), Some(14));
         assert_eq!(free.lowest(1, 14), None);
+        free.give(10, 4);
+        free.take(12, 2);
+        assert_eq!(free.lowest(2, 100), Some(10));
+        assert_eq!(free.just_below(12), Some(10));
+        assert_eq!(free.lowest(1, 100), Some(10));
+        free.take(10, 2);
+        assert_eq!(free.lowest(1, 100), Some(14));
     }
 }

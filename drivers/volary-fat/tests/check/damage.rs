@@ -83,6 +83,7 @@ damages! {
     Wide fat_dirty "dirty" Mends |i| { let v = i.end() & !mark(i, 0); i.set_fat(1, v) };
     Wide fat_error "error-mark" Refuses |i| { let v = i.end() & !mark(i, 1); i.set_fat(1, v) };
     All boot_label_differs "label" Mends |i| { let t = i.tail(); i.bytes[t + 7] = b'Q' };
+    Fat32 boot_copy_has_another_label "label" Mends |i| i.bytes[6 * 512 + 71] = b'Q';
     Fat32 fsinfo_signature "fsinfo" Refuses |i| i.bytes[512] = 0;
     Fat32 fsinfo_trail "fsinfo" Refuses |i| i.bytes[512 + 511] = 0;
     Fat32 fsinfo_free_wrong "free-count" Mends |i| i.bytes[512 + 488] ^= 5;

@@ -7,13 +7,14 @@
 //! being renamed may be there twice; a file holds nothing but what was written
 //! to it; what was synced and not touched since is there, whole.
 
+use crate::cuts::{preen, sectors, seeds};
 use crate::raw::{Raw, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use volary_block::{MemDevice, Recorder, Request};
 use volary_core::{
-    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Create, Cred, Ctx, Format, Fs, Kind,
-    Make, Mode, Name, NodeId, Options, Quiet, RenameFlags, SetAttr, Time,
+    Attach, BlockDevice, Cancel, Create, Cred, Ctx, Format, Fs, Kind, Make, Mode, Name, NodeId,
+    Options, RenameFlags, SetAttr, Time,
 };
 use volary_fat::FAT;
 use volary_testkit::rng::Rng;
@@ -385,23 +386,6 @@ fn record(seed: u64, kind: &str, len: u64, options: &str, steps: usize) -> (Vec<
     (base, work)
 }
 
-/// Every sector of the writes since the last flush.
-fn sectors(write: &Request) -> Vec<(usize, &[u8])> {
-    let Request::Write { offset, data } = write else {
-        return Vec::new();
-    };
-    let at = *offset as usize;
-    // Writes need not begin or end at a sector; the disk writes whole ones.
-    let mut out = Vec::new();
-    let mut done = 0;
-    while done < data.len() {
-        let len = (512 - (at + done) % 512).min(data.len() - done);
-        out.push((at + done, &data[done..done + len]));
-        done += len;
-    }
-    out
-}
-
 /// Whether a content is zeros and repetitions of one tag.
 fn is_of_one_file(content: &[u8]) -> bool {
     let mut whole: Option<Vec<u8>> = None;
@@ -492,23 +476,7 @@ impl Explorer<'_> {
 
     /// The check mends it without a question.
     fn preen(&self) -> Result<(), String> {
-        let dev = Arc::new(MemDevice::from_vec(self.image.clone()));
-        let how = Check {
-            mode: CheckMode::Preen,
-            now: Time::from_secs(1_700_000_000),
-            options: Options::new(),
-        };
-        let mut said = Vec::new();
-        let mut tell = |f: &volary_core::Finding| {
-            said.push(format!("{f:?}"));
-            Answer::Yes
-        };
-        let report = FAT.check(dev.clone(), &how, &mut tell, &Quiet);
-        let report = report.map_err(|e| format!("check: {e}"))?;
-        if report.left() > 0 {
-            return Err(format!("preen left {}: {said:#?}", report.left()));
-        }
-        Raw::new(&dev.to_vec()).walk().map(|_| ())
+        preen(&self.image).map(|_| ())
     }
 }
 
@@ -553,13 +521,6 @@ fn explore(seed: u64, kind: &str, len: u64, options: &str, steps: usize, subsets
     }
     explorer.look(requests.len(), &open);
     explorer.states
-}
-
-fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("VOLARY_SEED") {
-        Ok(seed) => vec![seed.parse().expect("VOLARY_SEED is a number")],
-        Err(_) => (0..count).collect(),
-    }
 }
 
 #[test]

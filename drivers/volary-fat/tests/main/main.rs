@@ -5,6 +5,7 @@
 mod check;
 mod conformance;
 mod crash;
+mod cuts;
 mod differential;
 mod faults;
 mod hostile;
@@ -18,5 +19,6 @@ mod raw;
 mod requests;
 mod samples;
 mod tools;
+mod tune;
 mod unix;
 mod volumes;

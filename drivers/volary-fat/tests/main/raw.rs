@@ -91,6 +91,11 @@ impl<'a> Raw<'a> {
         }
     }
 
+    /// Whether a cluster is free.
+    pub(crate) fn is_free(&self, n: usize) -> bool {
+        self.entry(n) == 0
+    }
+
     /// The clusters of a chain.
     fn chain(&self, first: usize, whose: &str) -> Result<Vec<usize>, String> {
         let end = match self.bits {
