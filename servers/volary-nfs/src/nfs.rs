@@ -25,6 +25,7 @@ use crate::programs::{Call, Programs};
 use crate::rpc::Refusal;
 use crate::status::Status;
 use crate::xdr::{Decoded, Input, Output};
+use attrs::Shown;
 use volary_core::{Attr, NodeId};
 use volary_session::Session;
 
@@ -127,8 +128,8 @@ impl Programs {
 }
 
 impl At<'_> {
-    fn fsid(&self) -> u64 {
-        self.export.id.into()
+    fn shown(&self) -> Shown {
+        Shown::new(self.export.id.into(), &self.export.caps())
     }
 
     fn attr(&self) -> Option<Attr> {
@@ -136,11 +137,11 @@ impl At<'_> {
     }
 
     fn write_post(&self, out: &mut Output, attr: Option<&Attr>) {
-        attrs::write_post(out, self.fsid(), attr);
+        attrs::write_post(out, self.shown(), attr);
     }
 
     fn write_wcc(&self, out: &mut Output, wcc: &Wcc) {
-        attrs::write_wcc(out, self.fsid(), wcc);
+        attrs::write_wcc(out, self.shown(), wcc);
     }
 
     /// Changes this node, or the directory that it is: `change` is done with the
@@ -173,6 +174,6 @@ fn write_changed(out: &mut Output, at: &Answered<At<'_>>, done: &Answered<()>, w
     out.u32(status.0);
     match at {
         Ok(at) => at.write_wcc(out, wcc),
-        Err(_) => attrs::write_wcc(out, 0, wcc),
+        Err(_) => attrs::write_wcc(out, Shown::default(), wcc),
     }
 }

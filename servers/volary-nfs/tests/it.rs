@@ -4,6 +4,8 @@
 mod client;
 #[path = "it/hostile.rs"]
 mod hostile;
+#[path = "it/kernel.rs"]
+mod kernel;
 #[path = "it/procedures.rs"]
 mod procedures;
 #[path = "it/programs.rs"]

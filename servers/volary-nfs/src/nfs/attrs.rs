@@ -2,7 +2,7 @@
 
 use crate::order::Wcc;
 use crate::xdr::{Decoded, Garbage, Input, Output};
-use volary_core::{Attr, FileKind, SetAttr, SetTime, Time};
+use volary_core::{Attr, Caps, FileKind, SetAttr, SetTime, Time};
 
 /// Bytes of `fattr3`.
 pub(crate) const FATTR: usize = 84;
@@ -56,8 +56,36 @@ pub(crate) fn read_time(input: &mut Input<'_>) -> Decoded<Time> {
     Ok(Time::new(secs.into(), nanos))
 }
 
+/// How the attributes of an export's nodes are shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) fsid: u64,
+    /// The volume's times come in steps of a second or more.
+    coarse: bool,
+}
+
+impl Shown {
+    pub(crate) fn new(fsid: u64, caps: &Caps) -> Self {
+        Self {
+            fsid,
+            coarse: caps.time_step >= 1_000_000_000,
+        }
+    }
+
+    /// The time of last change of anything, by which clients see that a node has
+    /// changed. Where changes come faster than the volume's clock ticks, the part
+    /// below a second is made from the count of changes, so that each is seen.
+    pub(crate) fn ctime(self, attr: &Attr) -> Time {
+        if self.coarse {
+            Time::new(attr.ctime.secs, (attr.change % 1_000_000_000) as u32)
+        } else {
+            attr.ctime
+        }
+    }
+}
+
 /// `fattr3`.
-pub(crate) fn write_attr(out: &mut Output, fsid: u64, attr: &Attr) {
+pub(crate) fn write_attr(out: &mut Output, shown: Shown, attr: &Attr) {
     out.u32(number_of(attr.kind));
     out.u32(attr.mode & 0o7777);
     for n in [attr.nlink, attr.uid, attr.gid] {
@@ -66,30 +94,30 @@ pub(crate) fn write_attr(out: &mut Output, fsid: u64, attr: &Attr) {
     out.u64(attr.size);
     out.u64(attr.allocated);
     out.u64(attr.rdev);
-    out.u64(fsid);
+    out.u64(shown.fsid);
     out.u64(attr.node.ino.get());
-    for time in [attr.atime, attr.mtime, attr.ctime] {
+    for time in [attr.atime, attr.mtime, shown.ctime(attr)] {
         write_time(out, time);
     }
 }
 
 /// `post_op_attr`.
-pub(crate) fn write_post(out: &mut Output, fsid: u64, attr: Option<&Attr>) {
+pub(crate) fn write_post(out: &mut Output, shown: Shown, attr: Option<&Attr>) {
     out.bool(attr.is_some());
     if let Some(attr) = attr {
-        write_attr(out, fsid, attr);
+        write_attr(out, shown, attr);
     }
 }
 
 /// `wcc_data`.
-pub(crate) fn write_wcc(out: &mut Output, fsid: u64, wcc: &Wcc) {
+pub(crate) fn write_wcc(out: &mut Output, shown: Shown, wcc: &Wcc) {
     out.bool(wcc.before.is_some());
     if let Some(before) = &wcc.before {
         out.u64(before.size);
         write_time(out, before.mtime);
-        write_time(out, before.ctime);
+        write_time(out, shown.ctime(before));
     }
-    write_post(out, fsid, wcc.after.as_ref());
+    write_post(out, shown, wcc.after.as_ref());
 }
 
 /// `sattr3`.
@@ -153,7 +181,27 @@ mod tests {
 
     #[test]
     fn attributes_take_the_room_that_replies_leave_for_them() {
-        let attr = Attr {
+        let mut out = Output::new();
+        write_attr(&mut out, Shown::default(), &attr(0));
+        assert_eq!(out.len(), FATTR);
+    }
+
+    #[test]
+    fn every_change_is_seen_however_coarse_the_clock() {
+        let caps = |time_step| Caps {
+            bits: 0,
+            name_max: 255,
+            size_max: 0,
+            time_step,
+        };
+        let coarse = Shown::new(0, &caps(2_000_000_000));
+        assert_ne!(coarse.ctime(&attr(1)), coarse.ctime(&attr(2)));
+        let fine = Shown::new(0, &caps(1));
+        assert_eq!(fine.ctime(&attr(1)), Time::EPOCH);
+    }
+
+    fn attr(change: u64) -> Attr {
+        Attr {
             node: NodeId::new(1, 0).unwrap(),
             kind: FileKind::File,
             mode: 0o644,
@@ -168,12 +216,9 @@ mod tests {
             mtime: Time::EPOCH,
             ctime: Time::EPOCH,
             btime: None,
-            change: 0,
+            change,
             dos: None,
-        };
-        let mut out = Output::new();
-        write_attr(&mut out, 7, &attr);
-        assert_eq!(out.len(), FATTR);
+        }
     }
 
     #[test]

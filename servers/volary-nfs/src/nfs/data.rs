@@ -1,6 +1,6 @@
 //! READ, WRITE, COMMIT.
 
-use super::attrs::{FATTR, write_attr};
+use super::attrs::{FATTR, Shown, write_attr};
 use super::nodes::write_none;
 use super::{Answered, At, DATA_MAX, attrs, read_fh};
 use crate::opens::Held;
@@ -103,8 +103,8 @@ impl Programs {
 /// The status and `wcc_data`.
 fn write_head(out: &mut Output, at: &Answered<At<'_>>, done: &Answered<u64>, wcc: &Wcc) {
     out.u32(done.err().unwrap_or(Status::OK).0);
-    let fsid = at.as_ref().map_or(0, At::fsid);
-    attrs::write_wcc(out, fsid, wcc);
+    let shown = at.as_ref().map_or(Shown::default(), At::shown);
+    attrs::write_wcc(out, shown, wcc);
 }
 
 impl At<'_> {
@@ -121,7 +121,7 @@ impl At<'_> {
         let read = self.session.read(held.open, offset, room)?;
         let attr: Attr = self.session.getattr(self.node)?;
         out.truncate(attrs_at);
-        write_attr(out, self.fsid(), &attr);
+        write_attr(out, self.shown(), &attr);
         let end = offset.saturating_add(read as u64);
         out.u32(count(read));
         // Short is at the end, whatever the size is by now.

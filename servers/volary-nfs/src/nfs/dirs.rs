@@ -205,7 +205,7 @@ impl Page<'_> {
             return false;
         }
         if self.asked.plus {
-            write_post(self.out, self.at.fsid(), Some(attr));
+            write_post(self.out, self.at.shown(), Some(attr));
             let fh = self.programs.fh(self.at.export, attr.node);
             self.out.bool(true);
             self.out.opaque(&fh);

@@ -1,6 +1,6 @@
 //! CREATE, MKDIR, SYMLINK, MKNOD.
 
-use super::attrs::{kind_of, read_set};
+use super::attrs::{Shown, kind_of, read_set};
 use super::{Answered, At, attrs, read_place};
 use crate::exclusive::Verifier;
 use crate::order::Wcc;
@@ -123,7 +123,7 @@ impl Programs {
             Ok(at) => at,
             Err(status) => {
                 out.u32(status.0);
-                attrs::write_wcc(out, 0, &Wcc::default());
+                attrs::write_wcc(out, Shown::default(), &Wcc::default());
                 return;
             }
         };

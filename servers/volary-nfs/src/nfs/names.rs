@@ -1,5 +1,6 @@
 //! LOOKUP, REMOVE, RMDIR, RENAME, LINK.
 
+use super::attrs::Shown;
 use super::nodes::write_none;
 use super::{Answered, At, attrs, read_fh, read_place, write_changed};
 use crate::order::Wcc;
@@ -89,9 +90,11 @@ impl Programs {
             Err(status) => (Err(*status), <(Wcc, Wcc)>::default()),
         };
         out.u32(done.err().unwrap_or(Status::OK).0);
-        let fsid = ends.as_ref().map_or(0, |(from, _)| from.fsid());
-        attrs::write_wcc(out, fsid, &from);
-        attrs::write_wcc(out, fsid, &to);
+        let shown = ends
+            .as_ref()
+            .map_or(Shown::default(), |(from, _)| from.shown());
+        attrs::write_wcc(out, shown, &from);
+        attrs::write_wcc(out, shown, &to);
         Ok(())
     }
 
@@ -113,9 +116,9 @@ impl Programs {
             Err(status) => (Err(*status), None, Wcc::default()),
         };
         out.u32(done.err().unwrap_or(Status::OK).0);
-        let fsid = ends.as_ref().map_or(0, |(at, _)| at.fsid());
-        attrs::write_post(out, fsid, attr.as_ref());
-        attrs::write_wcc(out, fsid, &wcc);
+        let shown = ends.as_ref().map_or(Shown::default(), |(at, _)| at.shown());
+        attrs::write_post(out, shown, attr.as_ref());
+        attrs::write_wcc(out, shown, &wcc);
         Ok(())
     }
 }

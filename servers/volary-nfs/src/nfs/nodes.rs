@@ -28,12 +28,12 @@ impl Programs {
         let fh = read_fh(input)?;
         let found = self.at(call, fh).and_then(|at| {
             let attr = at.session.getattr(at.node)?;
-            Ok((at.fsid(), attr))
+            Ok((at.shown(), attr))
         });
         match found {
-            Ok((fsid, attr)) => {
+            Ok((shown, attr)) => {
                 out.u32(Status::OK.0);
-                write_attr(out, fsid, &attr);
+                write_attr(out, shown, &attr);
             }
             Err(status) => out.u32(status.0),
         }
@@ -114,7 +114,7 @@ impl At<'_> {
     fn set(&self, set: &SetAttr, guard: Option<Time>) -> (Answered<()>, Wcc) {
         self.change(|| {
             if let Some(ctime) = guard
-                && self.session.getattr(self.node)?.ctime != ctime
+                && self.shown().ctime(&self.session.getattr(self.node)?) != ctime
             {
                 return Err(Status::NOT_SYNC);
             }

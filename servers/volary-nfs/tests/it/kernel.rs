@@ -1,0 +1,150 @@
+//! Linux's own client, in a guest that vmrun boots: it reaches this host's loop-back
+//! as 10.0.2.2.
+
+use crate::served::{NAME, Served, export, fat, fat_device, mem, options, rest};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use volary_session::Volume;
+use volary_testkit::oracle::vm;
+
+/// What a guest needs to mount the export.
+const MOUNT: &str = r#"
+mounted() {
+    mount -t nfs -o "addr=10.0.2.2,vers=3,proto=tcp,port=$PORT,mountport=$PORT,mountproto=tcp,$1" \
+        "10.0.2.2:/test" /mnt || exit 9
+}
+sums() { (cd "$1" && find . -type f | sort | tr '\n' '\0' | xargs -0 sha256sum | sha256sum); }
+same() { [ "$1" = "$2" ] || { echo "$3: $1 is not $2"; exit 8; }; }
+"#;
+
+/// Begins a script in a guest, with the server's port in `$PORT`.
+fn begin(vmrun: &Path, port: u16, options: &[&str], script: &str) -> (Child, tempfile::TempPath) {
+    let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    std::fs::write(&file, format!("PORT={port}\n{MOUNT}\n{script}")).unwrap();
+    let mut command = Command::new(vmrun);
+    command.args(["--net", "--timeout", "500"]).args(options);
+    command.arg("--script").arg(&file);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    (command.spawn().unwrap(), file)
+}
+
+fn end((child, file): (Child, tempfile::TempPath)) -> String {
+    let output = child.wait_with_output().unwrap();
+    drop(file);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{}\n{printed}\n{words}",
+        output.status
+    );
+    printed
+}
+
+fn guest(vmrun: &Path, served: &Served, options: &[&str], script: &str) -> String {
+    end(begin(vmrun, served.address().port(), options, script))
+}
+
+/// Makes a tree of 10,000 files, copies it in and, after a new mount, out.
+const TREE: &str = r#"
+mkdir /tree /back && cd /tree
+for d in $(seq 100); do
+    mkdir "dir $d"
+    for f in $(seq 100); do echo "$d $f" > "dir $d/file $f.txt"; done
+done
+dd if=/dev/urandom of=large bs=1M count=20 2>/dev/null
+cd /
+mounted nolock
+time cp -r /tree /mnt/tree || exit 1
+umount /mnt
+mounted nolock
+time cp -r /mnt/tree /back/tree || exit 2
+same "$(sums /tree)" "$(sums /back/tree)" "the copy"
+same "$(find /mnt/tree | wc -l)" 10102 "entries"
+"#;
+
+/// What programs do with files.
+const WORK: &str = r#"
+cd /mnt || exit 3
+echo one > a; echo two >> a; same "$(cat a | tr '\n' ' ')" "one two " "appended"
+mv a b; [ ! -e a ] || exit 4
+ln -s b s; same "$(readlink s)" b "symlink"; same "$(cat s | wc -l)" 2 "through it"
+chmod 640 b; same "$(stat -c %a b)" 640 "mode"
+touch -d '2001-02-03 04:05:06' b; same "$(stat -c %Y b)" 981173106 "time"
+dd if=/dev/zero of=b bs=1 count=0 seek=100000 2>/dev/null; same "$(stat -c %s b)" 100000 "size"
+: > b; same "$(stat -c %s b)" 0 "cut"
+exec 5> open; echo kept >&5; rm open; echo more >&5; exec 5>&-
+mkdir -p d/e; rmdir d 2>/dev/null && exit 5
+mv d/e f; rmdir d f; [ ! -e d ] || exit 6
+ls -la /mnt > /dev/null || exit 7
+df /mnt | tail -1
+rm -r /mnt/tree && rm -f b s
+same "$(ls -A /mnt | wc -l)" 0 "what is left"
+cd /; umount /mnt
+"#;
+
+#[test]
+fn linux_copies_a_tree_in_and_out_of_memory() {
+    copies_in_and_out(mem);
+}
+
+#[test]
+fn linux_copies_a_tree_in_and_out_of_fat() {
+    copies_in_and_out(|| fat(fat_device(256 << 20)));
+}
+
+fn copies_in_and_out(volume: impl FnOnce() -> Arc<Volume>) {
+    let Some(vmrun) = vm::find() else { return };
+    let served = Served::of(volume(), &export(), &options(1));
+    let printed = guest(&vmrun, &served, &[], &format!("{TREE}{WORK}"));
+    println!("{printed}");
+    // The guest has left nothing, open files neither.
+    let other = served.other();
+    let stat = other.statfs().unwrap();
+    assert!(stat.size - stat.free < 4 << 20, "{stat:?}");
+}
+
+#[test]
+fn linux_goes_on_after_a_restart_of_the_server() {
+    let Some(vmrun) = vm::find() else { return };
+    let dev = fat_device(64 << 20);
+    let served = Served::of(fat(dev.clone()), &export(), &options(1));
+    let address = served.address();
+    let script = r#"
+mounted nolock,hard,timeo=10,actimeo=1
+cd /mnt
+for n in $(seq 50); do echo "$n" > "file$n"; done
+exec 5> open; echo before >&5; sync
+exec 6< file7
+touch restart; echo asked
+while [ -e restart ]; do sleep 0.2; done
+echo seen; read seven <&6; same "$seven" 7 "read through an open from before"
+echo after >&5; exec 5>&-
+same "$(cat open | tr '\n' ' ')" "before after " "written through an open from before"
+same "$(cat file* | wc -l)" 50 "all files"
+"#;
+    let running = begin(&vmrun, address.port(), &[], script);
+    wait_for_restart(&served);
+    let volume = served.volume.clone();
+    drop(served);
+    volume.detach().unwrap();
+    let mut again = options(2);
+    again.listen = vec![SocketAddr::from(address)];
+    let served = Served::of(fat(dev), &export(), &again);
+    let other = served.other();
+    other.unlink(other.root(), b"restart").unwrap();
+    end(running);
+}
+
+fn wait_for_restart(served: &Served) {
+    let other = served.other();
+    for _ in 0..3000 {
+        if other.lookup(other.root(), b"restart").is_ok() {
+            return;
+        }
+        rest(20);
+    }
+    panic!("the guest does not get there: /{NAME}");
+}
