@@ -35,7 +35,8 @@ pub(crate) struct Export {
     stable: Stable,
     /// Syncs that failed.
     failed: AtomicU64,
-    instance: u64,
+    /// The server's run.
+    pub(crate) instance: u64,
     _news: Subscription,
 }
 

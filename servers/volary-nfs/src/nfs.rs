@@ -129,7 +129,8 @@ impl Programs {
 
 impl At<'_> {
     fn shown(&self) -> Shown {
-        Shown::new(self.export.id.into(), &self.export.caps())
+        let export = self.export;
+        Shown::new(export.id.into(), &export.caps(), export.instance)
     }
 
     fn attr(&self) -> Option<Attr> {

@@ -10,6 +10,8 @@ mod kernel;
 mod procedures;
 #[path = "it/programs.rs"]
 mod programs;
+#[path = "it/restart.rs"]
+mod restart;
 #[path = "it/served.rs"]
 mod served;
 #[path = "it/wire.rs"]

@@ -4,6 +4,8 @@ use crate::order::Wcc;
 use crate::xdr::{Decoded, Garbage, Input, Output};
 use volary_core::{Attr, Caps, FileKind, SetAttr, SetTime, Time};
 
+/// A second.
+const NANOS: u64 = 1_000_000_000;
 /// Bytes of `fattr3`.
 pub(crate) const FATTR: usize = 84;
 
@@ -60,26 +62,31 @@ pub(crate) fn read_time(input: &mut Input<'_>) -> Decoded<Time> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) fsid: u64,
-    /// The volume's times come in steps of a second or more.
-    coarse: bool,
+    /// Where the volume's times come in steps of a second or more: a number of
+    /// this run's.
+    coarse: Option<u64>,
 }
 
 impl Shown {
-    pub(crate) fn new(fsid: u64, caps: &Caps) -> Self {
+    pub(crate) fn new(fsid: u64, caps: &Caps, instance: u64) -> Self {
+        let coarse = caps.time_step >= NANOS;
         Self {
             fsid,
-            coarse: caps.time_step >= 1_000_000_000,
+            coarse: coarse.then_some(instance),
         }
     }
 
     /// The time of last change of anything, by which clients see that a node has
     /// changed. Where changes come faster than the volume's clock ticks, the part
-    /// below a second is made from the count of changes, so that each is seen.
+    /// below a second is made from the count of changes, so that each is seen; the
+    /// count begins anew in each run, elsewhere.
     pub(crate) fn ctime(self, attr: &Attr) -> Time {
-        if self.coarse {
-            Time::new(attr.ctime.secs, (attr.change % 1_000_000_000) as u32)
-        } else {
-            attr.ctime
+        match self.coarse {
+            Some(instance) => {
+                let nanos = (instance % NANOS + attr.change % NANOS) % NANOS;
+                Time::new(attr.ctime.secs, nanos as u32)
+            }
+            None => attr.ctime,
         }
     }
 }
@@ -194,9 +201,11 @@ mod tests {
             size_max: 0,
             time_step,
         };
-        let coarse = Shown::new(0, &caps(2_000_000_000));
+        let coarse = Shown::new(0, &caps(2 * NANOS), 7);
         assert_ne!(coarse.ctime(&attr(1)), coarse.ctime(&attr(2)));
-        let fine = Shown::new(0, &caps(1));
+        let later = Shown::new(0, &caps(2 * NANOS), u64::MAX);
+        assert_ne!(coarse.ctime(&attr(1)), later.ctime(&attr(1)));
+        let fine = Shown::new(0, &caps(1), 7);
         assert_eq!(fine.ctime(&attr(1)), Time::EPOCH);
     }
 

@@ -1,0 +1,321 @@
+//! `volary serve`: volumes for the clients that every system has.
+
+mod address;
+mod config;
+mod key;
+mod say;
+
+use crate::clock;
+use crate::exit::{Done, Exit, Fail};
+use crate::stack::{Report, stack};
+use crate::volumes::{At, Use, attach_with};
+use address::Listen;
+use config::{Config, Entry};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use volary::layers::Subtree;
+use volary::nfs::{self, Clients, ExportOptions, ServeOptions, Squash};
+use volary::{Cred, Options, Source, Volume, VolumeOptions};
+
+/// Serves volumes over NFS, on this host's own address.
+///
+/// Each volume is an export, named after it: disk.img is /disk. Stays until it
+/// is stopped (Ctrl-C); then everything is on the images. With no volume it
+/// serves a small one in memory, to try things on. It tells how to mount on
+/// Linux, macOS and Windows.
+///
+/// NFS believes what a client says about who calls. So it is served to this
+/// host only; to serve others, say who they are (--allow) and that you know
+/// (--i-know-auth-sys).
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary serve
+  volary serve disk.img unix.img
+  volary serve --ro --nfs 127.0.0.1:3049 disk.img
+  volary serve --config volary.toml")]
+#[command(after_long_help = long_help())]
+pub(crate) struct Serve {
+    /// The volumes; with :/path, a directory of one
+    #[arg(value_name = "VOLUME")]
+    volumes: Vec<OsString>,
+    /// Where to serve NFS: address, port, or both; port 0 is any that is free
+    /// [default: 127.0.0.1:2049]
+    #[arg(long, value_name = "ADDRESS")]
+    nfs: Option<String>,
+    /// Answers as a portmapper too, on port 111 of the same address: for
+    /// Windows, and for locks from other hosts (needs root)
+    #[arg(long)]
+    portmap: bool,
+    /// Lets these clients in: an address, or a network as 192.168.1.0/24
+    #[arg(long, value_name = "CLIENTS")]
+    allow: Vec<String>,
+    /// Serves others than this host, who can claim to be anybody
+    #[arg(long)]
+    i_know_auth_sys: bool,
+    /// Refuses changes
+    #[arg(long)]
+    ro: bool,
+    /// Whose user ids are not believed: root's, all, or none
+    #[arg(long, value_name = "WHOSE", default_value = "root")]
+    squash: String,
+    /// Who those are instead, as UID or UID:GID
+    #[arg(long, value_name = "UID[:GID]", default_value = "65534:65534")]
+    anonymous: String,
+    /// Answers changes of names and attributes before they are on the volume
+    #[arg(long = "async")]
+    unsafe_quick: bool,
+    /// How to open the volumes: options of their formats, with commas between
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// Puts a layer over each volume, the first lowest; --help lists them
+    #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
+    layers: Vec<String>,
+    /// Reads what to serve from a file; --help shows one
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the key of file handles is kept, so that clients go on after a
+    /// restart [default: ~/.local/state/volary/nfs.key]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Prints a line of JSON when it serves, and one when it has ended
+    #[arg(long)]
+    json: bool,
+}
+
+fn long_help() -> String {
+    use super::info::{attach_help, specs_text};
+    format!(
+        "\
+Examples:
+  volary serve
+  volary serve disk.img unix.img
+  volary serve --ro --nfs 127.0.0.1:3049 disk.img
+  volary serve --config volary.toml
+
+A configuration file; all of it may be left out, and the command line goes first:
+{}
+Options of volumes (-o):
+{}
+Layers:
+{}",
+        config::EXAMPLE,
+        attach_help(),
+        specs_text(volary::layers::LAYERS)
+    )
+}
+
+/// A volume that is open, and how it is exported.
+struct Served {
+    source: Source,
+    volume: Arc<Volume>,
+    export: ExportOptions,
+    reports: Vec<Report>,
+}
+
+impl Serve {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        let listen = self.listen(&config)?;
+        let entries = self.entries(&config)?;
+        let key = key::obtain(self.key.as_deref().or(config.key.as_deref()))?;
+        // From here on a signal ends it cleanly, however early it comes.
+        let signals = signals()?;
+        let mut open = Vec::new();
+        let served = self
+            .open_all(&entries, &config, &mut open)
+            .and_then(|()| self.serve(&listen, key, &open, signals));
+        let closed = close(open);
+        let exit = served?;
+        closed?;
+        if self.json {
+            say::stopped()?;
+        }
+        Ok(exit)
+    }
+
+    fn listen(&self, config: &Config) -> Done<Listen> {
+        let text = self.nfs.as_deref().or(config.nfs.as_deref());
+        let mut listen = Listen::parse(text.unwrap_or(address::DEFAULT))?;
+        listen.portmap = self.portmap || config.portmap;
+        let allowed = !self.allow.is_empty()
+            || !config.allow.is_empty()
+            || config.volumes.iter().any(|v| !v.allow.is_empty());
+        listen.check(allowed, self.i_know_auth_sys || config.i_know_auth_sys)?;
+        Ok(listen)
+    }
+
+    /// What is to be served: that of the command line, then that of the file.
+    fn entries(&self, config: &Config) -> Done<Vec<Entry>> {
+        let mut entries: Vec<Entry> = self.volumes.iter().map(|v| Entry::named(v)).collect();
+        entries.extend(config.volumes.iter().cloned());
+        if entries.is_empty() {
+            entries.push(Entry::named("mem:".as_ref()));
+        }
+        let mut names = Vec::new();
+        for entry in &mut entries {
+            let name = entry.export_name()?;
+            if names.contains(&name) {
+                return Err(Fail::usage(format!(
+                    "two volumes would both be /{name}; give one another name in a \
+                     configuration file"
+                )));
+            }
+            entry.name = Some(name.clone());
+            names.push(name);
+        }
+        Ok(entries)
+    }
+
+    fn open_all(&self, entries: &[Entry], config: &Config, open: &mut Vec<Served>) -> Done {
+        for entry in entries {
+            open.push(self.open(entry, config)?);
+        }
+        Ok(())
+    }
+
+    fn open(&self, entry: &Entry, config: &Config) -> Done<Served> {
+        let at = At::parse(&entry.volume)?;
+        let export = self.export(entry, config)?;
+        let mut options = Options::new();
+        let given = self.options.iter().chain(&entry.options);
+        given.for_each(|text| options.add(text));
+        let read_only = options
+            .flag("ro", export.read_only)
+            .map_err(|e| Fail::usage(format!("-o: {e}")))?;
+        let usage = if read_only { Use::Look } else { Use::Change };
+        let mut attach = attach_with(options, usage)?;
+        attach.umask = super::mount::umask();
+        let source = at.source.clone();
+        let fail = |e: volary::Error| Fail::opening(&source, &e);
+        let dev = volary::open_source(&source, attach.read_only, clock::now()).map_err(fail)?;
+        let below = volary::attach(dev, &attach).map_err(fail)?;
+        let layers: Vec<String> = [&entry.layers[..], &self.layers].concat();
+        let layered = if at.path == b"/" {
+            Ok(below.clone())
+        } else {
+            Subtree::new(below.clone(), &at.path)
+                .map(|fs| -> volary::Fs { Arc::new(fs) })
+                .map_err(|e| Fail::at(&at, &e))
+        };
+        let how = VolumeOptions::new(source.to_string(), clock::now);
+        match layered.and_then(|fs| stack(fs, &layers)) {
+            Ok((fs, reports)) => Ok(Served {
+                source,
+                volume: Volume::new(fs, how),
+                export: ExportOptions {
+                    read_only: read_only || export.read_only,
+                    ..export
+                },
+                reports,
+            }),
+            Err(e) => {
+                // It was not used; the layer's own error is the one to tell.
+                let _ = Volume::new(below, how).detach();
+                Err(e)
+            }
+        }
+    }
+
+    fn export(&self, entry: &Entry, config: &Config) -> Done<ExportOptions> {
+        let name = entry.name.clone().unwrap_or_default();
+        let squash = entry.squash.as_deref().unwrap_or(&self.squash);
+        let squash = match squash {
+            "none" => Squash::None,
+            "root" => Squash::Root,
+            "all" => Squash::All,
+            other => {
+                let words = format!("--squash: '{}' is not root, all or none", plain(other));
+                return Err(Fail::usage(words));
+            }
+        };
+        let anonymous = entry.anonymous.as_deref().unwrap_or(&self.anonymous);
+        let mut clients = Vec::new();
+        for text in self.allow.iter().chain(&config.allow).chain(&entry.allow) {
+            let parsed: Result<Clients, volary::Error> = text.parse();
+            clients.push(parsed.map_err(|e| Fail::usage(format!("--allow: {e}")))?);
+        }
+        Ok(ExportOptions {
+            read_only: self.ro || entry.read_only,
+            squash,
+            anonymous: anonymous_of(anonymous)?,
+            clients,
+            durable: !(self.unsafe_quick || entry.unsafe_quick),
+            ..ExportOptions::new(name)
+        })
+    }
+
+    fn serve(
+        &self,
+        listen: &Listen,
+        key: [u8; 16],
+        open: &[Served],
+        mut signals: signal_hook::iterator::Signals,
+    ) -> Done<Exit> {
+        let mut options = ServeOptions::new(listen.address, key, instance());
+        if listen.portmap {
+            options.portmap.push(listen.portmapper());
+        }
+        let exports = open
+            .iter()
+            .map(|served| (Arc::clone(&served.volume), served.export.clone()))
+            .collect();
+        let server = nfs::serve(exports, &options).map_err(|e| listen.failed(&e))?;
+        let at = server.addresses().first().copied().unwrap_or(listen.address);
+        if self.json {
+            say::serving_json(at, open)?;
+        } else {
+            say::serving(at, listen.portmap, open)?;
+        }
+        signals.forever().next();
+        server.stop();
+        Ok(Exit::Done)
+    }
+}
+
+/// Detaches all, whatever comes of it.
+fn close(open: Vec<Served>) -> Done {
+    let mut first = Ok(());
+    for served in open {
+        let closed = served.volume.detach();
+        first = first.and(closed.map_err(|e| Fail::at(&served.source, &e)));
+        for report in &served.reports {
+            eprint!("{}", report());
+        }
+    }
+    first
+}
+
+fn signals() -> Done<signal_hook::iterator::Signals> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|e| Fail::host("signals", e))
+}
+
+/// A number that no other run has.
+fn instance() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let nanos = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
+    nanos as u64
+}
+
+fn anonymous_of(text: &str) -> Done<Cred> {
+    let (uid, gid) = text.split_once(':').unwrap_or((text, text));
+    match (uid.parse(), gid.parse()) {
+        (Ok(uid), Ok(gid)) => Ok(Cred::new(uid, gid)),
+        _ => Err(Fail::usage(format!(
+            "--anonymous: '{}' is not UID or UID:GID",
+            plain(text)
+        ))),
+    }
+}
+
+/// Text of a user, safe to print.
+fn plain(text: &str) -> volary::Escaped<'_> {
+    volary::escape(text.as_bytes())
+}

@@ -1,0 +1,221 @@
+//! The configuration file.
+
+use super::plain;
+use crate::exit::{Done, Fail};
+use serde::Deserialize;
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use volary::{Place, Source};
+
+/// Longest file, in bytes.
+const LEN_MAX: u64 = 1 << 20;
+/// Longest name of an export, in bytes: a path to mount has at most 1024.
+const NAME_MAX: usize = 255;
+
+/// What the help shows; a test reads it.
+pub(super) const EXAMPLE: &str = r#"
+  nfs = "127.0.0.1:2049"
+  portmap = false                 # answer on port 111 too
+  key = "/var/lib/volary/nfs.key"
+  allow = ["192.168.1.0/24"]      # clients other than this host
+  i-know-auth-sys = false         # needed to serve them
+
+  [[volume]]
+  volume = "disk.img"
+  name = "disk"                   # clients mount /disk
+
+  [[volume]]
+  volume = "unix.img:/docs"
+  name = "docs"
+  read-only = true
+  options = ["names=unix"]        # as -o
+  layers = ["count"]              # as --layer
+  squash = "all"                  # root, all or none
+  anonymous = "1000:100"
+  allow = ["10.0.0.7"]
+  async = false
+"#;
+
+/// All of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct Config {
+    pub(super) nfs: Option<String>,
+    pub(super) portmap: bool,
+    pub(super) key: Option<PathBuf>,
+    pub(super) allow: Vec<String>,
+    pub(super) i_know_auth_sys: bool,
+    #[serde(rename = "volume")]
+    pub(super) volumes: Vec<Entry>,
+}
+
+/// One volume.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Entry {
+    pub(super) volume: OsStringOfText,
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) read_only: bool,
+    #[serde(default)]
+    pub(super) options: Vec<String>,
+    #[serde(default)]
+    pub(super) layers: Vec<String>,
+    pub(super) squash: Option<String>,
+    pub(super) anonymous: Option<String>,
+    #[serde(default)]
+    pub(super) allow: Vec<String>,
+    #[serde(default, rename = "async")]
+    pub(super) unsafe_quick: bool,
+}
+
+/// An argument, which in a file is text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "String")]
+pub(super) struct OsStringOfText(OsString);
+
+impl From<String> for OsStringOfText {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl std::ops::Deref for OsStringOfText {
+    type Target = OsStr;
+
+    fn deref(&self) -> &OsStr {
+        &self.0
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// In one line, with the file's name and the number of the line in it.
+    pub(super) fn read(path: &Path) -> Done<Self> {
+        let shown = volary::escape(path.as_os_str().as_bytes()).to_string();
+        let fail = |e: std::io::Error| Fail::usage(format!("{shown}: {}", crate::exit::words(&e)));
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(fail)?;
+        file.take(LEN_MAX).read_to_string(&mut text).map_err(fail)?;
+        Self::parse(&text).map_err(|words| Fail::usage(format!("{shown}: {words}")))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|e| {
+            let before = e.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            let words: Vec<&str> = e.message().split_whitespace().collect();
+            format!("line {line}: {}", plain(&words.join(" ")))
+        })
+    }
+}
+
+impl Entry {
+    /// A volume without more.
+    pub(super) fn named(volume: &OsStr) -> Self {
+        Self {
+            volume: OsStringOfText(volume.into()),
+            name: None,
+            read_only: false,
+            options: Vec::new(),
+            layers: Vec::new(),
+            squash: None,
+            anonymous: None,
+            allow: Vec::new(),
+            unsafe_quick: false,
+        }
+    }
+
+    /// What it is exported as: the given name, or that of the image without its
+    /// ending, or of the directory in it.
+    ///
+    /// # Errors
+    /// Of the command line.
+    pub(super) fn export_name(&self) -> Done<String> {
+        if let Some(name) = &self.name {
+            let bad = name.is_empty() || name.len() > NAME_MAX || name.contains(['/', '\0']);
+            let dots = name == "." || name == "..";
+            if bad || dots || name.chars().any(char::is_control) {
+                return Err(Fail::usage(format!("'{}' is no name of an export", plain(name))));
+            }
+            return Ok(name.clone());
+        }
+        let bytes = self.volume.as_bytes();
+        let (source, path) =
+            Place::parse_in_volume(bytes).map_err(|e| crate::volumes::usage(&self.volume, &e))?;
+        let inner = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty());
+        let name = match (inner, &source) {
+            (Some(inner), _) => String::from_utf8_lossy(inner).into_owned(),
+            (None, Source::Memory { size: None }) => "demo".into(),
+            (None, Source::Memory { .. }) => "mem".into(),
+            (None, Source::Image { path, partition }) => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                match partition {
+                    Some(id) => format!("{stem}-{id}"),
+                    None => stem.into_owned(),
+                }
+            }
+        };
+        // What would make a strange path gets another letter.
+        let safe = |c: char| if c.is_control() || c.is_whitespace() { '_' } else { c };
+        let name: String = name.chars().map(safe).collect();
+        Ok(if name.is_empty() { "volume".into() } else { name })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_help_is_read() {
+        let config = Config::parse(EXAMPLE).unwrap();
+        assert_eq!(config.volumes.len(), 2);
+        assert_eq!(config.allow, ["192.168.1.0/24"]);
+        let docs = &config.volumes[1];
+        assert!(docs.read_only && !docs.unsafe_quick);
+        assert_eq!(docs.squash.as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_with_its_line() {
+        for (text, line) in [
+            ("nfs = 5\n", "line 1: "),
+            ("\nportmap = true\nsmb = 1\n", "line 3: "),
+            ("[[volume]]\nname = 'x'\n", "line 1: missing field `volume`"),
+            ("[[volume]]\nvolume = 'x'\nreadonly = true\n", "line 3: "),
+            ("= \x1b[2J", "line 1: "),
+        ] {
+            let words = Config::parse(text).unwrap_err();
+            assert!(words.starts_with(line), "{text:?}: {words}");
+            assert!(!words.contains(['\n', '\x1b']), "{words}");
+        }
+    }
+
+    #[test]
+    fn exports_are_named_after_their_volumes() {
+        for (volume, name) in [
+            ("disk.img", "disk"),
+            ("dir/my disk.img", "my_disk"),
+            ("disk.img#2", "disk-2"),
+            ("disk.img:/docs/old/", "old"),
+            ("mem:", "demo"),
+            ("mem:64M", "mem"),
+            (".img", ".img"),
+        ] {
+            let entry = Entry::named(volume.as_ref());
+            assert_eq!(entry.export_name().unwrap(), name, "{volume}");
+        }
+        for bad in ["", "a/b", "..", "a\nb"] {
+            let entry = Entry {
+                name: Some(bad.into()),
+                ..Entry::named("disk.img".as_ref())
+            };
+            assert!(entry.export_name().is_err(), "{bad:?}");
+        }
+    }
+}

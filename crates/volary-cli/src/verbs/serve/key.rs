@@ -1,0 +1,97 @@
+//! The key of file handles: kept in a file, so that clients go on after a restart.
+
+use crate::exit::{Done, Fail, warn, words};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const LEN: usize = 16;
+
+/// The key in the file, which is made if it is not there. With no file named, it
+/// is `volary/nfs.key` in the user's state directory; if that cannot be, there is
+/// a key for this run only, and a warning.
+///
+/// # Errors
+/// Of a file that was named.
+pub(super) fn obtain(named: Option<&Path>) -> Done<[u8; LEN]> {
+    if let Some(path) = named {
+        return read_or_make(path).map_err(|e| of_file(path, &e));
+    }
+    let Some(path) = usual() else {
+        warn("no home directory to keep a key in: clients must mount again after a restart");
+        return random().map_err(|e| Fail::host("random numbers", e));
+    };
+    read_or_make(&path).or_else(|e| {
+        let line = of_file(&path, &e).line;
+        warn(&format!("{line}: clients must mount again after a restart"));
+        random().map_err(|e| Fail::host("random numbers", e))
+    })
+}
+
+fn of_file(path: &Path, e: &io::Error) -> Fail {
+    let shown = volary::escape(path.as_os_str().as_bytes());
+    Fail::usage(format!("{shown}: {}", words(e)))
+}
+
+fn usual() -> Option<PathBuf> {
+    let dir = |name| std::env::var_os(name).filter(|v| !v.is_empty());
+    let state = dir("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(dir("HOME")?).join(".local/state")))?;
+    Some(state.join("volary/nfs.key"))
+}
+
+fn read_or_make(path: &Path) -> io::Result<[u8; LEN]> {
+    match read(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            if let Some(dir) = path.parent() {
+                fs::create_dir_all(dir)?;
+            }
+            make(path)
+        }
+        read => read,
+    }
+}
+
+fn read(path: &Path) -> io::Result<[u8; LEN]> {
+    let mut file = fs::File::open(path)?;
+    if file.metadata()?.mode() & 0o077 != 0 {
+        return Err(io::Error::other("others have rights on it; chmod 600"));
+    }
+    let mut key = [0; LEN];
+    let mut more = [0];
+    let no_key = |_| io::Error::other("not a key of 16 bytes");
+    file.read_exact(&mut key).map_err(no_key)?;
+    match file.read(&mut more)? {
+        0 => Ok(key),
+        _ => Err(io::Error::other("not a key of 16 bytes")),
+    }
+}
+
+/// Makes it whole or not at all: another run may do the same at this moment.
+fn make(path: &Path) -> io::Result<[u8; LEN]> {
+    let key = random()?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let fresh = PathBuf::from(name);
+    let mut how = OpenOptions::new();
+    let mut file = how.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    let made = file
+        .write_all(&key)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::hard_link(&fresh, path));
+    // It has its name now, or is of no use.
+    let _ = fs::remove_file(&fresh);
+    match made {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => read(path),
+        made => made.map(|()| key),
+    }
+}
+
+fn random() -> io::Result<[u8; LEN]> {
+    let mut key = [0; LEN];
+    getrandom::fill(&mut key).map_err(|e| io::Error::other(e.to_string()))?;
+    Ok(key)
+}
