@@ -67,6 +67,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-iso9660",
             "volary-mem",
             "volary-fuse",
+            "volary-nfs",
         ],
         &[],
     ),

@@ -35,7 +35,7 @@
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
 //! | [`identify()`] | what a device holds, foreign formats too |
 //! | [`demo`] | a small volume in memory |
-//! | [`block`], [`layers`], [`fuse`] | devices, layers, the FUSE server |
+//! | [`block`], [`layers`], [`fuse`], [`nfs`] | devices, layers, the FUSE and NFS servers |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -61,6 +61,7 @@ pub use volary_core::*;
 pub use volary_fuse as fuse;
 pub use volary_layers as layers;
 pub use volary_mem as mem;
+pub use volary_nfs as nfs;
 pub use volary_session::{
     ClientId, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
     LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,

@@ -6,6 +6,7 @@ use crate::programs::{Programs, Way};
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -71,7 +72,8 @@ pub fn serve(
         limits: options.limits,
         conns: Mutex::default(),
     });
-    let (woken, wake) = rustix::pipe::pipe()?;
+    // Not for programs that are started meanwhile: they would hold it open.
+    let (woken, wake) = pipe_with(PipeFlags::CLOEXEC)?;
     let listening = {
         let shared = Arc::clone(&shared);
         let thread = Builder::new().name("nfs listen".into());

@@ -13,6 +13,7 @@ mod mkfs;
 mod modes;
 mod mount;
 pub(crate) mod moving;
+mod serve;
 mod space;
 mod stat;
 mod tree;
@@ -116,6 +117,7 @@ verbs! {
     Badsect(tune::Badsect),
     Map(map::Map),
     Mount(mount::Mount),
+    Serve(serve::Serve),
     Bench(misc::Bench),
     Formats(info::Formats),
     Completions(misc::Completions),

@@ -180,7 +180,7 @@ fn leave_the_terminal() -> std::io::Result<()> {
 }
 
 /// The user's mask: it can be read only by setting it.
-fn umask() -> u32 {
+pub(super) fn umask() -> u32 {
     let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     rustix::process::umask(mask);
     mask.as_raw_mode()

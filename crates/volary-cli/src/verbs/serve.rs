@@ -266,7 +266,11 @@ impl Serve {
             .map(|served| (Arc::clone(&served.volume), served.export.clone()))
             .collect();
         let server = nfs::serve(exports, &options).map_err(|e| listen.failed(&e))?;
-        let at = server.addresses().first().copied().unwrap_or(listen.address);
+        let at = server
+            .addresses()
+            .first()
+            .copied()
+            .unwrap_or(listen.address);
         if self.json {
             say::serving_json(at, open)?;
         } else {

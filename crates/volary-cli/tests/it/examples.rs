@@ -2,8 +2,8 @@
 
 use crate::sandbox::Sandbox;
 
-/// Commands that need more than a directory: a mount, minutes, a pager.
-const NOT_RUN: [&str; 2] = ["mount", "bench"];
+/// Commands that need more than a directory: a mount, a port, minutes, a pager.
+const NOT_RUN: [&str; 3] = ["mount", "serve", "bench"];
 
 fn verbs(sandbox: &Sandbox) -> Vec<String> {
     sandbox.run("man pages").ok();

@@ -6,4 +6,5 @@ mod examples;
 mod iso9660;
 mod layers;
 mod sandbox;
+mod serving;
 mod verbs;

@@ -2,7 +2,6 @@
 //! as 10.0.2.2.
 
 use crate::served::{NAME, Served, export, fat, fat_device, mem, options, rest};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -131,7 +130,7 @@ same "$(cat file* | wc -l)" 50 "all files"
     drop(served);
     volume.detach().unwrap();
     let mut again = options(2);
-    again.listen = vec![SocketAddr::from(address)];
+    again.listen = vec![address];
     let served = Served::of(fat(dev), &export(), &again);
     let other = served.other();
     other.unlink(other.root(), b"restart").unwrap();

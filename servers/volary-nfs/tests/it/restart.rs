@@ -83,3 +83,21 @@ fn writes_that_were_not_committed_are_told_by_their_verifier() {
     let served = Served::of(fat(dev), &export(), &options(2));
     assert_ne!(served.client().commit(&fh).unwrap(), before);
 }
+
+#[test]
+fn a_server_stops_whatever_was_started_meanwhile() {
+    let served = Served::mem();
+    let mut c = served.client();
+    c.root();
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let since = crate::served::now();
+    drop(served);
+    let took = since.elapsed();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(took.as_secs() < 30, "{took:?}");
+    assert!(c.wire.receive().is_none());
+}

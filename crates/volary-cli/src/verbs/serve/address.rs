@@ -24,10 +24,9 @@ impl Listen {
     /// Of the command line.
     pub(super) fn parse(text: &str) -> Done<Self> {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let text = text.strip_prefix("localhost").map_or_else(
-            || text.to_string(),
-            |rest| format!("{here}{rest}"),
-        );
+        let text = text
+            .strip_prefix("localhost")
+            .map_or_else(|| text.to_string(), |rest| format!("{here}{rest}"));
         let port = text.strip_prefix(':').unwrap_or(&text).parse();
         let alone = text.trim_start_matches('[').trim_end_matches(']').parse();
         let address = match (text.parse(), port, alone) {

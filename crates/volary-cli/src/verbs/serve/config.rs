@@ -140,7 +140,10 @@ impl Entry {
             let bad = name.is_empty() || name.len() > NAME_MAX || name.contains(['/', '\0']);
             let dots = name == "." || name == "..";
             if bad || dots || name.chars().any(char::is_control) {
-                return Err(Fail::usage(format!("'{}' is no name of an export", plain(name))));
+                return Err(Fail::usage(format!(
+                    "'{}' is no name of an export",
+                    plain(name)
+                )));
             }
             return Ok(name.clone());
         }
@@ -161,9 +164,19 @@ impl Entry {
             }
         };
         // What would make a strange path gets another letter.
-        let safe = |c: char| if c.is_control() || c.is_whitespace() { '_' } else { c };
+        let safe = |c: char| {
+            if c.is_control() || c.is_whitespace() {
+                '_'
+            } else {
+                c
+            }
+        };
         let name: String = name.chars().map(safe).collect();
-        Ok(if name.is_empty() { "volume".into() } else { name })
+        Ok(if name.is_empty() {
+            "volume".into()
+        } else {
+            name
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::exit::{Done, Fail, warn, words};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const LEN: usize = 16;
@@ -77,7 +77,12 @@ fn make(path: &Path) -> io::Result<[u8; LEN]> {
     name.push(format!(".{}", std::process::id()));
     let fresh = PathBuf::from(name);
     let mut how = OpenOptions::new();
-    let mut file = how.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    let mut file = how
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&fresh)?;
     let made = file
         .write_all(&key)
         .and_then(|()| file.sync_all())

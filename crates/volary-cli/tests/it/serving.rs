@@ -1,0 +1,249 @@
+//! `volary serve`, by the clients of libnfs.
+
+use crate::sandbox::{Run, Sandbox, noise};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A server that runs; killed if it is still there at the end of a test.
+struct Serving {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// What it said first.
+    said: serde_json::Value,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Serving {
+    /// Serves on a free port, with a key of the sandbox.
+    fn start(sandbox: &Sandbox, words: &str) -> Self {
+        let fixed = "serve --json --nfs 127.0.0.1:0 --key key";
+        let words: Vec<&str> = fixed
+            .split_whitespace()
+            .chain(words.split_whitespace())
+            .collect();
+        let mut command = sandbox.command(&words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut words = String::new();
+            let mut err = child.stderr.take().unwrap();
+            err.read_to_string(&mut words).unwrap();
+            panic!("{words}");
+        }
+        Self {
+            child,
+            out,
+            said: serde_json::from_str(&line).unwrap(),
+        }
+    }
+
+    fn port(&self) -> &str {
+        let address = self.said["nfs"].as_str().unwrap();
+        address.rsplit(':').next().unwrap()
+    }
+
+    fn url(&self, path: &str) -> String {
+        let port = self.port();
+        format!("nfs://127.0.0.1{path}?version=3&nfsport={port}&mountport={port}")
+    }
+
+    /// Stops it with a signal: it ends well, and says so.
+    fn stop(mut self, signal: &str) {
+        let id = self.child.id().to_string();
+        let killed = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(killed.success());
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "{\"status\":\"stopped\"}\n");
+        let mut words = String::new();
+        let mut err = self.child.stderr.take().unwrap();
+        err.read_to_string(&mut words).unwrap();
+        let code = self.child.wait().unwrap().code();
+        assert_eq!((code, words.as_str()), (Some(0), ""));
+    }
+}
+
+/// A client's program; `None` where there is none.
+fn client(sandbox: &Sandbox, program: &str, words: &[&str]) -> Option<Run> {
+    let mut command = Command::new("timeout");
+    command.arg("20").arg(program).args(words);
+    let output = command.current_dir(sandbox.path("")).output().unwrap();
+    if output.status.code() == Some(127) {
+        let ci = std::env::var("CI").as_deref() == Ok("true");
+        assert!(!ci, "{program} is missing: apt-get install libnfs-utils");
+        println!("skipped: no {program}");
+        return None;
+    }
+    Some(Run::of(&output))
+}
+
+#[test]
+fn what_a_client_writes_is_on_the_image_when_it_ends() {
+    for signal in ["-TERM", "-INT"] {
+        let sandbox = Sandbox::new();
+        let serving = Serving::start(&sandbox, "--squash none disk.img unix.img");
+        assert_eq!(serving.said["status"], "serving");
+        let exports: Vec<_> = serving.said["volumes"].as_array().unwrap().iter().collect();
+        assert_eq!(exports[0]["export"], "/disk");
+        assert_eq!(exports[1]["export"], "/unix");
+        for image in ["disk", "unix"] {
+            let url = serving.url(&format!("/{image}/new.bin"));
+            let Some(copied) = client(&sandbox, "nfs-cp", &["tree/sub/b.bin", &url]) else {
+                return;
+            };
+            assert_eq!(copied.code, 0, "{}", copied.err);
+        }
+        serving.stop(signal);
+        for image in ["disk.img", "unix.img"] {
+            sandbox.is_clean(image);
+            sandbox.run(&format!("cp {image}:/new.bin back")).ok();
+            assert!(sandbox.read("back") == noise(300_000), "{image}");
+        }
+    }
+}
+
+#[test]
+fn nothing_named_is_something_to_look_at() {
+    let sandbox = Sandbox::empty();
+    let serving = Serving::start(&sandbox, "");
+    assert_eq!(serving.said["volumes"][0]["export"], "/demo");
+    if let Some(listed) = client(&sandbox, "nfs-ls", &[&serving.url("/demo")]) {
+        assert!(listed.out.contains("README.txt"), "{}", listed.out);
+    }
+    serving.stop("-HUP");
+}
+
+#[test]
+fn layers_places_and_reading_only_are_kept_to() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, "--ro --layer idmap=squash:5:6 unix.img:/docs");
+    assert_eq!(serving.said["volumes"][0]["export"], "/docs");
+    assert_eq!(serving.said["volumes"][0]["read_only"], true);
+    let url = serving.url("/docs");
+    if let Some(listed) = client(&sandbox, "nfs-ls", &[&url]) {
+        assert!(listed.out.contains("a.txt"), "{}", listed.out);
+        assert!(!listed.out.contains("README"), "{}", listed.out);
+        let refused = client(&sandbox, "nfs-cp", &["words", &serving.url("/docs/new")]);
+        assert_ne!(refused.unwrap().code, 0);
+    }
+    serving.stop("-TERM");
+    sandbox.is_clean("unix.img");
+}
+
+#[test]
+fn a_file_says_what_to_serve() {
+    let sandbox = Sandbox::new();
+    let config = "\
+nfs = '127.0.0.1:1'
+[[volume]]
+volume = 'disk.img'
+name = 'first'
+[[volume]]
+volume = 'unix.img:/docs'
+name = 'second'
+read-only = true
+layers = ['count']
+";
+    sandbox.write("serve.toml", config.as_bytes());
+    // The command line goes first.
+    let serving = Serving::start(&sandbox, "--config serve.toml");
+    let volumes = serving.said["volumes"].as_array().unwrap();
+    let said: Vec<_> = volumes
+        .iter()
+        .map(|v| {
+            (
+                v["export"].as_str().unwrap(),
+                v["read_only"].as_bool().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(said, [("/first", false), ("/second", true)]);
+}
+
+#[test]
+fn the_key_is_made_once_and_kept_from_others() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let sandbox = Sandbox::new();
+    let run = || Serving::start(&sandbox, "disk.img").stop("-TERM");
+    run();
+    let first = sandbox.read("key");
+    assert_eq!(first.len(), 16);
+    assert_ne!(first, [0; 16]);
+    let mode = std::fs::metadata(sandbox.path("key")).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    run();
+    assert_eq!(sandbox.read("key"), first);
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(sandbox.path("key"), open).unwrap();
+    let words = sandbox.run("serve --key key --nfs 0 disk.img").fails(2);
+    assert!(words.contains("chmod 600"), "{words}");
+}
+
+#[test]
+fn what_cannot_be_served_is_told_in_one_line() {
+    let sandbox = Sandbox::new();
+    sandbox.write("bad.toml", b"nfs = 5\n");
+    sandbox.write("short", b"short");
+    let first = Serving::start(&sandbox, "disk.img");
+    let taken = format!("serve --key key --nfs {} unix.img", first.port());
+    for (line, code, words) in [
+        (taken.as_str(), 1, "--nfs PORT"),
+        ("serve --key key --nfs 0 disk.img", 3, "disk.img: in use"),
+        ("serve --key key --nfs 0 none.img", 3, "none.img"),
+        ("serve --key key --nfs 0 blank.img", 3, "mkfs"),
+        ("serve --nfs 0.0.0.0 unix.img", 2, "--i-know-auth-sys"),
+        ("serve --nfs here unix.img", 2, "127.0.0.1:2049"),
+        (
+            "serve --nfs 203.0.113.1 --allow 10.0.0.1 --i-know-auth-sys --key key unix.img",
+            1,
+            "no address of this host",
+        ),
+        ("serve --allow x unix.img --key key", 2, "--allow"),
+        ("serve --squash some unix.img --key key", 2, "--squash"),
+        ("serve --anonymous me unix.img --key key", 2, "--anonymous"),
+        (
+            "serve --layer none unix.img --key key --nfs 0",
+            2,
+            "unknown layer",
+        ),
+        ("serve --key key unix.img unix.img", 2, "/unix"),
+        ("serve --key short unix.img", 2, "chmod 600"),
+        ("serve --config bad.toml", 2, "bad.toml: line 1"),
+        ("serve --config none.toml", 2, "none.toml"),
+        ("serve -o ro=maybe --key key unix.img", 2, "ro"),
+    ] {
+        let told = sandbox.run(line).fails(code);
+        assert!(told.contains(words), "{line}: {told}");
+    }
+    first.stop("-TERM");
+    sandbox.is_clean("unix.img");
+}
+
+#[test]
+fn it_says_how_to_mount() {
+    let sandbox = Sandbox::new();
+    let words = ["serve", "--nfs", "0", "--key", "key", "disk.img"];
+    let mut command = sandbox.command(&words);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let lines: Vec<String> = out.lines().take(6).map(Result::unwrap).collect();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(lines[0], "disk.img is /disk");
+    for (line, system) in lines[2..]
+        .iter()
+        .zip(["Linux", "macOS", "Windows", "libnfs"])
+    {
+        assert!(line.trim_start().starts_with(system), "{lines:?}");
+    }
+}
