@@ -62,6 +62,7 @@ impl Session {
             Err(e) if e == Kind::NotEmpty => self.as_deleter(&opened),
             by => by?,
         };
+        self.contend(opened.node, By::Open(opened.mark), Impact::NAME)?;
         self.volume.uses.delete_with(opened.node, opened.mark, by);
         Ok(())
     }

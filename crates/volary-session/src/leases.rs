@@ -10,11 +10,11 @@
 //!
 //! - Without `READ` nothing is. On a directory `WRITE` is not.
 //! - `WRITE` while nobody of another key has the node open for more than its
-//!   attributes. Nothing new while there are byte-range locks on the node.
+//!   attributes, or has a lease; nothing while another has `WRITE`. Nothing new while there are byte-range locks on the node.
 //! - Where nodes change behind the session's back, what the session can know of:
 //!   nothing, or, if the driver tells ([`Caps::WATCH`]), all but `WRITE`.
-//! - Asked for again, a lease grows if what can be granted includes all that is
-//!   held; it never shrinks by asking. It does not change while it is breaking.
+//! - Asked for again, a lease grows if all that is asked for can be granted and
+//!   includes all that is held; it never shrinks by asking. It does not change while it is breaking.
 //! - An oplock ([`LeaseSink::is_oplock`]) without `WRITE` is not granted beside
 //!   others' `HANDLE`, nor `HANDLE` beside others' oplocks.
 //!
@@ -29,6 +29,9 @@
 //! | renames, removes, replaces, links it, lets it go with its last open | H | H |
 //! | changes entries of the directory, or a file in it through an open with a place | R, H, W | nothing |
 //! | changes it elsewhere, and the driver tells | R, H, W | nothing |
+//!
+//! A write through its own open takes away an oplock that is no more than `READ`.
+//! Who has begun to wait for a lease waits until no more of it is being taken away.
 //!
 //! A lease with no more than `READ` is gone as soon as it is broken. Any other
 //! is held until its client acknowledges, ends the opens, or has had

@@ -4,7 +4,8 @@ use std::ops::BitOr;
 use volary_core::Mode;
 
 /// Rights that share modes speak of: a set of [`READ`](Self::READ),
-/// [`WRITE`](Self::WRITE) and [`DELETE`](Self::DELETE).
+/// [`WRITE`](Self::WRITE) and [`DELETE`](Self::DELETE), and [`OTHER`](Self::OTHER)
+/// ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rights(pub u8);
 
@@ -19,6 +20,9 @@ impl Rights {
     pub const DELETE: Self = Self(4);
     /// All three.
     pub const ALL: Self = Self(7);
+    /// More than to look at attributes, but none of the three: no share mode
+    /// speaks of it, but it takes away others' leases as the three do.
+    pub const OTHER: Self = Self(8);
 
     /// Whether all of `rights` are in it.
     pub const fn has(self, rights: Self) -> bool {
@@ -56,8 +60,9 @@ pub struct Share {
 impl Share {
     /// Whether both can be at once.
     pub const fn goes_with(self, other: Self) -> bool {
-        let either_is_idle = self.wants.0 == 0 || other.wants.0 == 0;
-        either_is_idle || (self.allows.has(other.wants) && other.allows.has(self.wants))
+        let (mine, theirs) = (self.wants.0 & Rights::ALL.0, other.wants.0 & Rights::ALL.0);
+        let go = self.allows.has(Rights(theirs)) && other.allows.has(Rights(mine));
+        go || mine == 0 || theirs == 0
     }
 }
 

@@ -69,12 +69,18 @@ impl Held {
         }
     }
 
-    /// Asked for again: grows to `granted` if that includes what is held.
-    pub(crate) fn ask(&mut self, granted: LeaseBits, sink: Arc<dyn LeaseSink>, open: OpenId) {
+    /// Asked for again: grows if all of `want` can be `granted`, and includes what is held.
+    pub(crate) fn ask(
+        &mut self,
+        want: LeaseBits,
+        granted: LeaseBits,
+        sink: Arc<dyn LeaseSink>,
+        open: OpenId,
+    ) {
         self.sink = sink;
         self.open = open;
         let grows = granted != self.granted && granted.has(self.granted);
-        if grows && self.breaking.is_none() {
+        if grows && granted == want && self.breaking.is_none() {
             self.granted = granted;
             self.grow_epoch();
         }
@@ -96,6 +102,19 @@ impl Held {
     /// Whether the operation has to wait for what is being taken away.
     pub(crate) fn is_awaited(&self, impact: Impact) -> bool {
         self.breaking.is_some() && self.granted.has_any(impact.awaits)
+    }
+
+    /// Whether it is being taken away.
+    pub(crate) fn is_breaking(&self) -> bool {
+        self.breaking.is_some()
+    }
+
+    /// Whether the operation takes it away even from its own holder: an oplock
+    /// lets nobody write to a file that others may read out of their caches.
+    pub(crate) fn is_hit_by_own(&self, impact: Impact) -> bool {
+        self.is_oplock()
+            && !self.granted.has(LeaseBits::WRITE)
+            && impact.strips.has(LeaseBits::READ)
     }
 
     /// Takes away what the operation forbids.

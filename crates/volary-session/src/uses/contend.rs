@@ -50,14 +50,20 @@ impl NodeUse {
         }
     }
 
-    fn others(&mut self, by: By) -> impl Iterator<Item = &mut Held> {
+    fn others(&mut self, by: By, impact: Impact) -> impl Iterator<Item = &mut Held> {
         let spared = self.key_of(by);
         let leases = self.leases.iter_mut();
-        leases.filter(move |held| Some(held.key) != spared)
+        leases.filter(move |held| Some(held.key) != spared || held.is_hit_by_own(impact))
     }
 
     fn is_awaited(&mut self, by: By, impact: Impact) -> bool {
-        self.others(by).any(|held| held.is_awaited(impact))
+        self.others(by, impact).any(|held| held.is_awaited(impact))
+    }
+
+    /// Whether one who has begun to wait goes on waiting: until all that was
+    /// begun to be taken away is given up.
+    fn is_breaking(&mut self, by: By, impact: Impact) -> bool {
+        self.others(by, impact).any(|held| held.is_breaking())
     }
 
     /// What can be granted now of what is asked for.
@@ -72,6 +78,12 @@ impl NodeUse {
             bits = bits.without(LeaseBits::WRITE);
         }
         let others = || self.leases.iter().filter(|held| held.key != ask.key);
+        if others().any(|held| held.granted().has(LeaseBits::WRITE)) {
+            return LeaseBits::NONE;
+        }
+        if others().any(|held| held.granted() != LeaseBits::NONE) {
+            bits = bits.without(LeaseBits::WRITE);
+        }
         if oplock && !bits.has(LeaseBits::WRITE) {
             bits = bits & LeaseBits::READ;
             let handles = others().any(|held| held.granted().has(LeaseBits::HANDLE));
@@ -108,14 +120,17 @@ impl Uses {
 
     /// Whether an operation has something to take away, or to wait for.
     pub(crate) fn is_hit(&self, node: NodeId, by: By, impact: Impact) -> bool {
-        self.has_leases() && self.peek(node, |this| this.others(by).any(|held| held.is_hit(impact)))
+        self.has_leases()
+            && self.peek(node, |this| {
+                this.others(by, impact).any(|held| held.is_hit(impact))
+            })
     }
 
     /// Whether an operation would wait.
     pub(crate) fn would_wait(&self, node: NodeId, by: By, impact: Impact) -> bool {
         let waits =
             |held: &mut Held| held.is_awaited(impact) || held.granted().has_any(impact.awaits);
-        self.has_leases() && self.peek(node, |this| this.others(by).any(waits))
+        self.has_leases() && self.peek(node, |this| this.others(by, impact).any(waits))
     }
 
     /// Takes away what an operation forbids: whom to tell, and whether it has
@@ -123,7 +138,7 @@ impl Uses {
     pub(crate) fn strip(&self, node: NodeId, by: By, impact: Impact) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
         let awaited = self.peek(node, |this| {
-            for held in this.others(by) {
+            for held in this.others(by, impact) {
                 if let Some(told) = held.strip(impact) {
                     notices.push(held.notice(told));
                 }
@@ -182,7 +197,7 @@ impl Uses {
             let Some(this) = nodes.get_mut(&node) else {
                 return Ok(());
             };
-            if !this.is_awaited(by, impact) {
+            if !this.is_breaking(by, impact) {
                 return Ok(());
             }
             if self.shut.load(Ordering::SeqCst) {
@@ -192,7 +207,7 @@ impl Uses {
                 return Err(Kind::Interrupted.into());
             }
             if waited >= patience.limit {
-                let late = this.others(by).filter(|held| held.is_awaited(impact));
+                let late = this.others(by, impact).filter(|held| held.is_breaking());
                 late.for_each(|held| {
                     held.expire();
                 });
@@ -203,7 +218,7 @@ impl Uses {
             let still = |nodes: &mut super::Nodes| {
                 let this = nodes.get_mut(&node);
                 self.wakes.load(Ordering::SeqCst) == woken
-                    && this.is_some_and(|this| this.is_awaited(by, impact))
+                    && this.is_some_and(|this| this.is_breaking(by, impact))
             };
             if changed.wait_while_for(&mut nodes, still, nap).timed_out() {
                 waited += nap;
@@ -225,7 +240,7 @@ impl Uses {
         }
         let granted = this.grantable(&ask);
         if let Some(held) = this.leases.iter_mut().find(|held| held.key == ask.key) {
-            held.ask(granted, ask.sink, ask.open);
+            held.ask(ask.want & ask.most, granted, ask.sink, ask.open);
             return Ok(held.state());
         }
         let mut keys = self.keys.lock();

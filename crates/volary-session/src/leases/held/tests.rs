@@ -162,7 +162,7 @@ fn it_grows_if_that_includes_what_is_held() {
     for first in all {
         for asked in all {
             let mut lease = held(first);
-            lease.ask(asked, Arc::new(Nobody { oplock: false }), OpenId(2));
+            lease.ask(asked, asked, Arc::new(Nobody { oplock: false }), OpenId(2));
             let expected = if asked.has(first) { asked } else { first };
             let epoch = if expected == first { 1 } else { 2 };
             let state = lease.state();
@@ -179,7 +179,7 @@ fn it_grows_if_that_includes_what_is_held() {
 fn while_it_breaks_it_does_not_grow() {
     let mut lease = held(RW);
     lease.strip(Impact::READ);
-    lease.ask(RHW, Arc::new(Nobody { oplock: false }), OpenId(2));
+    lease.ask(RHW, RHW, Arc::new(Nobody { oplock: false }), OpenId(2));
     let state = lease.state();
     assert_eq!((state.granted, state.breaking), (RW, true));
 }
