@@ -149,6 +149,13 @@ impl Shared {
         conns.len() < limits.connections && theirs < limits.connections_per_peer
     }
 
+    /// The client's first connection.
+    pub(crate) fn first_conn_of(&self, client_guid: [u8; 16]) -> Option<Arc<Conn>> {
+        let conns = self.conns.lock();
+        let theirs = |conn: &&Arc<Conn>| conn.client_guid() == client_guid && !conn.is_closed();
+        conns.iter().find(theirs).cloned()
+    }
+
     /// A connection has ended.
     pub(crate) fn forget(&self, conn: &Arc<Conn>) {
         self.conns.lock().retain(|other| !Arc::ptr_eq(other, conn));

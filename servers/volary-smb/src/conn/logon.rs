@@ -51,6 +51,11 @@ impl Logon {
         }
     }
 
+    /// Whether every message of it is encrypted.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.sealed
+    }
+
     /// The trees of volumes that it is connected to.
     pub(crate) fn trees(&self) -> Vec<Arc<Tree>> {
         let trees = self.trees.read();

@@ -25,6 +25,8 @@ const GENERIC_READ: u32 = 0x8000_0000;
 
 /// All that there is for a file.
 pub(crate) const ALL: u32 = 0x1f_01ff;
+/// An open with none but these looks at a file without disturbing others' leases.
+pub(crate) const STAT_ONLY: u32 = READ_ATTRIBUTES | WRITE_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
 /// Rights that change data.
 pub(crate) const WRITES: u32 = WRITE_DATA | APPEND_DATA;
 

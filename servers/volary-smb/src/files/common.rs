@@ -1,6 +1,7 @@
 //! [`Common`]: what the trees of one share have in common.
 
 use super::notify::Watches;
+use super::oplock::Breaker;
 use super::table::File;
 use crate::wire::fscc::time;
 use parking_lot::Mutex;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{Attr, Cred, NodeId};
-use volary_session::{ClientId, Event, EventSink, News, Session, Subscription, Volume};
+use volary_session::{ClientId, Event, EventSink, LeaseKey, News, Session, Subscription, Volume};
 
 /// Most times of change that are kept.
 const CHANGE_TIMES_MAX: usize = 4096;
@@ -25,6 +26,8 @@ pub(crate) struct Common {
     next: AtomicU64,
     /// Times of change that clients set: with [`Attr::change`] as it was then.
     change_times: Mutex<HashMap<NodeId, (u64, u64)>>,
+    /// Leases, with how many opens have them.
+    leases: Mutex<HashMap<LeaseKey, (usize, Arc<Breaker>)>>,
     subscription: Mutex<Option<Subscription>>,
 }
 
@@ -47,6 +50,7 @@ impl Common {
             files: Mutex::default(),
             next: AtomicU64::new(1),
             change_times: Mutex::default(),
+            leases: Mutex::default(),
             subscription: Mutex::default(),
         });
         let sink = Arc::new(Sink(Arc::downgrade(&common)));
@@ -108,6 +112,29 @@ impl Common {
             times.clear();
         }
         times.insert(attr.node, (attr.change, filetime));
+    }
+
+    /// Another open of a lease: gives the one who tells the client of its breaks. That is the first
+    /// open's, on the connection that it came by, for as long as that lasts.
+    pub(crate) fn enter_lease(&self, key: LeaseKey, new: &Arc<Breaker>) -> Arc<Breaker> {
+        let mut leases = self.leases.lock();
+        let (count, breaker) = leases.entry(key).or_insert_with(|| (0, Arc::clone(new)));
+        *count = count.saturating_add(1);
+        if !breaker.reaches() {
+            *breaker = Arc::new(breaker.by_way_of(new));
+        }
+        Arc::clone(breaker)
+    }
+
+    /// An open of a lease has ended.
+    pub(crate) fn leave_lease(&self, key: LeaseKey) {
+        let mut leases = self.leases.lock();
+        if let Some((count, _)) = leases.get_mut(&key) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                leases.remove(&key);
+            }
+        }
     }
 
     /// A session that may look at all, for what the server does on its own.

@@ -67,6 +67,9 @@ pub(crate) fn end(tree: &Arc<Tree>, file: &Arc<File>) -> CoreResult<()> {
     }
     file.send_away();
     let closed = tree.session.close(file.open);
+    if let Some(key) = file.lease {
+        common.leave_lease(key);
+    }
     common.leave(file);
     tree.session.volume().wake_waiting();
     closed

@@ -82,7 +82,10 @@ pub(crate) struct Breaker {
 #[derive(Clone, Copy, Debug)]
 enum Told {
     Oplock(FileId),
-    Lease { v2: bool },
+    /// For the second version, with the epoch from which the session's are counted.
+    Lease {
+        base: Option<u16>,
+    },
 }
 
 impl Breaker {
@@ -90,9 +93,34 @@ impl Breaker {
         Self::new(call, Told::Oplock(id))
     }
 
+    /// The lease is of the version, and its epochs begin, as its first open says.
     pub(crate) fn of_lease(call: &Call<'_>, asked: &LeaseAsked) -> Arc<Self> {
-        let v2 = asked.v2.is_some();
-        Self::new(call, Told::Lease { v2 })
+        let base = asked.v2.map(|v2| v2.epoch);
+        Self::new(call, Told::Lease { base })
+    }
+
+    /// The epoch from which the session's are counted, for a lease of the second version.
+    pub(crate) fn base(&self) -> Option<u16> {
+        match self.told {
+            Told::Lease { base } => base,
+            Told::Oplock(_) => None,
+        }
+    }
+
+    /// Whether the client can be told.
+    pub(crate) fn reaches(&self) -> bool {
+        let open = self.conn.upgrade().is_some_and(|conn| !conn.is_closed());
+        open && self.logon.upgrade().is_some()
+    }
+
+    /// The same by way of another's connection.
+    pub(crate) fn by_way_of(&self, other: &Self) -> Self {
+        Self {
+            conn: Weak::clone(&other.conn),
+            logon: Weak::clone(&other.logon),
+            sealed: other.sealed,
+            told: self.told,
+        }
     }
 
     fn new(call: &Call<'_>, told: Told) -> Arc<Self> {
@@ -110,11 +138,23 @@ impl LeaseSink for Breaker {
         let (Some(conn), Some(logon)) = (self.conn.upgrade(), self.logon.upgrade()) else {
             return;
         };
-        let body = match self.told {
-            Told::Oplock(id) => oplock_body(id, level_of_bits(broken.to)),
-            Told::Lease { v2 } => lease_break_body(broken, v2),
-        };
-        conn.send_break(&logon, self.sealed, body);
+        match self.told {
+            Told::Oplock(id) => {
+                let body = oplock_body(id, level_of_bits(broken.to));
+                conn.send_break(&logon, self.sealed, body);
+            }
+            Told::Lease { base } => {
+                // A lease is the client's, not a connection's: its first one is told, unless the
+                // keys of another are needed for that.
+                let first = if self.sealed || logon.is_sealed() {
+                    None
+                } else {
+                    conn.server.first_conn_of(conn.client_guid())
+                };
+                let conn = first.unwrap_or(conn);
+                conn.send_break(&logon, self.sealed, lease_break_body(broken, base));
+            }
+        }
     }
 
     fn is_oplock(&self) -> bool {
@@ -129,9 +169,10 @@ fn oplock_body(id: FileId, level: u8) -> Vec<u8> {
     out.done()
 }
 
-fn lease_break_body(broken: &LeaseBreak, v2: bool) -> Vec<u8> {
+fn lease_break_body(broken: &LeaseBreak, base: Option<u16>) -> Vec<u8> {
+    let epoch = base.map_or(0, |base| base.wrapping_add(broken.epoch));
     let mut out = Out::with_capacity(44);
-    out.u16(44).u16(if v2 { broken.epoch } else { 0 });
+    out.u16(44).u16(epoch);
     out.u32(u32::from(broken.must_ack)).bytes(&broken.key.key);
     out.u32(broken.from.0.into()).u32(broken.to.0.into());
     out.zeros(12);
@@ -174,8 +215,17 @@ fn lease_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
     c.skip(8)?;
     let bits = LeaseBits(u8::try_from(state).map_err(|_| Status::INVALID_PARAMETER)?);
     let session = &call.tree.session;
-    let kept = session.acknowledge(lease_key(call.conn, key), bits);
-    let kept = kept.map_err(|e| acknowledgement_refused(&e, Status::UNSUCCESSFUL))?;
+    let lease = lease_key(call.conn, key);
+    let state = session.lease_state(lease);
+    let breaking = state.map_err(|_| Status::OBJECT_NAME_NOT_FOUND)?.breaking;
+    // More than was offered to keep, or something else than an answer to a break.
+    let refused = if breaking {
+        Status::REQUEST_NOT_ACCEPTED
+    } else {
+        Status::UNSUCCESSFUL
+    };
+    let kept = session.acknowledge(lease, bits);
+    let kept = kept.map_err(|e| acknowledgement_refused(&e, refused))?;
     let mut out = Out::with_capacity(36);
     out.u16(36).u16(0).u32(0).bytes(&key);
     out.u32(kept.0.into()).u64(0);

@@ -39,6 +39,8 @@ pub(crate) struct File {
     pub(crate) watch: Mutex<Option<Arc<Watch>>>,
     /// The key of its oplock, if it was granted one.
     pub(crate) oplock: Option<LeaseKey>,
+    /// The key of its lease, if it has one.
+    pub(crate) lease: Option<LeaseKey>,
     /// Requests for locks through it that wait; its end sends them away.
     pub(crate) waiting: Mutex<Vec<Arc<Cancel>>>,
 }

@@ -116,22 +116,20 @@ fn lease(data: &[u8]) -> Option<LeaseAsked> {
     })
 }
 
-/// A lease as granted (`RqLs` in the response).
-pub(crate) fn lease_granted(asked: &LeaseAsked, lease: &Lease) -> Vec<u8> {
+/// A lease as granted (`RqLs` in the response): of the second version with a `base`, from which
+/// the session's epochs are counted.
+pub(crate) fn lease_granted(asked: &LeaseAsked, lease: &Lease, base: Option<u16>) -> Vec<u8> {
     let mut flags = if lease.breaking { BREAK_IN_PROGRESS } else { 0 };
-    let mut out = Out::new();
     let parent = asked.v2.and_then(|v2| v2.parent);
-    if parent.is_some() {
+    if parent.is_some() && base.is_some() {
         flags |= PARENT_KEY_SET;
     }
-    out.bytes(&asked.key)
-        .u32(lease.granted.0.into())
-        .u32(flags)
-        .u64(0);
-    if asked.v2.is_some() {
-        out.bytes(&parent.unwrap_or_default())
-            .u16(lease.epoch)
-            .u16(0);
+    let mut out = Out::new();
+    out.bytes(&asked.key).u32(lease.granted.0.into());
+    out.u32(flags).u64(0);
+    if let Some(base) = base {
+        out.bytes(&parent.unwrap_or_default());
+        out.u16(base.wrapping_add(lease.epoch)).u16(0);
     }
     out.done()
 }
@@ -175,7 +173,7 @@ mod tests {
         };
         let bytes = emit(&[
             (b"MxAc", Vec::new()),
-            (b"RqLs", lease_granted(&lease, &granted)),
+            (b"RqLs", lease_granted(&lease, &granted, Some(0))),
             (b"AlSi", vec![0, 16, 0, 0, 0, 0, 0, 0]),
         ]);
         let asked = parse(&bytes).unwrap();

@@ -70,6 +70,7 @@ struct Opened {
 struct Leased {
     level: u8,
     oplock: Option<LeaseKey>,
+    lease: Option<LeaseKey>,
     /// The data of the lease's context in the response.
     context: Option<Vec<u8>>,
 }
@@ -97,7 +98,8 @@ impl Request<'_> {
         };
         let mut wants = right(access::READ_DATA | access::EXECUTE, Rights::READ)
             | right(access::WRITES, Rights::WRITE)
-            | right(access::DELETE, Rights::DELETE);
+            | right(access::DELETE, Rights::DELETE)
+            | right(!access::STAT_ONLY, Rights::OTHER);
         if self.disposition.truncates() {
             wants = wants | Rights::WRITE;
         }
@@ -112,7 +114,7 @@ impl Request<'_> {
             | allowed(share::WRITE, Rights::WRITE)
             | allowed(share::DELETE, Rights::DELETE);
         // One that touches no data is in nobody's way.
-        let allows = if wants == Rights::NONE {
+        let allows = if wants.0 & Rights::ALL.0 == 0 {
             Rights::ALL
         } else {
             allows
@@ -126,6 +128,7 @@ impl Opening<'_, '_> {
     fn open(&self, path: &Path) -> Result<Opened, Failure> {
         for _ in 0..RACES_MAX {
             let walked = path::walk(&self.session, path, self.call.conn.dialect())?;
+            self.check_key(&walked)?;
             let opened = match walked.entry {
                 Some(entry) => self.existing(walked, entry, path),
                 None => self.missing(walked, path),
@@ -137,6 +140,17 @@ impl Opening<'_, '_> {
             }
         }
         Err(Status::SHARING_VIOLATION.into())
+    }
+
+    /// # Errors
+    /// `INVALID_PARAMETER` for a lease under the key of one on another file.
+    fn check_key(&self, walked: &Walked) -> Result<(), Failure> {
+        let leased = self.lease.and_then(|key| self.session.leased_node(key));
+        match (leased, walked.entry) {
+            (None, _) => Ok(()),
+            (Some(leased), Some(entry)) if leased == entry.node => Ok(()),
+            _ => Err(Status::INVALID_PARAMETER.into()),
+        }
     }
 
     fn existing(&self, walked: Walked, entry: Entry, path: &Path) -> Result<Opened, Failure> {
@@ -254,8 +268,6 @@ impl Opening<'_, '_> {
 
     /// Enters the open in the tree's table and answers with it.
     fn enter(&self, opened: Opened) -> Answer {
-        let leased = self.leased(&opened);
-        let leased = self.or_undo(&opened, leased)?;
         if self.request.has(option::DELETE_ON_CLOSE) {
             let marked = self.session.delete_on_close(opened.open);
             self.or_undo(&opened, marked.map_err(Failure::from))?;
@@ -266,6 +278,8 @@ impl Opening<'_, '_> {
                 .getattr(opened.entry.node)
                 .map_err(Failure::from),
         )?;
+        let leased = self.leased(&opened);
+        let leased = self.or_undo(&opened, leased)?;
         let mut replies = self.contexts(&opened, &attr);
         replies.extend(leased.context.map(|data| (b"RqLs", data)));
         let facts = attrs::facts(self.call.tree, &attr);
@@ -283,6 +297,7 @@ impl Opening<'_, '_> {
             scan: Mutex::default(),
             watch: Mutex::default(),
             oplock: leased.oplock,
+            lease: leased.lease,
             waiting: Mutex::default(),
         });
         self.call.tree.common.enter(&file);
@@ -313,12 +328,16 @@ impl Opening<'_, '_> {
             let leasable = kind == FileKind::File || (kind == FileKind::Dir && asked.v2.is_some());
             let state = if leasable { asked.state } else { 0 };
             let want = oplock::bits_of_state(state);
-            let sink = Breaker::of_lease(self.call, asked);
-            let lease = self.session.lease(opened.open, key, want, sink)?;
+            let common = &self.call.tree.common;
+            let sink = common.enter_lease(key, &Breaker::of_lease(self.call, asked));
+            let base = sink.base();
+            let lease = self.session.lease(opened.open, key, want, sink);
+            let lease = lease.inspect_err(|_| common.leave_lease(key))?;
             return Ok(Leased {
                 level: level::LEASE,
                 oplock: None,
-                context: Some(contexts::lease_granted(asked, &lease)),
+                lease: Some(key),
+                context: Some(contexts::lease_granted(asked, &lease, base)),
             });
         }
         let want = oplock::bits_of_level(self.request.oplock);
@@ -331,6 +350,7 @@ impl Opening<'_, '_> {
         Ok(Leased {
             level: oplock::level_of_bits(lease.granted),
             oplock: Some(key),
+            lease: None,
             context: None,
         })
     }
