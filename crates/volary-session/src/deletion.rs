@@ -11,7 +11,7 @@ use crate::sharing::Rights;
 use crate::uses::{By, Deleter, Mark, Marked, PLAIN, Place, Removal};
 use crate::volume::Volume;
 use volary_core::{
-    Access, Attr, Cookie, Ctx, DirBuf, FileKind, Kind, Mode, Name, NodeId, OpenId, Result,
+    Access, Attr, Cookie, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, Result,
 };
 
 impl Session {
@@ -146,7 +146,7 @@ impl Session {
         };
         if how.truncate || how.shares().wants != Rights::NONE {
             self.contend(node, by, impact).inspect_err(|_| {
-                self.leave_use(node, mark, how.mode);
+                self.leave_use(node, mark, how.mode.into());
             })?;
         }
         Ok(mark)
@@ -161,7 +161,7 @@ impl Session {
     ) -> Result<Mark> {
         let uses = &self.volume.uses;
         if how.is_plain() {
-            uses.enter_plain(attr.node, how.mode, attr.nlink)?;
+            uses.enter_plain(attr.node, how.mode.into(), attr.nlink)?;
             return Ok(PLAIN);
         }
         let at = at.filter(|_| how.share.is_some());
@@ -187,8 +187,8 @@ impl Session {
     }
 
     /// Ends what [`enter_use`](Self::enter_use) began.
-    pub(crate) fn leave_use(&self, node: NodeId, mark: Mark, mode: Mode) -> Option<Removal> {
-        self.volume.uses.leave(node, mark, mode)
+    pub(crate) fn leave_use(&self, node: NodeId, mark: Mark, wants: Rights) -> Option<Removal> {
+        self.volume.uses.leave(node, mark, wants)
     }
 
     fn as_deleter(&self, opened: &Opened) -> Deleter {

@@ -73,16 +73,24 @@ impl Session {
     ) -> Result<OpenId> {
         let cx = self.ctx();
         let attr = self.fs().getattr(&cx, node)?;
-        let share = how.share.unwrap_or(Share {
+        let idle = Share {
             wants: Rights::NONE,
             allows: Rights::ALL,
-        });
+        };
+        let share = how.share.unwrap_or(idle);
         let how = OpenHow {
             mode: Mode::Read,
             share: Some(share),
             ..*how
         };
-        let mark = self.enter_use(&cx, &attr, at, &how)?;
+        let keyed = how.lease_key.is_some() || how.parent_key.is_some();
+        let mark = if share == idle && at.is_none() && !keyed {
+            let uses = &self.volume.uses;
+            uses.enter_plain(node, Rights::NONE, attr.nlink)?;
+            PLAIN
+        } else {
+            self.enter_use(&cx, &attr, at, &how)?
+        };
         // Opened below where that can be, so that the node outlives its names.
         let can = matches!(attr.kind, FileKind::File | FileKind::Dir);
         let below = can.then(|| self.fs().open(&cx, node, Mode::Read).ok());
@@ -125,7 +133,7 @@ impl Session {
         self.need(cx, attr, access_for(how.mode))?;
         let mark = self.enter_use(cx, attr, at, how)?;
         let below = self.fs().open(cx, attr.node, how.mode).inspect_err(|_| {
-            self.leave_use(attr.node, mark, how.mode);
+            self.leave_use(attr.node, mark, how.mode.into());
         })?;
         let open = self.enter_open(cx, self.opened_as(attr, below, mark, how))?;
         if how.truncate
@@ -169,7 +177,7 @@ impl Session {
             }
             Ok(_) => {}
             Err(_) => {
-                self.leave_use(opened.node, opened.mark, opened.mode);
+                self.leave_use(opened.node, opened.mark, opened.wants());
                 // Not entered, it is nobody's: what ending it says does not matter.
                 let _ = opened.any().map(|below| self.fs().close(cx, below));
             }
@@ -297,7 +305,7 @@ impl Session {
         self.volume
             .wholes
             .end_owner(opened.node, LockOwner::of_open(open));
-        let removal = self.leave_use(opened.node, opened.mark, opened.mode);
+        let removal = self.leave_use(opened.node, opened.mark, opened.wants());
         let closed = match opened.any() {
             Some(below) => self.fs().close(&self.ctx(), below),
             None => Ok(()),

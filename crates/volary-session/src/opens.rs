@@ -3,6 +3,7 @@
 //! Sharded, so that callers on different opens do not wait for each other; a
 //! look-up is one uncontended read lock and an index.
 
+use crate::sharing::Rights;
 use crate::uses::Mark;
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,6 +56,14 @@ impl Opened {
         match self.holds {
             Holds::Data => Ok(self.below),
             _ => Err(Kind::Access.into()),
+        }
+    }
+
+    /// What it wants, where that is only counted.
+    pub(crate) fn wants(&self) -> Rights {
+        match self.holds {
+            Holds::Data => self.mode.into(),
+            Holds::Node | Holds::Nothing => Rights::NONE,
         }
     }
 

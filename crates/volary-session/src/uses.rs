@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use volary_core::{Caps, Kind, Mode, NodeId, OpenId, Result};
+use volary_core::{Caps, Kind, NodeId, OpenId, Result};
 
 pub(crate) use contend::{Ask, By, Patience};
 pub(crate) use node::{Deleter, Marked, Removal};
@@ -26,7 +26,7 @@ const SHARDS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(pub(crate) u64);
 
-/// An open of a POSIX caller, which says nothing but its mode.
+/// An open that allows all and remembers nothing: a POSIX caller's.
 pub(crate) const PLAIN: Mark = Mark(0);
 
 /// The uses of all nodes that are open.
@@ -115,11 +115,12 @@ impl Uses {
     ///
     /// # Errors
     /// `DeletePending`, `Sharing`.
-    pub(crate) fn enter_plain(&self, node: NodeId, mode: Mode, names: u32) -> Result<()> {
+    pub(crate) fn enter_plain(&self, node: NodeId, wants: Rights, names: u32) -> Result<()> {
         self.with(node, |this| {
             this.check_names(names)?;
-            this.check_share(mode.into(), None)?;
-            this.plain.add(mode);
+            let allows = Rights::ALL;
+            this.check_share(Share { wants, allows }, None)?;
+            this.plain.add(wants);
             Ok(())
         })
     }
@@ -156,12 +157,12 @@ impl Uses {
     /// Ends an open; gives the entry that is to be removed now, if it was the
     /// last one through an entry that goes with it. Then
     /// [`removed`](Self::removed) has to follow.
-    pub(crate) fn leave(&self, node: NodeId, mark: Mark, mode: Mode) -> Option<Removal> {
+    pub(crate) fn leave(&self, node: NodeId, mark: Mark, wants: Rights) -> Option<Removal> {
         let Shard { nodes, changed } = self.shard(node);
         let mut nodes = nodes.lock();
         let this = nodes.get_mut(&node)?;
         let removal = if mark == PLAIN {
-            this.plain.sub(mode);
+            this.plain.sub(wants);
             None
         } else {
             let left = this.leave(mark, &self.naming)?;

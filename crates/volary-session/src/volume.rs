@@ -235,7 +235,7 @@ impl Volume {
         self.uses.shut();
         let mut first = Ok(());
         for (_, open) in self.opens.take_all() {
-            let removal = self.uses.leave(open.node, open.mark, open.mode);
+            let removal = self.uses.leave(open.node, open.mark, open.wants());
             if let Some(below) = open.any() {
                 first = first.and(self.as_root(|cx| self.fs.close(cx, below)));
             }

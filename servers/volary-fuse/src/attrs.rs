@@ -1,8 +1,9 @@
 //! Requests about attributes and extended attributes.
 
+use crate::apart::Caller;
 use crate::kernel;
 use crate::server::Server;
-use fuser::{AccessFlags, FileHandle, INodeNo, Request, TimeOrNow};
+use fuser::{AccessFlags, FileHandle, INodeNo, TimeOrNow};
 use rustix::fs::XattrFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -36,7 +37,7 @@ impl Changes {
 impl Server {
     pub(crate) fn attr_of(
         &self,
-        req: &Request,
+        req: &Caller,
         node: INodeNo,
         open: Option<FileHandle>,
     ) -> Result<Attr> {
@@ -50,7 +51,7 @@ impl Server {
 
     pub(crate) fn change_attr(
         &self,
-        req: &Request,
+        req: &Caller,
         node: INodeNo,
         open: Option<FileHandle>,
         changes: &Changes,
@@ -67,13 +68,13 @@ impl Server {
         }
     }
 
-    pub(crate) fn link_target(&self, req: &Request, node: INodeNo) -> Result<Vec<u8>> {
+    pub(crate) fn link_target(&self, req: &Caller, node: INodeNo) -> Result<Vec<u8>> {
         self.session(req).readlink(self.node(node)?)
     }
 
     pub(crate) fn check_access(
         &self,
-        req: &Request,
+        req: &Caller,
         node: INodeNo,
         want: AccessFlags,
     ) -> Result<()> {
@@ -90,13 +91,13 @@ impl Server {
         self.session(req).access(node, asked)
     }
 
-    pub(crate) fn xattr(&self, req: &Request, node: INodeNo, name: &OsStr) -> Result<Vec<u8>> {
+    pub(crate) fn xattr(&self, req: &Caller, node: INodeNo, name: &OsStr) -> Result<Vec<u8>> {
         self.session(req)
             .getxattr(self.node(node)?, name.as_bytes())
     }
 
     /// The names of the extended attributes, each with a NUL after it.
-    pub(crate) fn xattr_names(&self, req: &Request, node: INodeNo) -> Result<Vec<u8>> {
+    pub(crate) fn xattr_names(&self, req: &Caller, node: INodeNo) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         for name in self.session(req).listxattr(self.node(node)?)? {
             all.extend_from_slice(&name);
@@ -107,7 +108,7 @@ impl Server {
 
     pub(crate) fn set_xattr(
         &self,
-        req: &Request,
+        req: &Caller,
         node: INodeNo,
         (name, value): (&OsStr, &[u8]),
         flags: i32,
@@ -128,7 +129,7 @@ impl Server {
             .setxattr(node, name.as_bytes(), value, how)
     }
 
-    pub(crate) fn remove_xattr(&self, req: &Request, node: INodeNo, name: &OsStr) -> Result<()> {
+    pub(crate) fn remove_xattr(&self, req: &Caller, node: INodeNo, name: &OsStr) -> Result<()> {
         let node = self.node(node)?;
         self.note_change();
         self.session(req).removexattr(node, name.as_bytes())

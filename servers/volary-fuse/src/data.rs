@@ -1,9 +1,10 @@
 //! Requests about what files hold: open, read, write, make durable, allocate.
 
+use crate::apart::Caller;
 use crate::kernel::{self, IO_MAX, SIZE_MAX};
 use crate::names::cuts;
 use crate::server::Server;
-use fuser::{FileHandle, INodeNo, Request, WriteFlags};
+use fuser::{FileHandle, INodeNo, WriteFlags};
 use rustix::fs::FallocateFlags;
 use std::cell::RefCell;
 use volary_core::{Caps, Kind, Mode, OpenId, Place, Result, SetAttr};
@@ -29,7 +30,7 @@ pub(crate) struct Part {
 impl Server {
     /// Opens a file as `open(2)`'s flags say. The kernel places appended data
     /// itself.
-    pub(crate) fn open_file(&self, req: &Request, node: INodeNo, flags: i32) -> Result<OpenId> {
+    pub(crate) fn open_file(&self, req: &Caller, node: INodeNo, flags: i32) -> Result<OpenId> {
         let node = self.node(node)?;
         let session = self.session(req);
         let mode = kernel::mode(flags, self.wishes.write_back);
@@ -53,7 +54,7 @@ impl Server {
     /// Reads, and hands what was read to `take`.
     pub(crate) fn read_part<T>(
         &self,
-        req: &Request,
+        req: &Caller,
         part: Part,
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<T> {
@@ -72,7 +73,7 @@ impl Server {
     /// behalf.
     pub(crate) fn write_part(
         &self,
-        req: &Request,
+        req: &Caller,
         open: FileHandle,
         offset: u64,
         data: &[u8],
@@ -89,7 +90,7 @@ impl Server {
         Ok(u32::try_from(data.len()).unwrap_or(u32::MAX))
     }
 
-    pub(crate) fn allocate_part(&self, req: &Request, part: Part, mode: i32) -> Result<()> {
+    pub(crate) fn allocate_part(&self, req: &Caller, part: Part, mode: i32) -> Result<()> {
         check_end(part.offset, part.len)?;
         let session = self.session(req);
         let flags = FallocateFlags::from_bits_retain(mode as u32);
@@ -113,7 +114,7 @@ impl Server {
     /// Copies within the volume, without a way through the kernel; gives the
     /// bytes copied, fewer than asked for at the end of the source or when
     /// something fails after the first.
-    pub(crate) fn copy_part(&self, req: &Request, from: Part, to: OpenId, at: u64) -> Result<u32> {
+    pub(crate) fn copy_part(&self, req: &Caller, from: Part, to: OpenId, at: u64) -> Result<u32> {
         let session = self.session(req);
         let len = from.len.min(u64::from(u32::MAX - IO_MAX));
         check_end(at, len)?;
@@ -146,13 +147,7 @@ impl Server {
     /// # Errors
     /// `Invalid` before the file's start, and for another `whence`; `NotFound`
     /// past the end, and if there is no more data.
-    pub(crate) fn seek(
-        &self,
-        req: &Request,
-        open: OpenId,
-        offset: i64,
-        whence: i32,
-    ) -> Result<u64> {
+    pub(crate) fn seek(&self, req: &Caller, open: OpenId, offset: i64, whence: i32) -> Result<u64> {
         let (Ok(offset), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
             return Err(Kind::Invalid.into());
         };
@@ -180,7 +175,7 @@ impl Server {
     }
 
     /// Makes a directory, and with it all, durable.
-    pub(crate) fn sync_dir(&self, req: &Request) -> Result<()> {
+    pub(crate) fn sync_dir(&self, req: &Caller) -> Result<()> {
         self.session(req).sync()
     }
 }

@@ -3,9 +3,10 @@
 //! The kernel wants `.` and `..` first, which the session does not give: they
 //! take the places 1 and 2, and the session's cookies come after them.
 
+use crate::apart::Caller;
 use crate::kernel;
 use crate::server::{Given, Server};
-use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus, Request};
+use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use volary_core::{Attr, Cookie, DirBuf, DirEntry, Entry, Kind, Name, OpenId, Result};
@@ -28,12 +29,7 @@ pub(crate) struct Listing {
 }
 
 impl Server {
-    pub(crate) fn list(
-        &self,
-        req: &Request,
-        at: Listing,
-        reply: &mut ReplyDirectory,
-    ) -> Result<()> {
+    pub(crate) fn list(&self, req: &Caller, at: Listing, reply: &mut ReplyDirectory) -> Result<()> {
         let session = self.session(req);
         for (place, name) in dots_from(at.offset) {
             let number = self.dot_number(&session, at.node, name)?;
@@ -53,7 +49,7 @@ impl Server {
     /// up.
     pub(crate) fn list_plus(
         &self,
-        req: &Request,
+        req: &Caller,
         at: Listing,
         reply: &mut ReplyDirectoryPlus,
     ) -> Result<()> {
@@ -143,7 +139,7 @@ impl Server {
     }
 
     /// Opens a directory.
-    pub(crate) fn open_dir(&self, req: &Request, node: INodeNo) -> Result<OpenId> {
+    pub(crate) fn open_dir(&self, req: &Caller, node: INodeNo) -> Result<OpenId> {
         let node = self.node(node)?;
         let session = self.session(req);
         let open = session.open(node, volary_core::Mode::Read)?;

@@ -1,17 +1,16 @@
 //! The kernel's requests, one by one: what each asks of which answer and reply.
 
+use crate::apart::{Caller, Served};
 use crate::attrs::Changes;
 use crate::counts::RequestKind as Kind;
 use crate::data::Part;
 use crate::dirs::Listing;
-use crate::errno::{errno_of_flags, errno_of_maker, errno_of_xattr};
+use crate::errno::{errno_of_maker, errno_of_xattr};
 use crate::locks::LockRequest;
 use crate::names::Making;
 use crate::reply::{
-    plain, reply_count, reply_empty, reply_empty_with, reply_lock, reply_open, reply_place,
-    reply_xattr,
+    plain, reply_count, reply_empty, reply_empty_with, reply_lock, reply_place, reply_xattr,
 };
-use crate::server::Server;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, INodeNo,
     IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -25,7 +24,7 @@ use std::path::Path;
 use std::time::SystemTime;
 use volary_core::{Caps, OpenId};
 
-impl Filesystem for Server {
+impl Filesystem for Served {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         self.wishes.ask(config);
         Ok(())
@@ -34,6 +33,7 @@ impl Filesystem for Server {
     // ---- Names ----
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let req = &Caller::of(req);
         let answer = self.answer(Kind::Lookup, || self.find(req, parent, name));
         self.reply_found(reply, answer);
     }
@@ -55,9 +55,8 @@ impl Filesystem for Server {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let making = Making::new(parent, name, (mode, umask));
-        let answer = self.answer(Kind::Create, || self.make_file(req, &making, flags));
-        self.reply_created(reply, answer);
+        let req = &Caller::of(req);
+        self.create_apart(req, (parent, name), (mode, umask), flags, reply);
     }
 
     fn mkdir(
@@ -69,6 +68,7 @@ impl Filesystem for Server {
         umask: u32,
         reply: ReplyEntry,
     ) {
+        let req = &Caller::of(req);
         let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkDir, || self.make_dir(req, &making));
         self.reply_entry(reply, answer, plain);
@@ -84,6 +84,7 @@ impl Filesystem for Server {
         rdev: u32,
         reply: ReplyEntry,
     ) {
+        let req = &Caller::of(req);
         let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkNod, || self.make_node(req, &making, rdev));
         self.reply_entry(reply, answer, errno_of_maker);
@@ -97,6 +98,7 @@ impl Filesystem for Server {
         target: &Path,
         reply: ReplyEntry,
     ) {
+        let req = &Caller::of(req);
         let target = target.as_os_str().as_bytes();
         let answer = self.answer(Kind::Symlink, || {
             self.make_symlink(req, parent, name, target)
@@ -105,16 +107,18 @@ impl Filesystem for Server {
     }
 
     fn link(&self, req: &Request, node: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let answer = self.answer(Kind::Link, || self.make_link(req, node, parent, name));
-        self.reply_entry(reply, answer, errno_of_maker);
+        let req = &Caller::of(req);
+        self.link_apart(req, node, (parent, name), reply);
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.end(reply, Kind::Unlink, || self.remove_name(req, parent, name));
+        let req = &Caller::of(req);
+        self.unlink_apart(req, (parent, name), reply);
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.end(reply, Kind::RmDir, || self.remove_dir(req, parent, name));
+        let req = &Caller::of(req);
+        self.rmdir_apart(req, (parent, name), reply);
     }
 
     fn rename(
@@ -127,19 +131,15 @@ impl Filesystem for Server {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         let (from, to) = ((parent, name), (new_parent, new_name));
-        let answer = self.answer(Kind::Rename, || self.move_name(req, from, to, flags));
-        let errno = if flags.is_empty() {
-            plain
-        } else {
-            errno_of_flags
-        };
-        reply_empty_with(reply, answer, errno);
+        self.rename_apart(req, from, to, flags, reply);
     }
 
     // ---- Attributes ----
 
     fn getattr(&self, req: &Request, node: INodeNo, open: Option<FileHandle>, reply: ReplyAttr) {
+        let req = &Caller::of(req);
         let answer = self.answer(Kind::GetAttr, || self.attr_of(req, node, open));
         self.reply_attr(reply, answer);
     }
@@ -162,6 +162,7 @@ impl Filesystem for Server {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let req = &Caller::of(req);
         let changes = Changes {
             mode,
             uid,
@@ -170,13 +171,11 @@ impl Filesystem for Server {
             atime,
             mtime,
         };
-        let answer = self.answer(Kind::SetAttr, || {
-            self.change_attr(req, node, open, &changes)
-        });
-        self.reply_attr(reply, answer);
+        self.setattr_apart(req, node, open, changes, reply);
     }
 
     fn readlink(&self, req: &Request, node: INodeNo, reply: ReplyData) {
+        let req = &Caller::of(req);
         match self.answer(Kind::ReadLink, || self.link_target(req, node)) {
             Ok(target) => reply.data(&target),
             Err(e) => reply.error(plain(&e)),
@@ -184,15 +183,18 @@ impl Filesystem for Server {
     }
 
     fn access(&self, req: &Request, node: INodeNo, want: AccessFlags, reply: ReplyEmpty) {
+        let req = &Caller::of(req);
         self.end(reply, Kind::Access, || self.check_access(req, node, want));
     }
 
     fn statfs(&self, req: &Request, _node: INodeNo, reply: ReplyStatfs) {
+        let req = &Caller::of(req);
         let answer = self.answer(Kind::StatFs, || self.session(req).statfs());
         self.reply_statfs(reply, answer);
     }
 
     fn getxattr(&self, req: &Request, node: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
+        let req = &Caller::of(req);
         if !self.caps.has(Caps::XATTRS) {
             // The kernel then does not ask again.
             return reply.error(Errno::ENOSYS);
@@ -202,6 +204,7 @@ impl Filesystem for Server {
     }
 
     fn listxattr(&self, req: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
+        let req = &Caller::of(req);
         if !self.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
@@ -219,6 +222,7 @@ impl Filesystem for Server {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         if !self.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
@@ -228,6 +232,7 @@ impl Filesystem for Server {
     }
 
     fn removexattr(&self, req: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let req = &Caller::of(req);
         if !self.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
@@ -238,8 +243,8 @@ impl Filesystem for Server {
     // ---- Directories ----
 
     fn opendir(&self, req: &Request, node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let answer = self.answer(Kind::OpenDir, || self.open_dir(req, node));
-        reply_open(reply, answer, self.dir_flags());
+        let req = &Caller::of(req);
+        self.open_dir_apart(req, node, reply);
     }
 
     fn readdir(
@@ -250,6 +255,7 @@ impl Filesystem for Server {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
+        let req = &Caller::of(req);
         let open = OpenId(open.0);
         let at = Listing { node, open, offset };
         match self.answer(Kind::ReadDir, || self.list(req, at, &mut reply)) {
@@ -266,6 +272,7 @@ impl Filesystem for Server {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let req = &Caller::of(req);
         let open = OpenId(open.0);
         let at = Listing { node, open, offset };
         match self.answer(Kind::ReadDirPlus, || self.list_plus(req, at, &mut reply)) {
@@ -282,6 +289,7 @@ impl Filesystem for Server {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         let open = OpenId(open.0);
         self.end(reply, Kind::ReleaseDir, || self.session(req).close(open));
     }
@@ -294,14 +302,15 @@ impl Filesystem for Server {
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         self.end(reply, Kind::FSyncDir, || self.sync_dir(req));
     }
 
     // ---- Data ----
 
     fn open(&self, req: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let answer = self.answer(Kind::Open, || self.open_file(req, node, flags.0));
-        reply_open(reply, answer, self.file_flags());
+        let req = &Caller::of(req);
+        self.open_apart(req, node, flags.0, reply);
     }
 
     fn read(
@@ -315,6 +324,7 @@ impl Filesystem for Server {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let req = &Caller::of(req);
         let part = Part {
             open: OpenId(open.0),
             offset,
@@ -335,6 +345,7 @@ impl Filesystem for Server {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let req = &Caller::of(req);
         let write = || self.write_part(req, open, offset, data, write_flags);
         reply_count(reply, self.answer(Kind::Write, write));
     }
@@ -347,6 +358,7 @@ impl Filesystem for Server {
         owner: LockOwner,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         let answer = self.answer(Kind::Flush, || self.end_locks(req, open, owner));
         if self.wishes.session_locks {
             reply_empty(reply, answer);
@@ -366,6 +378,7 @@ impl Filesystem for Server {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         let open = OpenId(open.0);
         self.end(reply, Kind::Release, || self.session(req).close(open));
     }
@@ -378,6 +391,7 @@ impl Filesystem for Server {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         let open = OpenId(open.0);
         let sync = || self.session(req).fsync(open, data_only);
         self.end(reply, Kind::FSync, sync);
@@ -393,6 +407,7 @@ impl Filesystem for Server {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         let open = OpenId(open.0);
         let part = Part { open, offset, len };
         self.end(reply, Kind::FAllocate, || {
@@ -409,6 +424,7 @@ impl Filesystem for Server {
         whence: i32,
         reply: ReplyLseek,
     ) {
+        let req = &Caller::of(req);
         if !self.knows_holes() {
             // The kernel then finds the whole file to be data, by itself.
             return reply.error(Errno::ENOSYS);
@@ -431,6 +447,7 @@ impl Filesystem for Server {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
+        let req = &Caller::of(req);
         let from = Part {
             open: OpenId(open_in.0),
             offset: offset_in,
@@ -469,6 +486,7 @@ impl Filesystem for Server {
         _pid: u32,
         reply: ReplyLock,
     ) {
+        let req = &Caller::of(req);
         let want = LockRequest::new((open, owner), (start, end), kind);
         let answer = self.answer(Kind::GetLk, || self.test_lock(req, &want));
         reply_lock(reply, answer);
@@ -487,6 +505,7 @@ impl Filesystem for Server {
         waits: bool,
         reply: ReplyEmpty,
     ) {
+        let req = &Caller::of(req);
         let want = LockRequest::new((open, owner), (start, end), kind);
         // A reply that is dropped by a fault is answered with an I/O error.
         let _ = self.answer(Kind::SetLk, || {

@@ -5,15 +5,20 @@
 
 use crate::nodes::Nodes;
 use fuser::{INodeNo, Notifier};
+use parking_lot::{Condvar, Mutex};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use volary_core::NodeId;
 use volary_session::{ClientId, Event, EventQueue, EventSink, News, Subscription, Volume};
 
 /// How much news may wait; past that the kernel is told to forget all.
 const WAITING_MAX: usize = 65_536;
+/// How long an open waits for the kernel to be told what it has to know.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A thread that tells the kernel; see [`Teller::start`].
 pub(crate) struct Teller {
@@ -26,13 +31,51 @@ pub(crate) struct Teller {
 struct Others {
     mine: ClientId,
     queue: EventQueue,
+    nodes: Arc<Nodes>,
+    news: Arc<Progress>,
+}
+
+/// How many events have come, and how many the kernel was told of.
+#[derive(Default)]
+pub(crate) struct Progress {
+    come: AtomicU64,
+    told: Mutex<u64>,
+    more: Condvar,
+}
+
+impl Progress {
+    /// Waits until the kernel has been told of all that has come so far, but no
+    /// longer than [`PATIENCE`]: it may be that it waits itself for the one who
+    /// waits here.
+    pub(crate) fn catch_up(&self) {
+        let come = self.come.load(Ordering::SeqCst);
+        let mut told = self.told.lock();
+        let behind = |told: &mut u64| *told < come;
+        self.more.wait_while_for(&mut told, behind, PATIENCE);
+    }
+
+    /// One event, or all that there were.
+    fn note_told(&self, all: bool) {
+        let mut told = self.told.lock();
+        let come = self.come.load(Ordering::SeqCst);
+        *told = if all { come } else { come.min(*told + 1) };
+        self.more.notify_all();
+    }
 }
 
 impl EventSink for Others {
     fn event(&self, event: &Event) {
-        if event.origin != Some(self.mine) {
-            self.queue.event(event);
+        if event.origin == Some(self.mine) {
+            return;
         }
+        // Before the one who changed it has its answer.
+        match &event.news {
+            News::Data(node) => self.nodes.mark_stale(*node),
+            News::Everything => self.nodes.mark_all_stale(),
+            _ => {}
+        }
+        self.news.come.fetch_add(1, Ordering::SeqCst);
+        self.queue.event(event);
     }
 }
 
@@ -41,16 +84,22 @@ impl Teller {
     pub(crate) fn start(
         volume: &Volume,
         mine: ClientId,
-        nodes: Arc<Nodes>,
+        (nodes, news): (Arc<Nodes>, Arc<Progress>),
         kernel: Notifier,
     ) -> Self {
-        let queue = EventQueue::new(WAITING_MAX);
-        let others = Arc::new(Others { mine, queue });
+        let others = Arc::new(Others {
+            mine,
+            queue: EventQueue::new(WAITING_MAX),
+            nodes: Arc::clone(&nodes),
+            news: Arc::clone(&news),
+        });
         let subscription = volume.subscribe(others.clone());
         let source = Arc::clone(&others);
         let telling = move || {
             while let Some(event) = source.queue.take() {
                 tell(&kernel, &nodes, &event.news);
+                // It may stand for many that were thrown away.
+                news.note_told(event.news == News::Everything);
             }
         };
         let thread = thread::Builder::new()

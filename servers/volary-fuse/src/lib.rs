@@ -8,6 +8,7 @@
 //! | `mounted`, `point`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
 //! | `options` | how to mount |
 //! | `dispatch` | the kernel's requests, one by one |
+//! | `apart` | those that may wait for another client's lease |
 //! | `names`, `attrs`, `dirs`, `data`, `locks` | their answers, by what they are about |
 //! | `reply` | what becomes of an answer on its way to the kernel |
 //! | `server`, `nodes` | what they share: sessions, the kernel's node ids, how long it may remember |
@@ -29,6 +30,7 @@
 //! A shard of the node table, the list of sessions and the list of waiters are
 //! leaves: nothing else is called while one is held.
 
+mod apart;
 mod attrs;
 mod counts;
 mod data;

@@ -3,9 +3,10 @@
 //! Whole-file locks (`flock`) always stay with the kernel: the library below
 //! does not tell them from ranges, and no other protocol has them.
 
+use crate::apart::Caller;
 use crate::errno::errno;
 use crate::server::Server;
-use fuser::{FileHandle, LockOwner, ReplyEmpty, Request};
+use fuser::{FileHandle, LockOwner, ReplyEmpty};
 use volary_core::{Kind, OpenId, Result};
 use volary_session::{LockKind, Range, Wait};
 
@@ -65,7 +66,7 @@ impl LockRequest {
 
 impl Server {
     /// What is in the way of the lock; if nothing, its range, unlocked.
-    pub(crate) fn test_lock(&self, req: &Request, want: &LockRequest) -> Result<InTheWay> {
+    pub(crate) fn test_lock(&self, req: &Caller, want: &LockRequest) -> Result<InTheWay> {
         let (range, kind) = want.parts()?;
         let kind = kind.unwrap_or(LockKind::Shared);
         let open = OpenId(want.open.0);
@@ -90,7 +91,7 @@ impl Server {
     /// from another thread.
     pub(crate) fn set_lock(
         &self,
-        req: &Request,
+        req: &Caller,
         want: &LockRequest,
         waits: bool,
         reply: ReplyEmpty,
@@ -103,7 +104,7 @@ impl Server {
         }
     }
 
-    fn set_lock_now(&self, req: &Request, want: &LockRequest) -> Result<()> {
+    fn set_lock_now(&self, req: &Caller, want: &LockRequest) -> Result<()> {
         let session = self.session(req);
         let open = OpenId(want.open.0);
         let (range, kind) = want.parts()?;
@@ -113,9 +114,9 @@ impl Server {
         }
     }
 
-    fn wait_for_lock(&self, req: &Request, want: LockRequest, reply: ReplyEmpty) {
+    fn wait_for_lock(&self, req: &Caller, want: LockRequest, reply: ReplyEmpty) {
         let session = self.session(req);
-        let waited = self.waiters.run(req.pid(), move |cancel| {
+        let waited = self.waiters.run(req.pid, move |cancel| {
             let open = OpenId(want.open.0);
             let taken = want.parts().and_then(|(range, kind)| match kind {
                 Some(kind) => session.lock(open, want.owner.0, range, kind, Wait::Yes(cancel)),
@@ -131,12 +132,7 @@ impl Server {
     }
 
     /// A process closed one of its descriptors: its locks on the file end.
-    pub(crate) fn end_locks(
-        &self,
-        req: &Request,
-        open: FileHandle,
-        owner: LockOwner,
-    ) -> Result<()> {
+    pub(crate) fn end_locks(&self, req: &Caller, open: FileHandle, owner: LockOwner) -> Result<()> {
         self.session(req).unlock_owner(OpenId(open.0), owner.0)
     }
 }

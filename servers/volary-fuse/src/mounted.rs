@@ -1,5 +1,6 @@
 //! [`serve`]: from a volume and a directory to a mount, and its end.
 
+use crate::apart::Served;
 use crate::counts::Counts;
 use crate::events::Teller;
 use crate::flusher::Flusher;
@@ -71,16 +72,18 @@ pub fn serve(
     let point = MountPoint::check(mountpoint)?;
     let client = volume.client();
     let server = Server::new(Arc::clone(&volume), client, options, threads);
-    let (counts, nodes) = (Arc::clone(&server.counts), Arc::clone(&server.nodes));
+    let counts = Arc::clone(&server.counts);
+    let caches = (Arc::clone(&server.nodes), Arc::clone(&server.news));
     let (waiters, changed) = (Arc::clone(&server.waiters), Arc::clone(&server.changed));
     let config = config(&volume, options, threads);
+    let server = Served(Arc::new(server));
     let session =
         fuser::Session::new(server, &point.path, &config).map_err(|e| cannot_mount(&e))?;
     if options.nosymfollow {
         point.forbid_symlinks(mount_flags(&volume, options))?;
     }
     point.set_read_ahead(options.read_ahead);
-    let teller = Teller::start(&volume, client, nodes, session.notifier());
+    let teller = Teller::start(&volume, client, caches, session.notifier());
     let flusher = Flusher::start(Arc::clone(&volume), changed, options.sync_every);
     let end = Arc::new(End::default());
     let signals = match stop {

@@ -1,14 +1,16 @@
 //! Requests about names: look up, make, link, remove, rename.
 
+use crate::apart::Caller;
 use crate::kernel;
 use crate::server::Server;
-use fuser::{INodeNo, RenameFlags as Flags, Request};
+use fuser::{INodeNo, RenameFlags as Flags};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use volary_core::{
     Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, RenameFlags, Result, SetAttr,
 };
+use volary_session::{Rights, Share};
 
 /// What a node is to be made as, out of a request.
 pub(crate) struct Making<'a> {
@@ -31,7 +33,7 @@ impl<'a> Making<'a> {
 }
 
 impl Server {
-    pub(crate) fn find(&self, req: &Request, parent: INodeNo, name: &OsStr) -> Result<Entry> {
+    pub(crate) fn find(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<Entry> {
         let dir = self.node(parent)?;
         let entry = self.session(req).lookup(dir, name.as_bytes())?;
         Ok(entry)
@@ -40,7 +42,7 @@ impl Server {
     /// Makes or opens a file, as `open(2)`'s flags say.
     pub(crate) fn make_file(
         &self,
-        req: &Request,
+        req: &Caller,
         making: &Making<'_>,
         flags: i32,
     ) -> Result<(Entry, OpenId)> {
@@ -64,7 +66,7 @@ impl Server {
         Ok((entry, open))
     }
 
-    pub(crate) fn make_dir(&self, req: &Request, making: &Making<'_>) -> Result<Entry> {
+    pub(crate) fn make_dir(&self, req: &Caller, making: &Making<'_>) -> Result<Entry> {
         let dir = self.node(making.parent)?;
         let set = kernel::new_mode(making.mode, making.umask);
         self.note_change();
@@ -72,7 +74,7 @@ impl Server {
     }
 
     /// Makes a node of the kind that `making.mode` says.
-    pub(crate) fn make_node(&self, req: &Request, making: &Making<'_>, rdev: u32) -> Result<Entry> {
+    pub(crate) fn make_node(&self, req: &Caller, making: &Making<'_>, rdev: u32) -> Result<Entry> {
         let dir = self.node(making.parent)?;
         // Nothing but permission bits means a file: POSIX.
         let kind = match FileKind::from_mode(making.mode) {
@@ -92,7 +94,7 @@ impl Server {
 
     pub(crate) fn make_symlink(
         &self,
-        req: &Request,
+        req: &Caller,
         parent: INodeNo,
         name: &OsStr,
         target: &[u8],
@@ -105,7 +107,7 @@ impl Server {
 
     pub(crate) fn make_link(
         &self,
-        req: &Request,
+        req: &Caller,
         node: INodeNo,
         parent: INodeNo,
         name: &OsStr,
@@ -115,7 +117,7 @@ impl Server {
         self.session(req).link(node, dir, name.as_bytes())
     }
 
-    pub(crate) fn remove_name(&self, req: &Request, parent: INodeNo, name: &OsStr) -> Result<()> {
+    pub(crate) fn remove_name(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<()> {
         let dir = self.node(parent)?;
         self.note_change();
         self.outliving(dir, name.as_bytes(), || {
@@ -123,7 +125,7 @@ impl Server {
         })
     }
 
-    pub(crate) fn remove_dir(&self, req: &Request, parent: INodeNo, name: &OsStr) -> Result<()> {
+    pub(crate) fn remove_dir(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<()> {
         let dir = self.node(parent)?;
         self.note_change();
         self.session(req).rmdir(dir, name.as_bytes())
@@ -131,7 +133,7 @@ impl Server {
 
     pub(crate) fn move_name(
         &self,
-        req: &Request,
+        req: &Caller,
         from: (INodeNo, &OsStr),
         to: (INodeNo, &OsStr),
         flags: Flags,
@@ -186,7 +188,12 @@ impl Server {
         if attr.kind != FileKind::File || attr.nlink > 1 || !self.nodes.knows(node) {
             return None;
         }
-        own.open(node, Mode::Read).ok().map(|open| (node, open))
+        let nothing = Share {
+            wants: Rights::NONE,
+            allows: Rights::ALL,
+        };
+        let open = own.open_bare(node, None, nothing).ok()?;
+        Some((node, open))
     }
 
     /// The kernel has dropped some of the lookups of a node.

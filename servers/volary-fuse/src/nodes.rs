@@ -26,6 +26,9 @@ struct Known {
     lookups: u64,
     /// An open that keeps it alive, once its last name is gone.
     pin: Option<OpenId>,
+    /// Others have changed what it holds, and the kernel is not yet sure to
+    /// have heard.
+    stale: bool,
 }
 
 /// What the kernel has dropped some or all lookups of.
@@ -90,6 +93,7 @@ impl Nodes {
                     node,
                     lookups: 1,
                     pin: None,
+                    stale: false,
                 });
             }
         }
@@ -127,6 +131,35 @@ impl Nodes {
             }
             _ => false,
         }
+    }
+
+    /// Notes that others have changed what the node holds.
+    pub(crate) fn mark_stale(&self, node: NodeId) {
+        let number = self.number(node);
+        if let Some(known) = self.shard(number).write().get_mut(&number) {
+            known.stale = true;
+        }
+    }
+
+    /// The same for all nodes.
+    pub(crate) fn mark_all_stale(&self) {
+        for shard in &self.shards {
+            shard
+                .write()
+                .values_mut()
+                .for_each(|known| known.stale = true);
+        }
+    }
+
+    /// Whether that was noted, and not taken since.
+    pub(crate) fn take_stale(&self, number: u64) -> bool {
+        let is_stale = |known: &Known| known.stale;
+        if !self.shard(number).read().get(&number).is_some_and(is_stale) {
+            return false;
+        }
+        let mut shard = self.shard(number).write();
+        let known = shard.get_mut(&number);
+        known.is_some_and(|known| std::mem::take(&mut known.stale))
     }
 
     /// Whether the kernel knows the node; it need not be told of others.

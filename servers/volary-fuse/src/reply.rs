@@ -1,5 +1,6 @@
 //! Replies: what becomes of an answer on its way to the kernel.
 
+use crate::apart::Caller;
 use crate::counts::RequestKind as Kind;
 use crate::data::Part;
 use crate::errno::{errno, errno_of_xattr};
@@ -8,7 +9,7 @@ use crate::server::Server;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
     ReplyData, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request,
+    ReplyXattr,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::UNIX_EPOCH;
@@ -73,7 +74,7 @@ impl Server {
                     &given.attr,
                     given.generation,
                     open,
-                    self.file_flags(),
+                    self.file_flags(given.attr.ino),
                 );
             }
             Err(e) => reply.error(plain(&e)),
@@ -101,7 +102,7 @@ impl Server {
     }
 
     /// Reads a part, and replies out of the buffer that it was read into.
-    pub(crate) fn reply_part(&self, req: &Request, part: Part, reply: ReplyData) {
+    pub(crate) fn reply_part(&self, req: &Caller, part: Part, reply: ReplyData) {
         let mut reply = Some(reply);
         let answer = self.answer(Kind::Read, || {
             self.read_part(req, part, |data| {
@@ -116,9 +117,10 @@ impl Server {
     }
 
     /// How the kernel is to treat an open file.
-    pub(crate) fn file_flags(&self) -> FopenFlags {
+    pub(crate) fn file_flags(&self, node: INodeNo) -> FopenFlags {
         let mut flags = FopenFlags::empty();
-        flags.set(FopenFlags::FOPEN_KEEP_CACHE, self.wishes.sole);
+        let keeps = self.wishes.sole && !self.take_stale(node);
+        flags.set(FopenFlags::FOPEN_KEEP_CACHE, keeps);
         flags.set(FopenFlags::FOPEN_NOFLUSH, !self.wishes.session_locks);
         flags
     }

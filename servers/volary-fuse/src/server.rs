@@ -1,11 +1,13 @@
 //! [`Server`]: what all requests share, and what is done alike for each.
 
+use crate::apart::Caller;
 use crate::counts::Counts;
+use crate::events::Progress;
 use crate::kernel::{self, Wishes};
 use crate::nodes::Nodes;
 use crate::options::{Checks, Locks, MountOptions};
 use crate::waiters::Waiters;
-use fuser::{FileAttr, Generation, INodeNo, Request};
+use fuser::{FileAttr, Generation, INodeNo};
 use parking_lot::RwLock;
 use std::fs;
 use std::sync::Arc;
@@ -27,6 +29,7 @@ pub(crate) struct Server {
     pub(crate) counts: Arc<Counts>,
     pub(crate) wishes: Wishes,
     pub(crate) waiters: Arc<Waiters>,
+    pub(crate) news: Arc<Progress>,
     /// Something was changed since it was last made durable.
     pub(crate) changed: Arc<AtomicBool>,
     client: ClientId,
@@ -74,6 +77,7 @@ impl Server {
             nodes: Arc::new(Nodes::new(volume.fs().root())),
             counts: Arc::default(),
             waiters: Arc::default(),
+            news: Arc::default(),
             changed: Arc::default(),
             remember: Remember::new(caps, sole, options.remember),
             checks: options.checks,
@@ -86,8 +90,12 @@ impl Server {
     }
 
     /// The caller's session.
-    pub(crate) fn session(&self, req: &Request) -> Session {
-        self.session_of(req.uid(), req.gid(), req.pid())
+    pub(crate) fn session(&self, req: &Caller) -> Session {
+        let session = self.session_of(req.uid, req.gid, req.pid);
+        match &req.cancel {
+            Some(cancel) => session.with_cancel(Arc::clone(cancel)),
+            None => session,
+        }
     }
 
     /// The kernel's own: for what it does on nobody's behalf.
@@ -160,6 +168,17 @@ impl Server {
     /// How long it may be remembered that there is no such name.
     pub(crate) fn absence_lasts(&self) -> Duration {
         self.remember.absent
+    }
+
+    /// Whether others have changed what the node holds since the kernel last
+    /// opened it. Then the kernel has been told of the size, and is to drop the
+    /// data.
+    pub(crate) fn take_stale(&self, node: INodeNo) -> bool {
+        let stale = self.nodes.take_stale(node.0);
+        if stale {
+            self.news.catch_up();
+        }
+        stale
     }
 
     /// Notes that something was changed.

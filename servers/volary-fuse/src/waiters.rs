@@ -1,5 +1,5 @@
-//! Those who wait for a lock, each on a thread of its own, so that the lock can
-//! be given back meanwhile; and the one who looks whether they still want it.
+//! Those who wait for a lock or a lease, each on a thread of its own, so that others are
+//! answered meanwhile; and the one who looks whether they still want it.
 
 use crate::signals::is_interrupted;
 use parking_lot::{Condvar, Mutex};
@@ -36,14 +36,14 @@ impl Waiters {
     pub(crate) fn run(
         self: &Arc<Self>,
         caller: u32,
-        wait: impl FnOnce(&Cancel) + Send + 'static,
+        wait: impl FnOnce(&Arc<Cancel>) + Send + 'static,
     ) -> Result<()> {
         let cancel = Arc::new(Cancel::new());
         self.enter(caller, &cancel)?;
         let all = Arc::clone(self);
         let mine = Arc::clone(&cancel);
         let started = thread::Builder::new()
-            .name("volary-lock".into())
+            .name("volary-wait".into())
             .spawn(move || {
                 wait(&mine);
                 all.leave(&mine);
@@ -112,7 +112,7 @@ mod tests {
     fn the_end_sends_all_away_and_lets_nobody_in() {
         let waiters = Arc::new(Waiters::default());
         let (tell, told) = mpsc::channel();
-        let wait = move |cancel: &Cancel| {
+        let wait = move |cancel: &Arc<Cancel>| {
             while !cancel.is_set() {
                 thread::yield_now();
             }
@@ -128,7 +128,7 @@ mod tests {
     fn who_is_gone_does_not_wait() {
         let waiters = Arc::new(Waiters::default());
         let (tell, told) = mpsc::channel();
-        let wait = move |cancel: &Cancel| {
+        let wait = move |cancel: &Arc<Cancel>| {
             while !cancel.is_set() {
                 thread::yield_now();
             }

@@ -5,6 +5,8 @@
 mod conformance;
 #[path = "it/ends.rs"]
 mod ends;
+#[path = "it/leases.rs"]
+mod leases;
 #[path = "it/locks.rs"]
 mod locks;
 #[path = "it/mount.rs"]

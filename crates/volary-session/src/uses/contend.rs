@@ -74,7 +74,7 @@ impl NodeUse {
             .marked
             .iter()
             .any(|open| open.key != Some(ask.key) && open.share.wants != Rights::NONE);
-        if data_open || self.plain.is_open() {
+        if data_open || self.plain.has_data() {
             bits = bits.without(LeaseBits::WRITE);
         }
         let others = || self.leases.iter().filter(|held| held.key != ask.key);

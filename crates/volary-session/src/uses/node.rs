@@ -4,7 +4,7 @@ use super::{Mark, Naming, Place};
 use crate::events::ClientId;
 use crate::leases::{Held, LeaseKey};
 use crate::sharing::{Rights, Share};
-use volary_core::{Cred, Kind, Mode, NodeId, OpenId, Result};
+use volary_core::{Cred, Kind, NodeId, OpenId, Result};
 
 /// All uses of one node.
 #[derive(Default)]
@@ -76,21 +76,21 @@ pub(super) struct Left {
 }
 
 impl Plain {
-    pub(super) fn add(&mut self, mode: Mode) {
+    pub(super) fn add(&mut self, wants: Rights) {
         self.opens += 1;
-        self.reading += u32::from(mode != Mode::Write);
-        self.writing += u32::from(mode != Mode::Read);
+        self.reading += u32::from(wants.has(Rights::READ));
+        self.writing += u32::from(wants.has(Rights::WRITE));
     }
 
-    pub(super) fn sub(&mut self, mode: Mode) {
+    pub(super) fn sub(&mut self, wants: Rights) {
         self.opens = self.opens.saturating_sub(1);
         let less = |count: &mut u32, by: bool| *count = count.saturating_sub(by.into());
-        less(&mut self.reading, mode != Mode::Write);
-        less(&mut self.writing, mode != Mode::Read);
+        less(&mut self.reading, wants.has(Rights::READ));
+        less(&mut self.writing, wants.has(Rights::WRITE));
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.opens > 0
+    pub(super) fn has_data(&self) -> bool {
+        self.reading > 0 || self.writing > 0
     }
 
     fn share(&self) -> Share {

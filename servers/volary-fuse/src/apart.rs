@@ -1,0 +1,199 @@
+//! Requests that may have to wait until another client gives up a lease: each
+//! of them then on a thread of its own, so that nobody else's waits.
+
+use crate::attrs::Changes;
+use crate::counts::RequestKind as Kind;
+use crate::errno::{errno_of_flags, errno_of_maker};
+use crate::names::Making;
+use crate::reply::{plain, reply_empty, reply_empty_with, reply_open};
+use crate::server::Server;
+use fuser::{
+    FileHandle, INodeNo, RenameFlags, ReplyAttr, ReplyCreate, ReplyEmpty, ReplyEntry, ReplyOpen,
+    Request,
+};
+use std::ffi::{OsStr, OsString};
+use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use volary_core::{Cancel, NodeId, Result};
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The thread that asks, as this host numbers it.
+    pub(crate) pid: u32,
+    /// Set when it no longer wants the answer; only where somebody looks.
+    pub(crate) cancel: Option<Arc<Cancel>>,
+}
+
+impl Caller {
+    pub(crate) fn of(req: &Request) -> Self {
+        Self {
+            uid: req.uid(),
+            gid: req.gid(),
+            pid: req.pid(),
+            cancel: None,
+        }
+    }
+}
+
+/// The server, as the library below calls it.
+pub(crate) struct Served(pub(crate) Arc<Server>);
+
+impl Deref for Served {
+    type Target = Server;
+    fn deref(&self) -> &Server {
+        &self.0
+    }
+}
+
+/// An entry out of a request.
+pub(crate) type At<'a> = (INodeNo, &'a OsStr);
+
+impl Served {
+    pub(crate) fn open_apart(&self, req: &Caller, node: INodeNo, flags: i32, reply: ReplyOpen) {
+        let waits = self.may_wait(self.node(node));
+        self.work(waits, req, move |server, req| {
+            let answer = server.answer(Kind::Open, || server.open_file(req, node, flags));
+            reply_open(reply, answer, server.file_flags(node));
+        });
+    }
+
+    pub(crate) fn open_dir_apart(&self, req: &Caller, node: INodeNo, reply: ReplyOpen) {
+        let waits = self.may_wait(self.node(node));
+        self.work(waits, req, move |server, req| {
+            let answer = server.answer(Kind::OpenDir, || server.open_dir(req, node));
+            reply_open(reply, answer, server.dir_flags());
+        });
+    }
+
+    /// `modes`: the mode asked for, and the mask.
+    pub(crate) fn create_apart(
+        &self,
+        req: &Caller,
+        at: At<'_>,
+        modes: (u32, u32),
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (parent, name) = owned(at);
+        self.work(self.may_wait_at(at), req, move |server, req| {
+            let making = Making::new(parent, &name, modes);
+            let answer = server.answer(Kind::Create, || server.make_file(req, &making, flags));
+            server.reply_created(reply, answer);
+        });
+    }
+
+    pub(crate) fn link_apart(&self, req: &Caller, node: INodeNo, at: At<'_>, reply: ReplyEntry) {
+        let (parent, name) = owned(at);
+        self.work(self.may_wait(self.node(node)), req, move |server, req| {
+            let answer = server.answer(Kind::Link, || server.make_link(req, node, parent, &name));
+            server.reply_entry(reply, answer, errno_of_maker);
+        });
+    }
+
+    pub(crate) fn unlink_apart(&self, req: &Caller, at: At<'_>, reply: ReplyEmpty) {
+        let (parent, name) = owned(at);
+        self.work(self.may_wait_at(at), req, move |server, req| {
+            let answer = server.answer(Kind::Unlink, || server.remove_name(req, parent, &name));
+            reply_empty(reply, answer);
+        });
+    }
+
+    pub(crate) fn rmdir_apart(&self, req: &Caller, at: At<'_>, reply: ReplyEmpty) {
+        let (parent, name) = owned(at);
+        self.work(self.may_wait_at(at), req, move |server, req| {
+            let answer = server.answer(Kind::RmDir, || server.remove_dir(req, parent, &name));
+            reply_empty(reply, answer);
+        });
+    }
+
+    pub(crate) fn rename_apart(
+        &self,
+        req: &Caller,
+        from: At<'_>,
+        to: At<'_>,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let waits = self.may_wait_at(from) || self.may_wait_at(to);
+        let ((parent, name), (new_parent, new_name)) = (owned(from), owned(to));
+        self.work(waits, req, move |server, req| {
+            let (from, to) = (
+                (parent, name.as_os_str()),
+                (new_parent, new_name.as_os_str()),
+            );
+            let answer = server.answer(Kind::Rename, || server.move_name(req, from, to, flags));
+            let errno = if flags.is_empty() {
+                plain
+            } else {
+                errno_of_flags
+            };
+            reply_empty_with(reply, answer, errno);
+        });
+    }
+
+    pub(crate) fn setattr_apart(
+        &self,
+        req: &Caller,
+        node: INodeNo,
+        open: Option<FileHandle>,
+        changes: Changes,
+        reply: ReplyAttr,
+    ) {
+        let waits = changes.size.is_some() && self.may_wait(self.node(node));
+        self.work(waits, req, move |server, req| {
+            let answer = server.answer(Kind::SetAttr, || {
+                server.change_attr(req, node, open, &changes)
+            });
+            server.reply_attr(reply, answer);
+        });
+    }
+
+    /// Does the work here, or, if it may wait, on a thread of its own.
+    fn work(
+        &self,
+        waits: bool,
+        req: &Caller,
+        work: impl FnOnce(&Server, &Caller) + Send + 'static,
+    ) {
+        if !waits {
+            return work(self, req);
+        }
+        let (server, caller) = (Arc::clone(&self.0), req.clone());
+        let started = self.waiters.run(req.pid, move |cancel| {
+            let cancel = Some(Arc::clone(cancel));
+            work(&server, &Caller { cancel, ..caller });
+        });
+        // Dropped with the work, the reply was answered with an I/O error.
+        drop(started);
+    }
+
+    /// Whether another's lease on the node may have to be given up for an
+    /// operation.
+    fn may_wait(&self, node: Result<NodeId>) -> bool {
+        if self.volume.lease_count() == 0 {
+            return false;
+        }
+        let own = self.own_session();
+        node.is_ok_and(|node| own.would_wait(node, true) || own.would_wait_for_name(node))
+    }
+
+    /// The same for what a name leads to.
+    fn may_wait_at(&self, (parent, name): At<'_>) -> bool {
+        if self.volume.lease_count() == 0 {
+            return false;
+        }
+        let found = self.node(parent).and_then(|dir| {
+            let own = self.own_session();
+            own.lookup(dir, name.as_bytes())
+        });
+        self.may_wait(found.map(|entry| entry.node))
+    }
+}
+
+fn owned((parent, name): At<'_>) -> (INodeNo, OsString) {
+    (parent, name.to_owned())
+}
