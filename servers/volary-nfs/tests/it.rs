@@ -6,6 +6,8 @@ mod client;
 mod hostile;
 #[path = "it/kernel.rs"]
 mod kernel;
+#[path = "it/locks.rs"]
+mod locks;
 #[path = "it/procedures.rs"]
 mod procedures;
 #[path = "it/programs.rs"]

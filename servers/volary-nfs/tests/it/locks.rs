@@ -1,0 +1,336 @@
+//! Locks of NFS clients, beside those of others on the same volume.
+
+use crate::client::{Client, How, Set};
+use crate::served::{Served, export, mem, options, until};
+use crate::wire::{Args, Caller, Reply, call};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+use volary_core::Mode;
+use volary_session::{LockKind, Range, Wait};
+
+const NLM: u32 = 100_021;
+const GRANTED: u32 = 0;
+const DENIED: u32 = 1;
+const BLOCKED: u32 = 3;
+const STALE: u32 = 7;
+
+/// A process of a client machine that locks one file.
+struct Locker {
+    client: Client,
+    fh: Vec<u8>,
+    machine: &'static [u8],
+    process: u32,
+}
+
+impl Locker {
+    fn new(served: &Served, fh: &[u8], machine: &'static [u8], process: u32) -> Self {
+        Self {
+            client: served.client(),
+            fh: fh.to_vec(),
+            machine,
+            process,
+        }
+    }
+
+    fn lock_args(&self, args: Args, (offset, len): (u64, u64)) -> Args {
+        let owner = [self.machine, &self.process.to_be_bytes()].concat();
+        let args = args.opaque(self.machine).opaque(&self.fh).opaque(&owner);
+        args.u32(self.process).u64(offset).u64(len)
+    }
+
+    /// The status of a procedure that answers a cookie and a status.
+    fn ask(&mut self, procedure: u32, args: &Args) -> (u32, Reply) {
+        let mut reply = self
+            .client
+            .wire
+            .call((NLM, 4, procedure), &self.client.who, args);
+        assert_eq!(reply.opaque(), b"cookie");
+        (reply.u32(), reply)
+    }
+
+    fn lock(&mut self, range: (u64, u64), exclusive: bool, waits: bool) -> u32 {
+        let args = Args::new().opaque(b"cookie");
+        let args = args.u32(waits.into()).u32(exclusive.into());
+        let args = self.lock_args(args, range).u32(0).u32(1);
+        let (status, reply) = self.ask(2, &args);
+        reply.end();
+        status
+    }
+
+    fn unlock(&mut self, range: (u64, u64)) -> u32 {
+        let args = self.lock_args(Args::new().opaque(b"cookie"), range);
+        let (status, reply) = self.ask(4, &args);
+        reply.end();
+        status
+    }
+
+    fn cancel(&mut self, range: (u64, u64)) -> u32 {
+        let args = Args::new().opaque(b"cookie").u32(1).u32(1);
+        let (status, reply) = self.ask(3, &self.lock_args(args, range));
+        reply.end();
+        status
+    }
+
+    /// Who is in the way: whether exclusively, process, range.
+    fn test(&mut self, range: (u64, u64), exclusive: bool) -> Option<(bool, u32, u64, u64)> {
+        let args = Args::new().opaque(b"cookie").u32(exclusive.into());
+        let (status, mut reply) = self.ask(1, &self.lock_args(args, range));
+        let holder = (status == DENIED).then(|| {
+            let (exclusive, process) = (reply.bool(), reply.u32());
+            reply.opaque();
+            (exclusive, process, reply.u64(), reply.u64())
+        });
+        assert!(holder.is_some() || status == GRANTED, "{status}");
+        reply.end();
+        holder
+    }
+}
+
+fn started() -> (Served, Vec<u8>) {
+    with(mem(), 111)
+}
+
+fn with(volume: std::sync::Arc<volary_session::Volume>, portmap: u16) -> (Served, Vec<u8>) {
+    let mut how = options(1);
+    how.client_portmap = portmap;
+    let served = Served::of(volume, &export(), &how);
+    let mut c = served.client();
+    let root = c.root();
+    let (fh, _) = c
+        .create(&root, b"file", How::Guarded(Set::mode(0o644)))
+        .unwrap();
+    (served, fh)
+}
+
+#[test]
+fn locks_are_kept_apart_by_owner_and_range() {
+    let (served, fh) = started();
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut b = Locker::new(&served, &fh, b"one", 2);
+    assert_eq!(a.lock((0, 10), true, false), GRANTED);
+    assert_eq!(a.lock((0, 10), true, false), GRANTED);
+    assert_eq!(b.lock((5, 1), false, false), DENIED);
+    assert_eq!(b.lock((10, 0), true, false), GRANTED);
+    assert_eq!(b.test((0, 0), true), Some((true, 1, 0, 10)));
+    assert_eq!(a.test((20, 5), false), Some((true, 2, 10, 0)));
+    assert_eq!(a.test((3, 2), true), None);
+    assert_eq!(a.unlock((3, 2)), GRANTED);
+    assert_eq!(b.lock((3, 2), true, false), GRANTED);
+    assert_eq!(b.lock((0, 3), true, false), DENIED);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    assert_eq!(b.unlock((0, 0)), GRANTED);
+    assert_eq!(served.server.programs().kept().1, 0, "files with locks");
+    assert_eq!(served.volume.waiting_count(), 0);
+}
+
+#[test]
+fn locks_of_other_servers_clients_are_seen_and_seen_by_them() {
+    let (served, fh) = started();
+    let other = served.other().with_client(served.volume.client());
+    let node = other.lookup(other.root(), b"file").unwrap().node;
+    let open = other.open(node, Mode::ReadWrite).unwrap();
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let first = Range::new(0, 10);
+    other
+        .lock(open, 7, first, LockKind::Exclusive, Wait::No)
+        .unwrap();
+    assert_eq!(a.lock((0, 1), false, false), DENIED);
+    assert_eq!(a.test((9, 5), false), Some((true, 0, 0, 10)));
+    assert_eq!(a.lock((10, 10), true, false), GRANTED);
+    let taken = other.lock(open, 7, Range::new(15, 1), LockKind::Shared, Wait::No);
+    assert_eq!(taken.unwrap_err().kind(), volary_core::Kind::Locked);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    let all = Range::ALL;
+    other
+        .lock(open, 7, all, LockKind::Exclusive, Wait::No)
+        .unwrap();
+    other.close(open).unwrap();
+}
+
+#[test]
+fn a_client_that_waits_is_called_back() {
+    let (portmap, calls) = lock_manager(0);
+    let (served, fh) = with(mem(), portmap);
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut b = Locker::new(&served, &fh, b"two", 2);
+    assert_eq!(a.lock((0, 0), true, false), GRANTED);
+    assert_eq!(b.lock((5, 5), true, true), BLOCKED);
+    assert_eq!(b.lock((5, 5), true, true), BLOCKED);
+    until("it waits", || served.volume.waiting_count() == 1);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    let mut granted = calls
+        .recv_timeout(std::time::Duration::from_secs(10))
+        .unwrap();
+    granted.opaque();
+    assert!(granted.bool(), "exclusively");
+    assert_eq!(granted.opaque(), b"two");
+    assert_eq!(granted.opaque(), fh);
+    until("the wait is over", || served.volume.waiting_count() == 0);
+    assert_eq!(a.lock((7, 1), false, false), DENIED);
+    assert_eq!(b.unlock((0, 0)), GRANTED);
+    assert_eq!(a.lock((7, 1), false, false), GRANTED);
+}
+
+#[test]
+fn a_lock_that_the_client_does_not_want_any_more_goes_back() {
+    let (portmap, calls) = lock_manager(1);
+    let (served, fh) = with(mem(), portmap);
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut b = Locker::new(&served, &fh, b"two", 2);
+    assert_eq!(a.lock((0, 0), true, false), GRANTED);
+    assert_eq!(b.lock((0, 0), true, true), BLOCKED);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    calls
+        .recv_timeout(std::time::Duration::from_secs(10))
+        .unwrap();
+    until("the file is free", || {
+        served.server.programs().kept().1 == 0
+    });
+    assert_eq!(a.lock((0, 0), true, false), GRANTED);
+}
+
+#[test]
+fn a_client_that_cannot_be_called_asks_again() {
+    // Nobody answers there.
+    let (served, fh) = with(mem(), 1);
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut b = Locker::new(&served, &fh, b"two", 2);
+    assert_eq!(a.lock((0, 0), true, false), GRANTED);
+    assert_eq!(b.lock((0, 0), true, true), BLOCKED);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    let mut status = BLOCKED;
+    for _ in 0..1000 {
+        status = b.lock((0, 0), true, true);
+        if status == GRANTED {
+            break;
+        }
+        crate::served::rest(5);
+    }
+    assert_eq!(status, GRANTED);
+    until("nobody waits", || served.volume.waiting_count() == 0);
+    crate::served::rest(50);
+    assert_eq!(a.lock((0, 1), false, false), DENIED, "it is b's");
+}
+
+#[test]
+fn waiting_is_cancelled() {
+    let (served, fh) = started();
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut b = Locker::new(&served, &fh, b"two", 2);
+    assert_eq!(a.lock((0, 0), true, false), GRANTED);
+    assert_eq!(b.lock((0, 0), true, true), BLOCKED);
+    assert_eq!(b.cancel((0, 0)), GRANTED);
+    until("nobody waits", || served.volume.waiting_count() == 0);
+    assert_eq!(b.cancel((0, 0)), DENIED);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    until("the file is free", || {
+        served.server.programs().kept().1 == 0
+    });
+}
+
+#[test]
+fn a_machine_that_restarts_has_no_locks() {
+    let (served, fh) = started();
+    for program in [NLM, 100_024] {
+        let mut a = Locker::new(&served, &fh, b"one", 1);
+        let mut b = Locker::new(&served, &fh, b"two", 2);
+        assert_eq!(a.lock((0, 10), true, false), GRANTED);
+        assert_eq!(b.lock((10, 10), true, false), GRANTED);
+        let args = Args::new().opaque(b"one").u32(3);
+        let what = match program {
+            NLM => (NLM, 4, 23),
+            _ => (program, 1, 6),
+        };
+        a.client.wire.call(what, &Caller::Nobody, &args).end();
+        assert_eq!(b.lock((0, 10), true, false), GRANTED);
+        assert_eq!(b.unlock((0, 0)), GRANTED);
+    }
+    assert_eq!(served.server.programs().kept().1, 0);
+}
+
+#[test]
+fn who_may_not_touch_a_file_may_not_lock_it() {
+    let (served, fh) = started();
+    let mut c = served.client();
+    c.setattr(&fh, &Set::mode(0o600), None).unwrap();
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    a.client.who = Caller::Sys(1000, 100, vec![]);
+    assert_eq!(a.lock((0, 0), false, false), DENIED);
+    a.client.who = Caller::Sys(0, 0, vec![]);
+    assert_eq!(a.lock((0, 0), false, false), GRANTED);
+    a.fh = vec![0; 36];
+    assert_eq!(a.lock((0, 0), false, false), STALE);
+}
+
+#[test]
+fn locks_and_waits_end_with_the_server() {
+    let (served, fh) = started();
+    let volume = served.volume.clone();
+    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut b = Locker::new(&served, &fh, b"two", 2);
+    assert_eq!(a.lock((0, 0), true, false), GRANTED);
+    assert_eq!(b.lock((0, 0), true, true), BLOCKED);
+    drop(served);
+    until("nobody waits", || volume.waiting_count() == 0);
+    assert_eq!(volume.open_count(), 0);
+}
+
+/// A client's portmapper and lock manager in one, which answers each GRANTED with
+/// `status`: its port, and the arguments of the calls.
+fn lock_manager(status: u32) -> (u16, mpsc::Receiver<Reply>) {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (calls, received) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Some(granted) = answer(stream.unwrap(), port, status) else {
+                continue;
+            };
+            if calls.send(granted).is_err() {
+                return;
+            }
+        }
+    });
+    (port, received)
+}
+
+/// Answers one call; gives the arguments of GRANTED.
+fn answer(mut stream: TcpStream, port: u16, status: u32) -> Option<Reply> {
+    let mut mark = [0; 4];
+    stream.read_exact(&mut mark).ok()?;
+    let len = u32::from_be_bytes(mark) & !(1 << 31);
+    let mut record = vec![0; len as usize];
+    stream.read_exact(&mut record).ok()?;
+    let mut head = Reply::new(record);
+    let xid = head.u32();
+    head.take(8);
+    let what = (head.u32(), head.u32(), head.u32());
+    head.take(16);
+    let answer = Args::new().u32(xid).u32(1).u32(0).u32(0).u32(0).u32(0);
+    let (answer, granted) = match what {
+        (100_000, 2, 3) => {
+            assert_eq!((head.u32(), head.u32(), head.u32()), (NLM, 4, 6));
+            (answer.u32(port.into()), None)
+        }
+        (NLM, 4, 5) => (answer.opaque(b"").u32(status), Some(head)),
+        other => panic!("{other:?}"),
+    };
+    let mark = (answer.0.len() as u32 | 1 << 31).to_be_bytes();
+    stream.write_all(&[&mark, &answer.0[..]].concat()).ok()?;
+    granted
+}
+
+#[test]
+fn a_call_of_nlm_can_be_repeated_by_hand() {
+    // What a client sends, byte by byte: TEST of all bytes of no file.
+    let (served, _) = started();
+    let mut wire = crate::wire::Wire::new(served.address());
+    let args = Args::new().opaque(b"c").u32(1).opaque(b"m");
+    let args = args.opaque(b"short").opaque(b"o").u32(1).u64(0).u64(0);
+    wire.send(&call(3, (NLM, 4, 1), &Caller::Nobody).raw(&args.0).0);
+    let mut reply = Reply::new(wire.receive().unwrap());
+    reply.take(24);
+    assert_eq!((reply.opaque(), reply.u32()), (b"c".to_vec(), STALE));
+    reply.end();
+}
