@@ -2,6 +2,8 @@
 
 #[path = "it/client.rs"]
 mod client;
+#[path = "it/conformance.rs"]
+mod conformance;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/kernel.rs"]
@@ -12,6 +14,10 @@ mod locks;
 mod procedures;
 #[path = "it/programs.rs"]
 mod programs;
+#[path = "it/record.rs"]
+mod record;
+#[path = "it/remote.rs"]
+mod remote;
 #[path = "it/restart.rs"]
 mod restart;
 #[path = "it/served.rs"]

@@ -187,7 +187,7 @@ impl At<'_> {
     /// was written is kept.
     fn open_any(&self) -> Answered<Arc<Held>> {
         match self.export.open(&self.session, self.node, Mode::Write) {
-            Err(e) if e == Kind::Access => {
+            Err(e) if e == Kind::Access || e == Kind::IsDir => {
                 Ok(self.export.open(&self.session, self.node, Mode::Read)?)
             }
             opened => Ok(opened?),
