@@ -1,5 +1,6 @@
 //! Fuzz targets: an input is a list of changes to a good volume and of
-//! operations on it, so that most of it reaches past the first check.
+//! operations on it, so that most of it reaches past the first check; or changes to
+//! what clients once sent to a server.
 //!
 //! Each target promises: no panic, no hang (every request to the device takes
 //! fuel), no growth past 32 MiB + 2 x the image ([`heap::Bounded`]).
@@ -10,4 +11,5 @@ pub mod fat;
 pub mod heap;
 pub mod input;
 pub mod iso;
+pub mod nfs;
 pub mod overlay;

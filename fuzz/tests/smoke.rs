@@ -3,14 +3,15 @@
 //! `VOLARY_SEED` runs one seed again, or with both that many from there on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use volary_fuzz::{fat, iso};
+use volary_fuzz::{fat, iso, nfs};
 
 #[global_allocator]
 static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 4] = [
+const TARGETS: [(&str, Target); 5] = [
+    ("nfs", nfs::calls),
     ("iso", iso::driver),
     ("driver", fat::driver),
     ("check", fat::check),

@@ -75,7 +75,14 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ("volary-cli", &["volary", "volary-bench"], &[]),
     (
         "volary-fuzz",
-        &["volary-core", "volary-fat", "volary-iso9660"],
+        &[
+            "volary-core",
+            "volary-session",
+            "volary-mem",
+            "volary-nfs",
+            "volary-fat",
+            "volary-iso9660",
+        ],
         &[],
     ),
     ("xtask", &[], &[]),

@@ -28,7 +28,7 @@ pub(crate) struct Owner {
 #[derive(Default)]
 pub(crate) struct Locks {
     pub(super) state: Mutex<State>,
-    /// Notified when a waiter ends.
+    /// Notified when the thread of a waiter ends.
     pub(super) ended: Condvar,
 }
 
@@ -39,6 +39,8 @@ pub(super) struct State {
     next: u64,
     files: HashMap<FileId, Arc<LockFile>>,
     pub(super) waiters: Vec<Arc<Waiter>>,
+    /// Threads that wait, or have waited and not ended yet.
+    pub(super) threads: usize,
     pub(super) shut: bool,
 }
 

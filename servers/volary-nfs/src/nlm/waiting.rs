@@ -48,11 +48,16 @@ impl Locks {
         state.waiters.iter().find(|w| w.want == *want).cloned()
     }
 
+    fn thread_ended(&self) {
+        self.state.lock().threads -= 1;
+        self.ended.notify_all();
+    }
+
     /// Waits until nobody waits any more, or for this long.
     pub(crate) fn wait_ended(&self, most: Duration) {
         let until = timer::now() + most;
         let mut state = self.state.lock();
-        while !state.waiters.is_empty() && !self.ended.wait_until(&mut state, until).timed_out() {}
+        while state.threads > 0 && !self.ended.wait_until(&mut state, until).timed_out() {}
     }
 }
 
@@ -80,15 +85,22 @@ impl Programs {
             return;
         }
         state.waiters.push(Arc::clone(&waiter));
+        state.threads += 1;
         drop(state);
         let (programs, session) = (Arc::clone(self), session.clone());
         let thread = std::thread::Builder::new().name("nlm wait".into());
         let spawned = {
             let waiter = Arc::clone(&waiter);
-            thread.spawn(move || programs.wait(&waiter, &session, open, kind))
+            thread.spawn(move || {
+                programs.wait(&waiter, &session, open, kind);
+                // With it goes the last use of the file, maybe.
+                drop(waiter);
+                programs.locks().thread_ended();
+            })
         };
         if spawned.is_err() {
             self.end_waiter(&waiter);
+            self.locks().thread_ended();
         }
     }
 
@@ -112,6 +124,5 @@ impl Programs {
         state.waiters.retain(|w| !Arc::ptr_eq(w, waiter));
         drop(state);
         self.locks().settle(&waiter.file, waiter.number);
-        self.locks().ended.notify_all();
     }
 }
