@@ -81,13 +81,18 @@ impl Node {
         }
     }
 
-    /// The room that it takes, in bytes.
-    pub(crate) fn room(&self, holes: bool) -> u64 {
-        let body = match &self.body {
+    /// The room that its content takes, in bytes.
+    fn allocated(&self, holes: bool) -> u64 {
+        match &self.body {
             Body::File(content) => content.room(holes),
             Body::Symlink(target) => target.len() as u64,
             Body::Dir(_) | Body::Special(..) => 0,
-        };
+        }
+    }
+
+    /// The room that it takes, in bytes.
+    pub(crate) fn room(&self, holes: bool) -> u64 {
+        let body = self.allocated(holes);
         let xattrs: usize = self.xattrs.iter().map(|(k, v)| k.len() + v.len()).sum();
         body + xattrs as u64
     }
@@ -108,7 +113,7 @@ impl Node {
             gid: self.gid,
             rdev,
             size,
-            allocated: self.room(holes),
+            allocated: self.allocated(holes),
             io_size: PAGE as u32,
             atime: self.atime,
             mtime: self.mtime,
