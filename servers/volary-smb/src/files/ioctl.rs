@@ -19,6 +19,8 @@ mod code {
     pub(super) const SET_REPARSE_POINT: u32 = 0x0009_00a4;
     pub(super) const GET_REPARSE_POINT: u32 = 0x0009_00a8;
     pub(super) const DELETE_REPARSE_POINT: u32 = 0x0009_00ac;
+    pub(super) const SET_COMPRESSION: u32 = 0x0009_c040;
+    pub(super) const QUERY_NETWORK_INTERFACES: u32 = 0x0014_01fc;
     pub(super) const SET_SPARSE: u32 = 0x0009_00c4;
     pub(super) const QUERY_ALLOCATED_RANGES: u32 = 0x0009_40cf;
     pub(super) const SET_ZERO_DATA: u32 = 0x0009_80c8;
@@ -29,6 +31,8 @@ mod code {
 }
 
 const IS_FSCTL: u32 = 1;
+/// Most bytes that are read to find holes.
+const SCANNED_MAX: u64 = 16 << 20;
 /// Most ranges that a reply tells of.
 const RANGES_MAX: usize = 4096;
 
@@ -62,6 +66,7 @@ pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
         code::DFS_GET_REFERRALS | code::DFS_GET_REFERRALS_EX => {
             return Err(Status::FS_DRIVER_REQUIRED.into());
         }
+        code::QUERY_NETWORK_INTERFACES => return Err(Status::NOT_SUPPORTED.into()),
         _ => {}
     }
     let file = table::named(call, id)?;
@@ -94,7 +99,9 @@ fn answer(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Fa
         code::REQUEST_RESUME_KEY => Ok(copychunk::resume_key(call, file)),
         code::COPYCHUNK => copychunk::copy(call, file, asked, true),
         code::COPYCHUNK_WRITE => copychunk::copy(call, file, asked, false),
-        code::ENUMERATE_SNAPSHOTS => Err(Status::NOT_SUPPORTED.into()),
+        // Not compressed is what every file is.
+        code::SET_COMPRESSION if asked.input == [0, 0] => Ok(Vec::new()),
+        code::SET_COMPRESSION | code::ENUMERATE_SNAPSHOTS => Err(Status::NOT_SUPPORTED.into()),
         _ => Err(Status::INVALID_DEVICE_REQUEST.into()),
     }
 }
@@ -178,7 +185,13 @@ fn content(
     end: u64,
 ) -> Result<Vec<(u64, u64)>, Failure> {
     if !session.caps().has(Caps::EXTENTS) {
-        return Ok(vec![(offset, end)]);
+        let sparse = attrs::dos(session, &session.getattr_open(file.open)?) & attribute::SPARSE;
+        let looks = sparse != 0 && end.saturating_sub(offset) <= SCANNED_MAX;
+        return if looks {
+            scanned(session, file, offset, end)
+        } else {
+            Ok(vec![(offset, end)])
+        };
     }
     let mut extents = Vec::new();
     session.extents(file.open, offset, end.saturating_sub(offset), &mut extents)?;
@@ -192,6 +205,34 @@ fn content(
             _ if from < to => ranges.push((from, to)),
             _ => {}
         }
+    }
+    Ok(ranges)
+}
+
+/// Where the volume cannot tell, blocks of a sparse file that read as zeros are holes to whoever
+/// asks.
+fn scanned(
+    session: &Session,
+    file: &File,
+    offset: u64,
+    end: u64,
+) -> Result<Vec<(u64, u64)>, Failure> {
+    const BLOCK: u64 = 4096;
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let mut buf = [0; BLOCK as usize];
+    let mut from = offset;
+    while from < end {
+        // The whole block decides, so that asking for parts of it does not change the answer.
+        let start = from & !(BLOCK - 1);
+        let to = start.saturating_add(BLOCK).min(end);
+        let n = session.read(file.open, start, &mut buf)?;
+        let held = buf.iter().take(n).any(|byte| *byte != 0);
+        match ranges.last_mut() {
+            Some(last) if held && last.1 == from => last.1 = to,
+            _ if held => ranges.push((from, to)),
+            _ => {}
+        }
+        from = to;
     }
     Ok(ranges)
 }

@@ -137,11 +137,11 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Reads a path: components separated by `\`, none of them empty, `.` or `..`. A component
-    /// `name::$DATA` at the end is `name`.
+    /// Reads a path: components separated by `\`, none of them empty or `.`. One followed by `..`
+    /// counts as neither, whatever it leads to. A component `name::$DATA` at the end is `name`.
     ///
     /// # Errors
-    /// `OBJECT_NAME_INVALID`, `INVALID_PARAMETER` for a leading `\`, `OBJECT_PATH_SYNTAX_BAD` for `.` and `..`.
+    /// `OBJECT_NAME_INVALID`, `INVALID_PARAMETER` for a leading `\`, `OBJECT_PATH_SYNTAX_BAD` for `.` and a `..` too many.
     pub(crate) fn parse(utf16: &[u8]) -> Result<Self, Status> {
         if utf16.len() > PATH_BYTES_MAX {
             return Err(Status::NAME_TOO_LONG);
@@ -159,7 +159,14 @@ impl Path {
         if let Some(last) = parts.last_mut() {
             *last = without_data_stream(last);
         }
-        let components = parts.into_iter().map(component).collect::<Result<_, _>>()?;
+        let mut components = Vec::new();
+        for part in parts {
+            if part == b".." {
+                components.pop().ok_or(Status::OBJECT_PATH_SYNTAX_BAD)?;
+            } else {
+                components.push(component(part)?);
+            }
+        }
         Ok(Self {
             components,
             dir_only,
@@ -256,6 +263,7 @@ mod tests {
         assert_eq!(parse("").unwrap(), Vec::<String>::new());
         assert_eq!(parse("a\\b c\\é").unwrap(), ["a", "b c", "é"]);
         assert_eq!(parse("a::$data").unwrap(), ["a"]);
+        assert_eq!(parse("a\\..\\b").unwrap(), ["b"]);
         assert!(Path::parse(&utf16("dir\\")).unwrap().dir_only);
     }
 
@@ -266,7 +274,8 @@ mod tests {
             ("a\\\\b", Status::OBJECT_NAME_INVALID),
             ("a:b", Status::OBJECT_NAME_INVALID),
             ("a/b", Status::OBJECT_NAME_INVALID),
-            ("a\\..\\b", Status::OBJECT_PATH_SYNTAX_BAD),
+            ("a\\..\\..", Status::OBJECT_PATH_SYNTAX_BAD),
+            (".", Status::OBJECT_PATH_SYNTAX_BAD),
             ("nul.txt", Status::OBJECT_NAME_INVALID),
             ("com3", Status::OBJECT_NAME_INVALID),
             ("\u{f029}\u{f029}", Status::OBJECT_NAME_INVALID),

@@ -262,6 +262,7 @@ mod fs_attribute {
     pub(super) const CASE_PRESERVED: u32 = 0x2;
     pub(super) const UNICODE: u32 = 0x4;
     pub(super) const ACLS: u32 = 0x8;
+    pub(super) const SPARSE_FILES: u32 = 0x40;
     pub(super) const REPARSE_POINTS: u32 = 0x80;
     pub(super) const OBJECT_IDS: u32 = 0x1_0000;
     pub(super) const READ_ONLY: u32 = 0x8_0000;
@@ -272,7 +273,7 @@ mod fs_attribute {
 fn volume_facts(call: &Call<'_>) -> Result<VolumeFacts, Failure> {
     use fs_attribute::{
         ACLS, CASE_PRESERVED, CASE_SENSITIVE_SEARCH, EAS, HARD_LINKS, OBJECT_IDS, READ_ONLY,
-        REPARSE_POINTS, UNICODE,
+        REPARSE_POINTS, SPARSE_FILES, UNICODE,
     };
     let session = &call.tree.session;
     let caps = session.caps();
@@ -295,6 +296,10 @@ fn volume_facts(call: &Call<'_>) -> Result<VolumeFacts, Failure> {
     }
     if read_only {
         attributes |= READ_ONLY;
+    }
+    // Which file is sparse is noted in an extended attribute.
+    if caps.has(Caps::HOLES | Caps::XATTRS) {
+        attributes |= SPARSE_FILES;
     }
     let root = session.getattr(session.root())?;
     let born = root.btime.unwrap_or(root.ctime);

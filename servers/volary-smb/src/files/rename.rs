@@ -1,7 +1,6 @@
 //! `FileRenameInformation`, `FileRenameInformationEx` and `FileLinkInformation`.
 
 use super::names::Path;
-use super::notify::filter;
 use super::path::{self, Walked};
 use super::set::Setting;
 use super::{access, attrs};
@@ -109,11 +108,6 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     let common = &setting.call.tree.common;
     common.moved(&from, &to);
     common.watches.renamed(&from, &to, file.kind);
-    if !file.is_dir() {
-        // Told by Windows too, for files and not for directories.
-        let ways = filter::ATTRIBUTES | filter::CREATION;
-        common.watches.changed(&to, ways);
-    }
     Ok(())
 }
 

@@ -265,10 +265,17 @@ impl Watches {
         if self.is_empty() {
             return;
         }
-        let filter = name_filter(Some(kind));
+        let names = name_filter(Some(kind));
         let same_dir = parent(from) == parent(to);
         for watch in self.all() {
-            if watch.filter & filter == 0 {
+            if watch.filter & names == 0 {
+                // Windows tells those who do not watch names that a file is another, and does
+                // not tell it of directories.
+                let ways = filter::ATTRIBUTES | filter::CREATION;
+                let told = kind != FileKind::Dir && watch.filter & ways != 0;
+                if let Some(name) = watch.sees(to).filter(|_| told) {
+                    watch.note(&[(Action::Modified, name)]);
+                }
                 continue;
             }
             let old = watch.sees(from).map(|name| (Action::RenamedOld, name));
