@@ -21,6 +21,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-mem", "volary-testkit"],
     ),
     ("volary-mem", &["volary-core"], &["volary-testkit"]),
+    ("volary-host", &["volary-core"], &["volary-testkit"]),
     (
         "volary-fat",
         &["volary-core", "volary-block"],
@@ -34,7 +35,13 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-fuse",
         &["volary-core", "volary-session"],
-        &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
+        &[
+            "volary-testkit",
+            "volary-mem",
+            "volary-fat",
+            "volary-host",
+            "volary-block",
+        ],
     ),
     (
         "volary-smb",
@@ -66,6 +73,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-fat",
             "volary-iso9660",
             "volary-mem",
+            "volary-host",
             "volary-fuse",
             "volary-nfs",
         ],

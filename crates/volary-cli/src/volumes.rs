@@ -238,8 +238,7 @@ fn is_same_source(a: &Source, b: &Source) -> bool {
 /// In one line why it cannot be opened.
 fn open(source: &Source, attach: &Attach, layers: &[String]) -> Done<(Arc<Volume>, Vec<Report>)> {
     let fail = |e: Error| Fail::opening(source, &e);
-    let dev = volary::open_source(source, attach.read_only, clock::now()).map_err(fail)?;
-    let fs = volary::attach(dev, attach).map_err(fail)?;
+    let fs = volary::open_volume(source, attach, clock::now()).map_err(fail)?;
     let options = VolumeOptions {
         // The user has the image: the volume's modes keep nothing from them.
         trust: true,

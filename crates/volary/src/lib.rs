@@ -32,6 +32,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
+//! | [`open_volume`] | from a name to a file system |
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
 //! | [`identify()`] | what a device holds, foreign formats too |
 //! | [`demo`] | a small volume in memory |
@@ -53,12 +54,13 @@ mod open;
 mod place;
 
 pub use identify::{Identity, LOOK, identify};
-pub use open::{attach, default_kind, format_of, open_source, recognise};
+pub use open::{attach, default_kind, format_of, open_source, open_volume, recognise};
 pub use place::{Place, Source};
 
 pub use volary_block as block;
 pub use volary_core::*;
 pub use volary_fuse as fuse;
+pub use volary_host as host;
 pub use volary_layers as layers;
 pub use volary_mem as mem;
 pub use volary_nfs as nfs;

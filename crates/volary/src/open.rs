@@ -5,6 +5,7 @@ use crate::block::{OpenOptions, open_image, partition, partitions};
 use crate::{Identity, Source, demo, identify};
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Error, Format, Fs, Kind, Probe, Result, Time};
+use volary_host::HostOptions;
 
 /// Opens what holds a volume: an image (raw or qcow2), a block device, a
 /// partition of either, or memory. `now` is the time of what is made in
@@ -13,10 +14,14 @@ use volary_core::{Attach, BlockDevice, Error, Format, Fs, Kind, Probe, Result, T
 ///
 /// # Errors
 /// `NotFound`, `IsDir`, `Access`, `Unsupported` (neither file nor block
-/// device), `Invalid` (empty), `Busy`; `NotFound` for a partition that is not
+/// device; a directory of the host), `Invalid` (empty), `Busy`; `NotFound` for a partition that is not
 /// there; `Corrupt` for a partition table or qcow2 that is wrong; `Io`.
 pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dyn BlockDevice>> {
     match source {
+        Source::Host { .. } => {
+            let words = "a directory of the host is no device";
+            Err(Error::note(Kind::Unsupported, words))
+        }
         Source::Memory { size: None } => demo::demo(now),
         Source::Memory { size: Some(size) } => demo::empty(*size, now),
         Source::Image {
@@ -80,6 +85,31 @@ pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
     let (format, _) = recognise(&*dev)?;
     format.attach(dev, how)
 }
+
+/// Opens a volume: what holds it as [`open_source`] does, and attaches what is
+/// on it; or a directory of the host, for which this process may from now on
+/// have as many descriptors as the host allows it.
+///
+/// # Errors
+/// As [`open_source`] and [`attach`]; of a directory, `NotFound`, `NotDir`,
+/// `Access`, and `Invalid` for options.
+pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
+    let Source::Host { path } = source else {
+        return attach(open_source(source, how.read_only, now)?, how);
+    };
+    how.options.check_known(&[])?;
+    volary_host::raise_descriptor_limit();
+    let nodes_max = usize::try_from(how.memory / NODE_BYTES).unwrap_or(usize::MAX);
+    let options = HostOptions {
+        read_only: how.read_only,
+        nodes_max,
+        ..HostOptions::default()
+    };
+    volary_host::attach(path, &options)
+}
+
+/// About what a node of a directory of the host takes in memory, in bytes.
+const NODE_BYTES: u64 = 256;
 
 /// The kind that a volume of `size` bytes is made as unless the user says
 /// otherwise: what other systems take for disks of that size.

@@ -7,6 +7,7 @@
 //! | `disk.img#2:/a` | a place in the second partition of the image |
 //! | `disk.img#2a:/a` | in the first of a BSD disklabel in that partition |
 //! | `mem:/a`, `mem:64M:/a` | a place in a volume in memory |
+//! | `host:DIR`, `host:DIR:/a` | a directory of the host as a volume, and a place in it |
 //! | anything without `:/` and without a colon at its end | a path of the host |
 //!
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
@@ -34,26 +35,30 @@ pub enum Source {
         /// Size in bytes.
         size: Option<u64>,
     },
+    /// A directory of the host.
+    Host {
+        /// Where it is.
+        path: PathBuf,
+    },
 }
 
 impl Source {
-    /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`.
+    /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`, `host:DIR`.
     ///
     /// # Errors
     /// `Invalid` for no name, and for a size that is none; `Unsupported` for
-    /// `host:` and `nfs:`, which this version does not open.
+    /// `nfs:`, which this version does not open.
     pub fn parse(text: &[u8]) -> Result<Self> {
         if let Some(size) = text.strip_prefix(b"mem:") {
             return memory(size);
         }
-        for (scheme, what) in [("host:", "host directories"), ("nfs:", "NFS exports")] {
-            if text.starts_with(scheme.as_bytes()) {
-                let words = format!(
-                    "{what} cannot be opened as volumes by this version; use an image, \
-                     or write ./{scheme}... for an image of that name"
-                );
-                return Err(Error::note(Kind::Unsupported, words));
-            }
+        if let Some(path) = text.strip_prefix(b"host:") {
+            return host(path);
+        }
+        if text.starts_with(b"nfs:") {
+            let words = "NFS exports cannot be opened as volumes by this version; use an image, \
+                         or write ./nfs:... for an image of that name";
+            return Err(Error::note(Kind::Unsupported, words));
         }
         let (name, partition) = split_partition(text);
         if name.is_empty() {
@@ -75,10 +80,26 @@ impl std::fmt::Display for Source {
                 volary_core::escape(path.as_os_str().as_bytes()).fmt(f)?;
                 partition.as_ref().map_or(Ok(()), |n| write!(f, "#{n}"))
             }
+            Self::Host { path } => {
+                write!(
+                    f,
+                    "host:{}",
+                    volary_core::escape(path.as_os_str().as_bytes())
+                )
+            }
             Self::Memory { size: None } => f.write_str("mem:"),
             Self::Memory { size: Some(n) } => write!(f, "mem:{n}"),
         }
     }
+}
+
+fn host(path: &[u8]) -> Result<Source> {
+    if path.is_empty() {
+        let words = "no name of a directory; write host:DIR";
+        return Err(Error::note(Kind::Invalid, words));
+    }
+    let path = PathBuf::from(OsString::from_vec(unescape(path)));
+    Ok(Source::Host { path })
 }
 
 fn memory(size: &[u8]) -> Result<Source> {
@@ -247,6 +268,7 @@ mod tests {
     #[test]
     fn the_table_at_the_head_of_the_page_holds() {
         let memory = |size| Source::Memory { size };
+        let host = |path: &str| Source::Host { path: path.into() };
         for (text, expected) in [
             ("disk.img:/a/b", in_volume(image("disk.img", None), "/a/b")),
             ("disk.img:", in_volume(image("disk.img", None), "/")),
@@ -254,6 +276,10 @@ mod tests {
                 "disk.img#2:/a",
                 in_volume(image("disk.img", Some("2")), "/a"),
             ),
+            ("host:/srv", in_volume(host("/srv"), "/")),
+            ("host:/srv:/a/b", in_volume(host("/srv"), "/a/b")),
+            ("host:dir:", in_volume(host("dir"), "/")),
+            (r"host:/odd\:/name:/a", in_volume(host("/odd:/name"), "/a")),
             ("mem:", in_volume(memory(None), "/")),
             ("mem:/a", in_volume(memory(None), "/a")),
             ("mem::/a", in_volume(memory(None), "/a")),
@@ -290,11 +316,11 @@ mod tests {
 
     #[test]
     fn what_this_version_cannot_open_is_refused_in_words() {
-        for text in ["host:/srv:/a", "host:/srv", "nfs://server/export:/a"] {
+        for text in ["nfs:server", "nfs://server/export:/a"] {
             let e = Place::parse(text.as_bytes()).unwrap_err();
             assert_eq!(e.kind(), Kind::Unsupported, "{text}");
         }
-        for text in ["mem:lots", "mem:0", ":/a", "#1:/"] {
+        for text in ["mem:lots", "mem:0", "host:", ":/a", "#1:/"] {
             let e = Place::parse(text.as_bytes()).unwrap_err();
             assert_eq!(e.kind(), Kind::Invalid, "{text}");
         }

@@ -120,8 +120,7 @@ impl Mount {
         let mut attach = attach_with(options, usage)?;
         attach.umask = umask();
         let fail = |e: volary::Error| Fail::opening(source, &e);
-        let dev = volary::open_source(source, attach.read_only, clock::now()).map_err(fail)?;
-        let mut fs = volary::attach(dev, &attach).map_err(fail)?;
+        let mut fs = volary::open_volume(source, &attach, clock::now()).map_err(fail)?;
         if at.path != b"/" {
             let subtree = Subtree::new(fs, &at.path).map_err(|e| Fail::usage(e.to_string()))?;
             fs = Arc::new(subtree);

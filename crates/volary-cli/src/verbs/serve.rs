@@ -193,8 +193,7 @@ impl Serve {
         attach.umask = super::mount::umask();
         let source = at.source.clone();
         let fail = |e: volary::Error| Fail::opening(&source, &e);
-        let dev = volary::open_source(&source, attach.read_only, clock::now()).map_err(fail)?;
-        let below = volary::attach(dev, &attach).map_err(fail)?;
+        let below = volary::open_volume(&source, &attach, clock::now()).map_err(fail)?;
         let layers: Vec<String> = [&entry.layers[..], &self.layers].concat();
         let layered = if at.path == b"/" {
             Ok(below.clone())

@@ -307,3 +307,25 @@ fn a_volume_is_mounted_in_the_background_and_unmounted() {
     assert_eq!(sandbox.run("cat unix.img:/new.txt").ok(), "new\n");
     sandbox.is_clean("unix.img");
 }
+
+#[test]
+fn a_directory_of_the_host_is_a_volume_like_any_other() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run("ls host:tree").ok(), "a.txt\nsub\n");
+    sandbox.run("cp -r disk.img:/docs host:tree:/sub").ok();
+    assert_eq!(sandbox.run("ls host:tree:/sub/docs").ok(), "a.txt\nb.txt\n");
+    sandbox.run("mkdir host:tree:/new").ok();
+    sandbox
+        .run("mv host:tree:/sub/docs host:tree:/new/moved")
+        .ok();
+    let text = sandbox.run("cat host:tree:/new/moved/a.txt").ok();
+    assert_eq!(text, sandbox.run("cat disk.img:/docs/a.txt").ok());
+    sandbox.run("rm -r host:tree:/new").ok();
+    assert_eq!(sandbox.run("ls host:tree").ok(), "a.txt\nsub\n");
+    // What is above it is not of it.
+    let up = sandbox.run("ls host:tree:/../disk.img").fails(1);
+    assert!(up.contains("no such file"), "{up}");
+    assert!(sandbox.run("ls host:missing").fails(3).contains("missing"));
+    let device = sandbox.run("info host:tree").fails(3);
+    assert!(device.contains("no device"), "{device}");
+}

@@ -10,6 +10,7 @@ use volary_block::MemDevice;
 use volary_core::{Attach, Cred, Format, Fs, Make, Options, Time};
 use volary_fat::FAT;
 use volary_fuse::{MountOptions, Mounted, Stop, serve};
+use volary_host::HostOptions;
 use volary_mem::{Mem, MemOptions};
 use volary_session::{Session, Volume, VolumeOptions};
 
@@ -18,6 +19,8 @@ pub(crate) struct Mount {
     pub(crate) volume: Arc<Volume>,
     pub(crate) mounted: Mounted,
     _dir: TempDir,
+    /// The directory of the host that is mounted.
+    _below: Option<TempDir>,
 }
 
 impl Mount {
@@ -44,6 +47,16 @@ impl Mount {
         Self::of_volume(volume_of(fs), options)
     }
 
+    /// A directory of the host: in memory, where syncing does not wait for what
+    /// others write.
+    pub(crate) fn of_host(options: &MountOptions) -> Option<Self> {
+        let below = TempDir::new_in("/dev/shm").unwrap();
+        let fs = volary_host::attach(below.path(), &HostOptions::default()).unwrap();
+        let mut mount = Self::of_volume(volume_of(fs), options)?;
+        mount._below = Some(below);
+        Some(mount)
+    }
+
     fn of_volume(volume: Arc<Volume>, options: &MountOptions) -> Option<Self> {
         if !can_mount() {
             return None;
@@ -54,6 +67,7 @@ impl Mount {
             volume,
             mounted,
             _dir: dir,
+            _below: None,
         })
     }
 

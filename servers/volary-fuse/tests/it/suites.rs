@@ -120,3 +120,21 @@ fn fsx_finds_nothing_on_a_fat_volume() {
         }
     }
 }
+
+#[test]
+fn pjdfstest_finds_nothing_on_a_directory_of_the_host() {
+    if wanted() {
+        let mount = Mount::of_host(&open_to_all(false)).unwrap();
+        pjdfstest(mount.mounted.path(), "pjdfstest.toml");
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_on_a_directory_of_the_host() {
+    if wanted() {
+        for (write_back, seed) in [(false, 500), (true, 600)] {
+            let mount = Mount::of_host(&open_to_all(write_back)).unwrap();
+            fsx(mount.mounted.path(), seed);
+        }
+    }
+}

@@ -155,6 +155,11 @@ impl Entry {
             (Some(inner), _) => String::from_utf8_lossy(inner).into_owned(),
             (None, Source::Memory { size: None }) => "demo".into(),
             (None, Source::Memory { .. }) => "mem".into(),
+            (None, Source::Host { path }) => path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into(),
             (None, Source::Image { path, partition }) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 match partition {

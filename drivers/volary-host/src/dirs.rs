@@ -1,0 +1,134 @@
+//! Listings, by the host's own cookies.
+
+use crate::error::from_errno;
+use crate::opens::Opened;
+use crate::sys;
+use crate::volume::Host;
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+use volary_core::{Cookie, DirBuf, FileKind, Kind, OpenId, Result};
+
+/// How much is asked of the host at once, in bytes: a thousand entries and more.
+const ROOM: usize = 64 << 10;
+
+/// Where a listing is: what the host gave and the caller has not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    room: Vec<u8>,
+    /// The bytes of `room` that are yet to be given.
+    start: usize,
+    end: usize,
+    /// The place before them.
+    at: Option<Cookie>,
+}
+
+/// The place after the last entry. ext4 and Btrfs have the greatest offset there
+/// is for it; servers count on from cookies.
+const END: u64 = i64::MAX as u64 - 16;
+
+/// One entry as the host gives it: a `struct linux_dirent64`.
+struct Raw<'a> {
+    next: Cookie,
+    name: &'a [u8],
+    len: usize,
+}
+
+const NAME_AT: usize = 19;
+
+fn parse(bytes: &[u8]) -> Option<Raw<'_>> {
+    let next = Cookie(sys::u64_at(bytes, 8)?.min(END));
+    let len = sys::u16_at(bytes, 16)?.into();
+    let name = bytes.get(NAME_AT..len)?;
+    let name_len = name.iter().position(|&b| b == 0)?;
+    Some(Raw {
+        next,
+        name: name.get(..name_len)?,
+        len,
+    })
+}
+
+impl Host {
+    /// See [`readdir`](volary_core::FileSystem::readdir).
+    pub(crate) fn list(&self, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
+        let open = self.opens.get(dir)?;
+        if open.kind != FileKind::Dir {
+            return Err(Kind::NotDir.into());
+        }
+        if from.0 == END {
+            return Ok(true);
+        }
+        let mut listing = open.listing.lock();
+        // From the start, it is read anew: what is new is to be seen.
+        if from == Cookie::START || listing.at != Some(from) {
+            listing.seek(&open, from)?;
+        }
+        loop {
+            if listing.start >= listing.end && !listing.fill(&open)? {
+                return Ok(true);
+            }
+            let Listing {
+                room, start, end, ..
+            } = &*listing;
+            let raw = room.get(*start..*end).and_then(parse);
+            let Some(raw) = raw else {
+                return Err(Kind::Invalid.into());
+            };
+            if !self.push(&open, &raw, out)? {
+                return Ok(false);
+            }
+            let (next, len) = (raw.next, raw.len);
+            listing.start += len;
+            listing.at = Some(next);
+        }
+    }
+
+    /// False if there is no room. What is gone since the host listed it, and
+    /// what is not of this volume, is passed over.
+    fn push(&self, open: &Opened, raw: &Raw<'_>, out: &mut DirBuf) -> Result<bool> {
+        if raw.name == b"." || raw.name == b".." {
+            return Ok(true);
+        }
+        let attr = match self.ids.at(&open.fd, raw.name) {
+            Ok(attr) => attr,
+            Err(e) if matches!(e.kind(), Kind::NotFound | Kind::CrossVolume | Kind::Stale) => {
+                return Ok(true);
+            }
+            Err(e) => return Err(e),
+        };
+        let (node, kind) = (attr.node, attr.kind);
+        let wanted = out.wants_attr().then_some(attr);
+        if !out.push(raw.next, node, kind, raw.name, wanted) {
+            return Ok(false);
+        }
+        if node != self.root {
+            let way = Some((open.node, raw.name)).filter(|_| !self.ids.open_by_handle());
+            self.nodes.note(node, kind, 0, way, None);
+        }
+        Ok(true)
+    }
+}
+
+impl Listing {
+    fn seek(&mut self, open: &Opened, to: Cookie) -> Result<()> {
+        (self.start, self.end, self.at) = (0, 0, None);
+        rustix::fs::seek(&open.fd, SeekFrom::Start(to.0)).map_err(from_errno)?;
+        self.at = Some(to);
+        Ok(())
+    }
+
+    /// Asks the host for more; false at the end.
+    fn fill(&mut self, open: &Opened) -> Result<bool> {
+        self.room.resize(ROOM, 0);
+        let got = match sys::entries(&open.fd, &mut self.room) {
+            // A directory without a name has no entries.
+            Err(Errno::NOENT) => 0,
+            got => got.map_err(from_errno)?,
+        };
+        (self.start, self.end) = (0, got);
+        if got == 0 {
+            // Nobody asks again soon.
+            self.room = Vec::new();
+        }
+        Ok(got > 0)
+    }
+}

@@ -1,0 +1,147 @@
+//! A directory of the host as a volume: what FIFS has as FSWIN32.
+//!
+//! A driver without a format on disk. Each operation becomes the host's system
+//! call, a few at most. The time stamps are the host's: it has a clock of its
+//! own, and [`Ctx::now`](volary_core::Ctx::now) is not asked.
+//!
+//! # What it may touch
+//!
+//! Everything starts at one descriptor, that of the directory. Names are looked
+//! up one at a time, relative to the descriptor of a directory that was found
+//! so before, by `openat2` with `RESOLVE_BENEATH`, `NO_SYMLINKS`,
+//! `NO_MAGICLINKS` and `NO_XDEV`, or by calls that take a single component and
+//! follow nothing. No path is put together. What another file system is mounted
+//! on is not part of the volume: it is not listed, and to look it up answers
+//! `CrossVolume`. So does a Btrfs subvolume. Whoever may move a directory that
+//! is in use out of the tree takes with it what is in it; nothing beside it can
+//! be reached by that ([`parent`](volary_core::FileSystem::parent) is checked up
+//! to the root). Of extended attributes there are only those that begin with
+//! `user.`.
+//!
+//! # Node ids
+//!
+//! On ext4, F2FS, XFS, Btrfs and tmpfs, an id is the host's number and generation
+//! of the node, and never means another. Elsewhere the time of birth stands for
+//! the generation: a number that is used again within a tick of the kernel's
+//! clock is not told apart. How an id is found again:
+//!
+//! - *With the right to open by handle* (root) on those file systems, by the id
+//!   itself, wherever the node was moved to, before a restart or after it. The
+//!   first time that an id is not among those remembered, the node is sought
+//!   beneath the root: a directory by going up from it; anything else by the name
+//!   under which the kernel remembers it, so that after the kernel forgot it
+//!   (a reboot, short memory) it answers `Stale` until it is looked up once more.
+//!   Where the volume is a whole file system there is nothing to seek, and only
+//!   there is [`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS) claimed.
+//! - *Without it*, each node given out is held by a descriptor, and where those
+//!   are short, by the directory and name where it was found last. It answers
+//!   `Stale` if by then another process moved it, if its directory made room for
+//!   others (beyond [`HostOptions::nodes_max`]), and after a restart.
+//!
+//! # Users
+//!
+//! The session checks rights by owner and mode. Run by root, what is made belongs
+//! to the caller; by anybody else, to who runs it, and owners cannot be changed.
+//!
+//! # Limits
+//!
+//! A write that fails half-way, for lack of room, has written that half; who reads
+//! while another writes may see a part of it, as Linux's page cache takes it page
+//! by page. Without room for descriptors an operation answers `Busy`. Times of
+//! birth cannot be set. What is changed by a process that is not ours is seen at
+//! once, but not told of where the host has no news (`Caps::WATCH`).
+//!
+//! # Lock order
+//!
+//! All locks are leaves but two, over system calls on one open or one node only:
+//! that of an open's listing (its descriptor's offset) and that of the locks of
+//! the volume's files.
+//!
+//! | module | what |
+//! |---|---|
+//! | `volume` | what an attachment has; from a node to a descriptor |
+//! | `ids` | node ids, and handles of the host |
+//! | `nodes`, `opens` | the nodes and opens that were given out |
+//! | `names` | look up, make, link, remove, rename |
+//! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
+//! | `watch` | news of what other processes change |
+//! | `probe` | what the host's file system can do |
+//! | `sys` | system calls that no safe library has |
+//! | `fs` | the `FileSystem` impl |
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+mod attrs;
+mod data;
+mod dirs;
+mod error;
+mod fs;
+mod ids;
+mod locks;
+mod names;
+mod nodes;
+mod opens;
+mod probe;
+mod sys;
+mod volume;
+mod watch;
+
+use rustix::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::sync::Arc;
+use volary_core::{Fs, Result};
+
+/// How to attach a directory.
+#[derive(Clone, Debug)]
+pub struct HostOptions {
+    /// Refuse changes.
+    pub read_only: bool,
+    /// Open nodes by handle, where the host allows it.
+    pub by_handle: bool,
+    /// How many nodes are remembered: about 150 bytes each.
+    pub nodes_max: usize,
+    /// How many descriptors are held for nodes, beside those of opens; `None`
+    /// for half of what the process may have (`RLIMIT_NOFILE`).
+    pub descriptors_max: Option<usize>,
+}
+
+impl Default for HostOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            by_handle: true,
+            nodes_max: 1 << 18,
+            descriptors_max: None,
+        }
+    }
+}
+
+/// Attaches the directory at `path`. What it is called later does not matter.
+///
+/// # Errors
+/// `NotFound`, `NotDir`, `Access`; `Unsupported` if `/proc` is not there.
+pub fn attach(path: &Path, options: &HostOptions) -> Result<Fs> {
+    Ok(Arc::new(volume::Host::new(path, options)?))
+}
+
+/// Lets this process have as many descriptors as the host allows it, for the
+/// driver to hold.
+pub fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // What cannot be raised stays what it is.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// The path by which the host opens the node of a descriptor once more.
+fn path_of(fd: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
+}

@@ -1,0 +1,410 @@
+//! The nodes that were given out: what is held of each, and for how long.
+//!
+//! A node is *known* once it was given out, and until it is forgotten or has to
+//! make room. Two bounds hold: on the nodes known and on the descriptors held
+//! for them. What was not asked for lately goes first; what is open stays.
+
+use crate::opens::Opened;
+use parking_lot::RwLock;
+use rustix::fd::OwnedFd;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use volary_core::{FileKind, NodeId, OpenId};
+
+const SHARDS: usize = 32;
+/// The bits of [`Known::used`].
+const QUEUE: u8 = 1;
+const HELD: u8 = 2;
+
+/// Where a node was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) dir: NodeId,
+    pub(crate) name: Box<[u8]>,
+}
+
+/// What is known of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) kind: FileKind,
+    /// A descriptor of it: of an open, else the one held.
+    pub(crate) fd: Option<Arc<OwnedFd>>,
+    /// Where it was found, if that is kept.
+    pub(crate) way: Option<Way>,
+}
+
+/// All nodes that are known.
+pub(crate) struct Nodes {
+    shards: Vec<RwLock<Shard>>,
+    nodes_max: usize,
+    fds_max: usize,
+}
+
+#[derive(Default)]
+struct Shard {
+    known: HashMap<NodeId, Known>,
+    /// Those known, the first to make room first. Some are gone already.
+    queue: VecDeque<NodeId>,
+    /// The same of those that a descriptor is held for.
+    held: VecDeque<NodeId>,
+    fds: usize,
+}
+
+struct Known {
+    kind: FileKind,
+    fd: Option<Arc<OwnedFd>>,
+    opens: Vec<Arc<Opened>>,
+    way: Option<Way>,
+    lookups: AtomicU64,
+    /// Asked for since it last could have made room: a bit for each queue.
+    used: AtomicU8,
+}
+
+impl Nodes {
+    /// Room for so many nodes and descriptors.
+    pub(crate) fn new(nodes_max: usize, fds_max: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            nodes_max: nodes_max.div_ceil(SHARDS).max(1),
+            fds_max: fds_max.div_ceil(SHARDS).max(1),
+        }
+    }
+
+    fn with<T: Default>(&self, node: NodeId, look: impl FnOnce(&Shard) -> T) -> T {
+        let shard = self.shards.get(place(node));
+        shard.map_or_else(T::default, |shard| look(&shard.read()))
+    }
+
+    /// What `change` gives back is dropped with no lock held: it may close
+    /// descriptors.
+    fn with_mut<T: Default>(&self, node: NodeId, change: impl FnOnce(&mut Shard) -> T) -> T {
+        let shard = self.shards.get(place(node));
+        shard.map_or_else(T::default, |shard| change(&mut shard.write()))
+    }
+
+    /// What is known of a node.
+    pub(crate) fn get(&self, node: NodeId) -> Option<Seen> {
+        self.with(node, |shard| {
+            let known = shard.known.get(&node)?;
+            known.used.store(QUEUE | HELD, Ordering::Relaxed);
+            let fd = known.opens.first().map(|open| Arc::clone(&open.fd));
+            let fd = fd.or_else(|| known.fd.clone());
+            Some(Seen {
+                kind: known.kind,
+                way: if fd.is_none() {
+                    known.way.clone()
+                } else {
+                    None
+                },
+                fd,
+            })
+        })
+    }
+
+    /// Notes that a node is given out `lookups` times more, found by `way` if
+    /// ways are kept, with a descriptor if one is to be held.
+    pub(crate) fn note(
+        &self,
+        node: NodeId,
+        kind: FileKind,
+        lookups: u64,
+        way: Option<(NodeId, &[u8])>,
+        fd: Option<Arc<OwnedFd>>,
+    ) {
+        let is_way = |known: &Known| match (&known.way, way) {
+            (_, None) => true,
+            (Some(old), Some((dir, name))) => old.dir == dir && *old.name == *name,
+            (None, Some(_)) => false,
+        };
+        let noted = self.with(node, |shard| match shard.known.get(&node) {
+            Some(known) if is_way(known) && (fd.is_none() || known.fd.is_some()) => {
+                known.used.store(QUEUE | HELD, Ordering::Relaxed);
+                known.lookups.fetch_add(lookups, Ordering::Relaxed);
+                true
+            }
+            _ => false,
+        });
+        if noted {
+            return;
+        }
+        let way = way.map(|(dir, name)| Way {
+            dir,
+            name: name.into(),
+        });
+        drop(self.with_mut(node, |shard| {
+            let known = shard.enter(node, kind);
+            known.lookups.fetch_add(lookups, Ordering::Relaxed);
+            known.way = way.or(known.way.take());
+            let unused = fd.and_then(|fd| shard.hold(node, fd));
+            (unused, shard.make_room(self.nodes_max, self.fds_max))
+        }));
+    }
+
+    /// Holds a descriptor of a node that is known.
+    pub(crate) fn hold(&self, node: NodeId, fd: Arc<OwnedFd>) {
+        drop(self.with_mut(node, |shard| {
+            let unused = shard.hold(node, fd);
+            (unused, shard.make_room(self.nodes_max, self.fds_max))
+        }));
+    }
+
+    /// Notes an open of a node.
+    pub(crate) fn add_open(&self, open: &Arc<Opened>) {
+        self.with_mut(open.node, |shard| {
+            shard
+                .enter(open.node, open.kind)
+                .opens
+                .push(Arc::clone(open));
+        });
+    }
+
+    /// Notes the end of an open.
+    pub(crate) fn end_open(&self, open: &Opened) {
+        drop(self.with_mut(open.node, |shard| {
+            let known = shard.known.get_mut(&open.node)?;
+            let at = known.opens.iter().position(|other| other.id == open.id)?;
+            Some(known.opens.swap_remove(at))
+        }));
+    }
+
+    /// An open of the node through which it can be written.
+    pub(crate) fn open_to_write(&self, node: NodeId) -> Option<Arc<Opened>> {
+        self.with(node, |shard| {
+            let known = shard.known.get(&node)?;
+            known.opens.iter().find(|open| open.writes()).cloned()
+        })
+    }
+
+    /// Whether the node is open.
+    pub(crate) fn is_open(&self, node: NodeId) -> bool {
+        self.with(node, |shard| {
+            let known = shard.known.get(&node);
+            known.is_some_and(|known| !known.opens.is_empty())
+        })
+    }
+
+    /// Whether the open with this id is the last of its node.
+    pub(crate) fn is_last_open(&self, node: NodeId, id: OpenId) -> bool {
+        self.with(node, |shard| {
+            let known = shard.known.get(&node);
+            known.is_some_and(|known| matches!(&*known.opens, [open] if open.id == id))
+        })
+    }
+
+    /// Takes back `lookups` of the times that a node was given out; with the
+    /// last, what is held of it goes, unless it is open.
+    pub(crate) fn forget(&self, node: NodeId, lookups: u64) {
+        drop(self.with_mut(node, |shard| {
+            let known = shard.known.get_mut(&node)?;
+            let left = known.lookups.get_mut();
+            *left = left.saturating_sub(lookups);
+            if *left > 0 || !known.opens.is_empty() {
+                return None;
+            }
+            shard.remove(node)
+        }));
+    }
+
+    /// Lets go of a node that is gone, unless it is open.
+    pub(crate) fn remove(&self, node: NodeId) {
+        drop(self.with_mut(node, |shard| {
+            let is_open = !shard.known.get(&node)?.opens.is_empty();
+            if is_open { None } else { shard.remove(node) }
+        }));
+    }
+
+    /// Lets go of half of the descriptors.
+    pub(crate) fn release(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            let half = shard.fds / 2;
+            let freed = shard.release(half);
+            drop(shard);
+            drop(freed);
+        }
+    }
+
+    /// The descriptors held for directories.
+    pub(crate) fn dirs(&self) -> Vec<Arc<OwnedFd>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.read();
+            let dirs = shard.known.values().filter(|k| k.kind == FileKind::Dir);
+            all.extend(dirs.filter_map(|known| known.fd.clone()));
+        }
+        all
+    }
+
+    /// Lets go of everything.
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            let all = std::mem::take(&mut *shard.write());
+            drop(all);
+        }
+    }
+
+    /// How many nodes are known, and descriptors held for them.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> (usize, usize) {
+        let sums = self.shards.iter().map(|shard| {
+            let shard = shard.read();
+            (shard.known.len(), shard.fds)
+        });
+        sums.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+    }
+}
+
+impl Shard {
+    fn enter(&mut self, node: NodeId, kind: FileKind) -> &mut Known {
+        let queue = &mut self.queue;
+        self.known.entry(node).or_insert_with(|| {
+            queue.push_back(node);
+            Known {
+                kind,
+                fd: None,
+                opens: Vec::new(),
+                way: None,
+                lookups: AtomicU64::new(0),
+                used: AtomicU8::new(0),
+            }
+        })
+    }
+
+    /// Holds a descriptor, unless one is held; gives it back if not.
+    fn hold(&mut self, node: NodeId, fd: Arc<OwnedFd>) -> Option<Arc<OwnedFd>> {
+        match self.known.get_mut(&node) {
+            Some(known) if known.fd.is_none() => {
+                known.fd = Some(fd);
+                self.fds += 1;
+                self.held.push_back(node);
+                None
+            }
+            _ => Some(fd),
+        }
+    }
+
+    fn remove(&mut self, node: NodeId) -> Option<Known> {
+        let known = self.known.remove(&node)?;
+        self.fds -= usize::from(known.fd.is_some());
+        Some(known)
+    }
+
+    /// Brings the shard within its bounds; gives what had to go.
+    fn make_room(&mut self, nodes_max: usize, fds_max: usize) -> (Vec<Arc<OwnedFd>>, Vec<Known>) {
+        let mut gone = Vec::new();
+        let mut turns = self.queue.len() * 2;
+        while self.known.len() > nodes_max && turns > 0 {
+            turns -= 1;
+            let Some(node) = self.queue.pop_front() else {
+                break;
+            };
+            match self.known.get(&node) {
+                None => {}
+                Some(known) if known.stays(QUEUE) => self.queue.push_back(node),
+                Some(_) => gone.extend(self.remove(node)),
+            }
+        }
+        let freed = self.release(fds_max);
+        self.tidy();
+        (freed, gone)
+    }
+
+    /// Holds no more than `fds_max` descriptors; gives the others.
+    fn release(&mut self, fds_max: usize) -> Vec<Arc<OwnedFd>> {
+        let mut freed = Vec::new();
+        let mut turns = self.held.len() * 2;
+        while self.fds > fds_max && turns > 0 {
+            turns -= 1;
+            let Some(node) = self.held.pop_front() else {
+                break;
+            };
+            match self.known.get_mut(&node) {
+                Some(known) if known.fd.is_some() => {
+                    if known.stays(HELD) {
+                        self.held.push_back(node);
+                    } else {
+                        freed.extend(known.fd.take());
+                        self.fds -= 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        freed
+    }
+
+    /// Takes from the queues what is gone, once that is most of them.
+    fn tidy(&mut self) {
+        if self.queue.len() > 2 * self.known.len() + 64 {
+            self.queue = self.known.keys().copied().collect();
+        }
+        if self.held.len() > 2 * self.fds + 64 {
+            let held = self.known.iter().filter(|(_, known)| known.fd.is_some());
+            self.held = held.map(|(node, _)| *node).collect();
+        }
+    }
+}
+
+impl Known {
+    /// Whether it is not its turn in the queue to make room: it is open, or was asked for
+    /// since it was last looked at.
+    fn stays(&self, queue: u8) -> bool {
+        !self.opens.is_empty() || self.used.fetch_and(!queue, Ordering::Relaxed) & queue != 0
+    }
+}
+
+fn place(node: NodeId) -> usize {
+    let spread = node.ino.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    usize::try_from(spread).unwrap_or(0) % SHARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(ino: u64) -> NodeId {
+        NodeId::new(ino, 0).unwrap()
+    }
+
+    fn fd() -> Arc<OwnedFd> {
+        Arc::new(rustix::fs::memfd_create("x", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
+    }
+
+    #[test]
+    fn both_bounds_hold_and_what_is_used_stays() {
+        let nodes = Nodes::new(SHARDS * 8, SHARDS * 2);
+        nodes.note(node(1), FileKind::Dir, 1, None, Some(fd()));
+        for ino in 2..10_000 {
+            nodes.note(node(ino), FileKind::File, 1, None, Some(fd()));
+            assert!(nodes.get(node(1)).unwrap().fd.is_some(), "at {ino}");
+        }
+        let (known, fds) = nodes.len();
+        assert!(known <= SHARDS * 8 && fds <= SHARDS * 2, "{known}, {fds}");
+        assert!(nodes.get(node(2)).is_none());
+    }
+
+    #[test]
+    fn queues_do_not_grow_with_what_comes_and_goes() {
+        let nodes = Nodes::new(1000, 1000);
+        for _ in 0..100_000 {
+            nodes.note(node(7), FileKind::File, 2, None, Some(fd()));
+            nodes.forget(node(7), 1);
+            assert_eq!(nodes.len(), (1, 1));
+            nodes.forget(node(7), 1);
+            assert_eq!(nodes.len(), (0, 0));
+        }
+        let shard = nodes.shards[place(node(7))].read();
+        assert!(shard.queue.len() < 200 && shard.held.len() < 200);
+    }
+
+    #[test]
+    fn the_newest_way_is_kept() {
+        let nodes = Nodes::new(10, 10);
+        nodes.note(node(7), FileKind::File, 1, Some((node(1), b"old")), None);
+        nodes.note(node(7), FileKind::File, 1, Some((node(2), b"new")), None);
+        nodes.note(node(7), FileKind::File, 1, None, None);
+        let way = nodes.get(node(7)).unwrap().way.unwrap();
+        assert_eq!((way.dir, &*way.name), (node(2), &b"new"[..]));
+    }
+}

@@ -1,0 +1,86 @@
+//! The opens.
+
+use crate::dirs::Listing;
+use parking_lot::{Mutex, RwLock};
+use rustix::fd::OwnedFd;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use volary_core::{FileKind, Kind, Mode, NodeId, OpenId, Result};
+
+const SHARDS: usize = 16;
+
+/// One open.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) id: OpenId,
+    pub(crate) node: NodeId,
+    pub(crate) kind: FileKind,
+    pub(crate) mode: Mode,
+    pub(crate) fd: Arc<OwnedFd>,
+    /// Where a listing is; taken while the descriptor's own offset is used.
+    pub(crate) listing: Mutex<Listing>,
+}
+
+impl Opened {
+    pub(crate) fn writes(&self) -> bool {
+        self.mode != Mode::Read
+    }
+}
+
+/// All opens. Ids are never used twice.
+#[derive(Default)]
+pub(crate) struct Opens {
+    shards: [RwLock<HashMap<OpenId, Arc<Opened>>>; SHARDS],
+    last: AtomicU64,
+}
+
+impl Opens {
+    /// Enters an open.
+    pub(crate) fn add(&self, node: NodeId, kind: FileKind, mode: Mode, fd: OwnedFd) -> Arc<Opened> {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        // Ids that come from elsewhere are likely to be small or powers of two.
+        let id = OpenId(number << 8 | 3);
+        let opened = Arc::new(Opened {
+            id,
+            node,
+            kind,
+            mode,
+            fd: Arc::new(fd),
+            listing: Mutex::default(),
+        });
+        if let Some(shard) = self.shard(id) {
+            shard.write().insert(id, Arc::clone(&opened));
+        }
+        opened
+    }
+
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn get(&self, id: OpenId) -> Result<Arc<Opened>> {
+        let found = self.shard(id).and_then(|s| s.read().get(&id).cloned());
+        found.ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Ends an open.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn remove(&self, id: OpenId) -> Result<Arc<Opened>> {
+        let found = self.shard(id).and_then(|s| s.write().remove(&id));
+        found.ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Ends all.
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            let all = std::mem::take(&mut *shard.write());
+            drop(all);
+        }
+    }
+
+    fn shard(&self, id: OpenId) -> Option<&RwLock<HashMap<OpenId, Arc<Opened>>>> {
+        let number = usize::try_from(id.0 >> 8).unwrap_or(0);
+        self.shards.get(number % SHARDS)
+    }
+}

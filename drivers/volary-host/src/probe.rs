@@ -1,0 +1,139 @@
+//! What the host's file system can do, and what this process may.
+
+use crate::error::from_errno;
+use crate::ids::Ids;
+use crate::path_of;
+use crate::sys;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, Mode as HostMode, OFlags, XattrFlags};
+use rustix::process::{Resource, getrlimit};
+use volary_core::{Caps, Result};
+
+/// File systems without owners, links and special files, which do not tell
+/// upper from lower case: FAT, exFAT.
+const PLAIN: [i64; 2] = [0x4d44, 0x2011_bab0];
+/// File systems whose directory cookies keep their meaning: ext4, XFS, Btrfs.
+const STEADY: [i64; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
+
+/// What every file system of UNIX has.
+const UNIX: u32 = Caps::MODES
+    | Caps::SYMLINKS
+    | Caps::HARD_LINKS
+    | Caps::DEVICES
+    | Caps::CASE_SENSITIVE
+    | Caps::SWAP
+    | Caps::ANY_NAME;
+
+/// The abilities of the volume at `root`. Some are tried, on a file without a
+/// name that is gone at once.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn caps(root: &OwnedFd, ids: &Ids, whole: bool, read_only: bool) -> Result<Caps> {
+    let stat = rustix::fs::fstatvfs(root).map_err(from_errno)?;
+    let magic = rustix::fs::fstatfs(root).map_err(from_errno)?.f_type;
+    let on_read_only = stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
+    let mut bits = Caps::CASE_KEEPING | Caps::EXTENTS;
+    if !PLAIN.contains(&magic) {
+        bits |= UNIX;
+    }
+    if STEADY.contains(&magic) {
+        bits |= Caps::STABLE_COOKIES;
+    }
+    if whole && ids.open_by_handle() {
+        bits |= Caps::STABLE_IDS;
+    }
+    if ids.are_exact() && sys::watch_new().is_ok() {
+        bits |= Caps::WATCH;
+    }
+    let scratch = if read_only || on_read_only {
+        None
+    } else {
+        bits |= Caps::WRITE | Caps::SHARED_LOCKS;
+        scratch(root)
+    };
+    let size_max = scratch.as_ref().map_or(OFFSET_MAX, size_max);
+    // Without a file to try on, what nearly all can.
+    bits |= scratch.as_ref().map_or(USUAL, tried);
+    Ok(Caps {
+        bits,
+        name_max: u16::try_from(stat.f_namemax).unwrap_or(u16::MAX),
+        size_max,
+        time_step: if PLAIN.contains(&magic) {
+            2_000_000_000
+        } else {
+            1
+        },
+    })
+}
+
+const OFFSET_MAX: u64 = i64::MAX as u64;
+const USUAL: u32 = Caps::HOLES | Caps::PREALLOCATE | Caps::XATTRS;
+
+/// A file without a name.
+fn scratch(root: &OwnedFd) -> Option<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::openat(root, ".", flags, HostMode::RUSR | HostMode::WUSR).ok()
+}
+
+fn tried(file: &OwnedFd) -> u32 {
+    let mut bits = 0;
+    let keep = FallocateFlags::KEEP_SIZE;
+    if rustix::fs::fallocate(file, keep, 0, 4096).is_ok() {
+        bits |= Caps::PREALLOCATE;
+    }
+    if rustix::fs::fallocate(file, keep | FallocateFlags::PUNCH_HOLE, 0, 4096).is_ok() {
+        bits |= Caps::HOLES;
+    }
+    let name = "user.volary";
+    if rustix::fs::setxattr(path_of(file), name, b"", XattrFlags::empty()).is_ok() {
+        bits |= Caps::XATTRS;
+    }
+    bits
+}
+
+/// The greatest size that the file can have. Past the process's own limit it
+/// would be sent a signal, so that is not tried.
+fn size_max(file: &OwnedFd) -> u64 {
+    let limit = getrlimit(Resource::Fsize).current.unwrap_or(OFFSET_MAX);
+    let (mut good, mut bad) = (0, limit.min(OFFSET_MAX));
+    if rustix::fs::ftruncate(file, bad).is_ok() {
+        good = bad;
+    }
+    while bad - good > 1 {
+        let half = good + (bad - good) / 2;
+        match rustix::fs::ftruncate(file, half) {
+            Ok(()) => good = half,
+            Err(_) => bad = half,
+        }
+    }
+    good
+}
+
+/// Whether the mount `mount`, of which `root` is the root directory, shows a
+/// whole file system rather than a directory of one.
+pub(crate) fn is_whole(root: &OwnedFd, mount: i32) -> bool {
+    let top = crate::ids::look(root, b"").is_ok_and(|stat| {
+        let flag = rustix::fs::StatxAttributes::MOUNT_ROOT;
+        stat.stx_attributes.contains(flag)
+    });
+    let shown = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let number = mount.to_string();
+    top && shown.split(|&b| b == b'\n').any(|line| {
+        let mut fields = line.split(|&b| b == b' ');
+        fields.next() == Some(number.as_bytes()) && fields.nth(2) == Some(b"/")
+    })
+}
+
+/// Whether this process may give files to others.
+pub(crate) fn may_give_away() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    let wanted = CapabilitySet::CHOWN | CapabilitySet::FOWNER;
+    capabilities(None).is_ok_and(|held| held.effective.contains(wanted))
+}
+
+/// Half of the descriptors that this process may have.
+pub(crate) fn descriptors() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
+    usize::try_from(limit / 2).unwrap_or(512).min(1 << 20)
+}

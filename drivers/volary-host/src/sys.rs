@@ -1,0 +1,255 @@
+//! The system calls that no safe library has: file handles, directory entries
+//! in bulk, locks of open file descriptions, fanotify.
+
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::io::{Errno, Result};
+use std::ffi::CString;
+
+/// Room for the handles of all file systems: `MAX_HANDLE_SZ`.
+const HANDLE_MAX: usize = 128;
+
+/// What `name_to_handle_at(2)` gives: a node's identity, as its file system
+/// writes it.
+#[repr(C, align(8))]
+#[derive(Clone)]
+pub(crate) struct Handle {
+    len: u32,
+    kind: i32,
+    data: [u8; HANDLE_MAX],
+}
+
+impl Handle {
+    /// A handle of a kind and its bytes; no more than [`HANDLE_MAX`] count.
+    pub(crate) fn new(kind: i32, bytes: &[u8]) -> Self {
+        let mut data = [0; HANDLE_MAX];
+        let len = bytes.len().min(HANDLE_MAX);
+        if let (Some(to), Some(from)) = (data.get_mut(..len), bytes.get(..len)) {
+            to.copy_from_slice(from);
+        }
+        Self {
+            len: u32::try_from(len).unwrap_or(0),
+            kind,
+            data,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> i32 {
+        self.kind
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
+        self.data.get(..len).unwrap_or_default()
+    }
+}
+
+fn check(answer: libc::c_int) -> Result<libc::c_int> {
+    if answer < 0 {
+        return Err(last_error());
+    }
+    Ok(answer)
+}
+
+fn last_error() -> Errno {
+    let code = std::io::Error::last_os_error().raw_os_error();
+    Errno::from_raw_os_error(code.unwrap_or(libc::EIO))
+}
+
+/// The handle of what `name` leads to in `dir`, or of what `dir` itself is open
+/// for if `name` is empty; and the mount that it was found on. A symlink is not
+/// followed.
+#[expect(unsafe_code, reason = "no safe name_to_handle_at")]
+pub(crate) fn handle_at(dir: impl AsFd, name: &[u8]) -> Result<(Handle, i32)> {
+    let mut handle = Handle::new(0, &[]);
+    handle.len = u32::try_from(HANDLE_MAX).unwrap_or(0);
+    let mut mount = 0;
+    let mut room = [0_u8; 256];
+    let flags = if name.is_empty() {
+        libc::AT_EMPTY_PATH
+    } else {
+        0
+    };
+    // Names of entries are short: their terminated copy is put on the stack.
+    let long;
+    let path = match room.get_mut(..name.len()) {
+        Some(start) if name.len() < 256 && !name.contains(&0) => {
+            start.copy_from_slice(name);
+            room.as_ptr().cast::<libc::c_char>()
+        }
+        _ => {
+            long = CString::new(name).map_err(|_| Errno::INVAL)?;
+            long.as_ptr()
+        }
+    };
+    // SAFETY: `path` ends with NUL and lives until after the call; `handle` has
+    // the layout of `struct file_handle` with the room that `len` says.
+    check(unsafe {
+        libc::name_to_handle_at(
+            dir.as_fd().as_raw_fd(),
+            path,
+            (&raw mut handle).cast(),
+            &raw mut mount,
+            flags,
+        )
+    })?;
+    Ok((handle, mount))
+}
+
+/// Opens what a handle identifies, on the file system that `mount` is on.
+#[expect(unsafe_code, reason = "no safe open_by_handle_at")]
+pub(crate) fn open_handle(
+    mount: impl AsFd,
+    handle: &Handle,
+    flags: rustix::fs::OFlags,
+) -> Result<OwnedFd> {
+    let mut handle = handle.clone();
+    let flags = i32::try_from(flags.bits()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: `handle` is a whole `struct file_handle`. A descriptor that is
+    // not negative is new, and nobody else's.
+    unsafe {
+        let mount = mount.as_fd().as_raw_fd();
+        let fd = check(libc::open_by_handle_at(
+            mount,
+            (&raw mut handle).cast(),
+            flags,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Fills `room` with entries of the directory from its offset on, as
+/// `struct linux_dirent64` has them, and gives the bytes filled: 0 at the end.
+#[expect(unsafe_code, reason = "no safe getdents64 into a buffer that is kept")]
+pub(crate) fn entries(dir: impl AsFd, room: &mut [u8]) -> Result<usize> {
+    // SAFETY: the kernel writes no more than `room.len()` bytes to `room`.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_getdents64,
+            dir.as_fd().as_raw_fd(),
+            room.as_mut_ptr(),
+            room.len(),
+        )
+    };
+    usize::try_from(got).map_err(|_| last_error())
+}
+
+/// What to do with a range of an open file description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RangeLock {
+    Shared,
+    Exclusive,
+    None,
+}
+
+/// Sets the lock of `file`'s open file description on a range; a length of 0
+/// reaches to the end of all files. Never waits.
+///
+/// # Errors
+/// `AGAIN` or `ACCESS` if another has a lock there.
+pub(crate) fn set_lock(file: impl AsFd, start: i64, len: i64, lock: RangeLock) -> Result<()> {
+    range_lock(file, libc::F_OFD_SETLK, start, len, lock).map(drop)
+}
+
+/// Whether the lock could be had now.
+pub(crate) fn could_lock(file: impl AsFd, start: i64, len: i64, lock: RangeLock) -> Result<bool> {
+    let found = range_lock(file, libc::F_OFD_GETLK, start, len, lock)?;
+    Ok(found == RangeLock::None)
+}
+
+#[expect(unsafe_code, reason = "no safe fcntl for locks of descriptions")]
+fn range_lock(
+    file: impl AsFd,
+    command: libc::c_int,
+    start: i64,
+    len: i64,
+    lock: RangeLock,
+) -> Result<RangeLock> {
+    let kind = match lock {
+        RangeLock::Shared => libc::F_RDLCK,
+        RangeLock::Exclusive => libc::F_WRLCK,
+        RangeLock::None => libc::F_UNLCK,
+    };
+    let narrow = |n: libc::c_int| libc::c_short::try_from(n).unwrap_or(0);
+    let mut how = libc::flock {
+        l_type: narrow(kind),
+        l_whence: narrow(libc::SEEK_SET),
+        l_start: start,
+        l_len: len,
+        l_pid: 0,
+    };
+    // SAFETY: `how` is a whole `struct flock` that lives through the call.
+    check(unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut how) })?;
+    Ok(match libc::c_int::from(how.l_type) {
+        libc::F_RDLCK => RangeLock::Shared,
+        libc::F_WRLCK => RangeLock::Exclusive,
+        _ => RangeLock::None,
+    })
+}
+
+/// A fanotify group that tells, for each event, the directory, the name and
+/// the node, by handles.
+#[expect(unsafe_code, reason = "no safe fanotify_init")]
+pub(crate) fn watch_new() -> Result<OwnedFd> {
+    let flags = libc::FAN_CLOEXEC
+        | libc::FAN_CLASS_NOTIF
+        | libc::FAN_NONBLOCK
+        | libc::FAN_REPORT_DFID_NAME_TARGET;
+    let event_flags = u32::try_from(libc::O_RDONLY | libc::O_CLOEXEC).unwrap_or(0);
+    // SAFETY: no pointers. A descriptor that is not negative is new.
+    unsafe {
+        Ok(OwnedFd::from_raw_fd(check(libc::fanotify_init(
+            flags,
+            event_flags,
+        ))?))
+    }
+}
+
+/// Asks for news of the entries of the directory that `dir` is open for, and of
+/// what they lead to. The mark does not keep the directory in memory.
+#[expect(unsafe_code, reason = "no safe fanotify_mark")]
+pub(crate) fn watch_add(group: impl AsFd, dir: impl AsFd) -> Result<()> {
+    let path = CString::new(crate::path_of(dir)).map_err(|_| Errno::INVAL)?;
+    let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_ONLYDIR | libc::FAN_MARK_EVICTABLE;
+    let news = libc::FAN_CREATE
+        | libc::FAN_DELETE
+        | libc::FAN_MOVE
+        | libc::FAN_MODIFY
+        | libc::FAN_ATTRIB
+        | libc::FAN_ONDIR
+        | libc::FAN_EVENT_ON_CHILD;
+    // SAFETY: `path` ends with NUL and lives through the call.
+    check(unsafe {
+        libc::fanotify_mark(
+            group.as_fd().as_raw_fd(),
+            flags,
+            news,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+        )
+    })
+    .map(drop)
+}
+
+/// Numbers as the kernel gives them: in the host's byte order.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the kernel of the same host has the same order"
+)]
+mod native {
+    fn bytes<const N: usize>(all: &[u8], at: usize) -> Option<[u8; N]> {
+        all.get(at..at.checked_add(N)?)?.try_into().ok()
+    }
+
+    pub(crate) fn u16_at(all: &[u8], at: usize) -> Option<u16> {
+        bytes(all, at).map(u16::from_ne_bytes)
+    }
+
+    pub(crate) fn u32_at(all: &[u8], at: usize) -> Option<u32> {
+        bytes(all, at).map(u32::from_ne_bytes)
+    }
+
+    pub(crate) fn u64_at(all: &[u8], at: usize) -> Option<u64> {
+        bytes(all, at).map(u64::from_ne_bytes)
+    }
+}
+pub(crate) use native::{u16_at, u32_at, u64_at};

@@ -1,0 +1,374 @@
+//! One attachment, and the way from a node to a descriptor of it.
+
+use crate::error::{from_errno, from_errno_on_node};
+use crate::ids::Ids;
+use crate::locks::Locks;
+use crate::nodes::{Nodes, Seen, Way};
+use crate::opens::Opens;
+use crate::watch::Watcher;
+use crate::{HostOptions, path_of, probe};
+use parking_lot::RwLock;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{CWD, Mode as HostMode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use volary_core::{Attr, Caps, Entry, Error, FileKind, Kind, NodeId, Result};
+
+/// How deep a directory may lie.
+const DEPTH_MAX: usize = 4096;
+/// How often a name is resolved again when the tree changed meanwhile.
+const TRIES_MAX: u32 = 16;
+
+/// A descriptor that nothing is read or written through.
+pub(crate) const PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// An attached directory.
+pub(crate) struct Host {
+    pub(crate) caps: Caps,
+    pub(crate) root: NodeId,
+    root_fd: Arc<OwnedFd>,
+    pub(crate) ids: Arc<Ids>,
+    pub(crate) nodes: Nodes,
+    pub(crate) opens: Opens,
+    pub(crate) locks: Locks,
+    pub(crate) watchers: RwLock<Vec<Weak<Watcher>>>,
+    /// The volume is a whole file system: every node of it is beneath the root.
+    whole: bool,
+    /// What is made is given to the caller.
+    pub(crate) gives_away: bool,
+    detached: AtomicBool,
+}
+
+impl Host {
+    pub(crate) fn new(path: &Path, options: &HostOptions) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root_fd =
+            rustix::fs::openat(CWD, path, flags, HostMode::empty()).map_err(from_errno)?;
+        check_proc()?;
+        let ids = Ids::new(&root_fd, options.by_handle)?;
+        let root = ids.of(&root_fd)?.node;
+        let whole = probe::is_whole(&root_fd, ids.mount());
+        let caps = probe::caps(&root_fd, &ids, whole, options.read_only)?;
+        let descriptors_max = options.descriptors_max.unwrap_or_else(probe::descriptors);
+        Ok(Self {
+            caps,
+            root,
+            root_fd: Arc::new(root_fd),
+            nodes: Nodes::new(options.nodes_max, descriptors_max),
+            opens: Opens::default(),
+            locks: Locks::default(),
+            watchers: RwLock::default(),
+            whole,
+            gives_away: probe::may_give_away(),
+            detached: AtomicBool::new(false),
+            ids: Arc::new(ids),
+        })
+    }
+
+    /// # Errors
+    /// `Stale` once it is detached.
+    pub(crate) fn check_attached(&self) -> Result<()> {
+        if self.detached.load(Ordering::Acquire) {
+            return Err(Kind::Stale.into());
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Stale`, `ReadOnly`.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_attached()?;
+        if self.caps.has(Caps::WRITE) {
+            Ok(())
+        } else {
+            Err(Kind::ReadOnly.into())
+        }
+    }
+
+    pub(crate) fn check_xattrs(&self) -> Result<()> {
+        if self.caps.has(Caps::XATTRS) {
+            Ok(())
+        } else {
+            Err(Kind::Unsupported.into())
+        }
+    }
+
+    /// Lets go of everything; false if that was done before.
+    pub(crate) fn end(&self) -> bool {
+        if self.detached.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        self.locks.clear();
+        self.nodes.clear();
+        self.opens.clear();
+        true
+    }
+
+    /// A real descriptor of the root directory.
+    pub(crate) fn real_root(&self) -> Result<OwnedFd> {
+        self.check_attached()?;
+        open_dir(&self.root_fd)
+    }
+
+    /// What a node is, and a descriptor of it.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn node(&self, node: NodeId) -> Result<(FileKind, Arc<OwnedFd>)> {
+        self.check_attached()?;
+        if node == self.root {
+            return Ok((FileKind::Dir, Arc::clone(&self.root_fd)));
+        }
+        let seen = self.nodes.get(node);
+        if let Some(Seen {
+            kind, fd: Some(fd), ..
+        }) = seen
+        {
+            return Ok((kind, fd));
+        }
+        let kind = seen.map(|seen| seen.kind);
+        if self.ids.open_by_handle() {
+            return self.by_id(node, kind);
+        }
+        Ok((kind.ok_or(Kind::Stale)?, self.by_way(node)?))
+    }
+
+    /// A descriptor of a directory.
+    ///
+    /// # Errors
+    /// `Stale`, `NotDir`.
+    pub(crate) fn dir(&self, node: NodeId) -> Result<Arc<OwnedFd>> {
+        match self.node(node)? {
+            (FileKind::Dir, fd) => Ok(fd),
+            _ => Err(Kind::NotDir.into()),
+        }
+    }
+
+    /// Opens a node by its id; of one that was not given out (by this
+    /// attachment, lately), that it is beneath the root is found out first.
+    /// Descriptors of directories are held, as names will be looked up in them;
+    /// others are not, as they would keep the room of what is removed.
+    fn by_id(&self, node: NodeId, kind: Option<FileKind>) -> Result<(FileKind, Arc<OwnedFd>)> {
+        let fd = self.with_descriptors(|| self.ids.open(node, PATH))?;
+        let kind = match kind {
+            Some(kind) => kind,
+            None => {
+                let attr = self.attr_by(node, &fd)?;
+                if !self.whole && !self.is_beneath(&attr, &fd)? {
+                    return Err(Kind::Stale.into());
+                }
+                self.nodes.note(node, attr.kind, 0, None, None);
+                attr.kind
+            }
+        };
+        let fd = Arc::new(fd);
+        if kind == FileKind::Dir {
+            self.hold(node, &fd);
+        }
+        Ok((kind, fd))
+    }
+
+    fn hold(&self, node: NodeId, fd: &Arc<OwnedFd>) {
+        self.watch_dir(fd);
+        self.nodes.hold(node, Arc::clone(fd));
+    }
+
+    /// Finds a node again where it was found last.
+    fn by_way(&self, node: NodeId) -> Result<Arc<OwnedFd>> {
+        let (mut below, mut at) = (Vec::new(), node);
+        let mut fd = loop {
+            if at == self.root {
+                break Arc::clone(&self.root_fd);
+            }
+            let seen = self.nodes.get(at).ok_or(Kind::Stale)?;
+            if let Some(fd) = seen.fd {
+                break fd;
+            }
+            let way = seen.way.ok_or(Kind::Stale)?;
+            let Way { dir, name } = way;
+            below.push((at, name));
+            at = dir;
+            if below.len() > DEPTH_MAX {
+                return Err(Kind::Stale.into());
+            }
+        };
+        while let Some((node, name)) = below.pop() {
+            let next = self
+                .open_in(&fd, &name, PATH, HostMode::empty())
+                .map_err(from_errno_on_node)?;
+            if self.ids.node_at(&next, b"")? != node {
+                return Err(Kind::Stale.into());
+            }
+            fd = Arc::new(next);
+            self.nodes.hold(node, Arc::clone(&fd));
+        }
+        Ok(fd)
+    }
+
+    /// Opens the entry `name` of a directory, whatever may be done to the tree
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// The host's; `XDEV` for a mount point.
+    pub(crate) fn open_in(
+        &self,
+        dir: impl AsFd,
+        name: &[u8],
+        flags: OFlags,
+        mode: HostMode,
+    ) -> rustix::io::Result<OwnedFd> {
+        let beneath = ResolveFlags::BENEATH
+            | ResolveFlags::NO_MAGICLINKS
+            | ResolveFlags::NO_SYMLINKS
+            | ResolveFlags::NO_XDEV;
+        let mut tries = 0;
+        loop {
+            match rustix::fs::openat2(&dir, name, flags, mode, beneath) {
+                Err(Errno::AGAIN) if tries < TRIES_MAX => tries += 1,
+                Err(Errno::MFILE) if tries == 0 => {
+                    tries += 1;
+                    self.nodes.release();
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Calls once more with fewer descriptors held, if there were too many.
+    pub(crate) fn with_descriptors<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
+        match call() {
+            Err(e) if e == Kind::Busy => {
+                self.nodes.release();
+                call()
+            }
+            done => done,
+        }
+    }
+
+    /// Whether a node is in the tree: a directory if the way up from it meets
+    /// the root; anything else if the name by which the kernel remembers it, gone
+    /// down from the root, leads to it.
+    fn is_beneath(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
+        if attr.kind == FileKind::Dir {
+            return self.meets_root(attr.node, fd);
+        }
+        let (Ok(path), Ok(root)) = (link_of(fd), link_of(&self.root_fd)) else {
+            return Ok(false);
+        };
+        let rest = if root == b"/" {
+            path.strip_prefix(b"/")
+        } else {
+            path.strip_prefix(&*root).and_then(|r| r.strip_prefix(b"/"))
+        };
+        let Some(rest) = rest else { return Ok(false) };
+        match self.open_in(&self.root_fd, rest, PATH, HostMode::empty()) {
+            Ok(found) => Ok(self.ids.node_at(&found, b"")? == attr.node),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
+        let mut at = node;
+        let mut up = None;
+        for _ in 0..DEPTH_MAX {
+            if at == self.root {
+                return Ok(true);
+            }
+            let next = open_up(up.as_ref().unwrap_or(fd))?;
+            let Ok(above) = self.ids.node_at(&next, b"") else {
+                return Ok(false);
+            };
+            if above == at {
+                return Ok(false);
+            }
+            at = above;
+            up = Some(next);
+        }
+        Ok(false)
+    }
+
+    /// See [`parent`](volary_core::FileSystem::parent).
+    pub(crate) fn above(&self, dir: NodeId) -> Result<Entry> {
+        let fd = self.dir(dir)?;
+        if dir == self.root {
+            return self.given(self.ids.of(&fd)?, None, None);
+        }
+        // A removed directory has none above it.
+        self.attr_by(dir, &fd)?;
+        let up = open_up(&fd)?;
+        let attr = self.ids.of(&up).map_err(|_| Kind::Stale)?;
+        if !self.whole && !self.meets_root(attr.node, &up)? {
+            return Err(Kind::Stale.into());
+        }
+        self.given(attr, None, Some(up))
+    }
+
+    /// Notes that a node is given out, found by `way`, and gives it. Without the
+    /// right to open by handle `fd` is held; with it, the id is enough.
+    pub(crate) fn given(
+        &self,
+        attr: Attr,
+        way: Option<(NodeId, &[u8])>,
+        fd: Option<OwnedFd>,
+    ) -> Result<Entry> {
+        let node = attr.node;
+        if node != self.root {
+            let by_handle = self.ids.open_by_handle();
+            let fd = fd.filter(|_| !by_handle).map(Arc::new);
+            if let Some(fd) = &fd
+                && attr.kind == FileKind::Dir
+            {
+                self.watch_dir(fd);
+            }
+            let way = way.filter(|_| !by_handle);
+            self.nodes.note(node, attr.kind, 1, way, fd);
+        }
+        Ok(Entry { node, attr })
+    }
+
+    /// What the host says of an entry that is not there, or of a directory that
+    /// is not: `Stale` for the latter.
+    pub(crate) fn in_dir(&self, dir: NodeId, fd: impl AsFd, e: Error) -> Error {
+        if e != Kind::NotFound {
+            return e;
+        }
+        match self.attr_by(dir, fd) {
+            Err(gone) if gone == Kind::Stale => gone,
+            Ok(attr) if attr.nlink == 0 => Kind::Stale.into(),
+            _ => e,
+        }
+    }
+}
+
+/// The directory that holds the one that `fd` is open for.
+fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
+    let flags = PATH | OFlags::DIRECTORY;
+    rustix::fs::openat(fd, "..", flags, HostMode::empty()).map_err(from_errno_on_node)
+}
+
+/// A descriptor by which the directory can be listed.
+pub(crate) fn open_dir(dir: &OwnedFd) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, ".", flags, HostMode::empty()).map_err(from_errno_on_node)
+}
+
+/// Where the kernel says that a descriptor's node is.
+fn link_of(fd: &OwnedFd) -> Result<Vec<u8>> {
+    let link = rustix::fs::readlink(path_of(fd), Vec::new());
+    link.map(std::ffi::CString::into_bytes).map_err(from_errno)
+}
+
+/// # Errors
+/// `Unsupported` without `/proc`, by which nodes are opened and changed.
+fn check_proc() -> Result<()> {
+    const PROC: i64 = 0x9fa0;
+    match rustix::fs::statfs("/proc/self/fd") {
+        Ok(stat) if stat.f_type == PROC => Ok(()),
+        _ => {
+            let words = "a host directory cannot be attached where /proc is not mounted";
+            Err(Error::note(Kind::Unsupported, words))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What node ids mean, and when they no longer do.
+
+use crate::own::{Own, can_mount};
+use crate::side::Side;
+use std::fs;
+use tempfile::TempDir;
+use volary_core::{Caps, Kind, NodeId};
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[test]
+fn an_id_keeps_its_meaning_when_another_process_renames() {
+    for by_handle in [true, false] {
+        let dir = TempDir::new().unwrap();
+        let side = Side::new(dir.path(), by_handle);
+        let (a, b) = (side.dir(side.root(), b"a"), side.dir(side.root(), b"b"));
+        let file = side.file(a, b"f");
+        fs::write(dir.path().join("a/f"), "content").unwrap();
+        fs::rename(dir.path().join("a/f"), dir.path().join("b/g")).unwrap();
+        fs::rename(dir.path().join("b"), dir.path().join("a/b")).unwrap();
+        assert_eq!(side.content(file).unwrap(), b"content");
+        assert_eq!(side.find(b, b"g"), file);
+        assert_eq!(side.fs.parent(&side.cx(), b).unwrap().node, a);
+    }
+}
+
+#[test]
+fn an_id_is_stale_once_another_process_removed_the_node() {
+    for by_handle in [true, false] {
+        let dir = TempDir::new().unwrap();
+        let side = Side::new(dir.path(), by_handle);
+        let (file, below) = (side.file(side.root(), b"f"), side.dir(side.root(), b"d"));
+        fs::remove_file(dir.path().join("f")).unwrap();
+        fs::remove_dir(dir.path().join("d")).unwrap();
+        for node in [file, below] {
+            assert_eq!(side.attr(node).unwrap_err(), Kind::Stale);
+            assert!(side.content(node).is_err());
+        }
+        assert_eq!(side.lookup(below, b"x").unwrap_err(), Kind::Stale);
+        let made = side.create(below, b"x", volary_core::Create::New);
+        assert_eq!(made.unwrap_err(), Kind::Stale);
+    }
+}
+
+#[test]
+fn ids_survive_a_restart_where_nodes_are_opened_by_handle() {
+    if !is_root() {
+        eprintln!("SKIPPED: to open by handle takes root");
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let side = Side::new(dir.path(), true);
+    let a = side.dir(side.root(), b"a");
+    let (below, file) = (side.dir(a, b"below"), side.file(a, b"f"));
+    side.fs.detach(&side.cx()).unwrap();
+    fs::rename(dir.path().join("a"), dir.path().join("other")).unwrap();
+
+    let side = Side::new(dir.path(), true);
+    for node in [file, below, a] {
+        assert_eq!(side.attr(node).unwrap().node, node);
+    }
+    assert_eq!(side.fs.parent(&side.cx(), below).unwrap().node, a);
+    assert_eq!(side.content(file).unwrap(), b"");
+
+    // Without handles they must not mean anything else.
+    let side = Side::new(dir.path(), false);
+    for node in [file, below, a] {
+        assert_eq!(side.attr(node).unwrap_err(), Kind::Stale);
+    }
+}
+
+/// Ids of all that is in a tree and beside the directory `inside` of it, its
+/// root among them.
+fn outside_of(dir: &TempDir) -> Vec<NodeId> {
+    let whole = Side::new(dir.path(), true);
+    let outside = whole.find(whole.root(), b"outside");
+    vec![
+        whole.root(),
+        outside,
+        whole.find(outside, b"canary"),
+        whole.find(whole.root(), b"link"),
+    ]
+}
+
+#[test]
+fn an_id_of_a_node_outside_opens_nothing() {
+    let dir = TempDir::new().unwrap();
+    for below in ["inside", "inside/d", "outside"] {
+        fs::create_dir(dir.path().join(below)).unwrap();
+    }
+    fs::write(dir.path().join("outside/canary"), "outside").unwrap();
+    std::os::unix::fs::symlink("outside", dir.path().join("link")).unwrap();
+    let nodes = outside_of(&dir);
+    for by_handle in [true, false] {
+        let side = Side::new(&dir.path().join("inside"), by_handle);
+        for &node in &nodes {
+            assert_eq!(side.attr(node).unwrap_err(), Kind::Stale, "{node:?}");
+            assert_eq!(side.content(node).unwrap_err(), Kind::Stale);
+            assert_eq!(side.names(node).unwrap_err(), Kind::Stale);
+            assert_eq!(side.lookup(node, b"canary").unwrap_err(), Kind::Stale);
+            let got = side.fs.parent(&side.cx(), node);
+            assert_eq!(got.unwrap_err(), Kind::Stale);
+            let got = side.fs.readlink(&side.cx(), node);
+            assert_eq!(got.unwrap_err(), Kind::Stale);
+        }
+    }
+}
+
+#[test]
+fn what_was_moved_out_has_no_parent_and_is_stale_after_a_restart() {
+    for by_handle in [true, false] {
+        let dir = TempDir::new().unwrap();
+        fs::create_dir(dir.path().join("inside")).unwrap();
+        let side = Side::new(&dir.path().join("inside"), by_handle);
+        let moved = side.dir(side.root(), b"d");
+        let file = side.file(moved, b"f");
+        fs::rename(dir.path().join("inside/d"), dir.path().join("d")).unwrap();
+        let got = side.fs.parent(&side.cx(), moved);
+        assert_eq!(got.unwrap_err(), Kind::Stale);
+        let again = Side::new(&dir.path().join("inside"), by_handle);
+        for node in [moved, file] {
+            assert_eq!(again.attr(node).unwrap_err(), Kind::Stale);
+        }
+    }
+}
+
+#[test]
+fn a_whole_file_system_claims_stable_ids_and_a_directory_does_not() {
+    if !can_mount() {
+        return;
+    }
+    let own = Own::new("tmpfs");
+    let side = Side::new(own.path(), true);
+    assert!(side.fs.caps().has(Caps::STABLE_IDS));
+    side.dir(side.root(), b"d");
+    for (path, by_handle) in [("d", true), ("", false)] {
+        let side = Side::new(&own.path().join(path), by_handle);
+        assert!(!side.fs.caps().has(Caps::STABLE_IDS), "{path} {by_handle}");
+    }
+}
+
+#[test]
+fn what_is_mounted_beneath_is_not_of_the_volume() {
+    if !can_mount() {
+        return;
+    }
+    let (own, other) = (Own::new("tmpfs"), Own::new("tmpfs"));
+    fs::write(other.path().join("canary"), "outside").unwrap();
+    fs::create_dir(own.path().join("point")).unwrap();
+    fs::write(own.path().join("file"), "").unwrap();
+    let bind = rustix::mount::mount_bind(other.path(), own.path().join("point"));
+    bind.expect("a bind mount");
+    for by_handle in [true, false] {
+        let side = Side::new(own.path(), by_handle);
+        let got = side.lookup(side.root(), b"point");
+        assert_eq!(got.unwrap_err(), Kind::CrossVolume);
+        assert_eq!(side.names(side.root()).unwrap(), [b"file".to_vec()]);
+    }
+    let flags = rustix::mount::UnmountFlags::DETACH;
+    rustix::mount::unmount(own.path().join("point"), flags).expect("unmount");
+}
