@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions, MemDevice, PAGE, Recorder, Request, Stage};
-use volary_core::BlockDevice;
+use volary_core::{BlockDevice, Geometry, Result};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -257,4 +257,51 @@ fn a_device_that_ends_within_a_sector_is_used_to_its_last_byte() {
     assert_eq!((b[899], b[900], b[999]), (1, 2, 3));
     assert!(cache.read(9_999, &mut [0; 2]).is_err());
     assert!(cache.view(4000, 200, |_| ()).is_err());
+}
+
+/// A device that says that it keeps what it was given.
+struct Keeping(Arc<Recorder>);
+
+impl BlockDevice for Keeping {
+    fn geometry(&self) -> Geometry {
+        self.0.geometry()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.0.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.0.write_at(offset, data)
+    }
+    fn flush(&self) -> Result<()> {
+        self.0.flush()
+    }
+    fn is_cached(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn over_a_device_that_keeps_it_content_takes_no_pages() {
+    let (rec, other) = cache(MIB);
+    assert_eq!(other.direct_from(), other.io_size());
+    let keeping = Arc::new(Keeping(rec.clone()));
+    let cache = Cache::new(keeping, CacheOptions::default());
+    assert_eq!(cache.direct_from(), PAGE);
+    let mut buf = vec![0; 3 * PAGE];
+    for _ in 0..2 {
+        cache.read_once(MIB, &mut buf).unwrap();
+        assert_eq!(sizes(&rec.take()), [12]);
+        assert_eq!(cache.used(), 0);
+    }
+    // What is in the cache counts, and the rest is read around it.
+    let middle = MIB + PAGE as u64;
+    cache.write(middle, &[0xee; PAGE], Stage(1)).unwrap();
+    cache.read_once(MIB, &mut buf).unwrap();
+    assert_eq!(sizes(&rec.take()), [4, 4]);
+    assert!(buf[PAGE..2 * PAGE].iter().all(|&b| b == 0xee));
+    assert_eq!(buf[2 * PAGE], ((middle + PAGE as u64) / 7) as u8);
+    // Less than a page is read ahead and kept, as ever.
+    cache.read_once(2 * MIB, &mut buf[..100]).unwrap();
+    assert_eq!(sizes(&rec.take()), [4]);
+    assert_eq!(cache.used(), 2 * PAGE as u64);
 }

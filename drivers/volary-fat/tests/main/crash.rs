@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use volary_block::{MemDevice, Recorder, Request};
 use volary_core::{
-    Attach, BlockDevice, Cancel, Create, Cred, Ctx, Format, Fs, Kind, Make, Mode, Name, NodeId,
-    Options, RenameFlags, SetAttr, Time,
+    BlockDevice, Cancel, Create, Cred, Ctx, Format, Fs, Kind, Make, Mode, Name, NodeId, Options,
+    RenameFlags, SetAttr, Time,
 };
 use volary_fat::FAT;
 use volary_testkit::rng::Rng;
@@ -139,7 +139,8 @@ impl Workload {
                 content: Vec::new(),
             }
         });
-        let len = self.rng.below(9) as usize * 256;
+        let most = [9, 36][usize::from(self.recorder.geometry().size < 1 << 20)];
+        let len = self.rng.below(most) as usize * 256;
         let at = match self.rng.below(4) {
             0 => 0,
             1 => file.content.len() + 4 * self.rng.below(400) as usize,
@@ -365,7 +366,7 @@ fn record(seed: u64, kind: &str, len: u64, options: &str, steps: usize) -> (Vec<
     let dev = volume(kind, len, options);
     let base = dev.to_vec();
     let recorder = Arc::new(Recorder::new(dev));
-    let fs = FAT.attach(recorder.clone(), &Attach::default()).unwrap();
+    let fs = crate::keeping::attach(seed, recorder.clone());
     let mut work = Workload {
         fs,
         recorder,

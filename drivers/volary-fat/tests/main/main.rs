@@ -10,6 +10,7 @@ mod differential;
 mod faults;
 mod hostile;
 mod ids;
+mod keeping;
 mod make;
 mod many;
 mod names;
