@@ -1,6 +1,7 @@
 //! Mending of chains that lead nowhere, and of directories that are none.
 
-use super::findings::{self as code};
+use super::disk::{Rank, UNIT};
+use super::findings::{self as code, Where};
 use super::mend::Mender;
 use super::volume::{NONE, Reader};
 use super::walk::{Problem, What};
@@ -41,6 +42,7 @@ impl Mender<'_, '_> {
             }
             What::Garbage { index } => self.garbage(problem, index),
             What::NotDir => self.not_dir(problem),
+            What::Unreadable { at } => self.unreadable(problem, at),
             _ => self.too_long(problem),
         }
     }
@@ -109,6 +111,27 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
+    /// A sector of a directory that cannot be read. What is written there
+    /// makes the device take another one for it, or fails.
+    fn unreadable(&mut self, problem: &Problem, at: u64) -> Result<()> {
+        let path = self.vol.path(&self.walk.dirs, problem.dir, NONE)?;
+        let words = "a sector of the directory cannot be read; the entries in it are lost";
+        let repair = "writes free slots there; what the entries led to is found lost";
+        let place = Where {
+            path: Some(path),
+            offset: Some(at),
+        };
+        if self
+            .reporter
+            .tell(code::DIR_UNREADABLE, at, place, words.into(), repair)
+        {
+            let mut slots = [0; UNIT];
+            self.vol.disk.read_dir(at, &mut slots)?;
+            self.vol.disk.edit(at, &slots, Rank::Late)?;
+        }
+        Ok(())
+    }
+
     fn not_dir(&mut self, problem: &Problem) -> Result<()> {
         let dir = self.dir(problem.dir);
         let entry = Problem {
@@ -171,12 +194,11 @@ impl Mender<'_, '_> {
         self.vol.disk.fill(offset, &bytes)
     }
 
-    /// The first bytes of a cluster.
+    /// The bytes of a cluster that may be a directory's.
     pub(super) fn peek(&mut self, cluster: u32) -> Result<Vec<u8>> {
         let mut buf = vec![0; self.vol.layout.cluster_len as usize];
-        self.vol
-            .disk
-            .read(self.vol.layout.cluster_offset(cluster), &mut buf)?;
+        let offset = self.vol.layout.cluster_offset(cluster);
+        self.vol.disk.read_dir(offset, &mut buf)?;
         Ok(buf)
     }
 

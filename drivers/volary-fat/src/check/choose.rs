@@ -77,7 +77,7 @@ pub(super) fn choose(
             let disk = Disk::new(dev.clone());
             let fat = Fat::new(dev.clone(), layout, copy);
             let mut vol = Volume::new(layout.clone(), disk, fat, names()?, now);
-            if copy > from && tables::compare(&mut vol, from, copy, false)? == 0 {
+            if copy > from && tables::compare(&mut vol, from, copy, false)?.sectors == 0 {
                 continue;
             }
             let walk = Walk::run(&mut vol, false, progress)?;

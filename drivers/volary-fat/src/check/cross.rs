@@ -383,9 +383,10 @@ impl Mender<'_, '_> {
             return Ok(changed);
         };
         for (&from, &to) in from.iter().flatten().zip(&to) {
-            let bytes = self.peek(from)?;
-            let offset = self.vol.layout.cluster_offset(to);
-            self.vol.disk.fill(offset, &bytes)?;
+            let mut bytes = vec![0; self.vol.layout.cluster_len as usize];
+            let [from, to] = [from, to].map(|n| self.vol.layout.cluster_offset(n));
+            self.vol.disk.read(from, &mut bytes)?;
+            self.vol.disk.fill(to, &bytes)?;
         }
         for (i, &n) in to.iter().enumerate() {
             let next = to.get(i + 1).copied().unwrap_or(self.vol.fat.end());

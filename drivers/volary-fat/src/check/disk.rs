@@ -4,9 +4,11 @@
 //! Edits are made in two ranks. Early ones are on the disk before any late one
 //! is: an entry is first put in its new place, then taken from the old.
 
-use std::collections::BTreeMap;
+use crate::ondisk::{ENTRY_LEN, FREE};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use volary_core::{BlockDevice, Result};
+use volary_core::{BlockDevice, Kind, Result};
 
 /// The unit in which edits are kept and a device writes whole or not at all.
 pub(super) const UNIT: usize = 512;
@@ -40,6 +42,8 @@ pub(super) struct Disk {
     pub(super) written: u64,
     /// Free clusters are filled in memory as well.
     pub(super) hold: bool,
+    /// Units of directories that cannot be read.
+    lost: RefCell<BTreeSet<u64>>,
 }
 
 impl Disk {
@@ -51,7 +55,66 @@ impl Disk {
             last: Units::new(),
             written: 0,
             hold: false,
+            lost: RefCell::default(),
         }
+    }
+
+    /// Reads directories, with all edits applied. What cannot be read is free
+    /// slots, and is known to [`first_lost`](Self::first_lost) then.
+    ///
+    /// # Errors
+    /// `Io` for anything else than single sectors; `Invalid`.
+    pub(super) fn read_dir(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        match self.read(offset, buf) {
+            Err(e) if e.kind() == Kind::Io => {}
+            done => return done,
+        }
+        let mut at = offset;
+        let mut rest = &mut *buf;
+        while !rest.is_empty() {
+            let unit = at - at % UNIT as u64;
+            let within = (at - unit) as usize;
+            let (part, more) = rest.split_at_mut(rest.len().min(UNIT - within));
+            let whole = self.unit(unit)?;
+            for (to, from) in part.iter_mut().zip(whole.iter().skip(within)) {
+                *to = *from;
+            }
+            at += part.len() as u64;
+            rest = more;
+        }
+        for units in [&self.early, &self.late, &self.last] {
+            overlay(units, offset, buf);
+        }
+        Ok(())
+    }
+
+    /// A unit of a directory as it is on the device, or free slots.
+    fn unit(&self, at: u64) -> Result<Box<[u8; UNIT]>> {
+        let mut unit = Box::new([0; UNIT]);
+        match self.dev.read_at(at, unit.as_mut_slice()) {
+            Err(e) if e.kind() == Kind::Io => {
+                self.lost.borrow_mut().insert(at);
+                unit.fill(0);
+                for slot in unit.chunks_mut(ENTRY_LEN) {
+                    slot.iter_mut().take(1).for_each(|b| *b = FREE);
+                }
+                Ok(unit)
+            }
+            done => done.map(|()| unit),
+        }
+    }
+
+    /// The first unit in a range that could not be read and has no edits.
+    pub(super) fn first_lost(&self, offset: u64, len: u64) -> Option<u64> {
+        let lost = self.lost.borrow();
+        let mut all = lost.range(offset..offset.saturating_add(len));
+        let edited = |at: &&u64| !(self.late.contains_key(at) || self.early.contains_key(at));
+        all.find(edited).copied()
+    }
+
+    /// Whether a unit could not be read.
+    fn is_lost(&self, unit: u64) -> bool {
+        self.lost.borrow().contains(&unit)
     }
 
     /// Reads with all edits applied.
@@ -92,8 +155,13 @@ impl Disk {
     }
 
     fn edit_unit(&mut self, unit: u64, within: usize, part: &[u8], rank: Rank) -> Result<()> {
-        let mut whole = Box::new([0; UNIT]);
-        self.dev.read_at(unit, whole.as_mut_slice())?;
+        let mut whole = match self.is_lost(unit) {
+            true => self.unit(unit)?,
+            false => Box::new([0; UNIT]),
+        };
+        if !self.is_lost(unit) {
+            self.dev.read_at(unit, whole.as_mut_slice())?;
+        }
         // A layer that has the unit already holds all lower ones' edits; an
         // edit goes into its own layer and into those above that have it.
         let layers = [

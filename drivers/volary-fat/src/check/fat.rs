@@ -6,7 +6,7 @@ use super::disk::Disk;
 use crate::volume::{FatKind, Layout};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, Result};
+use volary_core::{BlockDevice, Error, Kind, Result};
 
 /// Bytes in a piece. FAT12 has less than one, so that no entry stands across
 /// two.
@@ -69,6 +69,8 @@ pub(super) struct Fat {
     /// The highest cluster number.
     pub(super) last: u32,
     offset: u64,
+    /// Where all copies are, for what cannot be read of this one.
+    copies: Vec<u64>,
     len: u64,
     pieces: Vec<Option<Box<[u8]>>>,
     loaded: VecDeque<usize>,
@@ -81,6 +83,8 @@ pub(super) struct Fat {
     room: Option<u32>,
     /// Steps along chains that may still be taken.
     fuel: u64,
+    /// What cannot be read is to be written again.
+    pub(super) to_restore: bool,
 }
 
 impl Fat {
@@ -95,6 +99,10 @@ impl Fat {
             kind: layout.kind,
             last: layout.last_cluster(),
             offset: layout.fat_offset(copy),
+            copies: (0..layout.fat_count)
+                .filter(|_| layout.mirrored)
+                .map(|other| layout.fat_offset(other))
+                .collect(),
             len,
             pieces: std::iter::repeat_with(|| None).take(count).collect(),
             loaded: VecDeque::new(),
@@ -103,6 +111,7 @@ impl Fat {
             led_to: None,
             room: None,
             fuel: fuel_for(layout.cluster_count),
+            to_restore: false,
         }
     }
 
@@ -176,7 +185,7 @@ impl Fat {
             return Ok(());
         }
         let mut bytes = vec![0; (self.len - start).min(PIECE as u64) as usize];
-        self.dev.read_at(self.offset + start, &mut bytes)?;
+        self.read(start, &mut bytes)?;
         let bits = u64::from(self.kind.bits());
         let first = (start * 8 / bits) as u32;
         let end = ((start + PIECE as u64) * 8 / bits) as u32;
@@ -195,6 +204,57 @@ impl Fat {
             self.loaded.push_back(piece);
         }
         Ok(())
+    }
+
+    /// Reads bytes as they are on the disk, from another copy where this one
+    /// cannot be read; which sectors of 512 bytes these are, by their bytes.
+    ///
+    /// # Errors
+    /// `Io` where no copy can be read.
+    pub(super) fn read(&self, start: u64, buf: &mut [u8]) -> Result<Vec<u64>> {
+        self.read_copy(self.offset, start, buf)
+    }
+
+    /// The same of the copy that begins at `base`.
+    ///
+    /// # Errors
+    /// `Io` where no copy can be read.
+    pub(super) fn read_copy(&self, base: u64, start: u64, buf: &mut [u8]) -> Result<Vec<u64>> {
+        let mut lost = Vec::new();
+        match self.dev.read_at(base + start, buf) {
+            Err(e) if e.kind() == Kind::Io => {}
+            done => return done.map(|()| lost),
+        }
+        for (at, part) in (start..).step_by(512).zip(buf.chunks_mut(512)) {
+            let mut done = self.dev.read_at(base + at, part);
+            if done.is_err() {
+                lost.push(at);
+            }
+            for other in self.copies.iter().filter(|&&other| other != base) {
+                if done.is_err() {
+                    done = self.dev.read_at(other + at, part);
+                }
+            }
+            done?;
+        }
+        Ok(lost)
+    }
+
+    /// Writes what cannot be read again, from another copy.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn restore(&self, disk: &mut Disk) -> Result<()> {
+        let mut piece = vec![0; PIECE];
+        for start in (0..self.len).step_by(PIECE) {
+            piece.truncate((self.len - start).min(PIECE as u64) as usize);
+            for at in self.read(start, &mut piece)? {
+                let from = (at - start) as usize;
+                let sector = piece.get(from..(from + 512).min(piece.len()));
+                disk.write(self.offset + at, sector.unwrap_or_default())?;
+            }
+        }
+        disk.flush()
     }
 
     /// Changes an entry, in memory. The upper four bits of FAT32 stay.
@@ -388,7 +448,7 @@ impl Fat {
             if have < end {
                 let old = buf.len();
                 buf.resize((end - start) as usize, 0);
-                disk.read_raw(self.offset + have, buf.get_mut(old..).unwrap_or_default())?;
+                self.read(have, buf.get_mut(old..).unwrap_or_default())?;
             }
             encode(self.kind, &mut buf, (at - start) as usize, n, change.new);
         }

@@ -28,6 +28,7 @@ codes! {
     LABEL "label" Crash;
     FAT_CHOICE "fat-choice" Damage;
     FATS_DIFFER "fats-differ" Crash;
+    FAT_UNREADABLE "fat-unreadable" Damage;
     FAT_HEAD "fat-head" Damage;
     FSINFO "fsinfo" Damage;
     FREE_COUNT "free-count" Crash;
@@ -43,6 +44,7 @@ codes! {
     DIR_NOT_DIR "dir-not-dir" Damage;
     DIR_GARBAGE "dir-garbage" Damage;
     DIR_TOO_LONG "dir-too-long" Damage;
+    DIR_UNREADABLE "dir-unreadable" Damage;
     DIR_SIZE "dir-size" Damage;
     DOT "dot" Damage;
     DOT_DOT "dot-dot" Crash;

@@ -88,6 +88,7 @@ impl Mender<'_, '_> {
             | What::Loop { .. }
             | What::Garbage { .. }
             | What::NotDir
+            | What::Unreadable { .. }
             | What::TooLong => self.chain(problem),
             What::Cross { .. } => self.crosses(std::slice::from_ref(problem)),
             What::Dot | What::DotDot => self.dots(problem),

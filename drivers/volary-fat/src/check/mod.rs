@@ -169,9 +169,13 @@ impl Run<'_> {
             let before = self.reporter.mended;
             self.vol.fat.refuel();
             self.round(&mut walk)?;
-            let done = self.reporter.mended == before || round == ROUNDS_MAX;
-            if done || self.preen_stops() {
+            if self.reporter.mended == before || self.preen_stops() {
                 return Ok(walk);
+            }
+            if round == ROUNDS_MAX {
+                // Something is left, but what is not known.
+                self.reporter.found += 1;
+                break;
             }
         }
         Walk::run(&mut self.vol, self.plan.reset, progress)
@@ -241,6 +245,9 @@ impl Run<'_> {
             self.mark_dirty()?;
         }
         let Volume { disk, fat, .. } = &mut self.vol;
+        if fat.to_restore {
+            fat.restore(disk)?;
+        }
         fat.write(Class::Take, disk)?;
         disk.flush()?;
         disk.write_edits(Rank::Early)?;

@@ -43,7 +43,7 @@ impl Mender<'_, '_> {
         let there = self.vol.layout.is_cluster(start);
         let offset = self.vol.layout.cluster_offset(start);
         if there {
-            self.vol.disk.read(offset, &mut head)?;
+            self.vol.disk.read_dir(offset, &mut head)?;
         }
         if there && long && head == OwnerTable::head() {
             return Ok(());

@@ -6,7 +6,7 @@ use super::findings::{self as code, Where};
 use super::mend::Mender;
 use super::volume::Volume;
 use crate::ondisk::{FSI_LEAD, FSI_STRUC, FSI_TRAIL, FsInfo};
-use volary_core::Result;
+use volary_core::{Kind, Result};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Bytes compared at a time.
@@ -31,34 +31,47 @@ fn head_value(vol: &Volume) -> u32 {
     vol.layout.kind.mask() & !0xff | u32::from(vol.layout.media)
 }
 
-/// In how many sectors of 512 bytes two copies differ; with `mend`, the second
-/// is made like the first.
+/// How two copies of the FAT differ, in sectors of 512 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Differ {
+    /// Of the second, that differ from the first or cannot be read.
+    pub(super) sectors: u64,
+    /// Of the first, that cannot be read.
+    pub(super) lost: u64,
+}
+
+/// Compares a copy with the one gone by; with `mend`, it is made like that.
 ///
 /// # Errors
 /// `Io`.
-pub(super) fn compare(vol: &mut Volume, from: u8, to: u8, mend: bool) -> Result<u64> {
+pub(super) fn compare(vol: &mut Volume, from: u8, to: u8, mend: bool) -> Result<Differ> {
     let (source, target) = (vol.layout.fat_offset(from), vol.layout.fat_offset(to));
     let len = vol.fat.len();
     let (mut a, mut b) = (vec![0; PIECE], vec![0; PIECE]);
-    let mut differ = 0;
-    let mut at = 0;
-    while at < len {
+    let mut differ = Differ::default();
+    for at in (0..len).step_by(PIECE) {
         let size = (len - at).min(PIECE as u64) as usize;
         a.truncate(size);
         b.truncate(size);
-        vol.disk.read_raw(source + at, &mut a)?;
-        vol.disk.read_raw(target + at, &mut b)?;
-        if a != b {
-            for (i, (x, y)) in a.chunks(512).zip(b.chunks(512)).enumerate() {
-                if x != y {
-                    differ += 1;
-                    if mend {
-                        vol.disk.write(target + at + i as u64 * 512, x)?;
-                    }
-                }
+        differ.lost += vol.fat.read_copy(source, at, &mut a)?.len() as u64;
+        let whole = vol.disk.read_raw(target + at, &mut b);
+        match whole {
+            Ok(()) if a == b => continue,
+            Err(e) if e.kind() != Kind::Io => return Err(e),
+            _ => {}
+        }
+        for (i, x) in (0..).zip(a.chunks(512)) {
+            let mut y = [0; 512];
+            let y = y.get_mut(..x.len()).unwrap_or_default();
+            let place = target + at + i * 512;
+            if vol.disk.read_raw(place, y).is_ok() && x == y {
+                continue;
+            }
+            differ.sectors += 1;
+            if mend {
+                vol.disk.write(place, x)?;
             }
         }
-        at += size as u64;
     }
     Ok(differ)
 }
@@ -115,7 +128,18 @@ impl Mender<'_, '_> {
             return Ok(false);
         }
         for other in (0..self.vol.layout.fat_count).filter(|&o| o != copy) {
-            let differ = compare(self.vol, copy, other, false)?;
+            let Differ {
+                sectors: differ,
+                lost,
+            } = compare(self.vol, copy, other, false)?;
+            if lost > 0 && !self.vol.fat.to_restore {
+                let words = format!("{lost} sectors of FAT {} cannot be read", copy + 1);
+                let at = Where::offset(self.vol.layout.fat_offset(copy));
+                let repair = "writes them again from another copy";
+                self.vol.fat.to_restore |=
+                    self.reporter
+                        .tell(code::FAT_UNREADABLE, 0, at, words, repair);
+            }
             if differ == 0 {
                 continue;
             }

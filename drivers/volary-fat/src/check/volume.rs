@@ -177,7 +177,7 @@ impl Volume {
     pub(super) fn raw(&mut self, dir: &Dir, slot: u32) -> Result<Raw> {
         let mut raw = [0; ENTRY_LEN];
         if let Some(offset) = self.slot_offset(dir, slot)? {
-            self.disk.read(offset, &mut raw)?;
+            self.disk.read_dir(offset, &mut raw)?;
         }
         Ok(raw)
     }
@@ -197,7 +197,7 @@ impl Volume {
             };
             let run = (unit - slot % unit) as usize * ENTRY_LEN;
             let (part, more) = rest.split_at_mut(run.min(rest.len()));
-            self.disk.read(offset, part)?;
+            self.disk.read_dir(offset, part)?;
             slot += (part.len() / ENTRY_LEN) as u32;
             rest = more;
         }
@@ -346,6 +346,8 @@ impl Volume {
 pub(super) struct Piece {
     /// Its first slot.
     pub(super) slot: u32,
+    /// Where it lies on the device.
+    pub(super) offset: u64,
 }
 
 /// Reads a directory in order, in long stretches.
@@ -385,8 +387,11 @@ impl Reader {
             return Ok(None);
         }
         buf.resize(len, 0);
-        vol.disk.read(offset, buf)?;
-        let piece = Piece { slot: self.slot };
+        vol.disk.read_dir(offset, buf)?;
+        let piece = Piece {
+            slot: self.slot,
+            offset,
+        };
         self.slot += (len / ENTRY_LEN) as u32;
         Ok(Some(piece))
     }

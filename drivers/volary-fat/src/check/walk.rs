@@ -45,6 +45,10 @@ pub(super) enum What {
     },
     /// A directory holds something else altogether.
     NotDir,
+    /// The sector of a directory at a byte cannot be read.
+    Unreadable {
+        at: u64,
+    },
     /// A directory has more entries than there can be.
     TooLong,
     /// Slots of a unit, of the root directory or beside good dots, hold
@@ -126,6 +130,7 @@ impl What {
             | Self::Loop { .. }
             | Self::Garbage { .. }
             | Self::NotDir
+            | Self::Unreadable { .. }
             | Self::TooLong => Phase::Chains,
             Self::Cross { .. } => Phase::Crosses,
             _ => Phase::Details,
@@ -402,6 +407,11 @@ impl Walk {
     ) -> Result<bool> {
         let unit = vol.unit(dir);
         let mut slot = piece.slot;
+        let (mut from, end) = (piece.offset, piece.offset + buf.len() as u64);
+        while let Some(at) = vol.disk.first_lost(from, end - from) {
+            self.note(What::Unreadable { at }, number, NONE, NONE);
+            from = at + 1;
+        }
         for part in buf.chunks_mut(unit) {
             if !scanner.ended() && !self.judge(vol, number, dir, slot, part) {
                 return Ok(false);
@@ -420,7 +430,7 @@ impl Walk {
         if !judge::tally(part, vol.judge()).is_garbage() {
             return true;
         }
-        let unit = slot * ENTRY_LEN as u32 / part.len().max(1) as u32;
+        let unit = slot / (vol.unit(dir) / ENTRY_LEN).max(1) as u32;
         let own = number == 0 || judge::has_dot(part, dir.cluster, &vol.layout);
         if unit == 0 && !own {
             self.note(What::NotDir, number, NONE, NONE);

@@ -10,3 +10,4 @@ mod modes;
 mod random;
 mod reader;
 mod run;
+mod unreadable;
