@@ -7,3 +7,4 @@
 pub mod measure;
 pub mod paper;
 pub mod peers;
+mod served;

@@ -2,3 +2,4 @@
 //! figures beside them.
 
 pub mod dosfs;
+pub mod fifs;

@@ -1,9 +1,9 @@
 //! FAT: mtools, dosfstools, fusefat, the `fatfs` crate; and fuse2fs, which
 //! serves ext4, as the best of the mounted ones.
 
-use super::mounts::Mounted;
 use super::{Bound, Finding, Options, Run, Task, rust_fatfs, trees};
 use crate::measure::{Cost, Summary, here, program, program_with_peak};
+use crate::served::mounts::Mounted;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Today's alternatives, side by side with volary.
 
 pub mod fat;
-mod mounts;
 mod rust_fatfs;
+pub mod servers;
 mod trees;
 
 use crate::measure::{Cost, Summary};

@@ -109,7 +109,8 @@ fn exit_section(name: &str) -> String {
 Examples:
   volary bench paper dosfs
   volary bench peers fat
-  volary bench peers fat --only 'tree in' --json")]
+  volary bench peers fat --only 'tree in' --json
+  sudo volary bench peers servers --only nfs")]
 pub(crate) struct Bench {
     #[command(subcommand)]
     what: What,
@@ -119,15 +120,17 @@ pub(crate) struct Bench {
 enum What {
     /// Tables and figures of a paper, beside the paper's own
     Paper {
-        /// The paper: dosfs is Forin and Malan's of 1993
-        #[arg(value_parser = ["dosfs"])]
+        /// The paper: dosfs is Forin and Malan's of 1993, fifs Almeida's of 1999
+        /// (as root)
+        #[arg(value_parser = ["dosfs", "fifs"])]
         paper: String,
     },
-    /// Beside mtools, dosfstools, fusefat, fuse2fs and the fatfs crate
+    /// Beside other programs of today
     Peers {
-        /// The format
-        #[arg(value_parser = ["fat"])]
-        format: String,
+        /// fat: mtools, dosfstools, fusefat, fuse2fs and the fatfs crate;
+        /// servers: Samba, nfs-ganesha and libfuse's passthrough_ll (as root)
+        #[arg(value_parser = ["fat", "servers"])]
+        what: String,
         /// Only tasks whose name has this in it
         #[arg(long, value_name = "WORDS")]
         only: Option<String>,
@@ -148,6 +151,12 @@ impl Bench {
     pub(crate) fn run(&self) -> Done<Exit> {
         let failed = |e: String| Fail::new(Exit::Failed, format!("bench: {e}"));
         match &self.what {
+            What::Paper { paper } if paper == "fifs" => {
+                let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
+                let run = paper::fifs::run(&volary, &mut out::Raw);
+                run.map_err(|e| failed(format!("{e:#}")))?;
+                Ok(Exit::Done)
+            }
             What::Paper { .. } => {
                 let mut text = Vec::new();
                 let printed = paper::dosfs::table2(&mut text);
@@ -158,11 +167,11 @@ impl Bench {
                 Ok(Exit::Done)
             }
             What::Peers {
+                what,
                 only,
                 rounds,
                 dir,
                 json,
-                ..
             } => {
                 let options = peers::Options {
                     volary: std::env::current_exe().map_err(|e| Fail::host("bench", e))?,
@@ -174,12 +183,16 @@ impl Bench {
                 if !json {
                     out::Raw.write_all(HEAD.as_bytes())?;
                 }
-                let found = peers::fat::run(&options, &mut |finding| {
+                let mut told = |finding: &Finding| {
                     holds &= finding.holds();
                     if !json {
                         print(finding);
                     }
-                });
+                };
+                let found = match what.as_str() {
+                    "servers" => peers::servers::run(&options, &mut told),
+                    _ => peers::fat::run(&options, &mut told),
+                };
                 let found = found.map_err(|e| failed(format!("{e:#}")))?;
                 if *json {
                     let mut out = out::out();

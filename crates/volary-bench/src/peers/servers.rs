@@ -1,0 +1,157 @@
+//! Servers: volary beside Samba, nfs-ganesha and libfuse's `passthrough_ll`,
+//! each serving one directory of the host to one client program.
+
+use super::{Finding, Options, Row};
+use crate::served::{Clients, Place, Start, clients::Phases, ours, rivals};
+use anyhow::Result;
+
+/// Small files, of 4 KiB each.
+const FILES: &str = "1000";
+/// Length of the large file.
+const MEBIBYTES: &str = "256";
+
+/// A phase as the clients print it, what it is called by each protocol, and how
+/// many times as fast volary should be by SMB and NFS.
+pub(crate) const PHASES: [(&str, [&str; 3], f64); 7] = [
+    (
+        "create",
+        ["smb: create 1000", "nfs: create 1000", "fuse: create 1000"],
+        1.5,
+    ),
+    (
+        "stat",
+        ["smb: stat 1000", "nfs: stat 1000", "fuse: stat 1000"],
+        1.5,
+    ),
+    (
+        "list",
+        [
+            "smb: list 10 times",
+            "nfs: list 10 times",
+            "fuse: list 10 times",
+        ],
+        1.5,
+    ),
+    (
+        "read",
+        ["smb: read 1000", "nfs: read 1000", "fuse: read 1000"],
+        1.5,
+    ),
+    (
+        "unlink",
+        ["smb: remove 1000", "nfs: remove 1000", "fuse: remove 1000"],
+        1.5,
+    ),
+    (
+        "large-write",
+        [
+            "smb: write 256 MiB",
+            "nfs: write 256 MiB",
+            "fuse: write 256 MiB",
+        ],
+        1.0,
+    ),
+    (
+        "large-read",
+        [
+            "smb: read 256 MiB",
+            "nfs: read 256 MiB",
+            "fuse: read 256 MiB",
+        ],
+        1.0,
+    ),
+];
+/// Of the mounts: `passthrough_ll` is a kernel's calls passed on, and as fast as
+/// that can be.
+const FUSE_AIM: f64 = 1.0;
+const FUSE: usize = 2;
+
+/// Runs the comparison; `told` hears of each row as soon as it is there.
+///
+/// # Errors
+/// If it is not run by root (Samba, nfs-ganesha and the namespace want it), if a
+/// rival or the compiler is not installed, or if a program fails.
+pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Finding>> {
+    let place = Place::new(options.dir.as_deref())?;
+    let clients = Clients::compile(&place)?;
+    let mut rows = Vec::new();
+    for (index, pair) in pairs(&place, &clients, options)?.iter().enumerate() {
+        let names = PHASES.map(|(_, names, _)| names[index]);
+        let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
+        if !names.iter().any(|name| wanted(name)) {
+            continue;
+        }
+        let (ours, theirs) = alternate(&place, pair, options.rounds)?;
+        for ((phase, _, aim), name) in PHASES.iter().zip(names) {
+            if !wanted(name) {
+                continue;
+            }
+            let (ours, theirs) = (ours.of(phase)?, theirs.of(phase)?);
+            let row = Finding::Row(Row {
+                task: name,
+                rival: pair.rival,
+                ours,
+                theirs,
+                ratio: theirs.median / ours.median,
+                aim: if index == FUSE { FUSE_AIM } else { *aim },
+                memory_aim: None,
+            });
+            told(&row);
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// volary and a rival, by one protocol.
+struct Pair<'a> {
+    rival: &'static str,
+    ours: Start<'a>,
+    theirs: Start<'a>,
+}
+
+fn pairs<'a>(
+    place: &'a Place,
+    clients: &'a Clients,
+    options: &'a Options,
+) -> Result<[Pair<'a>; 3]> {
+    let volary = options.volary.as_path();
+    let passthrough = rivals::compile_passthrough(&place.path("passthrough_ll"))?;
+    Ok([
+        Pair {
+            rival: "samba",
+            ours: Box::new(move |dir| ours::smb(volary, dir, clients)),
+            theirs: Box::new(move |dir| rivals::samba(&place.path("samba"), dir, clients)),
+        },
+        Pair {
+            rival: "nfs-ganesha",
+            ours: Box::new(move |dir| ours::nfs(volary, dir, clients)),
+            theirs: Box::new(move |dir| rivals::ganesha(&place.path("ganesha"), dir, clients)),
+        },
+        Pair {
+            rival: "passthrough_ll",
+            ours: Box::new(move |dir| ours::fuse(volary, dir, &place.path("ours"), clients)),
+            theirs: Box::new(move |dir| {
+                rivals::passthrough(&passthrough, dir, &place.path("theirs"), clients)
+            }),
+        },
+    ])
+}
+
+/// Runs both alternately, once to warm up and `rounds` times to count; each
+/// server on a new directory.
+fn alternate(place: &Place, pair: &Pair<'_>, rounds: usize) -> Result<(Phases, Phases)> {
+    let (mut ours, mut theirs) = (Phases::default(), Phases::default());
+    for round in 0..=rounds.max(1) {
+        for (start, phases) in [(&pair.ours, &mut ours), (&pair.theirs, &mut theirs)] {
+            let dir = place.served()?;
+            let (server, client) = start(dir.path())?;
+            let costs = client.run(&["peers", FILES, MEBIBYTES])?;
+            drop(server);
+            if round > 0 {
+                phases.add(costs);
+            }
+        }
+    }
+    Ok((ours, theirs))
+}

@@ -1,0 +1,198 @@
+//! The programs that use the servers, and what they print.
+
+use super::{PASSWORD, Place, USER};
+use crate::measure::{Cost, Summary};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const SOURCES: [(&str, &str); 4] = [
+    ("phases.h", include_str!("../../clients/phases.h")),
+    ("smb.c", include_str!("../../clients/smb.c")),
+    ("nfs.c", include_str!("../../clients/nfs.c")),
+    ("posix.c", include_str!("../../clients/posix.c")),
+];
+
+/// The compiled programs.
+pub(crate) struct Clients {
+    smb: PathBuf,
+    nfs: PathBuf,
+    posix: PathBuf,
+}
+
+impl Clients {
+    /// # Errors
+    /// Without a compiler, or the libraries that clients stand on.
+    pub(crate) fn compile(place: &Place) -> Result<Self> {
+        let one = |name: &str, libraries: &[&str]| compile(name, &place.path(name), libraries);
+        Ok(Self {
+            smb: one("smb", &["smbclient"])?,
+            nfs: one("nfs", &["libnfs"])?,
+            posix: one("posix", &[])?,
+        })
+    }
+
+    /// By SMB at a port, with the share's name.
+    pub(crate) fn smb(&self, port: u16, share: &str) -> Client {
+        let mut command = Command::new(&self.smb);
+        command
+            .arg(format!("smb://127.0.0.1/{share}"))
+            .env("SMB_PORT", port.to_string())
+            .env("SMB_USER", USER)
+            .env("SMB_PASSWORD", PASSWORD);
+        Client(command)
+    }
+
+    /// By NFS at its ports, with the export's path.
+    pub(crate) fn nfs(&self, port: u16, mount_port: u16, export: &str) -> Client {
+        let mut command = Command::new(&self.nfs);
+        command.arg(format!(
+            "nfs://127.0.0.1{export}?version=3&nfsport={port}&mountport={mount_port}"
+        ));
+        Client(command)
+    }
+
+    /// By system calls, on a mount or any directory.
+    pub(crate) fn posix(&self, dir: &Path) -> Client {
+        let mut command = Command::new(&self.posix);
+        command.arg(dir);
+        Client(command)
+    }
+}
+
+/// Costs of each phase, one for each round.
+#[derive(Default)]
+pub(crate) struct Phases(BTreeMap<String, Vec<Cost>>);
+
+impl Phases {
+    /// One more round.
+    pub(crate) fn add(&mut self, costs: Vec<(String, f64)>) {
+        for (phase, seconds) in costs {
+            self.0.entry(phase).or_default().push(Cost {
+                seconds,
+                ..Cost::default()
+            });
+        }
+    }
+
+    /// # Errors
+    /// If the client said nothing of that phase.
+    pub(crate) fn of(&self, phase: &str) -> Result<Summary> {
+        let all = self.0.get(phase);
+        let all = all.with_context(|| format!("the client did not time {phase}"))?;
+        Ok(Summary::of(all))
+    }
+}
+
+/// A client program, told where its server is.
+pub(crate) struct Client(Command);
+
+impl Client {
+    /// Runs phases once and gives their seconds.
+    ///
+    /// # Errors
+    /// What the client says.
+    pub(crate) fn run(mut self, what: &[&str]) -> Result<Vec<(String, f64)>> {
+        let run = self.0.args(what).stdin(Stdio::null()).output()?;
+        if !run.status.success() {
+            let said = String::from_utf8_lossy(&run.stderr);
+            bail!("{:?}: {}", self.0, said.trim());
+        }
+        parse(&String::from_utf8_lossy(&run.stdout))
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<(String, f64)>> {
+    text.lines()
+        .map(|line| {
+            let (phase, seconds) = line.split_once(' ').context("a line without seconds")?;
+            Ok((phase.to_owned(), seconds.parse()?))
+        })
+        .collect()
+}
+
+/// Compiles one of the clients, against libraries that `pkg-config` knows.
+///
+/// # Errors
+/// Without a compiler or a library.
+pub(crate) fn compile(name: &str, program: &Path, libraries: &[&str]) -> Result<PathBuf> {
+    let sources = tempfile::tempdir()?;
+    for (file, text) in SOURCES {
+        fs::write(sources.path().join(file), text)?;
+    }
+    let source = sources.path().join(format!("{name}.c"));
+    cc(&source, program, libraries)?;
+    Ok(program.to_owned())
+}
+
+/// What the compiler is to be told of libraries.
+fn flags(libraries: &[&str]) -> Result<String> {
+    if libraries.is_empty() {
+        return Ok(String::new());
+    }
+    let mut config = Command::new("pkg-config");
+    let flags = config.args(["--cflags", "--libs"]).args(libraries).output();
+    let flags = flags.context("is pkg-config installed?")?;
+    if !flags.status.success() {
+        bail!(
+            "{}: install libsmbclient-dev, libnfs-dev and libfuse3-dev",
+            String::from_utf8_lossy(&flags.stderr).trim()
+        );
+    }
+    Ok(String::from_utf8_lossy(&flags.stdout).into_owned())
+}
+
+/// Compiles one file of C.
+///
+/// # Errors
+/// Without a compiler or a library.
+pub(crate) fn cc(source: &Path, program: &Path, libraries: &[&str]) -> Result<()> {
+    let flags = flags(libraries)?;
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-w", "-o"]).arg(program).arg(source);
+    let status = cc.args(flags.split_whitespace()).status();
+    if !status.context("is a C compiler installed?")?.success() {
+        bail!("{} does not compile", source.display());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_a_phase_is_the_middle_round() {
+        let mut phases = Phases::default();
+        for seconds in ["3.0", "1.0", "2.0"] {
+            phases.add(parse(&format!("create {seconds}\n")).unwrap());
+        }
+        assert!((phases.of("create").unwrap().median - 2.0).abs() < 1e-9);
+        assert!(phases.of("stat").is_err());
+        assert!(parse("create").is_err());
+    }
+
+    #[test]
+    fn system_calls_time_every_phase() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = compile("posix", &dir.path().join("posix"), &[]).unwrap();
+        let posix = || {
+            let mut command = Command::new(&program);
+            command.arg(dir.path());
+            Client(command)
+        };
+        let phases = |what: &[&str]| -> Vec<String> {
+            let costs = posix().run(what).unwrap();
+            costs.into_iter().map(|(phase, _)| phase).collect()
+        };
+        let peers = crate::peers::servers::PHASES.map(|(phase, _, _)| phase);
+        assert_eq!(phases(&["peers", "3", "1"]), peers);
+        assert_eq!(phases(&["large", "256"]).len(), 5);
+        assert_eq!(phases(&["small"]).len(), 5);
+        assert!(posix().run(&["huge"]).is_err());
+        // The program itself is left.
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,52 @@
+//! Starting volary on a directory of the host.
+
+use super::mounts::Mounted;
+use super::{Clients, PASSWORD, Running, Servers, Started, USER};
+use anyhow::Result;
+use std::path::Path;
+use std::process::Command;
+
+const PORT: u16 = 14_460;
+/// What the share and the export are called.
+const NAME: &str = "served";
+
+/// `volary serve --smb`.
+pub(crate) fn smb(volary: &Path, dir: &Path, clients: &Clients) -> Result<Started> {
+    let servers = serve(volary, dir, "--smb")?;
+    Ok((servers, clients.smb(PORT, NAME)))
+}
+
+/// `volary serve --nfs`.
+pub(crate) fn nfs(volary: &Path, dir: &Path, clients: &Clients) -> Result<Started> {
+    let servers = serve(volary, dir, "--nfs")?;
+    let export = format!("/{NAME}");
+    Ok((servers, clients.nfs(PORT, PORT, &export)))
+}
+
+fn serve(volary: &Path, dir: &Path, protocol: &str) -> Result<Box<dyn Running>> {
+    let log = dir.with_extension("log");
+    let served = dir.join(NAME);
+    std::fs::create_dir(&served)?;
+    super::open_to_all(&served)?;
+    let mut command = Command::new(volary);
+    command
+        .arg("serve")
+        .arg(format!("host:{}", served.display()))
+        .args([protocol, &format!("127.0.0.1:{PORT}"), "--user", USER])
+        .env("VOLARY_PASSWORD", PASSWORD);
+    let mut servers = Servers::default();
+    servers.start(&command, &log)?;
+    servers.wait(PORT, &log)?;
+    Ok(Box::new(servers))
+}
+
+/// `volary mount` with its defaults.
+pub(crate) fn fuse(volary: &Path, dir: &Path, at: &Path, clients: &Clients) -> Result<Started> {
+    let mut command = Command::new(volary);
+    command
+        .arg("mount")
+        .arg(format!("host:{}", dir.display()))
+        .arg(at);
+    let mounted = Mounted::start(command, at)?;
+    Ok((Box::new(mounted), clients.posix(at)))
+}
