@@ -10,11 +10,13 @@
 //!
 //! - Without `READ` nothing is. On a directory `WRITE` is not.
 //! - `WRITE` while nobody of another key has the node open for more than its
-//!   attributes, or has a lease; nothing while another has `WRITE`. Nothing new while there are byte-range locks on the node.
+//!   attributes, or has a lease; nothing while another has `WRITE`. Nothing new
+//!   while there are byte-range locks on the node.
 //! - Where nodes change behind the session's back, what the session can know of:
 //!   nothing, or, if the driver tells ([`Caps::WATCH`]), all but `WRITE`.
 //! - Asked for again, a lease grows if all that is asked for can be granted and
-//!   includes all that is held; it never shrinks by asking. It does not change while it is breaking.
+//!   includes all that is held; it never shrinks by asking. It does not change
+//!   while it is breaking.
 //! - An oplock ([`LeaseSink::is_oplock`]) without `WRITE` is not granted beside
 //!   others' `HANDLE`, nor `HANDLE` beside others' oplocks.
 //!

@@ -140,6 +140,7 @@ impl Reference {
             Op::SetDelete(n, on) => self.set_delete(n, on),
             Op::DeleteOnClose(n) => {
                 self.deletable(n)?;
+                self.hit_by(n, H)?;
                 self.opens[n].goes = true;
                 Ok(())
             }
@@ -319,12 +320,22 @@ impl Reference {
             .iter()
             .filter(on_file)
             .any(|open| open.caller != Some(whose.0) && open.share.wants != Rights::NONE);
-        let mut bits = if locked || !want.has(R) { NONE } else { want };
-        if shared {
+        let others = || {
+            let leases = self.leases.iter();
+            leases.filter(move |((caller, file), _)| *file == whose.1 && *caller != whose.0)
+        };
+        let gathered = others().any(|(_, bits)| bits.has(W));
+        let leased = others().any(|(_, bits)| *bits != NONE);
+        let want = if locked { NONE } else { want };
+        let mut bits = if gathered || !want.has(R) { NONE } else { want };
+        if shared || leased {
             bits = bits.without(W);
         }
+        if !bits.has(R) {
+            bits = NONE;
+        }
         let held = self.leases.entry(whose).or_insert(bits);
-        if bits.has(*held) {
+        if bits == want && bits.has(*held) {
             *held = bits;
         }
         Ok(())
