@@ -3,6 +3,7 @@
 mod ranges;
 
 use crate::events::ClientId;
+use crate::volume::Limits;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use ranges::Holding;
 use std::collections::HashMap;
@@ -72,7 +73,6 @@ pub(crate) struct Wanted {
 }
 
 /// All locks of one kind on a volume.
-#[derive(Default)]
 pub(crate) struct LockTable {
     state: Mutex<State>,
     /// Notified when a lock is given back, and to wake those who wait.
@@ -80,11 +80,16 @@ pub(crate) struct LockTable {
     /// How many nodes have locks, so that closing an unlocked file costs one
     /// load.
     locked_nodes: AtomicUsize,
+    /// How many locks there can be, give or take two, and how many may wait.
+    locks_max: usize,
+    waiting_max: usize,
 }
 
 #[derive(Default)]
 struct State {
     nodes: HashMap<NodeId, NodeLocks>,
+    /// Of all nodes.
+    count: usize,
     waiting: Vec<(u64, Wanted)>,
     tickets: u64,
     shut: bool,
@@ -98,13 +103,23 @@ struct NodeLocks {
 }
 
 impl LockTable {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            state: Mutex::default(),
+            freed: Condvar::new(),
+            locked_nodes: AtomicUsize::new(0),
+            locks_max: limits.locks,
+            waiting_max: limits.waiting,
+        }
+    }
+
     /// Takes a lock, replacing what the owner holds of the range.
     ///
     /// # Errors
     /// `Quota` if there are too many; `Locked`.
     pub(crate) fn try_lock(&self, want: &Wanted) -> Result<()> {
         let mut state = self.state.lock();
-        state.check_room(want)?;
+        self.check_room(&state, want)?;
         if state.blockers(want).next().is_some() {
             return Err(Kind::Locked.into());
         }
@@ -115,7 +130,8 @@ impl LockTable {
     /// The same, but waits until it can be had.
     ///
     /// # Errors
-    /// `Quota` if there are too many; `Deadlock` if that would never be;
+    /// `Quota` if there are too many; `Busy` if too many wait; `Deadlock` if
+    /// that would never be;
     /// `Interrupted` once `is_off`; `Stale` once the table is shut.
     pub(crate) fn lock(&self, want: &Wanted, is_off: &dyn Fn() -> bool) -> Result<()> {
         let mut state = self.state.lock();
@@ -123,7 +139,7 @@ impl LockTable {
         let ticket = state.tickets;
         let mut listed = false;
         let answer = loop {
-            if let Err(e) = state.check_room(want) {
+            if let Err(e) = self.check_room(&state, want) {
                 break Err(e);
             }
             if state.blockers(want).next().is_none() {
@@ -135,6 +151,9 @@ impl LockTable {
             }
             if state.would_never_end(want) {
                 break Err(Kind::Deadlock.into());
+            }
+            if !listed && state.waiting.len() >= self.waiting_max {
+                break Err(Kind::Busy.into());
             }
             if !listed {
                 state.waiting.push((ticket, *want));
@@ -236,13 +255,16 @@ impl LockTable {
     }
 
     fn take(&self, state: &mut MutexGuard<'_, State>, want: &Wanted) {
-        let locks = state.nodes.entry(want.node).or_default();
+        let State { nodes, count, .. } = &mut **state;
+        let locks = nodes.entry(want.node).or_default();
+        let before = locks.held.len();
         let lowers = locks.held.set(HeldLock {
             owner: want.owner,
             range: want.range,
             exclusive: want.exclusive,
             exact: want.exact,
         });
+        *count = *count + locks.held.len() - before;
         let through = (want.open, want.owner);
         if !locks.through.contains(&through) {
             locks.through.push(through);
@@ -259,32 +281,38 @@ impl LockTable {
             return;
         }
         let mut state = self.state.lock();
-        let Some(locks) = state.nodes.get_mut(&node) else {
+        let State { nodes, count, .. } = &mut *state;
+        let Some(locks) = nodes.get_mut(&node) else {
             return;
         };
+        let before = locks.held.len();
         how(locks);
+        *count = *count + locks.held.len() - before;
         if locks.held.is_empty() {
-            state.nodes.remove(&node);
-            self.locked_nodes
-                .store(state.nodes.len(), Ordering::Release);
+            nodes.remove(&node);
+            self.locked_nodes.store(nodes.len(), Ordering::Release);
         }
         self.freed.notify_all();
+    }
+
+    /// # Errors
+    /// `Stale` once the table is shut; `Quota` if there are too many.
+    fn check_room(&self, state: &State, want: &Wanted) -> Result<()> {
+        if state.shut {
+            return Err(Kind::Stale.into());
+        }
+        let held = state
+            .nodes
+            .get(&want.node)
+            .map_or(0, |locks| locks.held.len());
+        if held >= LOCKS_MAX || state.count >= self.locks_max {
+            return Err(Kind::Quota.into());
+        }
+        Ok(())
     }
 }
 
 impl State {
-    /// # Errors
-    /// `Stale` once the table is shut; `Quota` if there are too many.
-    fn check_room(&self, want: &Wanted) -> Result<()> {
-        if self.shut {
-            return Err(Kind::Stale.into());
-        }
-        match self.nodes.get(&want.node) {
-            Some(locks) if locks.held.len() >= LOCKS_MAX => Err(Kind::Quota.into()),
-            _ => Ok(()),
-        }
-    }
-
     fn blockers(&self, want: &Wanted) -> impl Iterator<Item = HeldLock> {
         let want = *want;
         let locks = self.nodes.get(&want.node);

@@ -47,6 +47,8 @@ impl VolumeOptions {
 pub struct Limits {
     /// Opens of the volume; past that, `Busy`.
     pub opens: usize,
+    /// Byte-range locks, and as many whole-file locks; past that, `Quota`.
+    pub locks: usize,
     /// Leases of the volume; past that none is granted.
     pub leases: usize,
     /// Leases of one client; past that none is granted.
@@ -59,6 +61,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             opens: 1 << 20,
+            locks: 1 << 20,
             leases: 1 << 18,
             client_leases: 1 << 16,
             waiting: 1 << 12,
@@ -146,8 +149,8 @@ impl Volume {
             caps,
             trust: options.trust,
             opens: OpenTable::new(options.limits.opens),
-            ranges: LockTable::default(),
-            wholes: LockTable::default(),
+            ranges: LockTable::new(&options.limits),
+            wholes: LockTable::new(&options.limits),
             hub,
             set_id_epoch: AtomicU64::new(1),
             xattr_sets: Mutex::new(()),

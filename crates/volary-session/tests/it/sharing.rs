@@ -189,3 +189,36 @@ fn past_the_limit_nothing_is_opened() {
     s.close(opens[0]).unwrap();
     s.open(node, Mode::Read).unwrap();
 }
+
+#[test]
+fn past_the_limit_nothing_is_locked_and_nobody_waits() {
+    use volary_core::Cancel;
+    use volary_session::{Limits, LockKind, Range, Volume, VolumeOptions, Wait};
+    let fs = volary_mem::Mem::attach(volary_mem::MemOptions::default(), crate::NOW).unwrap();
+    let options = VolumeOptions {
+        limits: Limits {
+            locks: 3,
+            waiting: 0,
+            ..Limits::default()
+        },
+        ..VolumeOptions::new("small", || crate::NOW)
+    };
+    let volume = Volume::new(fs, options);
+    let s = root(&volume);
+    let (_, one) = s.open_file(s.root(), "f");
+    let (_, two) = s.open_file(s.root(), "g");
+    let never = Cancel::new();
+    let lock = |open, at, wait| kind(s.lock(open, 1, Range::new(at, 1), LockKind::Shared, wait));
+    // Locks that touch are one.
+    for (open, at) in [(one, 0), (one, 1), (one, 5), (two, 9)] {
+        assert_eq!(lock(open, at, Wait::No), None);
+    }
+    assert_eq!(lock(two, 0, Wait::No), Some(Kind::Quota));
+    s.unlock(one, 1, Range::ALL).unwrap();
+    assert_eq!(lock(two, 0, Wait::No), None);
+    s.close(two).unwrap();
+    assert_eq!(lock(one, 0, Wait::No), None);
+    let alone = LockKind::Exclusive;
+    let wants = s.lock(one, 2, Range::ALL, alone, Wait::Yes(&never));
+    assert_eq!(kind(wants), Some(Kind::Busy));
+}

@@ -138,12 +138,7 @@ impl Reference {
             Op::Unlock(n, at, len) => self.unlock(n, at, len),
             Op::CheckIo(n, at, writes) => self.check_io(n, at, writes),
             Op::SetDelete(n, on) => self.set_delete(n, on),
-            Op::DeleteOnClose(n) => {
-                self.deletable(n)?;
-                self.hit_by(n, H)?;
-                self.opens[n].goes = true;
-                Ok(())
-            }
+            Op::DeleteOnClose(n) => self.delete_on_close(n),
             Op::Unlink(name) => {
                 let file = self.find(name)?;
                 self.hit(file, None, H);
@@ -396,6 +391,13 @@ impl Reference {
             return Err(Kind::Access);
         }
         open.place.ok_or(Kind::NotFound)
+    }
+
+    fn delete_on_close(&mut self, n: usize) -> Result<(), Kind> {
+        self.deletable(n)?;
+        self.hit_by(n, H)?;
+        self.opens[n].goes = true;
+        Ok(())
     }
 
     fn set_delete(&mut self, n: usize, on: bool) -> Result<(), Kind> {
