@@ -18,11 +18,17 @@ const DEBIAN: &[(&str, &str)] = &[
     ("mke2fs", "e2fsprogs"),
     ("g++", "g++"),
     ("git", "git"),
+    ("smbclient", "smbclient"),
+    ("smbtorture", "samba-testsuite"),
+    ("python3", "python3"),
     ("nfs-cp", "libnfs-utils"),
 ];
 
 /// Crates whose programs the suites run, with the version.
 const CARGO: &[(&str, &str)] = &[("pjdfstest", "0.2"), ("fsx", "0.3")];
+
+/// Packages for Python, with the versions.
+const PYTHON: &str = "impacket~=0.13.0 smbprotocol~=1.17";
 
 /// Where programs from crates.io are installed.
 pub(crate) fn cargo_root() -> PathBuf {
@@ -33,7 +39,27 @@ pub(crate) fn cargo_root() -> PathBuf {
 /// in a virtual machine, where its recipe stands beside the workspace.
 pub(crate) fn install() -> Result<()> {
     install_debian()?;
+    install_python()?;
     install_guest()
+}
+
+/// Installs the SMB clients that are written in Python, into a place of their own.
+fn install_python() -> Result<()> {
+    let place = cargo_root().join("python");
+    let python = place.join("bin/python3");
+    let have = |python: &str| {
+        let mut command = std::process::Command::new(python);
+        let output = command
+            .args(["-c", "import impacket, smbprotocol"])
+            .output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if have("python3") || have(&python.to_string_lossy()) {
+        return Ok(());
+    }
+    Step::new(&format!("python3 -m venv {}", place.display())).run()?;
+    let line = format!("{} -m pip install --quiet {PYTHON}", python.display());
+    Step::new(&line).run()
 }
 
 /// Installs what the suites need besides, from crates.io.

@@ -10,7 +10,8 @@ use crate::config::Dialect;
 use crate::crypto::{self, Algorithm, Cipher, Preauth};
 use crate::wire::header::flags;
 use crate::wire::negotiate::{
-    ANY_SMB2, Chosen, Request, Response, Validate, capabilities, security_mode, smb1_dialects,
+    ANY_SMB2, Chosen, Contexts, Request, Response, Validate, capabilities, security_mode,
+    smb1_dialects,
 };
 use crate::wire::{Header, Status, ioctl};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub(super) struct Negotiated {
     /// What the server says that it can do.
     capabilities: u32,
     /// What the client said, for its validation.
-    asked: Option<Request>,
+    asked: Request,
     pub(super) cipher: Option<Cipher>,
     pub(super) signing: Algorithm,
     /// Over the request and the response.
@@ -65,7 +66,14 @@ pub(super) fn from_smb1(conn: &Arc<Conn>, frame: &[u8]) -> Result<(), Broken> {
             dialect: Dialect::Smb202,
             client_guid: [0; 16],
             capabilities: 0,
-            asked: None,
+            // What such a client says in a validation.
+            asked: Request {
+                security_mode: 0,
+                capabilities: 0,
+                client_guid: [0; 16],
+                dialects: vec![dialect],
+                contexts: Contexts::default(),
+            },
             cipher: None,
             signing: Algorithm::HmacSha256,
             preauth: Preauth::START,
@@ -148,7 +156,7 @@ fn agree(conn: &Conn, message: &[u8]) -> Result<(Negotiated, Response), Status> 
         signing: Algorithm::of(dialect),
         preauth: Preauth::START,
         io_max: config.limits.io,
-        asked: None,
+        asked: request.clone(),
     };
     let mut response = response(conn, dialect.code());
     match dialect {
@@ -163,7 +171,6 @@ fn agree(conn: &Conn, message: &[u8]) -> Result<(Negotiated, Response), Status> 
     }
     response.capabilities = negotiated.capabilities;
     response.io_max = negotiated.io_max;
-    negotiated.asked = Some(request);
     Ok((negotiated, response))
 }
 
@@ -215,9 +222,8 @@ pub(super) fn validation(conn: &Conn, message: &[u8]) -> Result<Option<Answer>, 
         return Ok(None);
     };
     let negotiated = conn.negotiated.get().ok_or(Broken)?;
-    let (Ok(info), Some(asked)) = (Validate::parse(request.input), &negotiated.asked) else {
-        return Err(Broken);
-    };
+    let info = Validate::parse(request.input).map_err(|_| Broken)?;
+    let asked = &negotiated.asked;
     let is_same = info.capabilities == asked.capabilities
         && info.client_guid == asked.client_guid
         && info.security_mode == asked.security_mode

@@ -8,6 +8,7 @@ use super::{Conn, dispatch};
 use crate::config::Limits;
 use crate::conn::compound::Reply;
 use parking_lot::{Condvar, Mutex};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -134,7 +135,11 @@ fn work(conn: &Arc<Conn>) {
                 conn.close();
                 break;
             };
-            if dispatch::message(conn, &worker, &mut frame[..len]).is_err() {
+            // A panic is a fault of ours, and ends no more than the connection.
+            let carried_out = panic::catch_unwind(AssertUnwindSafe(|| {
+                dispatch::message(conn, &worker, &mut frame[..len])
+            }));
+            if !matches!(carried_out, Ok(Ok(()))) {
                 conn.close();
                 break;
             }

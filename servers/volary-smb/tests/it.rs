@@ -1,0 +1,14 @@
+//! The server beside clients that are not ours.
+
+#[path = "it/limits.rs"]
+mod limits;
+#[path = "it/linux.rs"]
+mod linux;
+#[path = "it/python.rs"]
+mod python;
+#[path = "it/served.rs"]
+mod served;
+#[path = "it/smbclient.rs"]
+mod smbclient;
+#[path = "it/torture.rs"]
+mod torture;

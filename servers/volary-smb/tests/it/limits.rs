@@ -1,0 +1,102 @@
+//! Clients that are slow, say nothing or too much, do not harm others.
+
+use crate::served::{Served, config, run};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+use volary_testkit::oracle::{self, Tool};
+
+fn connect(served: &Served) -> TcpStream {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, served.port)).expect("a connection");
+    let time = Some(Duration::from_secs(20));
+    stream.set_read_timeout(time).expect("a time-out");
+    stream
+}
+
+/// Whether the server ends the connection, with no more than `len` bytes before.
+fn is_ended(mut stream: &TcpStream, len: usize) -> bool {
+    let mut bytes = vec![0; len + 1];
+    let mut read = 0;
+    loop {
+        match stream.read(&mut bytes[read..]) {
+            Ok(0) => return true,
+            Ok(n) if read + n <= len => read += n,
+            Ok(_) => return false,
+            Err(e) => return e.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+fn short_times() -> volary_smb::Config {
+    let mut config = config();
+    config.limits.logon_time = Duration::from_millis(400);
+    config.limits.message_time = Duration::from_millis(400);
+    config
+}
+
+#[test]
+fn who_does_not_log_on_is_sent_away() {
+    let served = Served::new(short_times());
+    let silent = connect(&served);
+    assert!(is_ended(&silent, 0));
+    // A byte now and then is no progress.
+    let mut slow = connect(&served);
+    let mut sent = 0;
+    while slow.write_all(&[0]).is_ok() {
+        std::thread::park_timeout(Duration::from_millis(50));
+        sent += 1;
+        assert!(sent < 100, "still listened to after {sent} bytes");
+    }
+}
+
+#[test]
+fn what_is_too_long_or_no_message_ends_the_connection() {
+    let served = Served::new(config());
+    let http = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let long = [0, 1, 0, 1];
+    for bytes in [&http[..], &long, &[0, 0, 0, 0], &[0x81, 0, 0, 0]] {
+        let mut stream = connect(&served);
+        stream.write_all(bytes).expect("sent");
+        assert!(is_ended(&stream, 0), "{bytes:?}");
+    }
+}
+
+#[test]
+fn connections_are_counted_and_others_go_on() {
+    const SMBCLIENT: Tool = Tool {
+        program: "smbclient",
+        package: "smbclient",
+    };
+    let mut config = config();
+    config.limits.connections = 4;
+    config.limits.logon_time = Duration::from_secs(60);
+    let served = Served::new(config);
+    let mut three: Vec<TcpStream> = (0..3).map(|_| connect(&served)).collect();
+    // One of them floods with nonsense, and the others are silent.
+    let _ = three[0].write_all(&[0, 0, 0, 4, 0xFE, b'S', b'M', b'B'].repeat(1000));
+    if oracle::have(&[SMBCLIENT]) {
+        let mut command = SMBCLIENT.command();
+        let port = served.port.to_string();
+        command.args([
+            "//127.0.0.1/share",
+            "-s",
+            "/dev/null",
+            "-U",
+            "tester%pass",
+            "-c",
+            "ls",
+            "-p",
+            &port,
+        ]);
+        let (printed, content) = run(&mut command);
+        assert!(content, "{printed}");
+    }
+    let more: Vec<TcpStream> = (0..8).map(|_| connect(&served)).collect();
+    let quick = Duration::from_millis(300);
+    let refused = more.iter().filter(|stream| {
+        stream.set_read_timeout(Some(quick)).expect("a time-out");
+        is_ended(stream, 0)
+    });
+    assert!(refused.count() >= 6, "more connections than allowed");
+    assert!(served.server.connection_count() <= 4);
+}

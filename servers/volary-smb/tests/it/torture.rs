@@ -1,0 +1,170 @@
+//! smbtorture, Samba's tests of servers. `tests/smbtorture` has a page for each
+//! suite: the tests that pass, and those that do not with the reason. One of the
+//! first that fails is a fault, and so is one of the second that passes, until
+//! the page says so. Minutes: with VOLARY_SUITES=1 only; VOLARY_SUITES=update
+//! writes what is found into the pages, with smbtorture's own words for reasons
+//! that nobody has given yet. VOLARY_SUITE=smb2.session runs one suite.
+
+use crate::served::{Served, config};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use volary_testkit::oracle::{self, Tool};
+
+const SMBTORTURE: Tool = Tool {
+    program: "smbtorture",
+    package: "samba-testsuite",
+};
+const TIMEOUT: Tool = Tool {
+    program: "timeout",
+    package: "coreutils",
+};
+/// What a suite may take, in seconds: some wait for leases that nobody gives up.
+const SUITE_TIME: &str = "400";
+
+/// What is known of a suite.
+#[derive(Debug, Default, Deserialize)]
+struct Page {
+    /// Whether the server is to require signatures: most suites say things
+    /// unsigned that only the answer to is of interest.
+    #[serde(default)]
+    signing: bool,
+    #[serde(default)]
+    passes: BTreeSet<String>,
+    #[serde(default)]
+    fails: BTreeMap<String, String>,
+}
+
+/// What a run told: reasons of those that failed.
+#[derive(Debug, Default)]
+struct Outcome {
+    passed: BTreeSet<String>,
+    failed: BTreeMap<String, String>,
+}
+
+#[test]
+fn smbtorture_passes_what_it_passed() {
+    let Some(mode) = std::env::var_os("VOLARY_SUITES") else {
+        println!("skipped: smbtorture, without VOLARY_SUITES=1");
+        return;
+    };
+    if !oracle::have(&[SMBTORTURE, TIMEOUT]) {
+        return;
+    }
+    let only = std::env::var("VOLARY_SUITE").ok();
+    let mut news = String::new();
+    let mut passed = 0;
+    for (suite, path) in pages() {
+        if only.as_ref().is_some_and(|only| *only != suite) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a page");
+        let page: Page = toml::from_str(&text).expect("a page in TOML");
+        let outcome = torture(&suite, page.signing);
+        passed += outcome.passed.len();
+        if mode == "update" {
+            std::fs::write(&path, updated(&page, &outcome)).expect("a page");
+        } else {
+            compare(&suite, &page, &outcome, &mut news);
+        }
+    }
+    println!("smbtorture: {passed} tests passed");
+    assert!(news.is_empty(), "smbtorture has news:\n{news}");
+}
+
+/// Suites and their pages.
+fn pages() -> BTreeMap<String, PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/smbtorture");
+    let entries = std::fs::read_dir(dir).expect("pages");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|e| e == "toml"));
+    let named = pages.map(|path| {
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        (name.into_owned(), path)
+    });
+    named.collect()
+}
+
+fn torture(suite: &str, signing: bool) -> Outcome {
+    let mut config = config();
+    config.signing_required = signing;
+    let served = Served::new(config);
+    let mut command = TIMEOUT.command();
+    command.args([SUITE_TIME, "smbtorture", "//127.0.0.1/share", "-p"]);
+    command.arg(served.port.to_string());
+    command.args(["-U", "tester%pass", "-s", "/dev/null"]);
+    command.arg("--option=torture:writetimeupdatedelay=500000");
+    command.arg(suite);
+    let output = command.output().expect("smbtorture");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut outcome = Outcome::default();
+    let mut lines = printed.lines();
+    let mut running = None;
+    while let Some(line) = lines.next() {
+        if let Some(test) = line.strip_prefix("test: ") {
+            running = Some(test.to_owned());
+        } else if let Some(test) = line.strip_prefix("success: ") {
+            outcome.passed.insert(test.to_owned());
+            running = None;
+        } else if let Some(test) = of_failure(line) {
+            let why = lines.next().unwrap_or_default();
+            outcome.failed.insert(test.to_owned(), reason(why));
+            running = None;
+        } else if line.starts_with("skip: ") {
+            running = None;
+        }
+    }
+    if let Some(test) = running {
+        outcome.failed.insert(test, "does not end".to_owned());
+    }
+    outcome
+}
+
+fn of_failure(line: &str) -> Option<&str> {
+    let rest = line
+        .strip_prefix("failure: ")
+        .or(line.strip_prefix("error: "))?;
+    Some(rest.trim_end_matches(" ["))
+}
+
+/// smbtorture's words, without its place in the source.
+fn reason(line: &str) -> String {
+    let words = line.split_once(": ").map_or(line, |(_, words)| words);
+    words.replace(['"', '\\'], "'")
+}
+
+fn compare(suite: &str, page: &Page, outcome: &Outcome, news: &mut String) {
+    for test in &page.passes {
+        if !outcome.passed.contains(test) {
+            let why = outcome.failed.get(test).map_or("not run", |why| why);
+            let _ = writeln!(news, "{suite} {test} fails: {why}");
+        }
+    }
+    for test in page.fails.keys() {
+        if outcome.passed.contains(test) {
+            let _ = writeln!(news, "{suite} {test} passes");
+        }
+    }
+}
+
+fn updated(page: &Page, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    if page.signing {
+        text.push_str("signing = true\n");
+    }
+    text.push_str("passes = [\n");
+    for test in &outcome.passed {
+        let _ = writeln!(text, "    \"{test}\",");
+    }
+    text.push_str("]\n");
+    if outcome.failed.is_empty() {
+        return text;
+    }
+    text.push_str("\n[fails]\n");
+    for (test, why) in &outcome.failed {
+        let why = page.fails.get(test).unwrap_or(why);
+        let _ = writeln!(text, "{test} = \"{why}\"");
+    }
+    text
+}
