@@ -77,7 +77,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-fuse",
             "volary-nfs",
         ],
-        &[],
+        &["volary-testkit"],
     ),
     ("volary-bench", &["volary", "volary-core"], &[]),
     ("volary-cli", &["volary", "volary-bench"], &[]),

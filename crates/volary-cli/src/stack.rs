@@ -1,6 +1,6 @@
 //! `--layer`: layers over a volume, and what they need of this host.
 
-use crate::exit::{Done, Fail};
+use crate::exit::{Done, Exit, Fail};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,13 +19,20 @@ pub(crate) fn stack(mut fs: Fs, specs: &[String]) -> Done<(Fs, Vec<Report>)> {
     let outside: Arc<dyn Outside> = Arc::new(Host);
     let mut reports = Vec::new();
     for spec in specs {
-        let stacked = layer_by_name(fs, spec, &outside).map_err(|e| {
-            Fail::usage(format!("--layer {}: {e}", volary::escape(spec.as_bytes())))
-        })?;
+        let stacked = layer_by_name(fs, spec, &outside).map_err(|e| refused(spec, &e))?;
         fs = stacked.fs;
         reports.extend(stacked.report);
     }
     Ok((fs, reports))
+}
+
+/// A layer that cannot be had: by the words that name it, or by what it found.
+fn refused(spec: &str, e: &Error) -> Fail {
+    let words = format!("--layer {}: {e}", volary::escape(spec.as_bytes()));
+    match e.kind() {
+        Kind::Invalid | Kind::NotFound | Kind::NotDir | Kind::Unsupported => Fail::usage(words),
+        _ => Fail::new(Exit::Failed, words),
+    }
 }
 
 /// This host.

@@ -1,8 +1,8 @@
 //! Layers by name, as `--layer NAME[=ARG]` gives them.
 
 use crate::{
-    Audit, CaseFold, Count, DirCache, Fault, IdMap, Munge, Outside, Quota, ReadOnly, Squash,
-    Subtree, Symlinks, Throttle, Trace,
+    Audit, CaseFold, Count, Crypt, CryptCost, DirCache, Fault, IdMap, Munge, Outside, Quota,
+    ReadOnly, Squash, Subtree, Symlinks, Throttle, Trace,
 };
 use std::sync::Arc;
 use volary_core::{Error, Fs, Kind, OptionSpec, Result};
@@ -82,6 +82,12 @@ pub const LAYERS: &[OptionSpec] = &[
         value: "[memory=SIZE,age=SECONDS]",
         help: "remember entries and attributes (default memory=8M)",
     },
+    OptionSpec {
+        name: "crypt",
+        value: "[FILE]",
+        help: "keep names, symlinks and content encrypted, under the passphrase in FILE or in \
+               VOLARY_PASSWORD; makes an empty volume an encrypted one",
+    },
 ];
 
 /// A file system with a layer on it.
@@ -153,6 +159,12 @@ fn make(below: Fs, name: &str, arg: &str, outside: &Arc<dyn Outside>) -> Result<
         "munge" => Arc::new(Munge::parse(below, arg)?),
         "symlinks" => Arc::new(Symlinks::new(below)?),
         "dircache" => Arc::new(DirCache::parse(below, arg)?),
+        "crypt" => {
+            let passphrase = outside.passphrase(Some(arg).filter(|arg| !arg.is_empty()))?;
+            let passphrase = zeroize::Zeroizing::new(passphrase);
+            let cost = CryptCost::default();
+            Arc::new(Crypt::new(below, outside.clone(), &passphrase, cost)?)
+        }
         _ => Arc::new(IdMap::parse(below, arg)?),
     })
 }

@@ -16,6 +16,7 @@
 //! | [`CaseFold`] | finds names in any case of letters |
 //! | [`Munge`] | shows names in a form that clients can hold |
 //! | [`Symlinks`] | follows symlinks for those who cannot |
+//! | [`Crypt`] | keeps names, symlinks and content encrypted |
 //! | [`DirCache`] | remembers entries and attributes |
 //!
 //! [`layer_by_name`] makes one from a word such as `subtree=/home`.
@@ -26,6 +27,7 @@ mod bounded;
 mod by_name;
 mod casefold;
 mod count;
+mod crypt;
 mod dircache;
 mod fault;
 mod idmap;
@@ -44,6 +46,7 @@ pub use audit::{Audit, AuditSink};
 pub use by_name::{LAYERS, Stacked, layer_by_name};
 pub use casefold::{CaseFold, NAMES_MAX, fold};
 pub use count::{Count, CountRow};
+pub use crypt::{Crypt, CryptCost};
 pub use dircache::{CACHE_MEMORY, DirCache};
 pub use fault::{Fault, FaultRule, When};
 pub use idmap::{IdMap, IdRule, IdRules};

@@ -69,3 +69,35 @@ fn a_layer_that_makes_no_sense_is_refused_in_one_line() {
         "{page}"
     );
 }
+
+#[test]
+fn an_encrypted_volume_shows_itself_to_those_who_know_the_words() {
+    let sandbox = Sandbox::new();
+    sandbox.write("pass", b"correct horse\n");
+    sandbox.write("wrong", b"wrong horse\n");
+    sandbox.run("mkfs --size 16M secret.img").ok();
+    let told = sandbox.run("ls --layer crypt=wrong disk.img").fails(2);
+    assert!(told.contains("is not encrypted"), "{told}");
+    let told = sandbox.run("ls --layer crypt secret.img").fails(2);
+    assert!(told.contains("set VOLARY_PASSWORD"), "{told}");
+    sandbox
+        .run("cp --layer crypt=pass words secret.img:/Words")
+        .ok();
+    let plain = sandbox.run("ls -a secret.img").ok();
+    assert!(
+        plain.contains(".volary-crypt") && !plain.contains("Words"),
+        "{plain}"
+    );
+    assert_eq!(
+        sandbox.run("ls -a --layer crypt=pass secret.img").ok(),
+        "Words\n"
+    );
+    let mut command = sandbox.command(&["cat", "--layer", "crypt", "secret.img:/Words"]);
+    let output = command.env("VOLARY_PASSWORD", "correct horse").output();
+    assert_eq!(output.unwrap().stdout, b"words\n");
+    let told = sandbox.run("ls --layer crypt=wrong secret.img").fails(1);
+    assert!(told.contains("wrong passphrase"), "{told}");
+    sandbox.is_clean("secret.img");
+    let image = sandbox.read("secret.img");
+    assert!(!image.windows(6).any(|part| part == b"words\n"));
+}

@@ -2,6 +2,7 @@
 
 mod callers;
 mod count_trace;
+mod crypt;
 mod fault;
 mod idmap;
 mod munge;

@@ -2,14 +2,16 @@
 
 use crate::{Rig, n};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use volary_core::{Caps, Fs, SetAttr, Time};
+use volary_core::{Caps, Fs, Result, SetAttr, Time};
 use volary_layers::{
-    Audit, CaseFold, Count, DirCache, Fault, IdMap, Munge, Pace, Quota, QuotaBounds, Side, Squash,
-    Subtree, Symlinks, Throttle, Trace,
+    Audit, CaseFold, Count, Crypt, CryptCost, DirCache, Fault, IdMap, Munge, Outside, Pace, Quota,
+    QuotaBounds, Side, Squash, Subtree, Symlinks, Throttle, Trace,
 };
 use volary_mem::{Mem, MemOptions};
 use volary_testkit::Suite;
+use volary_testkit::diff::Diff;
 
 fn holds_under(name: &str, layer: fn(Fs) -> Fs) {
     let make = || Mem::attach(MemOptions::sized(8 << 20), Time::EPOCH).unwrap();
@@ -143,4 +145,63 @@ fn the_suite_holds_under_a_stack_of_them() {
         let fs: Fs = Arc::new(CaseFold::new(fs).unwrap());
         Arc::new(Squash::parse(fs, "root:7:7").unwrap())
     });
+}
+
+/// Numbers that anybody can guess.
+struct Dice(AtomicU64);
+
+impl Outside for Dice {
+    fn random(&self, bytes: &mut [u8]) -> Result<()> {
+        for byte in bytes {
+            let count = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+            *byte = (count ^ count >> 29).to_le_bytes()[4];
+        }
+        Ok(())
+    }
+}
+
+/// At a cost that tests can pay.
+pub(crate) fn try_crypt(below: Fs, words: &[u8]) -> Result<Fs> {
+    let cost = CryptCost {
+        memory: 8,
+        passes: 1,
+        lanes: 1,
+    };
+    let seed = AtomicU64::new(below.statfs(&Rig::over(below.clone()).cx())?.free);
+    Ok(Arc::new(Crypt::new(
+        below,
+        Arc::new(Dice(seed)),
+        words,
+        cost,
+    )?))
+}
+
+pub(crate) fn crypt(below: Fs) -> Fs {
+    try_crypt(below, b"words").unwrap()
+}
+
+#[test]
+fn the_suite_holds_under_crypt() {
+    holds_under("crypt", crypt);
+    let make = || {
+        let mut options = MemOptions::sized(8 << 20);
+        options.caps = options.caps.without(
+            Caps::ANY_NAME | Caps::CASE_SENSITIVE | Caps::HOLES | Caps::MODES | Caps::SYMLINKS,
+        );
+        crypt(Mem::attach(options, Time::EPOCH).unwrap())
+    };
+    Suite::new("crypt over a volume that can little", make).run();
+}
+
+#[test]
+fn the_suite_holds_under_a_dircache_over_crypt() {
+    holds_under("dircache over crypt", |fs| {
+        Arc::new(DirCache::new(crypt(fs), 1 << 20, None).unwrap())
+    });
+}
+
+#[test]
+fn crypt_is_not_noticed_by_random_operations() {
+    let make = || crypt(Mem::attach(MemOptions::sized(64 << 20), Time::EPOCH).unwrap());
+    Diff::new("mem under crypt", make).run(0, 20);
 }
