@@ -103,6 +103,22 @@ pub(crate) fn maximal(attr: &Attr, parent: Option<&Attr>, cred: &Cred) -> u32 {
     mask
 }
 
+/// Rights that permission bits say nothing of.
+pub(crate) const NOT_BY_MODE: u32 = READ_ATTRIBUTES
+    | WRITE_ATTRIBUTES
+    | READ_CONTROL
+    | WRITE_DAC
+    | WRITE_OWNER
+    | DELETE
+    | SYNCHRONIZE;
+
+/// What the bits of the mode give the caller; who may read may execute.
+pub(crate) fn of_mode(attr: &Attr, cred: &Cred) -> u32 {
+    let mask = of_mode_bits(mode_bits(attr, cred));
+    let executes = if mask & READ_DATA != 0 { EXECUTE } else { 0 };
+    mask | executes
+}
+
 fn mode_bits(attr: &Attr, cred: &Cred) -> u32 {
     if cred.is_root() {
         return 7;

@@ -334,7 +334,7 @@ fn of_security(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
         file.need_any(access::SYSTEM_SECURITY)?;
     }
     let attr = call.tree.session.getattr_open(file.open)?;
-    let bytes = security::describe(&attr, wanted).emit();
+    let bytes = security::of_node(&call.tree.common.all_seeing(), &attr, wanted).emit();
     if bytes.len() > asked.max {
         return Err(too_small(call, bytes.len()));
     }

@@ -2,6 +2,7 @@
 
 use super::names::Path;
 use super::path::{self, Walked};
+use super::security::stored;
 use super::set::Setting;
 use super::{access, attrs};
 use crate::call::Failure;
@@ -60,33 +61,22 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     if file.path.lock().is_empty() {
         return Err(Status::ACCESS_DENIED.into());
     }
-    if file.is_dir() && session.is_open_below(file.node)? {
+    if file.is_dir() && session.free_below(file.node)? {
         return Err(Status::ACCESS_DENIED.into());
     }
-    let mut flags = RenameFlags::KEEP;
-    if let Some(there) = target.walked.entry.filter(|there| there.node != file.node) {
-        if target.flags & REPLACE == 0 {
-            return Err(Status::OBJECT_NAME_COLLISION.into());
-        }
-        if there.attr.kind == FileKind::Dir {
-            return Err(Status::ACCESS_DENIED.into());
-        }
-        let open = session.open_count_of(there.node) > 0;
-        let read_only = attrs::dos(session, &there.attr) & attribute::READONLY != 0;
-        let ignores = target.flags & IGNORE_READ_ONLY != 0;
-        if (open && target.flags & POSIX == 0) || (read_only && !ignores) {
-            return Err(Status::ACCESS_DENIED.into());
-        }
-        flags = RenameFlags::REPLACE;
+    let root = setting.call.tree.common.all_seeing();
+    let right = if file.is_dir() {
+        access::APPEND_DATA
+    } else {
+        access::WRITE_DATA
+    };
+    let dir = root.getattr(target.dir)?;
+    if !stored::allows(&root, &dir, session.cred(), right) {
+        return Err(Status::ACCESS_DENIED.into());
     }
-    let is_same = target
-        .walked
-        .entry
-        .is_some_and(|there| there.node == file.node);
-    if is_same {
-        // Perhaps in another case.
-        flags = RenameFlags::REPLACE;
-    }
+    let flags = replaces(setting, &target)?;
+    let there = target.walked.entry.as_ref();
+    let is_same = there.is_some_and(|there| there.node == file.node);
     check_parent(setting, target.dir)?;
     // What is there keeps its spelling if it is replaced.
     let name = match flags {
@@ -109,6 +99,28 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     common.moved(&from, &to);
     common.watches.renamed(&from, &to, file.kind);
     Ok(())
+}
+
+/// Whether what the new name leads to may be, and is to be, replaced. What is renamed is its own
+/// replacement, in perhaps another case.
+fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, Failure> {
+    let Some(there) = target.walked.entry else {
+        return Ok(RenameFlags::KEEP);
+    };
+    if there.node == setting.file.node {
+        return Ok(RenameFlags::REPLACE);
+    }
+    if target.flags & REPLACE == 0 {
+        return Err(Status::OBJECT_NAME_COLLISION.into());
+    }
+    let session = &setting.session;
+    let open = session.open_count_of(there.node) > 0 && target.flags & POSIX == 0;
+    let dos = attrs::dos(session, &there.attr);
+    let kept = dos & attribute::READONLY != 0 && target.flags & IGNORE_READ_ONLY == 0;
+    if there.attr.kind == FileKind::Dir || open || kept {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    Ok(RenameFlags::REPLACE)
 }
 
 /// The directory that a name comes into is opened for that, as Windows does: one that another has

@@ -278,8 +278,8 @@ impl Setting<'_, '_> {
         }
         let descriptor = Descriptor::parse(self.buf).ok_or(Status::INVALID_SECURITY_DESCR)?;
         let attr = self.session.getattr_open(self.file.open)?;
-        let set = security::changes(&attr, &descriptor, given)?;
-        self.session.setattr(self.file.node, &set)?;
+        let root = self.call.tree.common.all_seeing();
+        security::set(&self.session, &root, &attr, descriptor, given)?;
         self.changed(filter::SECURITY);
         Ok(())
     }

@@ -5,9 +5,11 @@ use super::request::option;
 use super::{Opening, Walked};
 use crate::call::Failure;
 use crate::files::attrs;
+use crate::files::security::stored;
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
 use volary_core::Attr;
+use volary_session::Session;
 
 impl Opening<'_, '_> {
     /// The rights on a node that is there.
@@ -76,8 +78,33 @@ impl Opening<'_, '_> {
             Some(dir) => Some(self.session.getattr(dir)?),
             None => None,
         };
-        let maximal = access::maximal(attr, dir.as_ref(), self.session.cred());
+        let cred = self.session.cred();
+        let mut maximal = access::maximal(attr, dir.as_ref(), cred);
+        let root = self.call.tree.common.all_seeing();
+        if let Some(kept) = stored::read(&root, attr) {
+            let by_dir = dir.as_ref().map_or(0, |dir| self.by_dir(&root, dir));
+            let more = if maximal & access::DELETE == 0 {
+                0
+            } else {
+                by_dir
+            };
+            maximal &= access::of_mode(attr, cred) | access::NOT_BY_MODE;
+            maximal = (maximal | access::NOT_BY_MODE) & stored::maximal(&kept, attr, cred) | more;
+        }
         Ok(maximal & self.call.tree.access)
+    }
+
+    /// The rights on an entry that its directory gives: to look at attributes to who may list it,
+    /// to delete to who may delete all in it.
+    fn by_dir(&self, root: &Session, dir: &Attr) -> u32 {
+        let cred = self.session.cred();
+        let mut own = access::maximal(dir, None, cred);
+        if let Some(kept) = stored::read(root, dir) {
+            own &= stored::maximal(&kept, dir, cred);
+        }
+        let gives = |right: u32, given: u32| if own & right != 0 { given } else { 0 };
+        gives(access::READ_DATA, access::READ_ATTRIBUTES)
+            | gives(access::DELETE_CHILD, access::DELETE)
     }
 }
 

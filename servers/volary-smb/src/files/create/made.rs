@@ -7,10 +7,11 @@ use super::{Opened, Opening, RETRY, Walked, mode_for};
 use crate::call::Failure;
 use crate::files::access;
 use crate::files::security::descriptor::Descriptor;
+use crate::files::security::stored;
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
 use volary_core::{Attr, Caps, Create, Entry, Kind, Mode, NodeId, OpenId, SetAttr};
-use volary_session::{OpenHow, Session};
+use volary_session::OpenHow;
 
 /// Permission bits of what is made here; a descriptor (`SecD`) changes them.
 const FILE_MODE: u32 = 0o644;
@@ -40,6 +41,15 @@ impl Opening<'_, '_> {
         let Some((dir, name)) = walked.at() else {
             return Err(Status::OBJECT_NAME_INVALID.into());
         };
+        let root = self.call.tree.common.all_seeing();
+        let right = if is_dir {
+            access::APPEND_DATA
+        } else {
+            access::WRITE_DATA
+        };
+        if !stored::allows(&root, &root.getattr(dir)?, self.session.cred(), right) {
+            return Err(Status::ACCESS_DENIED.into());
+        }
         let made = if is_dir {
             self.make_dir(dir, name, access)
         } else {
@@ -107,9 +117,7 @@ impl Opening<'_, '_> {
         let attr = &opened.entry.attr;
         let archive = if is_dir { 0 } else { attribute::ARCHIVE };
         attrs::set_dos(&self.session, attr, self.request.attributes | archive, None)?;
-        if let Some(bytes) = self.request.asked.descriptor {
-            protect(&self.session, attr, bytes)?;
-        }
+        self.protect(opened)?;
         self.made_with(opened.open, attr)
     }
 
@@ -129,13 +137,23 @@ impl Opening<'_, '_> {
         }
         Ok(())
     }
-}
 
-/// Sets the descriptor that came with the request.
-fn protect(session: &Session, attr: &Attr, bytes: &[u8]) -> Result<(), Failure> {
-    let descriptor = Descriptor::parse(bytes).ok_or(Status::INVALID_SECURITY_DESCR)?;
-    let given = descriptor.parts();
-    let set = security::changes(attr, &descriptor, given)?;
-    session.setattr(attr.node, &set)?;
-    Ok(())
+    /// Sets the descriptor that came with the request, or else what is inherited.
+    fn protect(&self, opened: &Opened) -> Result<(), Failure> {
+        let attr = &opened.entry.attr;
+        let root = self.call.tree.common.all_seeing();
+        if let Some(bytes) = self.request.asked.descriptor {
+            let descriptor = Descriptor::parse(bytes).ok_or(Status::INVALID_SECURITY_DESCR)?;
+            let given = descriptor.parts();
+            return security::set(&self.session, &root, attr, descriptor, given);
+        }
+        let Some(dir) = opened.walked.dir else {
+            return Ok(());
+        };
+        let parent = stored::read(&root, &root.getattr(dir)?);
+        match parent.and_then(|parent| stored::inherited(&parent, attr)) {
+            Some(descriptor) => stored::set(&self.session, &root, attr, &descriptor),
+            None => Ok(()),
+        }
+    }
 }

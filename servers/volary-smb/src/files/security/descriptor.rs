@@ -30,12 +30,21 @@ pub(crate) struct Ace {
     pub(crate) sid: Sid,
 }
 
+/// `INHERITED_ACE`: came from the directory above.
+pub(crate) const INHERITED: u8 = 0x10;
+/// Control bits about inheritance: it is asked for, it was done, and it is not wanted.
+pub(crate) const AUTO_INHERIT_REQ: u16 = 0x100;
+pub(crate) const AUTO_INHERITED: u16 = 0x400;
+pub(crate) const PROTECTED: u16 = 0x1000;
+const KEPT: u16 = AUTO_INHERIT_REQ | AUTO_INHERITED | PROTECTED;
 /// `INHERIT_ONLY_ACE`: says nothing about the node itself.
 pub(crate) const INHERIT_ONLY: u8 = 0x8;
 
 /// A descriptor; a part that is not there was not asked for, or not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Descriptor {
+    /// Of the control bits, those in [`KEPT`].
+    pub(crate) control: u16,
     pub(crate) owner: Option<Sid>,
     pub(crate) group: Option<Sid>,
     pub(crate) dacl: Option<Dacl>,
@@ -69,6 +78,7 @@ impl Descriptor {
             (true, offset) => Some(Dacl::Rules(acl(bytes, offset)?)),
         };
         Some(Self {
+            control: control & KEPT,
             owner: sid(4)?,
             group: sid(8)?,
             dacl,
@@ -89,7 +99,7 @@ impl Descriptor {
         let present = if self.dacl.is_some() { DACL_PRESENT } else { 0 };
         out.u8(1)
             .u8(0)
-            .u16(SELF_RELATIVE | present)
+            .u16(SELF_RELATIVE | present | self.control)
             .zeros(HEADER.saturating_sub(4));
         for (sid, at) in [(&self.owner, 4), (&self.group, 8)] {
             if let Some(sid) = sid {
@@ -158,6 +168,7 @@ mod tests {
             sid,
         };
         let full = Descriptor {
+            control: 0x1000,
             owner: Some(Sid::user(5)),
             group: Some(Sid::group(6)),
             dacl: Some(Dacl::Rules(vec![

@@ -2,23 +2,68 @@
 //! descriptor, and back.
 //!
 //! Users are S-1-22-1-uid and groups S-1-22-2-gid; S-1-5-88-1 and -2 are understood as well. A
-//! DACL that is set is kept as permission bits. One that these cannot say (a rule for anybody but
+//! DACL that is set is kept whole where the volume has extended attributes (`stored`), and as
+//! permission bits. Without those attributes one that the bits cannot say (a rule for anybody but
 //! owner, group and everyone; writing without appending) is refused with `NOT_SUPPORTED`, so that
 //! nobody believes in a protection that is not there.
 
 pub(crate) mod descriptor;
 pub(crate) mod sid;
+pub(crate) mod stored;
 
 use super::access;
+use crate::call::Failure;
 use crate::wire::Status;
 use descriptor::{Ace, Dacl, Descriptor, INHERIT_ONLY, parts};
 use sid::{Principal, Sid};
-use volary_core::{Attr, SetAttr};
+use volary_core::{Attr, Caps, SetAttr};
+use volary_session::Session;
 
-/// The asked-for parts of a node's descriptor.
-pub(crate) fn describe(attr: &Attr, asked: u32) -> Descriptor {
+/// The asked-for parts of a node's descriptor: of the one that is kept, or of what the mode says.
+pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
+    let Some(mut kept) = stored::read(root, attr) else {
+        return describe(attr, asked);
+    };
+    if asked & parts::OWNER == 0 {
+        kept.owner = None;
+    }
+    if asked & parts::GROUP == 0 {
+        kept.group = None;
+    }
+    if asked & parts::DACL == 0 {
+        kept.dacl = None;
+        kept.control = 0;
+    }
+    kept
+}
+
+/// Sets the given parts of a node's descriptor: whole where the volume has extended attributes,
+/// else as far as owner, group and mode can say it.
+///
+/// # Errors
+/// `NOT_SUPPORTED` for what they cannot; as [`stored::set`].
+pub(crate) fn set(
+    session: &Session,
+    root: &Session,
+    attr: &Attr,
+    new: Descriptor,
+    given: u32,
+) -> Result<(), Failure> {
+    if session.caps().has(Caps::XATTRS | Caps::MODES) {
+        let all = parts::OWNER | parts::GROUP | parts::DACL;
+        let merged = stored::merged(of_node(root, attr, all), new, given);
+        return stored::set(session, root, attr, &merged);
+    }
+    let set = changes(attr, &new, given)?;
+    session.setattr(attr.node, &set)?;
+    Ok(())
+}
+
+/// The asked-for parts of what owner, group and mode say.
+fn describe(attr: &Attr, asked: u32) -> Descriptor {
     let wants = |part: u32| asked & part != 0;
     Descriptor {
+        control: 0,
         owner: wants(parts::OWNER).then(|| Sid::user(attr.uid)),
         group: wants(parts::GROUP).then(|| Sid::group(attr.gid)),
         dacl: wants(parts::DACL).then(|| Dacl::Rules(rules(attr))),
@@ -65,7 +110,7 @@ fn rules(attr: &Attr) -> Vec<Ace> {
 ///
 /// # Errors
 /// `NOT_SUPPORTED` for what they cannot say.
-pub(crate) fn changes(attr: &Attr, descriptor: &Descriptor, given: u32) -> Result<SetAttr, Status> {
+fn changes(attr: &Attr, descriptor: &Descriptor, given: u32) -> Result<SetAttr, Status> {
     let mut set = SetAttr::default();
     if given & parts::OWNER != 0 {
         match descriptor.owner.as_ref().map(Sid::principal) {

@@ -66,6 +66,16 @@ impl Sid {
         })
     }
 
+    /// For the SIDs that stand for whoever makes a node below (S-1-3-0, S-1-3-1): a user or a
+    /// group, whose number means nothing.
+    pub(crate) fn creator(&self) -> Option<Principal> {
+        match (self.authority, self.subs.as_slice()) {
+            (CREATOR, [0]) => Some(Principal::User(0)),
+            (CREATOR, [1]) => Some(Principal::Group(0)),
+            _ => None,
+        }
+    }
+
     /// Reads the SID that stands at `at`.
     pub(crate) fn parse(bytes: &[u8], at: usize) -> Option<Self> {
         let head = slice_at(bytes, at, 8)?;

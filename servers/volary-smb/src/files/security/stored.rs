@@ -1,0 +1,292 @@
+//! Descriptors that say more than permission bits can: kept whole in an extended attribute that
+//! only root sets.
+//!
+//! The bits are set along with it, to what the DACL gives owner, group and everybody, and hold for
+//! every protocol; the DACL holds beside them for SMB, so that nobody gets more than both give. A
+//! descriptor counts only while owner, group and mode are what they were when it was set: who
+//! changes those by another way has the last word.
+
+use super::descriptor::{
+    AUTO_INHERIT_REQ, AUTO_INHERITED, Ace, Dacl, Descriptor, INHERIT_ONLY, INHERITED, PROTECTED,
+    parts,
+};
+use super::sid::{Principal, Sid};
+use crate::files::access;
+use crate::wire::fscc::le::{u8_at, u32_at};
+use crate::wire::{Out, Status};
+use volary_core::{Attr, Caps, Cred, FileKind, Result as CoreResult, SetAttr};
+use volary_session::{Session, SetXattr};
+
+/// Where descriptors are kept.
+const XATTR: &[u8] = b"security.volary.descriptor";
+const VERSION: u8 = 1;
+const HEADER: usize = 13;
+
+/// The flags of inheritance.
+const OBJECT_INHERIT: u8 = 0x1;
+const CONTAINER_INHERIT: u8 = 0x2;
+const NO_PROPAGATE: u8 = 0x4;
+
+/// The node's descriptor, if one is kept and still counts. `root` is a session that may look at
+/// all.
+pub(crate) fn read(root: &Session, attr: &Attr) -> Option<Descriptor> {
+    if !root.caps().has(Caps::XATTRS) {
+        return None;
+    }
+    let kept = root.getxattr(attr.node, XATTR).ok()?;
+    let owned = [(1, attr.uid), (5, attr.gid), (9, attr.mode)];
+    let counts = u8_at(&kept, 0) == Some(VERSION)
+        && owned
+            .iter()
+            .all(|(at, now)| u32_at(&kept, *at) == Some(*now));
+    Descriptor::parse(kept.get(HEADER..)?).filter(|_| counts)
+}
+
+fn write(root: &Session, attr: &Attr, descriptor: &Descriptor) -> CoreResult<()> {
+    let mut out = Out::new();
+    out.u8(VERSION).u32(attr.uid).u32(attr.gid).u32(attr.mode);
+    out.bytes(&descriptor.emit());
+    root.setxattr(attr.node, XATTR, &out.done(), SetXattr::Any)
+}
+
+/// Sets a node's whole descriptor: owner, group and mode by `session`, as far as that may, and the
+/// rest beside them.
+///
+/// # Errors
+/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are no Unix users and groups; as
+/// [`Session::setattr`].
+pub(crate) fn set(
+    session: &Session,
+    root: &Session,
+    attr: &Attr,
+    descriptor: &Descriptor,
+) -> Result<(), crate::call::Failure> {
+    let uid = match descriptor.owner.as_ref().map(Sid::principal) {
+        None => attr.uid,
+        Some(Some(Principal::User(uid))) => uid,
+        Some(_) => return Err(Status::INVALID_OWNER.into()),
+    };
+    let gid = match descriptor.group.as_ref().map(Sid::principal) {
+        None => attr.gid,
+        Some(Some(Principal::Group(gid))) => gid,
+        Some(_) => return Err(Status::INVALID_PRIMARY_GROUP.into()),
+    };
+    let bits = match &descriptor.dacl {
+        None | Some(Dacl::Null) => 0o777,
+        Some(Dacl::Rules(rules)) => mode_of(rules, uid, gid),
+    };
+    let bits = walkable(attr.kind, bits);
+    let mode = attr.mode & 0o7000 | bits;
+    let set = SetAttr {
+        uid: (uid != attr.uid).then_some(uid),
+        gid: (gid != attr.gid).then_some(gid),
+        mode: (mode != attr.mode).then_some(mode),
+        ..SetAttr::default()
+    };
+    let after = session.setattr(attr.node, &set)?;
+    write(root, &after, descriptor)?;
+    Ok(())
+}
+
+/// Whoever may do anything in a directory may walk through it: Windows checks that nowhere.
+fn walkable(kind: FileKind, bits: u32) -> u32 {
+    if kind == FileKind::Dir {
+        bits | (bits | bits >> 1 | bits >> 2) & 0o111
+    } else {
+        bits
+    }
+}
+
+/// Whether a directory's kept descriptor, if it has one, gives the caller this right.
+pub(crate) fn allows(root: &Session, dir: &Attr, cred: &Cred, right: u32) -> bool {
+    read(root, dir).is_none_or(|kept| maximal(&kept, dir, cred) & right != 0)
+}
+
+/// The bits that the rules give the three classes; what they give others is not among them.
+fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> u32 {
+    let owner = Cred::new(uid, u32::MAX);
+    let group = Cred::new(u32::MAX, gid);
+    let other = Cred::new(u32::MAX, u32::MAX);
+    let bits = |cred: &Cred| {
+        let mask = evaluate(rules, cred, uid);
+        let has = |right: u32| u32::from(mask & right != 0);
+        let writes = access::WRITE_DATA | access::APPEND_DATA;
+        has(access::READ_DATA | access::READ_EA) << 2 | has(writes) << 1 | has(access::EXECUTE)
+    };
+    bits(&owner) << 6 | bits(&group) << 3 | bits(&other)
+}
+
+/// The rights that a DACL gives: what is allowed before it is denied.
+fn evaluate(rules: &[Ace], cred: &Cred, owner: u32) -> u32 {
+    let owns = cred.uid == owner;
+    let (mut allowed, mut denied) = (0, 0);
+    for ace in rules {
+        let applies = ace.flags & INHERIT_ONLY == 0
+            && match ace.sid.principal() {
+                Some(Principal::User(uid)) => uid == cred.uid,
+                Some(Principal::Group(gid)) => cred.in_group(gid),
+                Some(Principal::Everyone) => true,
+                Some(Principal::Owner) => owns,
+                Some(Principal::Mode(_)) | None => false,
+            };
+        let mask = access::spelled(ace.mask).unwrap_or(0);
+        match (applies, ace.allow) {
+            (false, _) => {}
+            (true, true) => allowed |= mask & !denied,
+            (true, false) => denied |= mask & !allowed,
+        }
+    }
+    let says_owner = |ace: &Ace| ace.sid.principal() == Some(Principal::Owner);
+    if owns && !rules.iter().any(says_owner) {
+        allowed |= access::READ_CONTROL | access::WRITE_DAC;
+    }
+    allowed
+}
+
+/// The most that the caller can have by a kept descriptor.
+pub(crate) fn maximal(descriptor: &Descriptor, attr: &Attr, cred: &Cred) -> u32 {
+    match &descriptor.dacl {
+        _ if cred.is_root() => access::ALL,
+        None | Some(Dacl::Null) => access::ALL,
+        Some(Dacl::Rules(rules)) => evaluate(rules, cred, attr.uid),
+    }
+}
+
+/// What a new node gets of the descriptor of its directory; none if nothing of it is inherited.
+pub(crate) fn inherited(parent: &Descriptor, child: &Attr) -> Option<Descriptor> {
+    let Some(Dacl::Rules(rules)) = &parent.dacl else {
+        return None;
+    };
+    let marks = parent.control & AUTO_INHERITED != 0;
+    let mut out = Vec::new();
+    for ace in rules {
+        inherit(ace, marks, child, &mut out);
+    }
+    (!out.is_empty()).then(|| Descriptor {
+        control: parent.control & AUTO_INHERITED,
+        owner: Some(Sid::user(child.uid)),
+        group: Some(Sid::group(child.gid)),
+        dacl: Some(Dacl::Rules(out)),
+    })
+}
+
+/// `marks`: what is inherited is marked as such.
+fn inherit(ace: &Ace, marks: bool, child: &Attr, out: &mut Vec<Ace>) {
+    let is_dir = child.kind == FileKind::Dir;
+    let mark = if marks { INHERITED } else { 0 };
+    let applies = if is_dir {
+        CONTAINER_INHERIT
+    } else {
+        OBJECT_INHERIT
+    };
+    let passes_on = is_dir
+        && ace.flags & NO_PROPAGATE == 0
+        && ace.flags & (OBJECT_INHERIT | CONTAINER_INHERIT) != 0;
+    let kinds = ace.flags & (OBJECT_INHERIT | CONTAINER_INHERIT);
+    let whom = match ace.sid.creator() {
+        Some(Principal::User(_)) => Some(Sid::user(child.uid)),
+        Some(_) => Some(Sid::group(child.gid)),
+        None => None,
+    };
+    let with = |flags: u8, sid: Sid, mask: u32| Ace {
+        allow: ace.allow,
+        flags: flags | mark,
+        mask,
+        sid,
+    };
+    let spelled = access::spelled(ace.mask).unwrap_or(0);
+    if ace.flags & applies != 0 {
+        let splits = whom.is_some() || spelled != ace.mask;
+        let kept = if passes_on && !splits { kinds } else { 0 };
+        let sid = whom.clone().unwrap_or_else(|| ace.sid.clone());
+        out.push(with(kept, sid, spelled));
+        if passes_on && splits {
+            out.push(with(kinds | INHERIT_ONLY, ace.sid.clone(), ace.mask));
+        }
+    } else if passes_on {
+        out.push(with(kinds | INHERIT_ONLY, ace.sid.clone(), ace.mask));
+    }
+}
+
+/// `new` where it has the `given` parts, else `old`.
+pub(crate) fn merged(old: Descriptor, new: Descriptor, given: u32) -> Descriptor {
+    let gives = |part: u32| given & part != 0;
+    let mut merged = old;
+    if gives(parts::OWNER) && new.owner.is_some() {
+        merged.owner = new.owner;
+    }
+    if gives(parts::GROUP) && new.group.is_some() {
+        merged.group = new.group;
+    }
+    if gives(parts::DACL) {
+        // What was inherited is known as such only if the client knows of it.
+        let knows = AUTO_INHERITED | AUTO_INHERIT_REQ;
+        let inherited = if new.control & knows == knows {
+            AUTO_INHERITED
+        } else {
+            0
+        };
+        merged.control = new.control & PROTECTED | inherited;
+        merged.dacl = Some(new.dacl.map_or(Dacl::Null, spelled));
+    }
+    merged
+}
+
+/// The rules for the node itself with generic rights spelled out; those to be inherited keep them.
+fn spelled(dacl: Dacl) -> Dacl {
+    let Dacl::Rules(mut rules) = dacl else {
+        return dacl;
+    };
+    for ace in &mut rules {
+        if ace.flags & INHERIT_ONLY == 0 {
+            ace.mask = access::spelled(ace.mask).unwrap_or(ace.mask);
+        }
+    }
+    Dacl::Rules(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ace(allow: bool, flags: u8, mask: u32, sid: Sid) -> Ace {
+        Ace {
+            allow,
+            flags,
+            mask,
+            sid,
+        }
+    }
+
+    #[test]
+    fn rules_count_in_their_order() {
+        let me = Cred::new(7, 70);
+        let rules = [
+            ace(true, 0, access::READ_DATA, Sid::group(70)),
+            ace(
+                false,
+                0,
+                access::READ_DATA | access::WRITE_DATA,
+                Sid::user(7),
+            ),
+            ace(true, 0, access::ALL, Sid::everyone()),
+        ];
+        let all = evaluate(&rules, &me, 1);
+        assert_eq!(all, access::ALL & !access::WRITE_DATA);
+        assert_eq!(
+            evaluate(&rules[..0], &me, 7),
+            access::READ_CONTROL | access::WRITE_DAC
+        );
+        assert_eq!(evaluate(&rules[..0], &me, 8), 0);
+    }
+
+    #[test]
+    fn the_mode_is_what_the_classes_get() {
+        let rules = [
+            ace(true, 0, access::ALL, Sid::user(7)),
+            ace(true, 0, access::READ_DATA, Sid::group(70)),
+            ace(true, 0, access::WRITE_DATA, Sid::user(99)),
+        ];
+        assert_eq!(mode_of(&rules, 7, 70), 0o740);
+    }
+}
