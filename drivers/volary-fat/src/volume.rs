@@ -240,7 +240,9 @@ impl Layout {
                 .filter(|&n| n < self.reserved_sectors)
         };
         self.fsinfo_sector = inside(b32.BPB_FSInfo.get());
-        self.backup_sector = inside(b32.BPB_BkBootSec.get());
+        // A copy where FSInfo is would be overwritten by it.
+        self.backup_sector = inside(b32.BPB_BkBootSec.get())
+            .filter(|_| b32.BPB_BkBootSec.get() != b32.BPB_FSInfo.get());
         Ok(())
     }
 
