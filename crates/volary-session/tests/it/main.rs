@@ -3,6 +3,7 @@
 mod access;
 mod asking;
 mod attributes;
+mod chaos;
 mod deletion;
 mod detach;
 mod events;
