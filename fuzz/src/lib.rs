@@ -13,3 +13,4 @@ pub mod input;
 pub mod iso;
 pub mod nfs;
 pub mod overlay;
+pub mod smb;

@@ -3,19 +3,24 @@
 //! `VOLARY_SEED` runs one seed again, or with both that many from there on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use volary_fuzz::{fat, iso, nfs};
+use volary_fuzz::{fat, iso, nfs, smb};
 
 #[global_allocator]
 static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 5] = [
+const TARGETS: [(&str, Target); 10] = [
     ("nfs", nfs::calls),
     ("iso", iso::driver),
     ("driver", fat::driver),
     ("check", fat::check),
     ("tools", fat::tools),
+    ("smb_negotiate", smb::negotiate),
+    ("smb_setup", smb::setup),
+    ("smb_logon", smb::logon),
+    ("smb_headers", smb::headers),
+    ("smb_pipe", smb::pipe),
 ];
 
 /// A seed that failed once; on every kind of volume since.

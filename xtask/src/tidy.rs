@@ -88,6 +88,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-session",
             "volary-mem",
             "volary-nfs",
+            "volary-smb",
             "volary-fat",
             "volary-iso9660",
         ],

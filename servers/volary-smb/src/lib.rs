@@ -37,6 +37,9 @@ mod config;
 mod conn;
 mod crypto;
 mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ipc;
 mod server;
 mod wire;

@@ -70,3 +70,12 @@ pub(super) struct Security {
     pub(super) sign: bool,
     pub(super) seal: bool,
 }
+
+/// See [`crate::fuzzing`].
+#[cfg(feature = "fuzzing")]
+pub(crate) fn take_apart(bytes: &[u8]) {
+    if let Ok(requests) = Requests::of(bytes, 16) {
+        let len: usize = requests.map(|(_, message, _)| message.len()).sum();
+        assert_eq!(len, bytes.len(), "every byte is in one request");
+    }
+}

@@ -148,5 +148,11 @@ impl fmt::Debug for Conn {
     }
 }
 
+/// See [`crate::fuzzing`].
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing {
+    pub(crate) use super::compound::take_apart as compound;
+}
+
 #[cfg(test)]
 mod tests;

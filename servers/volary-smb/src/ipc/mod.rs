@@ -144,7 +144,7 @@ impl Request<'_> {
         let mut c = self.at(49, 2)?;
         let (offset, len) = (c.u16()?, c.u32()?);
         let data = part(self.message, offset.into(), len as usize)?;
-        self.with(id, |pipe| pipe.write(data, &self.pipes.server))??;
+        self.with(id, |pipe| pipe.write(data, &self.pipes.server.config))??;
         let mut out = Out::with_capacity(16);
         out.u16(17).u16(0).u32(len).u64(0);
         Ok(out.done())
@@ -169,7 +169,7 @@ impl Request<'_> {
         }
         let id = related.resolve(request.file)?;
         let answered = self.with(id, |pipe| {
-            pipe.write(request.input, &self.pipes.server)?;
+            pipe.write(request.input, &self.pipes.server.config)?;
             pipe.read(request.output_max as usize)
         });
         let (data, is_whole) = answered??;
@@ -208,6 +208,22 @@ impl Pipes {
         Self {
             server: Arc::clone(server),
             open: Mutex::default(),
+        }
+    }
+}
+
+/// See [`crate::fuzzing`].
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing {
+    use super::*;
+
+    pub(crate) fn pipe(config: &crate::Config, bytes: &[u8]) {
+        let mut pipe = Pipe::default();
+        if pipe.write(bytes, config).is_err() {
+            return;
+        }
+        while let Ok((data, _)) = pipe.read(1024) {
+            assert!(!data.is_empty(), "an answer has bytes");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! DCE/RPC over a pipe (C706 chapter 12, MS-RPCE): bind, alter, request.
 
 use super::srvsvc;
-use crate::server::Shared;
+use crate::config::Config;
 use crate::wire::{Cursor, Out, Short, Status};
 use std::collections::VecDeque;
 
@@ -96,14 +96,14 @@ impl Pipe {
     ///
     /// # Errors
     /// `PIPE_BROKEN` for what is not RPC; `INSUFFICIENT_RESOURCES`.
-    pub(super) fn write(&mut self, data: &[u8], server: &Shared) -> Result<(), Status> {
+    pub(super) fn write(&mut self, data: &[u8], config: &Config) -> Result<(), Status> {
         let mut c = Cursor::new(data);
         while !c.is_empty() {
             if self.answers.len() >= UNREAD_MAX {
                 return Err(Status::INSUFFICIENT_RESOURCES);
             }
             let fragment = Fragment::parse(&mut c).map_err(|_| Status::PIPE_BROKEN)?;
-            self.take(fragment, server)
+            self.take(fragment, config)
                 .map_err(|_| Status::PIPE_BROKEN)?;
         }
         Ok(())
@@ -124,10 +124,10 @@ impl Pipe {
         Ok((next, false))
     }
 
-    fn take(&mut self, mut fragment: Fragment<'_>, server: &Shared) -> Result<(), Short> {
+    fn take(&mut self, mut fragment: Fragment<'_>, config: &Config) -> Result<(), Short> {
         match fragment.kind {
             kind::BIND | kind::ALTER => self.bind(&mut fragment),
-            kind::REQUEST => self.request(&mut fragment, server),
+            kind::REQUEST => self.request(&mut fragment, config),
             _ => Err(Short),
         }
     }
@@ -175,7 +175,7 @@ impl Pipe {
         Ok(())
     }
 
-    fn request(&mut self, fragment: &mut Fragment<'_>, server: &Shared) -> Result<(), Short> {
+    fn request(&mut self, fragment: &mut Fragment<'_>, config: &Config) -> Result<(), Short> {
         let c = &mut fragment.body;
         c.skip(4)?;
         let (context, operation) = (c.u16()?, c.u16()?);
@@ -194,7 +194,7 @@ impl Pipe {
         }
         let args = std::mem::take(&mut self.args);
         let result = if self.bound {
-            srvsvc::call(server, operation, &args)
+            srvsvc::call(config, operation, &args)
         } else {
             Err(srvsvc::Fault::Unbound)
         };

@@ -1,7 +1,7 @@
 //! Calls about shares and the server (MS-SRVS 3.1.4).
 
 use super::ndr::{Args, Results};
-use crate::server::Shared;
+use crate::config::Config;
 use crate::wire::Short;
 
 const SHARE_ENUM: u16 = 15;
@@ -42,29 +42,29 @@ struct Listed<'a> {
 }
 
 /// Carries out a call: its results.
-pub(super) fn call(server: &Shared, operation: u16, args: &[u8]) -> Result<Vec<u8>, Fault> {
+pub(super) fn call(config: &Config, operation: u16, args: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut args = Args::new(args);
     // Each call begins with the server's name, which says nothing new.
     let mut unnamed = || args.pointed(Args::string).map(|_| ());
     match operation {
         SHARE_ENUM => {
             unnamed()?;
-            share_enum(server, &mut args)
+            share_enum(config, &mut args)
         }
         SHARE_GET_INFO => {
             unnamed()?;
-            share_get_info(server, &mut args)
+            share_get_info(config, &mut args)
         }
         SERVER_GET_INFO => {
             unnamed()?;
-            server_get_info(server, &mut args)
+            server_get_info(config, &mut args)
         }
         _ => Err(Fault::Operation),
     }
 }
 
-fn listed(server: &Shared) -> Vec<Listed<'_>> {
-    let shares = server.config.shares.iter().map(|share| Listed {
+fn listed(config: &Config) -> Vec<Listed<'_>> {
+    let shares = config.shares.iter().map(|share| Listed {
         name: &share.name,
         kind: 0,
         remark: "",
@@ -78,7 +78,7 @@ fn listed(server: &Shared) -> Vec<Listed<'_>> {
 }
 
 /// `NetrShareEnum`.
-fn share_enum(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+fn share_enum(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let (level, _switch) = (args.u32()?, args.u32()?);
     let container = args.pointed(|args| {
         let (_count, array) = (args.u32()?, args.u32()?);
@@ -88,7 +88,7 @@ fn share_enum(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     container?;
     let _len_max = args.u32()?;
     let resumes = args.pointed(Args::u32)?.is_some();
-    let shares = listed(server);
+    let shares = listed(config);
     let count = crate::wire::out::len32(shares.len());
     let mut out = Results::default();
     out.u32(level).u32(level);
@@ -121,10 +121,10 @@ fn one_share(out: &mut Results, share: &Listed<'_>, level: u32) {
 }
 
 /// `NetrShareGetInfo`.
-fn share_get_info(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+fn share_get_info(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let name = args.string()?;
     let level = args.u32()?;
-    let shares = listed(server);
+    let shares = listed(config);
     let found = shares
         .iter()
         .find(|s| s.name.to_lowercase() == name.to_lowercase());
@@ -148,13 +148,13 @@ fn share_get_info(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault
 }
 
 /// `NetrServerGetInfo`.
-fn server_get_info(server: &Shared, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+fn server_get_info(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let level = args.u32()?;
     let mut out = Results::default();
     out.u32(level);
     let status = match level {
         100 | 101 => {
-            out.pointer().u32(PLATFORM).string(&server.config.name);
+            out.pointer().u32(PLATFORM).string(&config.name);
             if level == 101 {
                 out.u32(6).u32(1).u32(SERVER_TYPE).string("");
             }

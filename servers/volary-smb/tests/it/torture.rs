@@ -164,7 +164,7 @@ fn updated(page: &Page, outcome: &Outcome) -> String {
     text.push_str("\n[fails]\n");
     for (test, why) in &outcome.failed {
         let why = page.fails.get(test).unwrap_or(why);
-        let _ = writeln!(text, "{test} = \"{why}\"");
+        let _ = writeln!(text, "\"{test}\" = \"{why}\"");
     }
     text
 }
