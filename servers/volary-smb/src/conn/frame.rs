@@ -46,13 +46,16 @@ impl Frames {
     pub(super) fn next(&mut self, conn: &Conn, frame: &mut Vec<u8>) -> Option<usize> {
         let limits = conn.limits();
         let mut since = now();
+        if self.is_late(conn, since) {
+            return None;
+        }
         let mut idle = true;
         self.await_bytes(4, |this| {
             if idle && this.start < this.end {
                 idle = false;
                 since = now();
             }
-            conn.may_wait(this.born, idle, since)
+            this.may_wait(conn, idle, since)
         })?;
         if self.end - self.start == 4 {
             since = now();
@@ -75,6 +78,26 @@ impl Frames {
         }
         self.fill(conn, frame.get_mut(..len)?, since)?;
         Some(len)
+    }
+
+    /// Whether the time to log on is over.
+    fn is_late(&self, conn: &Conn, now: Instant) -> bool {
+        !conn.has_logons() && now.duration_since(self.born) >= conn.limits().logon_time
+    }
+
+    /// Whether a reader may wait for another tick. `since` is when the message
+    /// began, or, on an idle connection, when the one before was done.
+    fn may_wait(&self, conn: &Conn, idle: bool, since: Instant) -> bool {
+        let now = now();
+        if conn.is_closed() || self.is_late(conn, now) {
+            return false;
+        }
+        let limits = conn.limits();
+        let since = now.duration_since(since);
+        if !idle {
+            return since < limits.message_time;
+        }
+        since < limits.idle_time || conn.has_trees()
     }
 
     /// Whether more has come already than the message just read.
@@ -113,7 +136,7 @@ impl Frames {
         out = rest;
         if out.len() < AHEAD / 2 && !out.is_empty() {
             // A short rest: what comes after it may come with it.
-            self.await_bytes(out.len(), |this| conn.may_wait(this.born, false, since))?;
+            self.await_bytes(out.len(), |this| this.may_wait(conn, false, since))?;
             let ready = self.ahead.get(self.start..self.start + out.len())?;
             out.copy_from_slice(ready);
             self.start += out.len();
@@ -125,7 +148,7 @@ impl Frames {
                 Came::Nothing => {}
                 Came::End => return None,
             }
-            if !out.is_empty() && !conn.may_wait(self.born, false, since) {
+            if !out.is_empty() && !self.may_wait(conn, false, since) {
                 return None;
             }
         }
@@ -134,24 +157,6 @@ impl Frames {
 }
 
 impl Conn {
-    /// Whether a reader may wait for another tick. `since` is when the message
-    /// began, or, on an idle connection, when the one before was done.
-    fn may_wait(&self, born: Instant, idle: bool, since: Instant) -> bool {
-        let now = now();
-        let limits = self.limits();
-        if self.is_closed() {
-            return false;
-        }
-        if !self.has_logons() && now.duration_since(born) >= limits.logon_time {
-            return false;
-        }
-        let since = now.duration_since(since);
-        if !idle {
-            return since < limits.message_time;
-        }
-        since < limits.idle_time || self.has_trees()
-    }
-
     fn has_logons(&self) -> bool {
         !self.logons.read().is_empty()
     }

@@ -49,6 +49,37 @@ fn who_does_not_log_on_is_sent_away() {
     }
 }
 
+/// A message that needs no logon, with its length before it.
+fn message(command: u8, id: u8, body: &[u8]) -> Vec<u8> {
+    let mut header = b"\xFESMB\x40\0".to_vec();
+    header.resize(64, 0);
+    (header[12], header[14], header[24]) = (command, 2, id);
+    let len = (header.len() + body.len()) as u8;
+    [&[0, 0, 0, len], &header[..], body].concat()
+}
+
+#[test]
+fn who_talks_but_does_not_log_on_is_sent_away() {
+    let served = Served::new(short_times());
+    let mut stream = connect(&served);
+    let mut negotiate = vec![36, 0, 1, 0, 1];
+    negotiate.resize(36, 0);
+    negotiate.extend([0x10, 2]);
+    let mut heard = vec![0; 1000];
+    let mut talk = |bytes: &[u8]| {
+        stream.write_all(bytes).is_ok() && stream.read(&mut heard).is_ok_and(|n| n > 0)
+    };
+    assert!(talk(&message(0, 0, &negotiate)));
+    assert!(talk(&message(13, 1, &[4, 0, 0, 0])), "an echo is answered");
+    let mut id = 2;
+    while talk(&message(13, id, &[4, 0, 0, 0])) {
+        id += 1;
+        assert!(id < 200, "still listened to");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    assert!(id > 3, "sent away at once");
+}
+
 #[test]
 fn what_is_too_long_or_no_message_ends_the_connection() {
     let served = Served::new(config());
