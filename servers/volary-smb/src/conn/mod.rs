@@ -30,6 +30,7 @@ use buffers::Buffers;
 pub(crate) use logon::Logon;
 use negotiate::Negotiated;
 use parking_lot::{Condvar, Mutex, RwLock};
+use rustix::net::sockopt;
 use send::Sending;
 use std::collections::HashMap;
 use std::fmt;
@@ -66,6 +67,7 @@ pub(crate) struct Conn {
 impl Conn {
     pub(crate) fn new(server: Arc<Shared>, socket: TcpStream, peer: IpAddr) -> io::Result<Self> {
         socket.set_nodelay(true)?;
+        keep_alive(&socket)?;
         let limits = &server.config.limits;
         let frames = frame::Frames::new(socket.try_clone()?, limits)?;
         let sending = Sending::new(socket.try_clone()?, limits)?;
@@ -137,6 +139,15 @@ impl Conn {
             self.end.1.wait_for(&mut guard, time);
         }
     }
+}
+
+/// Finds out within minutes if a silent client is gone, and with it its opens.
+fn keep_alive(socket: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
+    sockopt::set_tcp_keepcnt(socket, 4)?;
+    Ok(())
 }
 
 impl fmt::Debug for Conn {
