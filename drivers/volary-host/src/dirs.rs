@@ -102,7 +102,10 @@ impl Host {
         }
         if node != self.root {
             let way = Some((open.node, raw.name)).filter(|_| !self.ids.open_by_handle());
-            self.nodes.note(node, kind, 0, way, None);
+            // With attributes, servers give it out as if it were looked up. Counted
+            // too often it is only remembered for longer.
+            let lookups = u64::from(out.wants_attr());
+            self.nodes.note(node, kind, lookups, way, None);
         }
         Ok(true)
     }

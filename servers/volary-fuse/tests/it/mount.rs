@@ -49,9 +49,13 @@ impl Mount {
 
     /// A directory of the host: in memory, where syncing does not wait for what
     /// others write.
-    pub(crate) fn of_host(options: &MountOptions) -> Option<Self> {
+    pub(crate) fn of_host(by_handle: bool, options: &MountOptions) -> Option<Self> {
         let below = TempDir::new_in("/dev/shm").unwrap();
-        let fs = volary_host::attach(below.path(), &HostOptions::default()).unwrap();
+        let how = HostOptions {
+            by_handle,
+            ..HostOptions::default()
+        };
+        let fs = volary_host::attach(below.path(), &how).unwrap();
         let mut mount = Self::of_volume(volume_of(fs), options)?;
         mount._below = Some(below);
         Some(mount)

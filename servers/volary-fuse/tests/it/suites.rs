@@ -124,8 +124,10 @@ fn fsx_finds_nothing_on_a_fat_volume() {
 #[test]
 fn pjdfstest_finds_nothing_on_a_directory_of_the_host() {
     if wanted() {
-        let mount = Mount::of_host(&open_to_all(false)).unwrap();
-        pjdfstest(mount.mounted.path(), "pjdfstest.toml");
+        for by_handle in [true, false] {
+            let mount = Mount::of_host(by_handle, &open_to_all(false)).unwrap();
+            pjdfstest(mount.mounted.path(), "pjdfstest.toml");
+        }
     }
 }
 
@@ -133,7 +135,7 @@ fn pjdfstest_finds_nothing_on_a_directory_of_the_host() {
 fn fsx_finds_nothing_on_a_directory_of_the_host() {
     if wanted() {
         for (write_back, seed) in [(false, 500), (true, 600)] {
-            let mount = Mount::of_host(&open_to_all(write_back)).unwrap();
+            let mount = Mount::of_host(true, &open_to_all(write_back)).unwrap();
             fsx(mount.mounted.path(), seed);
         }
     }
