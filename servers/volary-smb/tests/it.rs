@@ -1,5 +1,7 @@
 //! The server beside clients that are not ours.
 
+#[path = "it/files.rs"]
+mod files;
 #[path = "it/limits.rs"]
 mod limits;
 #[path = "it/linux.rs"]

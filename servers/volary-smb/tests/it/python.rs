@@ -4,6 +4,7 @@
 use crate::served::{Served, config, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use volary_smb::Config;
 
 /// A Python that has both: where `cargo xtask tools` installs them, or the system's.
 fn python() -> Option<PathBuf> {
@@ -24,8 +25,13 @@ fn python() -> Option<PathBuf> {
 }
 
 fn script(text: &str) {
+    script_on(config(), text);
+}
+
+/// Runs a script, which is told the port; the last that it prints is `content`.
+pub(crate) fn script_on(config: Config, text: &str) {
     let Some(python) = python() else { return };
-    let served = Served::new(config());
+    let served = Served::new(config);
     let (printed, content) = run(Command::new(python).args(["-c", text, &served.port.to_string()]));
     assert!(
         content && printed.trim_end().ends_with("content"),
