@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary::block::MemDevice;
 use volary::layers::{Crypt, CryptCost, Outside};
-use volary::{Attach, BlockDevice, Fs, Make, Result, Time};
+use volary::{Attach, BlockDevice, Fs, Make, Options, Result, Time};
 use volary_testkit::diff::{Diff, Rules, Times};
 use volary_testkit::{Fresh, Suite};
 
@@ -33,13 +33,15 @@ fn encrypted(dev: Arc<dyn BlockDevice>) -> Fs {
 }
 
 fn fresh() -> Fresh {
-    let dev: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(64 << 20));
+    let dev: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(8 << 20));
     let how = Make {
         now: Time::from_secs(1_700_000_000),
+        // Encrypted names are long, and a FAT volume's root has room for few.
+        options: Options::parse("root-entries=8192"),
         ..Make::default()
     };
-    let format = volary::format_of("fat32").expect("FAT");
-    format.make(dev.clone(), "fat32", &how).expect("mkfs");
+    let format = volary::format_of("fat16").expect("FAT");
+    format.make(dev.clone(), "fat16", &how).expect("mkfs");
     let again = dev.clone();
     Fresh::new(encrypted(dev)).reattach(move || encrypted(again.clone()))
 }
