@@ -2,10 +2,12 @@
 //! as 10.0.2.2.
 
 use crate::served::{NAME, Served, export, fat, fat_device, mem, options, rest};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use volary_session::Volume;
+use volary_core::{Kind, Mode};
+use volary_session::{LockKind, Range, Volume, Wait};
 use volary_testkit::oracle::vm;
 
 /// What a guest needs to mount the export.
@@ -137,7 +139,7 @@ same "$(cat open | tr '\n' ' ')" "before after " "written through an open from b
 same "$(cat file* | wc -l)" 50 "all files"
 "#;
     let running = begin(&vmrun, address.port(), &[], script);
-    wait_for_restart(&served);
+    wait_for(&served, b"restart");
     let volume = served.volume.clone();
     drop(served);
     volume.detach().unwrap();
@@ -149,10 +151,11 @@ same "$(cat file* | wc -l)" 50 "all files"
     end(running);
 }
 
-fn wait_for_restart(served: &Served) {
+/// Waits until the guest has made this file.
+fn wait_for(served: &Served, name: &[u8]) {
     let other = served.other();
     for _ in 0..3000 {
-        if other.lookup(other.root(), b"restart").is_ok() {
+        if other.lookup(other.root(), name).is_ok() {
             // The guest has its answer by then, and does not make the file again.
             rest(3000);
             return;
@@ -160,4 +163,88 @@ fn wait_for_restart(served: &Served) {
         rest(20);
     }
     panic!("the guest does not get there: /{NAME}");
+}
+
+/// A portmapper and status monitor for the guest, whose kernel wants both before it
+/// locks anything: they agree to all that it asks.
+const STATD: &str = r#"
+cat > /tmp/statd.py <<'END'
+import socket, struct, threading
+def answer(call):
+    xid, _, _, program, version, procedure = struct.unpack('>6I', call[:24])
+    head = struct.pack('>6I', xid, 1, 0, 0, 0, 0)
+    if (program, procedure) == (100024, 2):
+        return head + struct.pack('>2I', 0, 1)
+    if (program, version, procedure) == (100000, 2, 3):
+        return head + struct.pack('>I', 111)
+    return head + (struct.pack('>I', 1) if procedure else b'')
+def serve(client):
+    while True:
+        mark = client.recv(4, socket.MSG_WAITALL)
+        if len(mark) < 4: return
+        call = client.recv(struct.unpack('>I', mark)[0] & 0x7fffffff, socket.MSG_WAITALL)
+        reply = answer(call)
+        client.sendall(struct.pack('>I', len(reply) | 1 << 31) + reply)
+def datagrams():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 111))
+    while True:
+        call, peer = s.recvfrom(4096); s.sendto(answer(call), peer)
+threading.Thread(target=datagrams, daemon=True).start()
+s = socket.socket(); s.bind(('127.0.0.1', 111)); s.listen()
+while True:
+    threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+END
+chroot /host python3 /tmp/statd.py > /dev/null 2>&1 &
+sleep 2
+"#;
+
+/// Locks a file, lets the host see it, and then finds it locked by the host.
+const LOCKS: &str = r#"
+mounted actimeo=1
+cd /mnt
+: > l
+exec 9> l
+flock -x 9 || exit 2
+echo > locked
+while [ -e locked ]; do sleep 0.2; done
+flock -u 9 || exit 3
+echo > unlocked
+while [ -e unlocked ]; do sleep 0.2; done
+flock -n -x 9 && exit 4
+echo > refused
+while [ -e refused ]; do sleep 0.2; done
+flock -n -x 9 || exit 5
+cd /; exec 9>&-; umount /mnt
+"#;
+
+#[test]
+fn locks_of_linux_are_the_sessions() {
+    let Some(vmrun) = vm::find() else { return };
+    let port = SocketAddr::from(([127, 0, 0, 1], 111));
+    if let Err(e) = std::net::TcpListener::bind(port) {
+        // The guest's kernel asks there, and nowhere else.
+        println!("skipped: {port} cannot be had: {e}");
+        return;
+    }
+    let mut how = options(1);
+    how.portmap = vec![port];
+    let served = Served::of(mem(), &export(), &how);
+    let script = format!("{STATD}{LOCKS}");
+    let running = begin(&vmrun, served.address().port(), &["--hostroot"], &script);
+    let other = served.other().with_client(served.volume.client());
+    wait_for(&served, b"locked");
+    let node = other.lookup(other.root(), b"l").unwrap().node;
+    let open = other.open(node, Mode::ReadWrite).unwrap();
+    let all = Range::ALL;
+    let take = || other.lock(open, 1, all, LockKind::Exclusive, Wait::No);
+    assert_eq!(take().unwrap_err().kind(), Kind::Locked);
+    other.unlink(other.root(), b"locked").unwrap();
+    wait_for(&served, b"unlocked");
+    take().unwrap();
+    other.unlink(other.root(), b"unlocked").unwrap();
+    wait_for(&served, b"refused");
+    other.close(open).unwrap();
+    other.unlink(other.root(), b"refused").unwrap();
+    end(running);
+    assert_eq!(served.server.programs().kept().1, 0, "files with locks");
 }
