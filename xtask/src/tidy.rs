@@ -76,6 +76,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-host",
             "volary-fuse",
             "volary-nfs",
+            "volary-smb",
         ],
         &["volary-testkit"],
     ),

@@ -36,7 +36,7 @@
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
 //! | [`identify()`] | what a device holds, foreign formats too |
 //! | [`demo`] | a small volume in memory |
-//! | [`block`], [`layers`], [`fuse`], [`nfs`] | devices, layers, the FUSE and NFS servers |
+//! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -69,6 +69,7 @@ pub use volary_session::{
     LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
     SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
 };
+pub use volary_smb as smb;
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {

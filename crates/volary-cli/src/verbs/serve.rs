@@ -4,6 +4,7 @@ mod address;
 mod config;
 mod key;
 mod say;
+mod smb;
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
@@ -12,15 +13,17 @@ use crate::volumes::{At, Use, attach_with};
 use address::Listen;
 use config::{Config, Entry};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use volary::layers::Subtree;
 use volary::nfs::{self, Clients, ExportOptions, ServeOptions, Squash};
 use volary::{Cred, Options, Source, Volume, VolumeOptions};
 
-/// Serves volumes over NFS, on this host's own address.
+/// Serves volumes over NFS or SMB, on this host's own address.
 ///
-/// Each volume is an export, named after it: disk.img is /disk. Stays until it
+/// Each volume is an export and a share, named after it: disk.img is /disk. NFS
+/// is what is served unless --smb says otherwise. Stays until it
 /// is stopped (Ctrl-C); then everything is on the images. With no volume it
 /// serves a small one in memory, to try things on. It tells how to mount on
 /// Linux, macOS and Windows.
@@ -34,6 +37,7 @@ Examples:
   volary serve
   volary serve disk.img unix.img
   volary serve --ro --nfs 127.0.0.1:3049 disk.img
+  VOLARY_PASSWORD=secret volary serve --smb --user me disk.img
   volary serve --config volary.toml")]
 #[command(after_long_help = long_help())]
 pub(crate) struct Serve {
@@ -44,6 +48,22 @@ pub(crate) struct Serve {
     /// [default: 127.0.0.1:2049]
     #[arg(long, value_name = "ADDRESS")]
     nfs: Option<String>,
+    /// Where to serve SMB, to users with passwords; without an address on
+    /// 127.0.0.1:4450
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = SMB_DEFAULT
+    )]
+    smb: Option<String>,
+    /// A user of SMB, who is who runs this; the password is in VOLARY_PASSWORD
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Users of SMB, one a line: name:uid:gid[,gid...]:NT hash
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
     /// Answers as a portmapper too, on port 111 of the same address: for
     /// Windows, and for locks from other hosts (needs root)
     #[arg(long)]
@@ -92,6 +112,7 @@ Examples:
   volary serve
   volary serve disk.img unix.img
   volary serve --ro --nfs 127.0.0.1:3049 disk.img
+  VOLARY_PASSWORD=secret volary serve --smb --user me disk.img
   volary serve --config volary.toml
 
 A configuration file; all of it may be left out, and the command line goes first:
@@ -104,6 +125,16 @@ Layers:
         attach_help(),
         specs_text(volary::layers::LAYERS)
     )
+}
+
+/// Where SMB is served unless told otherwise: 445 is root's.
+const SMB_DEFAULT: &str = "127.0.0.1:4450";
+const SMB_PORT: u16 = 4450;
+
+/// Where to serve what, and to whom.
+struct Plan {
+    nfs: Option<(Listen, [u8; 16])>,
+    smb: Option<(SocketAddr, Vec<volary::smb::User>)>,
 }
 
 /// A volume that is open, and how it is exported.
@@ -121,15 +152,14 @@ impl Serve {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
-        let listen = self.listen(&config)?;
         let entries = self.entries(&config)?;
-        let key = key::obtain(self.key.as_deref().or(config.key.as_deref()))?;
+        let plan = self.plan(&config, &entries)?;
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
         let mut open = Vec::new();
         let served = self
             .open_all(&entries, &config, &mut open)
-            .and_then(|()| self.serve(&listen, key, &open, signals));
+            .and_then(|()| self.serve(plan, &open, signals));
         let closed = close(open);
         let exit = served?;
         closed?;
@@ -137,6 +167,32 @@ impl Serve {
             say::stopped()?;
         }
         Ok(exit)
+    }
+
+    fn plan(&self, config: &Config, entries: &[Entry]) -> Done<Plan> {
+        let nfs = self.nfs.as_ref().or(config.nfs.as_ref());
+        let smb = self.smb.as_ref().or(config.smb.as_ref());
+        let smb = match smb {
+            None => None,
+            Some(text) => {
+                let address = address::address("--smb", text, SMB_PORT)?;
+                for entry in entries {
+                    smb::check_name(entry.name.as_deref().unwrap_or_default())?;
+                }
+                let users = self.users.as_ref().or(config.users.as_ref());
+                let one = self.user.as_ref().or(config.user.as_ref());
+                let users = smb::users(users.map(PathBuf::as_path), one.map(String::as_str))?;
+                Some((address, users))
+            }
+        };
+        let nfs = if nfs.is_some() || smb.is_none() {
+            let listen = self.listen(config)?;
+            let key = key::obtain(self.key.as_deref().or(config.key.as_deref()))?;
+            Some((listen, key))
+        } else {
+            None
+        };
+        Ok(Plan { nfs, smb })
     }
 
     fn listen(&self, config: &Config) -> Done<Listen> {
@@ -251,34 +307,65 @@ impl Serve {
 
     fn serve(
         &self,
-        listen: &Listen,
-        key: [u8; 16],
+        plan: Plan,
         open: &[Served],
         mut signals: signal_hook::iterator::Signals,
     ) -> Done<Exit> {
-        let mut options = ServeOptions::new(listen.address, key, instance());
-        if listen.portmap {
-            options.portmap.push(listen.portmapper());
-        }
-        let exports = open
-            .iter()
-            .map(|served| (Arc::clone(&served.volume), served.export.clone()))
-            .collect();
-        let server = nfs::serve(exports, &options).map_err(|e| listen.failed(&e))?;
-        let at = server
-            .addresses()
-            .first()
-            .copied()
-            .unwrap_or(listen.address);
+        let portmap = plan.nfs.as_ref().is_some_and(|(listen, _)| listen.portmap);
+        let nfs = match plan.nfs {
+            Some((listen, key)) => Some(start_nfs(&listen, key, open)?),
+            None => None,
+        };
+        let smb = match plan.smb {
+            Some((address, users)) => {
+                let user = users.first().map(|user| user.name.clone());
+                let running = smb::start(address, users, shares(open))?;
+                Some((running, user.unwrap_or_default()))
+            }
+            None => None,
+        };
+        let said = say::At {
+            nfs: nfs.as_ref().and_then(|n| n.addresses().first().copied()),
+            portmap,
+            smb: smb.as_ref().map(|(running, _)| running.address),
+            user: smb.as_ref().map_or("", |(_, user)| user),
+        };
         if self.json {
-            say::serving_json(at, open)?;
+            say::serving_json(&said, open)?;
         } else {
-            say::serving(at, listen.portmap, open)?;
+            say::serving(&said, open)?;
         }
         signals.forever().next();
-        server.stop();
+        if let Some(server) = nfs {
+            server.stop();
+        }
+        if let Some((running, _)) = smb {
+            running.stop()?;
+        }
         Ok(Exit::Done)
     }
+}
+
+fn start_nfs(listen: &Listen, key: [u8; 16], open: &[Served]) -> Done<nfs::Server> {
+    let mut options = ServeOptions::new(listen.address, key, instance());
+    if listen.portmap {
+        options.portmap.push(listen.portmapper());
+    }
+    let exports = open
+        .iter()
+        .map(|served| (Arc::clone(&served.volume), served.export.clone()))
+        .collect();
+    nfs::serve(exports, &options).map_err(|e| listen.failed(&e))
+}
+
+fn shares(open: &[Served]) -> Vec<volary::smb::Share> {
+    let share = |served: &Served| volary::smb::Share {
+        name: served.export.name.clone(),
+        volume: Arc::clone(&served.volume),
+        read_only: served.export.read_only,
+        encrypt: false,
+    };
+    open.iter().map(share).collect()
 }
 
 /// Detaches all, whatever comes of it.

@@ -1,4 +1,4 @@
-//! `volary serve`, by the clients of libnfs.
+//! `volary serve`, by the clients of libnfs and Samba.
 
 use crate::sandbox::{Run, Sandbox, noise};
 use std::io::{BufRead, BufReader, Read};
@@ -28,7 +28,10 @@ impl Serving {
             .split_whitespace()
             .chain(words.split_whitespace())
             .collect();
-        let mut command = sandbox.command(&words);
+        Self::of(sandbox.command(&words))
+    }
+
+    fn of(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -80,7 +83,10 @@ fn client(sandbox: &Sandbox, program: &str, words: &[&str]) -> Option<Run> {
     let output = command.current_dir(sandbox.path("")).output().unwrap();
     if output.status.code() == Some(127) {
         let ci = std::env::var("CI").as_deref() == Ok("true");
-        assert!(!ci, "{program} is missing: apt-get install libnfs-utils");
+        assert!(
+            !ci,
+            "{program} is missing: apt-get install libnfs-utils smbclient"
+        );
         println!("skipped: no {program}");
         return None;
     }
@@ -220,6 +226,10 @@ fn what_cannot_be_served_is_told_in_one_line() {
         ("serve --key short unix.img", 2, "chmod 600"),
         ("serve --config bad.toml", 2, "bad.toml: line 1"),
         ("serve --config none.toml", 2, "none.toml"),
+        ("serve --smb unix.img --key key", 2, "nobody could log on"),
+        ("serve --smb --user me unix.img", 2, "VOLARY_PASSWORD"),
+        ("serve --smb=here unix.img", 2, "127.0.0.1:4450"),
+        ("serve --smb --users words unix.img", 2, "chmod 600"),
         ("serve -o ro=maybe --key key unix.img", 2, "ro"),
     ] {
         let told = sandbox.run(line).fails(code);
@@ -246,4 +256,58 @@ fn it_says_how_to_mount() {
     {
         assert!(line.trim_start().starts_with(system), "{lines:?}");
     }
+}
+
+#[test]
+fn samba_s_client_copies_in_and_out() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&[
+        "serve",
+        "--json",
+        "--smb=127.0.0.1:0",
+        "--nfs",
+        "127.0.0.1:0",
+        "--key",
+        "key",
+        "--user",
+        "tester",
+        "unix.img",
+    ]);
+    command.env("VOLARY_PASSWORD", "pass");
+    let serving = Serving::of(command);
+    let address = serving.said["smb"].as_str().unwrap().to_string();
+    let port = address.rsplit(':').next().unwrap();
+    let words = [
+        "-p",
+        port,
+        "-U",
+        "tester%pass",
+        "-m",
+        "SMB3",
+        "//127.0.0.1/unix",
+        "-c",
+        "put tree/sub/b.bin new.bin; get new.bin back; ls",
+    ];
+    let Some(run) = client(&sandbox, "smbclient", &words) else {
+        return;
+    };
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains("README.txt"), "{}", run.out);
+    assert!(sandbox.read("back") == noise(300_000));
+    // The NFS client beside it sees the same volume.
+    if let Some(listed) = client(&sandbox, "nfs-ls", &[&serving.url("/unix")]) {
+        assert!(listed.out.contains("300000 new.bin"), "{}", listed.out);
+    }
+    let wrong = [
+        "-p",
+        port,
+        "-U",
+        "tester%wrong",
+        "//127.0.0.1/unix",
+        "-c",
+        "ls",
+    ];
+    assert_ne!(client(&sandbox, "smbclient", &wrong).unwrap().code, 0);
+    serving.stop("-TERM");
+    sandbox.is_clean("unix.img");
 }

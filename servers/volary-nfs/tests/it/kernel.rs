@@ -3,6 +3,7 @@
 
 use crate::served::{NAME, Served, export, fat, fat_device, mem, options, rest};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -21,19 +22,39 @@ same() { [ "$1" = "$2" ] || { echo "$3: $1 is not $2"; exit 8; }; }
 "#;
 
 /// Begins a script in a guest, with the server's port in `$PORT`.
-fn begin(vmrun: &Path, port: u16, options: &[&str], script: &str) -> (Child, tempfile::TempPath) {
+fn begin(vmrun: &Path, port: u16, options: &[&str], script: &str) -> Guest {
     let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     std::fs::write(&file, format!("PORT={port}\n{MOUNT}\n{script}")).unwrap();
     let mut command = Command::new(vmrun);
     command.args(["--net", "--timeout", "500"]).args(options);
     command.arg("--script").arg(&file);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    (command.spawn().unwrap(), file)
+    Guest {
+        child: Some(command.process_group(0).spawn().unwrap()),
+        _script: file,
+    }
 }
 
-fn end((child, file): (Child, tempfile::TempPath)) -> String {
+/// A guest that runs; ended when dropped.
+struct Guest {
+    child: Option<Child>,
+    _script: tempfile::TempPath,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let group = format!("-{}", child.id());
+            // It may have ended by itself.
+            let _ = Command::new("kill").args(["--", &group]).status();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn end(mut guest: Guest) -> String {
+    let child = guest.child.take().unwrap();
     let output = child.wait_with_output().unwrap();
-    drop(file);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -195,7 +216,8 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 END
 chroot /host python3 /tmp/statd.py > /dev/null 2>&1 &
-sleep 2
+while ! grep -q ":006F 00000000:0000 0A" /proc/net/tcp; do sleep 0.2; done
+flock() { chroot /host flock "$@"; }
 "#;
 
 /// Locks a file, lets the host see it, and then finds it locked by the host.

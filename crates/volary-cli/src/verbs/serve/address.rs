@@ -23,23 +23,7 @@ impl Listen {
     /// # Errors
     /// Of the command line.
     pub(super) fn parse(text: &str) -> Done<Self> {
-        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let text = text
-            .strip_prefix("localhost")
-            .map_or_else(|| text.to_string(), |rest| format!("{here}{rest}"));
-        let port = text.strip_prefix(':').unwrap_or(&text).parse();
-        let alone = text.trim_start_matches('[').trim_end_matches(']').parse();
-        let address = match (text.parse(), port, alone) {
-            (Ok(address), _, _) => address,
-            (_, Ok(port), _) => SocketAddr::new(here, port),
-            (_, _, Ok(ip)) => SocketAddr::new(ip, PORT),
-            _ => {
-                return Err(Fail::usage(format!(
-                    "--nfs: '{}' is not an address; write 127.0.0.1:2049",
-                    plain(&text)
-                )));
-            }
-        };
+        let address = address("--nfs", text, PORT)?;
         Ok(Self {
             address,
             portmap: false,
@@ -81,6 +65,28 @@ impl Listen {
             _ => "; NFS cannot be served there",
         };
         Fail::new(Exit::Failed, format!("{}{advice}", words(e)))
+    }
+}
+
+/// An address from `ADDRESS`, `PORT` or `ADDRESS:PORT`, for an option.
+///
+/// # Errors
+/// Of the command line.
+pub(super) fn address(option: &str, text: &str, port: u16) -> Done<SocketAddr> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let text = text
+        .strip_prefix("localhost")
+        .map_or_else(|| text.to_string(), |rest| format!("{here}{rest}"));
+    let alone = text.trim_start_matches('[').trim_end_matches(']').parse();
+    let number = text.strip_prefix(':').unwrap_or(&text).parse();
+    match (text.parse(), number, alone) {
+        (Ok(address), _, _) => Ok(address),
+        (_, Ok(port), _) => Ok(SocketAddr::new(here, port)),
+        (_, _, Ok(ip)) => Ok(SocketAddr::new(ip, port)),
+        _ => Err(Fail::usage(format!(
+            "{option}: '{}' is not an address; write 127.0.0.1:{port}",
+            plain(&text)
+        ))),
     }
 }
 

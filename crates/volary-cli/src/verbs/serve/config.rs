@@ -22,6 +22,10 @@ pub(super) const EXAMPLE: &str = r#"
   allow = ["192.168.1.0/24"]      # clients other than this host
   i-know-auth-sys = false         # needed to serve them
 
+  smb = "127.0.0.1:4450"
+  user = "me"                     # with VOLARY_PASSWORD
+  users = "/etc/volary/users"     # name:uid:gid:NT hash, one a line
+
   [[volume]]
   volume = "disk.img"
   name = "disk"                   # clients mount /disk
@@ -44,6 +48,9 @@ pub(super) const EXAMPLE: &str = r#"
 pub(super) struct Config {
     pub(super) nfs: Option<String>,
     pub(super) portmap: bool,
+    pub(super) smb: Option<String>,
+    pub(super) user: Option<String>,
+    pub(super) users: Option<PathBuf>,
     pub(super) key: Option<PathBuf>,
     pub(super) allow: Vec<String>,
     pub(super) i_know_auth_sys: bool,
@@ -204,6 +211,7 @@ mod tests {
         for (text, line) in [
             ("nfs = 5\n", "line 1: "),
             ("\nportmap = true\nsmb = 1\n", "line 3: "),
+            ("\n\nftp = 1\n", "line 3: "),
             ("[[volume]]\nname = 'x'\n", "line 1: missing field `volume`"),
             ("[[volume]]\nvolume = 'x'\nreadonly = true\n", "line 3: "),
             ("= \x1b[2J", "line 1: "),

@@ -8,10 +8,20 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 
+/// Where what is served.
+pub(super) struct At<'a> {
+    pub(super) nfs: Option<SocketAddr>,
+    pub(super) portmap: bool,
+    pub(super) smb: Option<SocketAddr>,
+    /// One who may log on.
+    pub(super) user: &'a str,
+}
+
 #[derive(Serialize)]
 struct Serving {
     status: &'static str,
-    nfs: SocketAddr,
+    nfs: Option<SocketAddr>,
+    smb: Option<SocketAddr>,
     volumes: Vec<Exported>,
 }
 
@@ -28,7 +38,7 @@ struct Stopped {
 }
 
 /// One line of JSON.
-pub(super) fn serving_json(at: SocketAddr, open: &[Served]) -> Done {
+pub(super) fn serving_json(at: &At<'_>, open: &[Served]) -> Done {
     let volumes = open.iter().map(|served| Exported {
         volume: served.source.to_string(),
         export: format!("/{}", served.export.name),
@@ -36,7 +46,8 @@ pub(super) fn serving_json(at: SocketAddr, open: &[Served]) -> Done {
     });
     line(&Serving {
         status: "serving",
-        nfs: at,
+        nfs: at.nfs,
+        smb: at.smb,
         volumes: volumes.collect(),
     })
 }
@@ -54,13 +65,7 @@ fn line(value: &impl Serialize) -> Done {
 }
 
 /// What is served, and how to mount it.
-pub(super) fn serving(at: SocketAddr, portmap: bool, open: &[Served]) -> Done {
-    let mut out = out();
-    out.write_all(words(at, portmap, open).as_bytes())?;
-    end(out)
-}
-
-fn words(at: SocketAddr, portmap: bool, open: &[Served]) -> String {
+pub(super) fn serving(at: &At<'_>, open: &[Served]) -> Done {
     let mut text = String::new();
     for served in open {
         let how = if served.export.read_only {
@@ -73,15 +78,27 @@ fn words(at: SocketAddr, portmap: bool, open: &[Served]) -> String {
         let _ = writeln!(text, "{} is /{name}{how}", served.source);
     }
     let first = open.first().map_or("", |served| &served.export.name);
-    let name = volary::escape(first.as_bytes());
+    let name = volary::escape(first.as_bytes()).to_string();
+    if let Some(nfs) = at.nfs {
+        text += &how_by_nfs(nfs, at.portmap, &name);
+    }
+    if let Some(smb) = at.smb {
+        let user = volary::escape(at.user.as_bytes()).to_string();
+        text += &how_by_smb(smb, &user, &name);
+    }
+    let mut out = out();
+    out.write_all(text.as_bytes())?;
+    end(out)
+}
+
+fn how_by_nfs(at: SocketAddr, portmap: bool, name: &str) -> String {
     let (host, port) = (host(at), at.port());
     let windows = if portmap {
         format!("mount -o anon,nolock {host}:/{name} Z:")
     } else {
         "its NFS client asks a portmapper: serve with --portmap, as root".into()
     };
-    let _ = write!(
-        text,
+    format!(
         "\
 Serving NFS on {at}; Ctrl-C ends. To mount /{name}:
   Linux    mount -t nfs -o vers=3,proto=tcp,nolock,port={port},mountport={port},mountproto=tcp {host}:/{name} DIR
@@ -89,8 +106,20 @@ Serving NFS on {at}; Ctrl-C ends. To mount /{name}:
   Windows  {windows}
   libnfs   nfs-ls 'nfs://{host}/{name}?version=3&nfsport={port}&mountport={port}'
 "
-    );
-    text
+    )
+}
+
+fn how_by_smb(at: SocketAddr, user: &str, name: &str) -> String {
+    let (host, port) = (host(at), at.port());
+    format!(
+        "\
+Serving SMB on {at}; Ctrl-C ends. To mount {name}:
+  Linux    mount -t cifs -o port={port},username={user},vers=3.1.1 //{host}/{name} DIR
+  macOS    mount_smbfs //{user}@{host}:{port}/{name} DIR
+  Windows  net use Z: \\\\{host}\\{name} /user:{user} /tcpport:{port}
+  Samba    smbclient -p {port} -U {user} //{host}/{name}
+"
+    )
 }
 
 /// The address as a client writes it; for all addresses, this host's.

@@ -1,0 +1,156 @@
+//! SMB beside NFS: who may log on, and the server's thread.
+
+use super::plain;
+use crate::clock;
+use crate::exit::{Done, Exit, Fail, words};
+use rustix::process::{getegid, geteuid};
+use std::fs::File;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread::JoinHandle;
+use volary::smb::{Config, NtHash, Server, Share, User};
+use volary::{Cred, Users};
+
+/// Longest list of users that is read, in bytes; more than there may be.
+const USERS_MAX: u64 = 2 << 20;
+/// Longest name of a share (MS-SMB2 3.3.1.6 leaves it to MS-SRVS, 80).
+const NAME_MAX: usize = 80;
+
+/// A server that runs.
+pub(super) struct Running {
+    server: Server,
+    thread: JoinHandle<std::io::Result<()>>,
+    pub(super) address: SocketAddr,
+}
+
+impl Running {
+    /// Lets it end, and waits for it.
+    ///
+    /// # Errors
+    /// Those of the listener.
+    pub(super) fn stop(self) -> Done {
+        self.server.stop();
+        let ended = self.thread.join().unwrap_or(Ok(()));
+        ended.map_err(|e| Fail::host(self.address, e))
+    }
+}
+
+/// Who may log on: those of a file, and one with a password.
+///
+/// # Errors
+/// Of the command line; of a password that is missing.
+pub(super) fn users(file: Option<&Path>, one: Option<&str>) -> Done<Vec<User>> {
+    let mut users = match file {
+        Some(path) => read(path)?,
+        None => Vec::new(),
+    };
+    if let Some(name) = one {
+        let password = password(name)?;
+        let cred = Cred::new(geteuid().as_raw(), getegid().as_raw());
+        users.push(User::with_password(name, &password, cred));
+    }
+    if users.is_empty() {
+        return Err(Fail::usage(
+            "--smb: nobody could log on; name a user (--user NAME) or a file of them (--users FILE)",
+        ));
+    }
+    Ok(users)
+}
+
+fn password(name: &str) -> Done<String> {
+    match std::env::var("VOLARY_PASSWORD") {
+        Ok(password) if !password.is_empty() => Ok(password),
+        _ => Err(Fail::usage(format!(
+            "--user: no password for {}; set VOLARY_PASSWORD",
+            plain(name)
+        ))),
+    }
+}
+
+fn read(path: &Path) -> Done<Vec<User>> {
+    let shown = volary::escape(path.as_os_str().as_bytes()).to_string();
+    let fail = |e: std::io::Error| Fail::usage(format!("{shown}: {}", words(&e)));
+    let file = File::open(path).map_err(fail)?;
+    let mode = file.metadata().map_err(fail)?.mode();
+    let mut text = Vec::new();
+    file.take(USERS_MAX).read_to_end(&mut text).map_err(fail)?;
+    let users = Users::parse(&text, mode).map_err(|e| Fail::usage(format!("{shown}: {e}")))?;
+    let with_hash = users.iter().filter_map(|user| {
+        Some(User {
+            name: user.name.clone(),
+            nt_hash: NtHash::from_bytes(user.nt_hash?),
+            cred: user.cred.clone(),
+        })
+    });
+    Ok(with_hash.collect())
+}
+
+/// Whether a volume can be a share of this name.
+///
+/// # Errors
+/// Of the command line.
+pub(super) fn check_name(name: &str) -> Done {
+    let bad = |c: char| c.is_control() || r#"\/[]:|<>+=;,*?""#.contains(c);
+    let taken = name.eq_ignore_ascii_case("ipc$");
+    if name.chars().count() > NAME_MAX || name.contains(bad) || taken {
+        return Err(Fail::usage(format!(
+            "'{}' is no name of a share; give the volume another in a configuration file",
+            plain(name)
+        )));
+    }
+    Ok(())
+}
+
+/// Serves the shares. To others than this host, only under encryption.
+///
+/// # Errors
+/// Of listening there.
+pub(super) fn start(address: SocketAddr, users: Vec<User>, shares: Vec<Share>) -> Done<Running> {
+    let fail = |e: std::io::Error| {
+        let advice = match e.kind() {
+            std::io::ErrorKind::AddrInUse => "; another port: --smb PORT",
+            std::io::ErrorKind::AddrNotAvailable => "; that is no address of this host",
+            std::io::ErrorKind::PermissionDenied => "; ports below 1024 are root's",
+            _ => "; SMB cannot be served there",
+        };
+        Fail::new(Exit::Failed, format!("{address}: {}{advice}", words(&e)))
+    };
+    let listener = TcpListener::bind(address).map_err(fail)?;
+    let bound = listener.local_addr().map_err(fail)?;
+    let config = Config {
+        users,
+        shares,
+        encryption_required: !address.ip().is_loopback(),
+        ..Config::new("VOLARY", clock::now)
+    };
+    let server = Server::new(config).map_err(fail)?;
+    let running = server.clone();
+    let thread = std::thread::Builder::new()
+        .name("smb".into())
+        .spawn(move || running.serve(&listener))
+        .map_err(fail)?;
+    Ok(Running {
+        server,
+        thread,
+        address: bound,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_client_could_ask_for_are_refused() {
+        for good in ["disk", "my_disk-2", "Ärger"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        let long = "x".repeat(81);
+        for bad in ["a:b", "a\\b", "IPC$", "a*", &long] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}
