@@ -12,18 +12,18 @@ const NAME: &str = "served";
 
 /// `volary serve --smb`.
 pub(crate) fn smb(volary: &Path, dir: &Path, clients: &Clients) -> Result<Started> {
-    let servers = serve(volary, dir, "--smb")?;
+    let servers = serve(volary, dir, "--smb", &["--user", USER])?;
     Ok((servers, clients.smb(PORT, NAME)))
 }
 
 /// `volary serve --nfs`.
 pub(crate) fn nfs(volary: &Path, dir: &Path, clients: &Clients) -> Result<Started> {
-    let servers = serve(volary, dir, "--nfs")?;
+    let servers = serve(volary, dir, "--nfs", &["--squash", "none"])?;
     let export = format!("/{NAME}");
     Ok((servers, clients.nfs(PORT, PORT, &export)))
 }
 
-fn serve(volary: &Path, dir: &Path, protocol: &str) -> Result<Box<dyn Running>> {
+fn serve(volary: &Path, dir: &Path, protocol: &str, more: &[&str]) -> Result<Box<dyn Running>> {
     let log = dir.with_extension("log");
     let served = dir.join(NAME);
     std::fs::create_dir(&served)?;
@@ -32,7 +32,8 @@ fn serve(volary: &Path, dir: &Path, protocol: &str) -> Result<Box<dyn Running>> 
     command
         .arg("serve")
         .arg(format!("host:{}", served.display()))
-        .args([protocol, &format!("127.0.0.1:{PORT}"), "--user", USER])
+        .args([protocol, &format!("127.0.0.1:{PORT}")])
+        .args(more)
         .env("VOLARY_PASSWORD", PASSWORD);
     let mut servers = Servers::default();
     servers.start(&command, &log)?;
