@@ -4,6 +4,8 @@
 mod conformance;
 #[path = "it/escape.rs"]
 mod escape;
+#[path = "it/fresh.rs"]
+mod fresh;
 #[path = "it/host.rs"]
 mod host;
 #[path = "it/ids.rs"]
