@@ -27,7 +27,6 @@ struct Asked<'a> {
     /// Room in the reply, in bytes.
     max: usize,
     additional: u32,
-    flags: u32,
     input: &'a [u8],
 }
 
@@ -40,7 +39,8 @@ pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
     let (kind, class, max) = (c.u8()?, c.u8()?, c.u32()?);
     let input_at = c.u16()?;
     c.skip(2)?;
-    let (input_len, additional, flags) = (c.u32()?, c.u32()?, c.u32()?);
+    let (input_len, additional) = (c.u32()?, c.u32()?);
+    c.skip(4)?;
     let id = table::file_id(&mut c)?;
     let file = table::named(call, id)?;
     if max > call.conn.io_max() {
@@ -54,7 +54,6 @@ pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
         class,
         max: max as usize,
         additional,
-        flags,
         input,
     };
     match kind {
@@ -209,7 +208,6 @@ fn full_ea(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
     if list.is_empty() {
         return Err(Status::NO_EAS_ON_FILE.into());
     }
-    let _ = asked.flags;
     if list.len() > asked.max {
         return Err(Status::BUFFER_OVERFLOW.into());
     }
