@@ -1,5 +1,6 @@
 //! CLOSE, FLUSH, READ and WRITE (MS-SMB2 3.3.5.10 to 3.3.5.13).
 
+use super::create::option;
 use super::notify::filter;
 use super::table::{self, File};
 use super::{access, attrs, waiting};
@@ -71,8 +72,21 @@ pub(crate) fn end(tree: &Arc<Tree>, file: &Arc<File>) -> CoreResult<()> {
         common.leave_lease(key);
     }
     common.leave(file);
+    if file.is_dir() && file.options & option::DELETE_ON_CLOSE != 0 {
+        tell_deletion(tree, file);
+    }
     tree.session.volume().wake_waiting();
     closed
+}
+
+/// Whoever watches a directory that is about to go is told so.
+pub(crate) fn tell_deletion(tree: &Tree, file: &File) {
+    for other in tree.common.of_node(file.node) {
+        let watch = other.watch.lock().clone();
+        if let Some(watch) = watch.filter(|_| tree.session.delete_pending(other.open)) {
+            watch.end(Status::DELETE_PENDING);
+        }
+    }
 }
 
 /// FLUSH.

@@ -187,12 +187,7 @@ impl Setting<'_, '_> {
         }
         self.session.set_delete(self.file.open, on)?;
         if on && self.file.is_dir() {
-            for file in self.call.tree.common.of_node(self.file.node) {
-                let watch = file.watch.lock().clone();
-                if let Some(watch) = watch {
-                    watch.end(Status::DELETE_PENDING);
-                }
-            }
+            io::tell_deletion(self.call.tree, self.file);
         }
         Ok(())
     }
