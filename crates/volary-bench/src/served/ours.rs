@@ -32,7 +32,7 @@ fn serve(volary: &Path, dir: &Path, protocol: &str, more: &[&str]) -> Result<Box
     command
         .arg("serve")
         .arg(format!("host:{}", served.display()))
-        .args([protocol, &format!("127.0.0.1:{PORT}")])
+        .arg(format!("{protocol}=127.0.0.1:{PORT}"))
         .args(more)
         .env("VOLARY_PASSWORD", PASSWORD);
     let mut servers = Servers::default();
