@@ -185,10 +185,15 @@ impl Table {
         for &cluster in &pending.cuts {
             self.set_next(cluster, None)?;
         }
+        // Cuts must be durable before the next lot of what was behind them.
+        let mut cuts = !pending.cuts.is_empty();
         for run in &pending.runs {
             self.free_run(*run)?;
             if self.dirty_len() > dirty_max {
                 self.write()?;
+                if std::mem::take(&mut cuts) {
+                    self.flush()?;
+                }
             }
         }
         Ok(())
@@ -255,7 +260,7 @@ impl Table {
     }
 
     /// The indices of a segment that are clusters: start and end.
-    fn indices(&self, segment: usize) -> (u32, u32) {
+    pub(crate) fn indices(&self, segment: usize) -> (u32, u32) {
         let per = u64::from(self.per_segment());
         let base = segment as u64 * per;
         let end = (u64::from(self.last) + 1).saturating_sub(base).min(per);

@@ -4,7 +4,11 @@
 //! while they share the epoch, a commit has it alone and brings it to the disk:
 //!
 //! 1. data, and what new directories hold: nothing on the disk leads there yet;
-//! 2. the FAT: what was taken and how it is chained; flush;
+//! 2. the FAT: what was taken and how it is chained; flush. Where a chain that
+//!    the disk leads to goes on, or ends, in another sector than the clusters
+//!    behind stand in, there is a flush in between: clusters are chained before
+//!    a chain joins them, and a chain ends before what was behind is freed (see
+//!    [`joins`](crate::joins));
 //! 3. the directories' sectors; flush; where a rename took an entry out of
 //!    another sector than it put it in, that sector comes after one more flush;
 //! 4. what was given back in the epoch is freed in memory, to be taken again

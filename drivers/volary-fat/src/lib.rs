@@ -29,6 +29,7 @@ mod file;
 mod fs;
 mod index;
 pub mod info;
+mod joins;
 mod locate;
 pub mod long;
 pub mod make;

@@ -5,9 +5,12 @@
 //! segments are dropped when more than the bound are loaded; dirty ones stay
 //! until [`Table::write`], because a commit decides when they may reach the
 //! disk. The other copies are written by [`Table::write_copies`] alone.
+//! What the disk has of a dirty segment is kept beside it, to tell what of it
+//! must be written before the rest (see [`joins`](crate::joins)).
 //!
 //! One lock covers all segments. It is never held while the device works.
 
+use crate::joins::{Before, Change};
 use crate::volume::{FatKind, Layout};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
@@ -22,8 +25,9 @@ pub(crate) const SEGMENT: usize = 64 << 10;
 /// In [`Inner::free`]: nobody has counted this segment.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
-/// Granularity of dirtiness inside a segment, in bytes.
-const UNIT: usize = 512;
+/// Granularity of dirtiness inside a segment, in bytes: what a disk writes as
+/// a whole or not at all.
+pub(crate) const UNIT: usize = 512;
 
 /// What an entry of the FAT says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +83,8 @@ pub(crate) struct Segment {
     bytes: Vec<u8>,
     /// A bit for each [`UNIT`] that the disk does not have yet.
     dirty: u128,
-    /// It is among the dirty ones.
-    listed: bool,
+    /// What the disk has, if the segment is among the dirty ones.
+    before: Option<Before>,
     used: bool,
 }
 
@@ -173,7 +177,7 @@ impl Table {
         Ok(Segment {
             bytes,
             dirty: 0,
-            listed: false,
+            before: None,
             used: true,
         })
     }
@@ -255,31 +259,74 @@ impl Table {
         Ok(())
     }
 
-    /// Bytes of segments that wait for [`write`](Self::write).
+    /// Bytes of segments that wait for [`write`](Self::write), each twice: as
+    /// it is and as it was.
     pub(crate) fn dirty_len(&self) -> u64 {
-        (self.dirty_count.load(Ordering::Acquire) * SEGMENT) as u64
+        (self.dirty_count.load(Ordering::Acquire) * SEGMENT * 2) as u64
     }
 
-    /// Writes what has changed to the FAT that counts; no flush. Nothing may
-    /// change the table meanwhile.
+    /// Writes what has changed to the FAT that counts. No flush at the end; one
+    /// in the middle if a chain that the disk leads to is changed in one sector
+    /// and goes on in another, so that no power cut leaves it leading to free
+    /// clusters or to another's. Nothing may change the table meanwhile.
     ///
     /// # Errors
     /// `Io`; what was not written stays dirty.
     pub(crate) fn write(&self) -> Result<()> {
+        let steps = self.write_first_step()?;
         loop {
-            let Some((index, dirty, bytes)) = self.inner.lock().first_dirty() else {
+            let next = self.inner.lock().first_dirty(self, steps);
+            let Some((index, units, bytes)) = next else {
                 return Ok(());
             };
-            let (at, _) = self.extent_of(index);
-            for (start, end) in stretches(dirty, self.sector, bytes.len()) {
-                if let Some(part) = bytes.get(start..end) {
-                    self.dev.write_at(self.offset + at + start as u64, part)?;
-                }
-            }
+            self.write_units(index, units, &bytes)?;
             let mut inner = self.inner.lock();
             inner.written(index);
             self.dirty_count.store(inner.dirty.len(), Ordering::Release);
         }
+    }
+
+    /// Writes the first of two steps and makes it durable, if it takes two.
+    fn write_first_step(&self) -> Result<bool> {
+        let dirty = {
+            let inner = self.inner.lock();
+            let mut changes = inner.dirty.iter().filter_map(|&i| inner.change(self, i));
+            if !changes.any(|c| c.takes_steps()) {
+                return Ok(false);
+            }
+            inner.dirty.clone()
+        };
+        for index in dirty {
+            let step = self
+                .inner
+                .lock()
+                .change(self, index)
+                .map(|c| c.first_step());
+            if let Some((bytes, units)) = step {
+                self.write_units(index, units, &bytes)?;
+            }
+        }
+        self.dev.flush()?;
+        Ok(true)
+    }
+
+    /// Writes the sectors of a segment that hold these units.
+    fn write_units(&self, index: usize, units: u128, bytes: &[u8]) -> Result<()> {
+        let (at, _) = self.extent_of(index);
+        for (start, end) in stretches(units, self.sector, bytes.len()) {
+            if let Some(part) = bytes.get(start..end) {
+                self.dev.write_at(self.offset + at + start as u64, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.dev.flush()
     }
 
     /// Brings the other copies up to date where this one has changed; no
@@ -350,17 +397,22 @@ impl Inner {
         let Some(Some(s)) = self.segments.get_mut(segment) else {
             return;
         };
+        let clean = s.before.is_none();
+        let before = s.before.get_or_insert_with(|| Before::new(&s.bytes));
+        if value == 0 {
+            before.note_freed(index);
+        } else if value == table.kind.mask() && entry(table.kind, &s.bytes, index) != 0 {
+            before.note_cut(index);
+        }
         let (at, len) = set_entry(table.kind, &mut s.bytes, index, value);
         for unit in at / UNIT..=(at + len.max(1) - 1) / UNIT {
             s.dirty |= 1 << (unit % 128);
         }
-        if s.listed {
-            return;
+        if clean {
+            self.dirty.insert(segment);
+            self.touched.insert(segment);
+            table.dirty_count.store(self.dirty.len(), Ordering::Release);
         }
-        s.listed = true;
-        self.dirty.insert(segment);
-        self.touched.insert(segment);
-        table.dirty_count.store(self.dirty.len(), Ordering::Release);
     }
 
     fn loaded_bytes(&self, index: usize) -> Option<Vec<u8>> {
@@ -368,16 +420,34 @@ impl Inner {
         Some(segment.bytes.clone())
     }
 
-    fn first_dirty(&self) -> Option<(usize, u128, Vec<u8>)> {
-        let index = *self.dirty.first()?;
+    /// What has changed in a dirty segment.
+    fn change<'a>(&'a self, table: &'a Table, index: usize) -> Option<Change<'a>> {
         let segment = self.segments.get(index)?.as_ref()?;
-        Some((index, segment.dirty, segment.bytes.clone()))
+        Some(Change {
+            table,
+            segment: index,
+            before: segment.before.as_ref()?,
+            after: &segment.bytes,
+            dirty: segment.dirty,
+        })
+    }
+
+    /// The first dirty segment, which of its units are to be written, and its
+    /// bytes; `second`: after the first of two steps.
+    fn first_dirty(&self, table: &Table, second: bool) -> Option<(usize, u128, Vec<u8>)> {
+        let change = self.change(table, *self.dirty.first()?)?;
+        let units = if second {
+            change.second_step()
+        } else {
+            change.dirty
+        };
+        Some((change.segment, units, change.after.to_vec()))
     }
 
     fn written(&mut self, index: usize) {
         if let Some(Some(s)) = self.segments.get_mut(index) {
             s.dirty = 0;
-            s.listed = false;
+            s.before = None;
         }
         self.dirty.remove(&index);
     }

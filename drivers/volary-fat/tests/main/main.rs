@@ -5,6 +5,7 @@
 mod check;
 mod conformance;
 mod crash;
+mod crossings;
 mod cuts;
 mod differential;
 mod faults;

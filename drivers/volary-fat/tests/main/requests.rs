@@ -123,6 +123,42 @@ fn small_files_do_not_rewrite_the_fat_over_and_over() {
     });
 }
 
+/// What 1000 appends of a cluster cost, each with an fsync: writes and flushes.
+fn appends(kind: &str, len: u64) -> (u64, u64) {
+    let recorder = Arc::new(Recorder::counting(make(kind, len, "cluster=512")));
+    let fs = attach(recorder.clone(), "");
+    with_ctx(|cx| {
+        let node = put(&fs, cx, "log", 512);
+        fs.sync(cx).unwrap();
+        let before = recorder.counts();
+        let open = fs.open(cx, node, Mode::Write).unwrap();
+        for i in 1..=1000 {
+            fs.write(cx, open, Some(i * 512), &[0x42; 512]).unwrap();
+            fs.fsync(cx, open, false).unwrap();
+        }
+        let after = recorder.counts();
+        (after.writes - before.writes, after.flushes - before.flushes)
+    })
+}
+
+#[test]
+fn appends_wait_once_more_where_the_chain_crosses_a_sector_of_the_fat() {
+    // Data, FAT and entry; the content and the FAT are durable before the entry.
+    let (writes, flushes) = (3000, 2000);
+    // An entry of FAT12 on the border is behind one crossing and before another.
+    for (kind, len, crossings) in [
+        ("fat12", 1 << 20, 2 * 2),
+        ("fat16", 8 << 20, 3),
+        ("fat32", 64 << 20, 7),
+    ] {
+        let got = appends(kind, len);
+        // One write of two sectors becomes one of each.
+        println!("{kind}: {got:?}");
+        assert!(got.0 <= writes + crossings, "{kind}: {got:?}");
+        assert!(got.1 <= flushes + crossings, "{kind}: {got:?}");
+    }
+}
+
 #[test]
 fn a_volume_of_two_tebibytes_is_attached_by_a_few_reads() {
     let dev = make("fat32", 2 << 40, "cluster=32k");

@@ -1,0 +1,186 @@
+//! Power cuts where a chain goes on in another sector of the FAT than it was
+//! in: files and directories that grow, files that are cut, and clusters that
+//! are cut off one file and taken by another.
+
+use crate::cuts::{cuts, preen, seeds};
+use crate::keeping;
+use crate::raw::Raw;
+use std::sync::Arc;
+use volary_block::{MemDevice, Recorder};
+use volary_core::{
+    Cancel, Create, Cred, Ctx, Format, Fs, Make, Mode, Name, NodeId, Options, SetAttr, Time,
+};
+use volary_fat::FAT;
+
+/// The bytes of a cluster.
+const CLUSTER: usize = 512;
+
+struct Volume<'a> {
+    fs: &'a Fs,
+    cx: &'a Ctx<'a>,
+}
+
+impl Volume<'_> {
+    fn make(&self, parent: NodeId, name: &str) -> NodeId {
+        let name = Name::new(name.as_bytes()).unwrap();
+        let made = self
+            .fs
+            .create(self.cx, parent, name, Create::New, &SetAttr::default());
+        let (entry, open) = made.unwrap();
+        self.fs.close(self.cx, open).unwrap();
+        entry.node
+    }
+
+    fn make_dir(&self, name: &str) -> NodeId {
+        let name = Name::new(name.as_bytes()).unwrap();
+        let made = self
+            .fs
+            .mkdir(self.cx, self.fs.root(), name, &SetAttr::default());
+        made.unwrap().node
+    }
+
+    /// Adds clusters to a file.
+    fn grow(&self, node: NodeId, clusters: usize) {
+        let open = self.fs.open(self.cx, node, Mode::Write).unwrap();
+        let size = self.fs.getattr(self.cx, node).unwrap().size;
+        let data = vec![0x42; clusters * CLUSTER];
+        self.fs.write(self.cx, open, Some(size), &data).unwrap();
+        self.fs.close(self.cx, open).unwrap();
+    }
+
+    fn cut(&self, node: NodeId, clusters: usize) {
+        let size = SetAttr::size((clusters * CLUSTER) as u64);
+        self.fs.setattr(self.cx, node, &size).unwrap();
+    }
+
+    fn sync(&self) {
+        self.fs.sync(self.cx).unwrap();
+    }
+}
+
+/// Looks at all that a power cut can leave of `change`, which is done after
+/// `before`; `per_sector` clusters have their entries in a sector of the FAT.
+fn explore<T>(before: impl Fn(&Volume<'_>, usize) -> T, change: impl Fn(&Volume<'_>, usize, T)) {
+    let kinds = [
+        ("fat12", 1 << 20, 341),
+        ("fat16", 3 << 20, 256),
+        ("fat32", 1 << 20, 128),
+    ];
+    for (kind, len, per_sector) in kinds {
+        for seed in seeds(3) {
+            let dev = Arc::new(MemDevice::new(len));
+            let make = Make {
+                options: Options::parse("cluster=512,small"),
+                ..Make::default()
+            };
+            FAT.make(dev.clone(), kind, &make).unwrap();
+            let recorder = Arc::new(Recorder::new(dev.clone()));
+            let fs = keeping::attach(seed, recorder.clone());
+            let (cred, cancel) = (Cred::root(), Cancel::new());
+            let cx = Ctx {
+                cred: &cred,
+                now: Time::from_secs(1_700_000_000),
+                cancel: &cancel,
+            };
+            let volume = Volume { fs: &fs, cx: &cx };
+            let state = before(&volume, per_sector);
+            volume.sync();
+            let base = dev.to_vec();
+            recorder.take();
+            change(&volume, per_sector, state);
+            volume.sync();
+            let requests = recorder.take();
+            cuts(base, &requests, seed, 20, |image, at| {
+                let sound = Raw::new(image).walk().map(|_| ());
+                let sound = sound.and_then(|()| preen(image).map(|_| ()));
+                if let Err(what) = sound {
+                    panic!(
+                        "{kind}, after request {at}: {what}\n\
+                         VOLARY_SEED={seed} cargo test -p volary-fat crossings"
+                    );
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_file_grows_into_another_sector() {
+    explore(
+        |volume, per_sector| {
+            let file = volume.make(volume.fs.root(), "FILE");
+            volume.grow(file, per_sector - 10);
+            file
+        },
+        |volume, per_sector, file| {
+            volume.grow(file, 20);
+            volume.sync();
+            volume.grow(file, 2 * per_sector);
+        },
+    );
+}
+
+#[test]
+fn a_directory_grows_into_another_sector() {
+    explore(
+        |volume, per_sector| {
+            let dir = volume.make_dir("DIR");
+            let file = volume.make(volume.fs.root(), "FILE");
+            volume.grow(file, per_sector + 10);
+            dir
+        },
+        |volume, _, dir| {
+            for i in 0..40 {
+                volume.make(dir, &format!("F{i}"));
+            }
+        },
+    );
+}
+
+#[test]
+fn a_file_is_cut_before_the_end_of_a_sector() {
+    explore(
+        |volume, per_sector| {
+            let file = volume.make(volume.fs.root(), "FILE");
+            volume.grow(file, 2 * per_sector + 10);
+            file
+        },
+        |volume, per_sector, file| volume.cut(file, per_sector - 10),
+    );
+}
+
+#[test]
+fn a_file_is_cut_and_grows_again() {
+    explore(
+        |volume, per_sector| {
+            let file = volume.make(volume.fs.root(), "FILE");
+            volume.grow(file, 2 * per_sector + 10);
+            file
+        },
+        |volume, per_sector, file| {
+            volume.cut(file, per_sector - 10);
+            volume.grow(file, per_sector);
+        },
+    );
+}
+
+#[test]
+fn what_was_cut_off_is_taken_by_another_file() {
+    explore(
+        |volume, per_sector| {
+            let root = volume.fs.root();
+            let [file, other] = ["FILE", "OTHER"].map(|name| volume.make(root, name));
+            volume.grow(file, 2 * per_sector + 10);
+            volume.grow(other, 1);
+            (file, other)
+        },
+        |volume, per_sector, (file, other)| {
+            volume.cut(file, per_sector - 10);
+            // Frees in memory what was cut off, and no more than that.
+            let open = volume.fs.open(volume.cx, file, Mode::Write).unwrap();
+            volume.fs.fsync(volume.cx, open, false).unwrap();
+            volume.fs.close(volume.cx, open).unwrap();
+            volume.grow(other, 2 * per_sector);
+        },
+    );
+}
