@@ -61,7 +61,7 @@ impl Mount {
         Some(mount)
     }
 
-    fn of_volume(volume: Arc<Volume>, options: &MountOptions) -> Option<Self> {
+    pub(crate) fn of_volume(volume: Arc<Volume>, options: &MountOptions) -> Option<Self> {
         if !can_mount() {
             return None;
         }

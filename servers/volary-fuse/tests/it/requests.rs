@@ -1,6 +1,6 @@
 //! How often the kernel has to ask.
 
-use crate::mount::Mount;
+use crate::mount::{Mount, volume};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -60,23 +60,21 @@ fn what_was_read_once_is_not_asked_for_again() {
 
 #[test]
 fn a_listing_brings_the_attributes_along() {
-    let Some(mount) = Mount::of(plain(), &MountOptions::default()) else {
-        return;
-    };
-    let other = mount.other();
+    // They are there before the mount is: no news of them is on its way to the
+    // kernel while it lists.
+    let volume = volume(plain());
+    let other = volume.session(volary_core::Cred::root());
     for n in 0..500 {
         let set = volary_core::SetAttr::mode(0o644);
         let name = format!("file{n}");
+        let kind = volary_core::FileKind::File;
         other
-            .mknod(
-                other.root(),
-                name.as_bytes(),
-                volary_core::FileKind::File,
-                0,
-                &set,
-            )
+            .mknod(other.root(), name.as_bytes(), kind, 0, &set)
             .unwrap();
     }
+    let Some(mount) = Mount::of_volume(volume, &MountOptions::default()) else {
+        return;
+    };
     let sizes = fs::read_dir(mount.mounted.path()).unwrap();
     let count = sizes
         .filter(|entry| entry.as_ref().unwrap().metadata().unwrap().size() == 0)
