@@ -53,6 +53,7 @@ pub fn driver(input: &[u8]) {
         let _ = ISO9660.dump(as_dev(), &what, &mut String::new());
     }
     assert_eq!(dev.writes(), 0, "it wrote");
+    heap::limit(usize::MAX);
 }
 
 fn walk(fs: &Fs, input: &mut Input<'_>) {
@@ -83,8 +84,11 @@ fn walk(fs: &Fs, input: &mut Input<'_>) {
             let _ = fs.readdir(&cx, open, Cookie::START, &mut out);
             for entry in out.iter() {
                 let name = Name::new(entry.name).expect("readdir gave a bad name");
-                let there = fs.lookup(&cx, node, name);
-                assert!(there.is_err() || there.is_ok_and(|e| e.attr.kind == entry.kind));
+                // Damage can make two names alike; a look-up then finds one of them.
+                let mut alike = out.iter().filter(|other| other.name == entry.name);
+                if let Ok(there) = fs.lookup(&cx, node, name) {
+                    assert!(alike.any(|other| other.kind == there.attr.kind));
+                }
                 found.push((entry.node, entry.kind));
             }
         } else {
