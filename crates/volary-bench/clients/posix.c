@@ -1,34 +1,9 @@
 /* System calls: posix DIR …, on a mount or any directory. */
-#include "phases.h"
+#include "descriptors.h"
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct file {
-    int fd;
-};
-
-static const char *base;
-
-static const char *at(const char *path) {
-    static char whole[4096];
-    snprintf(whole, sizeof whole, "%s%s", base, path);
-    return whole;
-}
-
-static int ok(int answer, const char *what) {
-    if (answer < 0) fail(what, strerror(errno));
-    return answer;
-}
-
-static struct file *opened(int fd, const char *what) {
-    struct file *file = malloc(sizeof *file);
-    if (!file) fail("malloc", "no memory");
-    file->fd = ok(fd, what);
-    return file;
-}
 
 static void make_dir(const char *path) { ok(mkdir(at(path), 0755), "mkdir"); }
 static void remove_dir(const char *path) { ok(rmdir(at(path)), "rmdir"); }

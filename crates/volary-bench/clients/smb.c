@@ -1,35 +1,10 @@
 /* An SMB client: smb URL …, the port in SMB_PORT, user and password in SMB_USER
  * and SMB_PASSWORD. One connection, one call at a time, as a program that uses
  * libsmbclient makes them. */
-#include "phases.h"
-#include <errno.h>
+#include "descriptors.h"
 #include <fcntl.h>
 #include <libsmbclient.h>
 #include <sys/stat.h>
-
-struct file {
-    int fd;
-};
-
-static const char *base;
-
-static const char *at(const char *path) {
-    static char url[1024];
-    snprintf(url, sizeof url, "%s%s", base, path);
-    return url;
-}
-
-static int ok(int answer, const char *what) {
-    if (answer < 0) fail(what, strerror(errno));
-    return answer;
-}
-
-static struct file *opened(int fd, const char *what) {
-    struct file *file = malloc(sizeof *file);
-    if (!file) fail("malloc", "no memory");
-    file->fd = ok(fd, what);
-    return file;
-}
 
 static void make_dir(const char *path) { ok(smbc_mkdir(at(path), 0755), "mkdir"); }
 static void remove_dir(const char *path) { ok(smbc_rmdir(at(path)), "rmdir"); }

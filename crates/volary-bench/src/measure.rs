@@ -3,8 +3,10 @@
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use tempfile::TempDir;
 
 /// What one run cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -87,6 +89,19 @@ fn wait(pid: u32) -> Result<(i32, libc::rusage)> {
         128 + libc::WTERMSIG(status)
     };
     Ok((code, usage))
+}
+
+/// A folder for what a benchmark makes, in `base`; without one in memory, so that
+/// the programs are compared and not the disk.
+///
+/// # Errors
+/// What the host says.
+pub fn scratch(base: Option<&Path>) -> Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    let temporary = std::env::temp_dir();
+    let base = base.unwrap_or(if memory.is_dir() { memory } else { &temporary });
+    let mut builder = tempfile::Builder::new();
+    Ok(builder.prefix("volary-bench").tempdir_in(base)?)
 }
 
 /// Times a piece of code in this process.

@@ -2,7 +2,7 @@
 //! serves ext4, as the best of the mounted ones.
 
 use super::{Bound, Finding, Options, Run, Task, rust_fatfs, trees};
-use crate::measure::{Cost, Summary, here, program, program_with_peak};
+use crate::measure::{Cost, Summary, here, program, program_with_peak, scratch};
 use crate::served::mounts::Mounted;
 use anyhow::{Context, Result};
 use std::fs;
@@ -64,15 +64,7 @@ struct Place {
 
 impl Place {
     fn new(options: &Options) -> Result<Self> {
-        let memory = PathBuf::from("/dev/shm");
-        let base = match &options.dir {
-            Some(dir) => dir.clone(),
-            None if memory.is_dir() => memory,
-            None => std::env::temp_dir(),
-        };
-        let dir = tempfile::Builder::new()
-            .prefix("volary-bench")
-            .tempdir_in(base)?;
+        let dir = scratch(options.dir.as_deref())?;
         let place = Self {
             dir,
             volary: options.volary.clone(),

@@ -10,56 +10,31 @@ const FILES: &str = "1000";
 /// Length of the large file.
 const MEBIBYTES: &str = "256";
 
+/// A row of [`PHASES`].
+macro_rules! phase {
+    ($phase:literal, $words:literal, $aim:literal) => {
+        (
+            $phase,
+            [
+                concat!("smb: ", $words),
+                concat!("nfs: ", $words),
+                concat!("fuse: ", $words),
+            ],
+            $aim,
+        )
+    };
+}
+
 /// A phase as the clients print it, what it is called by each protocol, and how
 /// many times as fast volary should be by SMB and NFS.
 pub(crate) const PHASES: [(&str, [&str; 3], f64); 7] = [
-    (
-        "create",
-        ["smb: create 1000", "nfs: create 1000", "fuse: create 1000"],
-        1.5,
-    ),
-    (
-        "stat",
-        ["smb: stat 1000", "nfs: stat 1000", "fuse: stat 1000"],
-        1.5,
-    ),
-    (
-        "list",
-        [
-            "smb: list 10 times",
-            "nfs: list 10 times",
-            "fuse: list 10 times",
-        ],
-        1.5,
-    ),
-    (
-        "read",
-        ["smb: read 1000", "nfs: read 1000", "fuse: read 1000"],
-        1.5,
-    ),
-    (
-        "unlink",
-        ["smb: remove 1000", "nfs: remove 1000", "fuse: remove 1000"],
-        1.5,
-    ),
-    (
-        "large-write",
-        [
-            "smb: write 256 MiB",
-            "nfs: write 256 MiB",
-            "fuse: write 256 MiB",
-        ],
-        1.0,
-    ),
-    (
-        "large-read",
-        [
-            "smb: read 256 MiB",
-            "nfs: read 256 MiB",
-            "fuse: read 256 MiB",
-        ],
-        1.0,
-    ),
+    phase!("create", "create 1000", 1.5),
+    phase!("stat", "stat 1000", 1.5),
+    phase!("list", "list 10 times", 1.5),
+    phase!("read", "read 1000", 1.5),
+    phase!("unlink", "remove 1000", 1.5),
+    phase!("large-write", "write 256 MiB", 1.0),
+    phase!("large-read", "read 256 MiB", 1.0),
 ];
 /// Of the mounts: `passthrough_ll` is a kernel's calls passed on, and as fast as
 /// that can be.

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const SOURCES: [(&str, &str); 4] = [
+const SOURCES: [(&str, &str); 5] = [
+    ("descriptors.h", include_str!("../../clients/descriptors.h")),
     ("phases.h", include_str!("../../clients/phases.h")),
     ("smb.c", include_str!("../../clients/smb.c")),
     ("nfs.c", include_str!("../../clients/nfs.c")),

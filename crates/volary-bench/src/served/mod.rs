@@ -16,6 +16,7 @@ pub(crate) mod mounts;
 pub(crate) mod ours;
 pub(crate) mod rivals;
 
+use crate::measure::scratch;
 use anyhow::{Context, Result, bail};
 pub(crate) use clients::{Client, Clients};
 use std::os::unix::process::CommandExt;
@@ -58,14 +59,7 @@ impl Place {
             bail!("Samba and nfs-ganesha want root; run it with sudo");
         }
         enter_network()?;
-        let memory = Path::new("/dev/shm");
-        let base = match base {
-            Some(dir) => dir.to_owned(),
-            None if memory.is_dir() => memory.to_owned(),
-            None => std::env::temp_dir(),
-        };
-        let mut builder = tempfile::Builder::new();
-        let dir = builder.prefix("volary-bench").tempdir_in(base)?;
+        let dir = scratch(base)?;
         open_to_all(dir.path())?;
         Ok(Self { dir })
     }

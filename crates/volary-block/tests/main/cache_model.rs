@@ -67,7 +67,7 @@ struct Run {
     seen: Vec<u8>,
     durable: Vec<u8>,
     fill: u8,
-    /// Whether the bound on memory may be passed for now.
+    /// Whether the cache may hold more than its bound until it next lets go.
     loose: bool,
 }
 

@@ -141,11 +141,12 @@ fn may_remove(attr: &Attr, dir: &Attr, cred: &Cred) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use volary_core::{NodeId, Time};
 
-    fn attr(kind: FileKind, mode: u32, uid: u32, gid: u32) -> Attr {
+    /// Of an empty node.
+    pub(in crate::files) fn attr(kind: FileKind, mode: u32, uid: u32, gid: u32) -> Attr {
         Attr {
             node: NodeId::new(1, 0).unwrap(),
             kind,

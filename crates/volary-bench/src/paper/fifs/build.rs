@@ -32,18 +32,23 @@ pub(super) fn archive(place: &Place) -> Result<PathBuf> {
     for i in 0..FILES {
         let dir = tree.join(format!("part{}", i % DIRS));
         fs::create_dir_all(&dir)?;
-        let mut text = format!("/* Source file {i}. */\n");
-        for f in 0..FUNCTIONS {
-            text.push_str(&format!(
-                "int part{i}_function{f}(int x)\n{{\n    /* {:040} */\n    return x * {f} + {i};\n}}\n",
-                i * f
-            ));
-        }
-        fs::write(dir.join(format!("file{i}.c")), text)?;
+        fs::write(dir.join(format!("file{i}.c")), source(i))?;
     }
     let archive = place.path("source/tree.tar");
     shell(&place.path("source"), "tar cf tree.tar tree")?;
     Ok(archive)
+}
+
+/// One file of the tree.
+fn source(number: usize) -> String {
+    let mut text = format!("/* Source file {number}. */\n");
+    for f in 0..FUNCTIONS {
+        text.push_str(&format!(
+            "int part{number}_function{f}(int x)\n{{\n    /* {:040} */\n    return x * {f} + {number};\n}}\n",
+            number * f
+        ));
+    }
+    text
 }
 
 /// Runs it in `dir` and gives the seconds of each phase.
@@ -100,10 +105,7 @@ mod tests {
 
     #[test]
     fn the_source_tree_is_of_the_papers_size() {
-        let source = (0..FUNCTIONS).map(|f| {
-            format!("int part100_function{f}(int x)\n{{\n    /* {:040} */\n    return x * {f} + 100;\n}}\n", 0).len()
-        });
-        let len: usize = source.sum();
+        let len = source(100).len();
         assert!((4_000..5_500).contains(&len), "{len}");
     }
 }

@@ -193,27 +193,11 @@ fn bits_of(mask: u32) -> Result<u32, Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use volary_core::{FileKind, NodeId, Time};
+    use crate::files::access::tests::attr as of;
+    use volary_core::FileKind;
 
     fn attr(kind: FileKind, mode: u32) -> Attr {
-        Attr {
-            node: NodeId::new(1, 0).unwrap(),
-            kind,
-            mode,
-            nlink: 1,
-            uid: 10,
-            gid: 20,
-            rdev: 0,
-            size: 0,
-            allocated: 0,
-            io_size: 4096,
-            atime: Time::EPOCH,
-            mtime: Time::EPOCH,
-            ctime: Time::EPOCH,
-            btime: None,
-            change: 0,
-            dos: None,
-        }
+        of(kind, mode, 10, 20)
     }
 
     #[test]
