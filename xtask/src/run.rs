@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Output, Stdio};
 
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
@@ -42,16 +42,27 @@ impl Step {
     }
 
     /// Runs it; fails unless it exits with 0, and names the command.
-    pub(crate) fn run(mut self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
+        self.finish().map(|_| ())
+    }
+
+    /// Runs it like `run`; what it printed on its standard output.
+    pub(crate) fn output(mut self) -> Result<String> {
+        self.command.stdout(Stdio::piped());
+        let output = self.finish()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn finish(mut self) -> Result<Output> {
         eprintln!("\n$ {}", self.line);
-        let status = self
-            .command
-            .status()
+        let child = self.command.spawn();
+        let output = child
+            .and_then(Child::wait_with_output)
             .with_context(|| format!("cannot run: {}", self.line))?;
-        if !status.success() {
-            bail!("{status}: {}", self.line);
+        if !output.status.success() {
+            bail!("{}: {}", output.status, self.line);
         }
-        Ok(())
+        Ok(output)
     }
 }
 

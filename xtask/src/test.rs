@@ -1,8 +1,12 @@
 //! Everything: the gate, oracles, real mounts, suites, fuzzing.
 
+use crate::harness::{self, Harness};
 use crate::run::{Step, root};
 use crate::{check, tools};
 use anyhow::Result;
+
+/// Where the tests are that need more than a unit's.
+const TESTS: &str = "--workspace --profile soak --test *";
 
 /// What CI runs.
 pub(crate) fn everything(install: bool) -> Result<()> {
@@ -10,34 +14,37 @@ pub(crate) fn everything(install: bool) -> Result<()> {
         tools::install()?;
         tools::install_suites()?;
     }
-    check::gate()?;
-    integration("")?;
-    run_suites()?;
+    let mut forgiven = check::gate()?;
+    forgiven.extend(integration("")?);
+    forgiven.extend(run_suites()?);
     eprintln!("\nall steps passed");
+    harness::warn(&forgiven);
     Ok(())
 }
 
 /// The tests in each crate's `tests/`: oracles, crash states, real mounts.
-fn integration(seqs: &str) -> Result<()> {
-    let mut step = Step::new("cargo test --workspace --profile soak --test *");
+fn integration(seqs: &str) -> Result<Vec<String>> {
+    let mut tests = Harness::new(TESTS);
     if !seqs.is_empty() {
-        step = step.env("VOLARY_SEQS", seqs);
+        tests = tests.env("VOLARY_SEQS", seqs);
     }
-    step.run()
+    tests.run()
 }
 
 /// Test suites of others, on real mounts and real servers.
 pub(crate) fn suites() -> Result<()> {
     tools::install()?;
     tools::install_suites()?;
-    run_suites()
+    harness::warn(&run_suites()?);
+    Ok(())
 }
 
 /// The tests in modules named `suites`, which do nothing without the variable.
-fn run_suites() -> Result<()> {
+fn run_suites() -> Result<Vec<String>> {
     let bin = tools::cargo_root().join("bin");
     let path = std::env::var("PATH").unwrap_or_default();
-    Step::new("cargo test --workspace --profile soak --test * suites")
+    Harness::new(TESTS)
+        .only("suites")
         .env("VOLARY_SUITES", "1")
         .env("PATH", &format!("{}:{path}", bin.display()))
         .run()
@@ -47,8 +54,10 @@ fn run_suites() -> Result<()> {
 pub(crate) fn soak() -> Result<()> {
     tools::install()?;
     tools::install_suites()?;
-    integration("2000")?;
-    run_suites()
+    let mut forgiven = integration("2000")?;
+    forgiven.extend(run_suites()?);
+    harness::warn(&forgiven);
+    Ok(())
 }
 
 /// One fuzz target.
