@@ -2,13 +2,11 @@
 
 use crate::apart::Caller;
 use crate::kernel::{self, IO_MAX, SIZE_MAX};
-use crate::names::cuts;
 use crate::server::Server;
 use fuser::{FileHandle, INodeNo, WriteFlags};
 use rustix::fs::FallocateFlags;
 use std::cell::RefCell;
-use volary_core::{Caps, Kind, Mode, OpenId, Place, Result, SetAttr};
-use volary_session::OpenHow;
+use volary_core::{Caps, Kind, OpenId, Place, Result, SetAttr};
 
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
@@ -29,26 +27,11 @@ pub(crate) struct Part {
 
 impl Server {
     /// Opens a file as `open(2)`'s flags say. The kernel places appended data
-    /// itself.
+    /// itself, and cuts the file after the open if it is to.
     pub(crate) fn open_file(&self, req: &Caller, node: INodeNo, flags: i32) -> Result<OpenId> {
         let node = self.node(node)?;
-        let session = self.session(req);
         let mode = kernel::mode(flags, self.wishes.write_back);
-        let truncate = cuts(flags);
-        let how = OpenHow {
-            truncate: truncate && mode != Mode::Read,
-            ..mode.into()
-        };
-        let open = session.open(node, how)?;
-        if truncate {
-            self.note_change();
-        }
-        if truncate && mode == Mode::Read {
-            session.setattr(node, &SetAttr::size(0)).inspect_err(|_| {
-                let _ = session.close(open);
-            })?;
-        }
-        Ok(open)
+        self.session(req).open(node, mode)
     }
 
     /// Reads, and hands what was read to `take`.

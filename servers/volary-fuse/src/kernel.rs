@@ -138,10 +138,11 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// Asks for as much as the kernel has.
+    /// Asks for as much as the kernel has, but not for `O_TRUNC` with an open
+    /// (`FUSE_ATOMIC_O_TRUNC`): it would come before the kernel has looked
+    /// whether the file is a program that runs, and cut it.
     pub(crate) fn ask(&self, config: &mut KernelConfig) {
         let always = [
-            InitFlags::FUSE_ATOMIC_O_TRUNC,
             InitFlags::FUSE_EXPORT_SUPPORT,
             InitFlags::FUSE_BIG_WRITES,
             InitFlags::FUSE_DO_READDIRPLUS,

@@ -4,7 +4,6 @@ use crate::apart::Caller;
 use crate::kernel;
 use crate::server::Server;
 use fuser::{INodeNo, RenameFlags as Flags};
-use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use volary_core::{
@@ -206,9 +205,4 @@ impl Server {
             own.forget(forgotten.node, lookups);
         }
     }
-}
-
-/// Whether an open cuts the file, which an open for reading does by itself.
-pub(crate) fn cuts(flags: i32) -> bool {
-    kernel::has_flag(flags, OFlags::TRUNC)
 }

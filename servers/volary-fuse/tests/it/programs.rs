@@ -1,6 +1,8 @@
 //! Programs of the host at work on a mounted volume.
 
 use crate::mount::{Mount, can_mount};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -150,5 +152,41 @@ fn a_mapped_file_is_read_and_written_in_place() {
         let mut byte = [0];
         other.read(open, 10_000, &mut byte).unwrap();
         assert_eq!(byte, [6]);
+    }
+}
+
+#[test]
+fn a_running_program_is_not_cut() {
+    let sleep = fs::read("/bin/sleep").unwrap();
+    for mount in mounts() {
+        for round in 0..20 {
+            let place = mount.at(&format!("program{round}"));
+            fs::write(&place, &sleep).unwrap();
+            run(
+                mount.mounted.path(),
+                "chmod",
+                &["755", place.to_str().unwrap()],
+            );
+            let mut running = Command::new(&place).arg("600").spawn().unwrap();
+            for flags in [OFlags::WRONLY, OFlags::RDWR, OFlags::RDONLY] {
+                let opened = rustix::fs::open(&place, flags | OFlags::TRUNC, Mode::empty());
+                assert_eq!(opened.err(), Some(Errno::TXTBSY), "{flags:?}");
+            }
+            running.kill().unwrap();
+            running.wait().unwrap();
+            assert!(fs::read(&place).unwrap() == sleep, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn an_open_cuts_what_it_is_to_cut() {
+    for mount in mounts() {
+        let place = mount.at("file");
+        for flags in [OFlags::WRONLY, OFlags::RDWR, OFlags::RDONLY] {
+            fs::write(&place, "something").unwrap();
+            rustix::fs::open(&place, flags | OFlags::TRUNC, Mode::empty()).unwrap();
+            assert_eq!(fs::read(&place).unwrap(), b"", "{flags:?}");
+        }
     }
 }
