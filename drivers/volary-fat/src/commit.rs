@@ -402,14 +402,19 @@ impl Attached {
     /// dirty before.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`, also if a write failed earlier, whoever was told of it then:
+    /// others' changes may have been in the same commit.
     pub(crate) fn finish(&self) -> Result<()> {
         let result = match self.order.state() {
             State::Writable => self.sync_all().and_then(|()| {
                 let _alone = self.order.epoch.write();
                 self.mark_clean()
             }),
-            _ => Ok(()),
+            State::Failed => Err(Error::note(
+                Kind::Io,
+                "the latest changes may be lost since a write to the volume failed; check it",
+            )),
+            State::ReadOnly | State::Detached => Ok(()),
         };
         self.order
             .state

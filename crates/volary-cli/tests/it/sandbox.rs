@@ -127,6 +127,26 @@ impl Sandbox {
         Run::of(&shell.stdin(Stdio::null()).output().unwrap())
     }
 
+    /// Makes a directory `far` whose entries lie past the first 16 MiB.
+    pub(crate) fn with_a_far_directory(&self, image: &str) {
+        fs::File::create(self.path("zeros"))
+            .unwrap()
+            .set_len(20 << 20)
+            .unwrap();
+        self.run(&format!("cp zeros {image}:/")).ok();
+        self.run(&format!("mkdir {image}:/far")).ok();
+    }
+
+    /// The program, and a device that fails past its first 16 MiB: no file may
+    /// be written there.
+    pub(crate) fn short_of_room(&self, words: &[&str]) -> Command {
+        let mut shell = Command::new("sh");
+        let line = "trap '' XFSZ; ulimit -f 32768; exec \"$0\" \"$@\"";
+        shell.args(["-c", line, PROGRAM]).args(words);
+        shell.current_dir(self.dir.path()).stdin(Stdio::null());
+        shell
+    }
+
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command

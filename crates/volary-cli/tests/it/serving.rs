@@ -61,18 +61,22 @@ impl Serving {
     }
 
     /// Stops it with a signal: it ends well, and says so.
-    fn stop(mut self, signal: &str) {
+    fn stop(self, signal: &str) {
+        let ended = self.end(signal);
+        assert_eq!(ended.ok(), "{\"status\":\"stopped\"}\n");
+    }
+
+    /// Stops it with a signal: how it ended, and what it said since it served.
+    fn end(mut self, signal: &str) -> Run {
         let id = self.child.id().to_string();
         let killed = Command::new("kill").args([signal, &id]).status().unwrap();
         assert!(killed.success());
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "{\"status\":\"stopped\"}\n");
-        let mut words = String::new();
-        let mut err = self.child.stderr.take().unwrap();
-        err.read_to_string(&mut words).unwrap();
-        let code = self.child.wait().unwrap().code();
-        assert_eq!((code, words.as_str()), (Some(0), ""));
+        let (mut out, mut err) = (String::new(), String::new());
+        self.out.read_to_string(&mut out).unwrap();
+        let mut words = self.child.stderr.take().unwrap();
+        words.read_to_string(&mut err).unwrap();
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        Run { code, out, err }
     }
 }
 
@@ -116,6 +120,23 @@ fn what_a_client_writes_is_on_the_image_when_it_ends() {
             assert!(sandbox.read("back") == noise(300_000), "{image}");
         }
     }
+}
+
+#[test]
+fn a_failed_write_is_told_once_when_it_ends() {
+    let sandbox = Sandbox::new();
+    sandbox.with_a_far_directory("unix.img");
+    let words = "serve --json --nfs 127.0.0.1:0 --key key --squash none unix.img";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let serving = Serving::of(sandbox.short_of_room(&words));
+    let far = serving.url("/unix/far/file");
+    let Some(copied) = client(&sandbox, "nfs-cp", &["words", &far]) else {
+        return;
+    };
+    assert_ne!(copied.code, 0, "{}", copied.out);
+    let said = serving.end("-TERM").fails(1);
+    assert!(said.starts_with("volary: unix.img: "), "{said}");
+    assert!(said.contains("a write to the volume failed"), "{said}");
 }
 
 #[test]

@@ -308,6 +308,33 @@ fn a_volume_is_mounted_in_the_background_and_unmounted() {
     sandbox.is_clean("unix.img");
 }
 
+/// One program writes a file and asks for nothing, another's file cannot be
+/// made durable: who mounted is told when the mount ends.
+#[test]
+fn a_failed_write_is_told_when_the_mount_ends() {
+    let sandbox = Sandbox::new();
+    if !std::path::Path::new("/dev/fuse").exists() {
+        println!("SKIPPED: no /dev/fuse");
+        return;
+    }
+    sandbox.with_a_far_directory("unix.img");
+    let mut server = sandbox.short_of_room(&["mount", "unix.img", "mnt"]);
+    server.stderr(std::process::Stdio::piped());
+    let server = server.spawn().unwrap();
+    let mounted = "timeout 60 sh -c 'until mountpoint -q mnt; do sleep 0.1; done'";
+    sandbox.shell(mounted).ok();
+    sandbox.write("mnt/before", b"not synced\n");
+    let late = sandbox.shell("dd if=tree/a.txt of=mnt/far/file conv=fsync");
+    assert_ne!(late.code, 0, "{}", late.err);
+    sandbox.shell("fusermount3 -u mnt").ok();
+    let ended = crate::sandbox::Run::of(&server.wait_with_output().unwrap());
+    let said = ended.fails(1);
+    assert!(said.starts_with("volary: unix.img: "), "{said}");
+    assert!(said.contains("a write to the volume failed"), "{said}");
+    let mended = sandbox.run("fsck -p unix.img");
+    assert!(mended.code <= 1, "{}{}", mended.out, mended.err);
+}
+
 #[test]
 fn a_directory_of_the_host_is_a_volume_like_any_other() {
     let sandbox = Sandbox::new();

@@ -145,7 +145,7 @@ fn run_one(base: &[u8], on: On, when: When, how: How) -> bool {
         assert!(known.contains(e), "{about}: {e:?} in {errors:?}");
     }
     if on != On::Read && reached {
-        assert!(!errors.is_empty(), "{about}: nobody was told");
+        assert_eq!(errors.last(), Some(&Kind::Io), "{about}: not told at last");
     }
     let after = mem.to_vec();
     if let Err(what) = Raw::new(&after).walk() {
@@ -236,6 +236,10 @@ fn after_metadata_was_lost_no_change_is_taken() {
         assert!(refused.to_string().contains("check it"), "{refused}");
         let kept = fs.lookup(cx, fs.root(), name("kept")).unwrap();
         assert_eq!(kept.attr.size, 2000);
+        let told = fs.detach(cx).unwrap_err();
+        assert_eq!(told, Kind::Io);
+        assert!(told.to_string().contains("check it"), "{told}");
+        fs.detach(cx).unwrap();
     });
     assert!(dev.geometry().size > 0);
 }
