@@ -40,10 +40,22 @@ impl Session {
         at: Option<(NodeId, &[u8])>,
         how: impl Into<OpenHow>,
     ) -> Result<OpenId> {
-        let how = how.into();
-        let cx = self.ctx();
-        let attr = self.fs().getattr(&cx, node)?;
-        self.open_found(&cx, &attr, at, &how)
+        let attr = self.fs().getattr(&self.ctx(), node)?;
+        self.open_seen(&attr, at, how)
+    }
+
+    /// The same for a node that the caller has just looked at: `attr` are its
+    /// attributes as a look-up gave them, and it is they that rights are judged by.
+    ///
+    /// # Errors
+    /// As [`open_entry_of`](Self::open_entry_of).
+    pub fn open_seen(
+        &self,
+        attr: &Attr,
+        at: Option<(NodeId, &[u8])>,
+        how: impl Into<OpenHow>,
+    ) -> Result<OpenId> {
+        self.open_found(&self.ctx(), attr, at, &how.into())
     }
 
     /// Opens a node of any kind for no data: for its attributes, or to remove
@@ -58,21 +70,23 @@ impl Session {
         at: Option<(NodeId, &[u8])>,
         share: Share,
     ) -> Result<OpenId> {
-        self.open_bare_as(node, at, &OpenHow::from(Mode::Read).with_share(share))
+        let attr = self.fs().getattr(&self.ctx(), node)?;
+        self.open_bare_seen(&attr, at, &OpenHow::from(Mode::Read).with_share(share))
     }
 
-    /// The same with the keys of a lease; `how.mode` means nothing.
+    /// The same for a node that the caller has just looked at, with the keys of
+    /// a lease; `how.mode` means nothing.
     ///
     /// # Errors
     /// As [`open_bare`](Self::open_bare).
-    pub fn open_bare_as(
+    pub fn open_bare_seen(
         &self,
-        node: NodeId,
+        attr: &Attr,
         at: Option<(NodeId, &[u8])>,
         how: &OpenHow,
     ) -> Result<OpenId> {
         let cx = self.ctx();
-        let attr = self.fs().getattr(&cx, node)?;
+        let node = attr.node;
         let idle = Share {
             wants: Rights::NONE,
             allows: Rights::ALL,
@@ -89,7 +103,7 @@ impl Session {
             uses.enter_plain(node, Rights::NONE, attr.nlink)?;
             PLAIN
         } else {
-            self.enter_use(&cx, &attr, at, &how)?
+            self.enter_use(&cx, attr, at, &how)?
         };
         // Opened below where that can be, so that the node outlives its names.
         let can = matches!(attr.kind, FileKind::File | FileKind::Dir);

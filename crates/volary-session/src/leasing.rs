@@ -3,9 +3,9 @@
 use crate::leases::{Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
 use crate::session::Session;
 use crate::uses::{Ask, By, Patience, Uses};
-use crate::volume::Volume;
+use crate::volume::{Hearing, Volume};
 use std::sync::Arc;
-use volary_core::{Caps, Change, FileKind, Kind, NodeId, OpenId, Result};
+use volary_core::{Change, FileKind, Kind, NodeId, OpenId, Result};
 
 impl Session {
     /// Asks for a lease for the open, which has to have been made with this
@@ -202,11 +202,10 @@ impl Volume {
     /// nothing; where they are heard of when it has happened, not gathered
     /// writes.
     fn lease_most(&self) -> LeaseBits {
-        let elsewhere = self.caps.has(Caps::SHARED_LOCKS) || self.caps.has(Caps::CHECKS_ACCESS);
-        match (elsewhere, self.caps.has(Caps::WATCH)) {
-            (_, true) => LeaseBits::READ | LeaseBits::HANDLE,
-            (true, false) => LeaseBits::NONE,
-            (false, false) => LeaseBits::ALL,
+        match self.hearing() {
+            Hearing::Told => LeaseBits::READ | LeaseBits::HANDLE,
+            Hearing::Nothing => LeaseBits::NONE,
+            Hearing::All => LeaseBits::ALL,
         }
     }
 }

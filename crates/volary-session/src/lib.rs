@@ -60,6 +60,6 @@ pub use locks::{HeldLock, LockOwner, Range};
 pub use session::Session;
 pub use sharing::{Rights, Share};
 pub use users::{User, Users, all_squashed, root_squashed};
-pub use volume::{Limits, Volume, VolumeOptions};
+pub use volume::{Hearing, Limits, Volume, VolumeOptions};
 pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};
 pub use xattrs::SetXattr;

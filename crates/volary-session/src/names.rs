@@ -28,6 +28,20 @@ impl Session {
         self.lookup_in(&cx, &attr, name)
     }
 
+    /// The same in a directory that the caller has just looked at: `dir` are its
+    /// attributes, by which the right to search is judged.
+    ///
+    /// # Errors
+    /// As [`lookup`](Self::lookup).
+    pub fn lookup_seen(&self, dir: &Attr, name: &[u8]) -> Result<Entry> {
+        let cx = self.ctx();
+        if dir.kind != FileKind::Dir {
+            return Err(Kind::NotDir.into());
+        }
+        self.need(&cx, dir, Access::EXEC)?;
+        self.lookup_in(&cx, dir, name)
+    }
+
     /// The same, in a directory that was found searchable.
     pub(crate) fn lookup_in(&self, cx: &Ctx<'_>, dir: &Attr, name: &[u8]) -> Result<Entry> {
         match name {

@@ -105,6 +105,17 @@ pub struct Volume {
     _watch: Option<Watch>,
 }
 
+/// What a volume's sessions hear of changes; see [`Volume::hearing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hearing {
+    /// All of them, before they are answered: every change comes through a session.
+    All,
+    /// Those made elsewhere as well, when they have happened: the driver tells of them.
+    Told,
+    /// Nothing of those made elsewhere.
+    Nothing,
+}
+
 /// Passes on what the driver tells of changes made elsewhere.
 struct FromDriver {
     hub: Weak<Hub>,
@@ -185,6 +196,16 @@ impl Volume {
     /// What the volume can do.
     pub fn caps(&self) -> Caps {
         self.caps
+    }
+
+    /// Whether [subscribers](Self::subscribe) hear of all changes.
+    pub fn hearing(&self) -> Hearing {
+        let elsewhere = self.caps.has(Caps::SHARED_LOCKS) || self.caps.has(Caps::CHECKS_ACCESS);
+        match (elsewhere, self.caps.has(Caps::WATCH)) {
+            (_, true) => Hearing::Told,
+            (true, false) => Hearing::Nothing,
+            (false, false) => Hearing::All,
+        }
     }
 
     /// What the volume is called.

@@ -99,24 +99,27 @@ impl Session {
         if !self.checks_rights() {
             return Ok(());
         }
-        let attr = self.fs().getattr(cx, node)?;
-        match self.xattr_refusal(&attr, name, want) {
+        let reads = want == Access::READ;
+        let refusal = if name.starts_with(b"user.") {
+            let attr = self.fs().getattr(cx, node)?;
+            self.user_xattr_refusal(&attr, want)
+        } else {
+            let hidden = name.starts_with(b"trusted.") || !reads;
+            let refused = hidden && !self.cred.is_root();
+            refused.then_some(if reads {
+                Kind::NoXattr
+            } else {
+                Kind::NotPermitted
+            })
+        };
+        match refusal {
             Some(kind) => Err(kind.into()),
             None => Ok(()),
         }
     }
 
-    fn xattr_refusal(&self, attr: &Attr, name: &[u8], want: Access) -> Option<Kind> {
+    fn user_xattr_refusal(&self, attr: &Attr, want: Access) -> Option<Kind> {
         let reads = want == Access::READ;
-        if !name.starts_with(b"user.") {
-            let hidden = name.starts_with(b"trusted.") || !reads;
-            let refused = hidden && !self.cred.is_root();
-            return refused.then_some(if reads {
-                Kind::NoXattr
-            } else {
-                Kind::NotPermitted
-            });
-        }
         if !matches!(attr.kind, FileKind::File | FileKind::Dir) {
             return Some(if reads {
                 Kind::NoXattr

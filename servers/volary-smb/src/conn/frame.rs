@@ -189,6 +189,6 @@ fn read(mut socket: &TcpStream, out: &mut [u8]) -> Came {
 /// Deadlines are of the connection, not of a volume: they run on a clock that
 /// nobody sets.
 #[expect(clippy::disallowed_methods, reason = "deadlines of sockets")]
-pub(super) fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }

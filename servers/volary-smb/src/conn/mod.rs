@@ -27,6 +27,7 @@ mod work;
 use crate::config::{Dialect, Limits};
 use crate::server::Shared;
 use buffers::Buffers;
+pub(crate) use frame::now;
 pub(crate) use logon::Logon;
 use negotiate::Negotiated;
 use parking_lot::{Condvar, Mutex, RwLock};

@@ -5,6 +5,9 @@
 //! extended attributes; else a file is read-only if nobody may write it, and the others are not
 //! kept. A file without any of these is to be archived, a directory is plain.
 
+use super::common::Common;
+use super::ea;
+use super::known::Kept;
 use crate::conn::Tree;
 use crate::wire::fscc::file::{FileFacts, TAG_SYMLINK, attribute};
 use crate::wire::fscc::time;
@@ -24,7 +27,6 @@ const OWNER_WRITE: u32 = 0o200;
 
 /// What the information levels tell of a node; the size of its extended attributes is left out.
 pub(crate) fn facts(tree: &Tree, attr: &Attr) -> FileFacts {
-    let session = &tree.session;
     let is_file = attr.kind == FileKind::File;
     let is_link = attr.kind == FileKind::Symlink;
     let birth = attr.btime.unwrap_or(attr.mtime.min(attr.ctime));
@@ -33,7 +35,7 @@ pub(crate) fn facts(tree: &Tree, attr: &Attr) -> FileFacts {
         accessed: time::from_time(attr.atime),
         written: time::from_time(attr.mtime),
         changed: tree.common.change_time(attr),
-        attributes: shown(attr.kind, dos(session, attr)),
+        attributes: shown(attr.kind, dos(&tree.common, attr)),
         size: if is_file { attr.size } else { 0 },
         allocated: if is_file { attr.allocated } else { 0 },
         links: if attr.kind == FileKind::Dir {
@@ -58,19 +60,48 @@ fn shown(kind: FileKind, dos: u32) -> u32 {
     if all == 0 { attribute::NORMAL } else { all }
 }
 
-/// The node's DOS attributes, and whether it is marked as sparse.
-pub(crate) fn dos(session: &Session, attr: &Attr) -> u32 {
+/// The node's DOS attributes, and whether it is marked as sparse: whoever asks, since the client
+/// has to know that a file is read-only.
+pub(crate) fn dos(common: &Common, attr: &Attr) -> u32 {
     if let Some(own) = attr.dos {
         return u32::from(own) & OF_DRIVER;
     }
-    if keeps_xattr(session, attr.kind) {
-        let kept = session.getxattr(attr.node, DOS_XATTR).ok();
-        return kept
-            .and_then(|text| parse(&text))
-            .unwrap_or(by_default(attr.kind));
+    if keeps_xattr(common.caps(), attr.kind) {
+        return kept(common, attr).dos.unwrap_or(by_default(attr.kind));
     }
     let read_only = attr.kind == FileKind::File && attr.mode & ANY_WRITE == 0;
     by_default(attr.kind) | if read_only { attribute::READONLY } else { 0 }
+}
+
+/// Bytes of the list of the node's extended attributes.
+pub(crate) fn ea_size(common: &Common, attr: &Attr) -> u32 {
+    if keeps_xattr(common.caps(), attr.kind) {
+        kept(common, attr).ea_size
+    } else {
+        0
+    }
+}
+
+/// What extended attributes say of the node, which has some or may have.
+fn kept(common: &Common, attr: &Attr) -> Kept {
+    if let Some(kept) = common.known.kept(attr.node) {
+        return kept;
+    }
+    let as_of = common.known.as_of();
+    let root = common.all_seeing();
+    let Ok(names) = root.listxattr(attr.node) else {
+        return Kept::NOTHING;
+    };
+    let mut kept = Kept::NOTHING;
+    if names.iter().any(|name| name == DOS_XATTR) {
+        let text = root.getxattr(attr.node, DOS_XATTR).ok();
+        kept.dos = text.and_then(|text| parse(&text));
+    }
+    if names.iter().any(|name| name != DOS_XATTR) {
+        kept.ea_size = ea::size(&root, attr.node);
+    }
+    common.known.keep(attr.node, kept, as_of);
+    kept
 }
 
 fn by_default(kind: FileKind) -> u32 {
@@ -81,8 +112,8 @@ fn by_default(kind: FileKind) -> u32 {
     }
 }
 
-fn keeps_xattr(session: &Session, kind: FileKind) -> bool {
-    session.caps().has(Caps::XATTRS) && matches!(kind, FileKind::File | FileKind::Dir)
+fn keeps_xattr(caps: Caps, kind: FileKind) -> bool {
+    caps.has(Caps::XATTRS) && matches!(kind, FileKind::File | FileKind::Dir)
 }
 
 fn parse(text: &[u8]) -> Option<u32> {
@@ -97,6 +128,7 @@ fn parse(text: &[u8]) -> Option<u32> {
 /// As [`Session::setattr`] and [`Session::setxattr`].
 pub(crate) fn set_dos(
     session: &Session,
+    common: &Common,
     attr: &Attr,
     attributes: u32,
     sparse: Option<bool>,
@@ -109,8 +141,8 @@ pub(crate) fn set_dos(
         };
         return session.setattr(attr.node, &set).map(|_| ());
     }
-    if keeps_xattr(session, attr.kind) {
-        let was = dos(session, attr);
+    if keeps_xattr(session.caps(), attr.kind) {
+        let was = dos(common, attr);
         let sparse = match sparse {
             None => was & attribute::SPARSE,
             Some(true) => attribute::SPARSE,

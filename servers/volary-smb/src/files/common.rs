@@ -1,5 +1,6 @@
 //! [`Common`]: what the trees of one share have in common.
 
+use super::known::Known;
 use super::notify::Watches;
 use super::oplock::Breaker;
 use super::table::File;
@@ -8,7 +9,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use volary_core::{Attr, Cred, NodeId};
+use volary_core::{Attr, Caps, Cred, NodeId};
 use volary_session::{ClientId, Event, EventSink, LeaseKey, News, Session, Subscription, Volume};
 
 /// Most times of change that are kept.
@@ -20,6 +21,7 @@ pub(crate) struct Common {
     /// Whose changes the sessions of the share's trees make.
     pub(crate) client: ClientId,
     pub(crate) watches: Watches,
+    pub(crate) known: Known,
     volume: Arc<Volume>,
     /// Every file that is open, by its node.
     files: Mutex<HashMap<NodeId, Vec<Arc<File>>>>,
@@ -46,6 +48,7 @@ impl Common {
         let common = Arc::new(Self {
             client: volume.client(),
             watches: Watches::default(),
+            known: Known::new(volume.hearing()),
             volume: Arc::clone(volume),
             files: Mutex::default(),
             next: AtomicU64::new(1),
@@ -76,6 +79,11 @@ impl Common {
                 files.remove(&file.node);
             }
         }
+    }
+
+    /// Whether nothing of the share is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.files.lock().is_empty()
     }
 
     /// The opens of a node.
@@ -137,6 +145,11 @@ impl Common {
         }
     }
 
+    /// What the volume can do.
+    pub(crate) fn caps(&self) -> Caps {
+        self.volume.caps()
+    }
+
     /// A session that may look at all, for what the server does on its own.
     pub(crate) fn all_seeing(&self) -> Session {
         self.volume.session(Cred::root()).with_client(self.client)
@@ -145,6 +158,7 @@ impl Common {
     /// Changes made elsewhere are told to those who watch; those made here are told where they
     /// are made, with what exactly changed, but for entries that go with their last open.
     fn note(&self, event: &Event) {
+        self.known.hear(&event.news);
         if self.watches.is_empty() {
             return;
         }

@@ -3,7 +3,7 @@
 use super::names::{shown, to_utf16, to_wtf8};
 use super::table::{self, File};
 use super::wildcard::Pattern;
-use super::{access, attrs, ea, short};
+use super::{access, attrs, short};
 use crate::call::{Answer, Call, Failure};
 use crate::conn::Tree;
 use crate::wire::fscc::dir::{DirLevel, DirList};
@@ -194,7 +194,7 @@ impl Listing<'_> {
             let mut facts = self.facts(&attr);
             facts.ea_size = match self.level {
                 DirLevel::Directory => 0,
-                _ => ea::size(self.session, attr.node),
+                _ => attrs::ea_size(&self.tree.common, &attr),
             };
             facts
         } else {

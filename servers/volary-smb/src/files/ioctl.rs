@@ -139,8 +139,15 @@ fn set_sparse(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Fai
     let sparse = u8_at(input, 0).is_none_or(|byte| byte != 0);
     let session = waiting(call);
     let attr = session.getattr_open(file.open)?;
-    let dos = attrs::dos(&session, &attr);
-    attrs::set_dos(&session, &attr, dos & !attribute::SPARSE, Some(sparse))?;
+    let common = &call.tree.common;
+    let dos = attrs::dos(common, &attr);
+    attrs::set_dos(
+        &session,
+        common,
+        &attr,
+        dos & !attribute::SPARSE,
+        Some(sparse),
+    )?;
     Ok(Vec::new())
 }
 
@@ -154,7 +161,7 @@ fn allocated_ranges(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<V
     let end = offset.saturating_add(len).min(size);
     let mut out = Out::new();
     if offset < end {
-        for (from, to) in content(&session, file, offset, end)?
+        for (from, to) in content(call, &session, file, offset, end)?
             .into_iter()
             .take(RANGES_MAX)
         {
@@ -179,13 +186,15 @@ fn cut(asked: &Asked<'_>, file: &File, out: Out) -> Failure {
 
 /// The ranges within `offset` and `end` that are not holes.
 fn content(
+    call: &Call<'_>,
     session: &Session,
     file: &File,
     offset: u64,
     end: u64,
 ) -> Result<Vec<(u64, u64)>, Failure> {
     if !session.caps().has(Caps::EXTENTS) {
-        let sparse = attrs::dos(session, &session.getattr_open(file.open)?) & attribute::SPARSE;
+        let attr = session.getattr_open(file.open)?;
+        let sparse = attrs::dos(&call.tree.common, &attr) & attribute::SPARSE;
         let looks = sparse != 0 && end.saturating_sub(offset) <= SCANNED_MAX;
         return if looks {
             scanned(session, file, offset, end)
@@ -266,7 +275,7 @@ fn zero(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> 
     }
     let len = to.saturating_sub(from);
     io::check_locks(&session, file.open, from, len, true)?;
-    let sparse = attrs::dos(&session, &attr) & attribute::SPARSE != 0;
+    let sparse = attrs::dos(&call.tree.common, &attr) & attribute::SPARSE != 0;
     let punched = sparse && session.caps().has(Caps::HOLES) && punch(&session, file, from, len)?;
     if !punched {
         fill(&session, file, from, to)?;

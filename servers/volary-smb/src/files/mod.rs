@@ -13,6 +13,7 @@
 //! | `ioctl`, `copychunk`, `reparse` | IOCTL |
 //! | `table`, `common` | what is open in a tree, and what the trees of a share have in common |
 //! | `names`, `wildcard`, `short`, `path` | names, patterns and the way to a node |
+//! | `known` | what is remembered of nodes and names, until news makes it wrong |
 //! | `access`, `security`, `attrs`, `ea` | rights, descriptors and attributes |
 //! | `status` | what clients are told went wrong |
 //!
@@ -31,6 +32,7 @@ mod directory;
 mod ea;
 mod io;
 mod ioctl;
+mod known;
 mod lock;
 mod names;
 mod notify;
@@ -76,6 +78,9 @@ pub(crate) fn end_tree(tree: &Arc<Tree>) {
     for file in tree.files.take_all() {
         // Nobody is left to be told.
         let _ = io::end(tree, &file);
+    }
+    if tree.common.is_idle() {
+        tree.common.known.forget_all();
     }
 }
 

@@ -1,11 +1,12 @@
 //! From a path in a request to nodes: upper and lower case are the same, symlinks stop the walk.
 //!
 //! On a volume that tells them apart, a name is looked up as given first. Only if that finds
-//! nothing is the directory read for a name that differs in case alone, or whose 8.3 name this
-//! is: so opening by the right name costs one look-up, and finding that there is nothing costs a
-//! reading of the directory. Under the layer `casefold`, or on a volume that does not tell them
-//! apart, neither is needed.
+//! nothing, and the directory is not [known](super::known) to lack it, is the directory read for a
+//! name that differs in case alone, or whose 8.3 name this is. Under the layer `casefold`, or on a
+//! volume that does not tell them apart, it is not.
 
+use super::common::Common;
+use super::known::hash;
 use super::names::{Path, shown, to_utf16};
 use super::{short, wildcard};
 use crate::call::Failure;
@@ -24,6 +25,8 @@ const SCAN_NAMES: usize = 32 << 10;
 pub(crate) struct Walked {
     /// The directory that the last component is in; `None` for the share's root.
     pub(crate) dir: Option<NodeId>,
+    /// What that directory was on the way.
+    pub(crate) dir_attr: Option<Attr>,
     /// The components as the volume has them; the last one as given if there is no such entry.
     pub(crate) path: Vec<Vec<u8>>,
     pub(crate) entry: Option<Entry>,
@@ -47,21 +50,28 @@ impl Walked {
 /// # Errors
 /// `OBJECT_PATH_NOT_FOUND` if a directory on the way is not there, or none; `STOPPED_ON_SYMLINK`
 /// with what the symlink holds; `ACCESS_DENIED`.
-pub(crate) fn walk(session: &Session, path: &Path, dialect: Dialect) -> Result<Walked, Failure> {
+pub(crate) fn walk(
+    session: &Session,
+    common: &Common,
+    path: &Path,
+    dialect: Dialect,
+) -> Result<Walked, Failure> {
     let root = session.root();
     let attr = session.getattr(root)?;
     let mut here = Entry { node: root, attr };
     let mut walked = Walked {
         dir: None,
-        path: Vec::new(),
+        dir_attr: None,
+        path: Vec::with_capacity(path.components.len()),
         entry: None,
     };
     let mut rest = path.components.as_slice();
     while let Some((name, after)) = rest.split_first() {
         enterable(session, &here.attr, &walked.path, rest, dialect)?;
         rest = after;
-        let found = find(session, here.node, name)?;
+        let found = find(session, common, &here.attr, name)?;
         walked.dir = Some(here.node);
+        walked.dir_attr = Some(here.attr);
         match found {
             Some((name, entry)) => {
                 walked.path.push(name);
@@ -97,12 +107,13 @@ fn enterable(
 ///
 /// # Errors
 /// As [`Session::lookup`], but for `NotFound`.
-pub(crate) fn find(
+fn find(
     session: &Session,
-    dir: NodeId,
+    common: &Common,
+    dir: &Attr,
     name: &[u8],
 ) -> Result<Option<(Vec<u8>, Entry)>, Failure> {
-    match session.lookup(dir, name) {
+    match session.lookup_seen(dir, name) {
         Ok(entry) => return Ok(Some((name.to_vec(), entry))),
         Err(e) if e == Kind::NotFound => {}
         Err(e) if e == Kind::NameTooLong || e == Kind::Invalid => {
@@ -114,10 +125,10 @@ pub(crate) fn find(
     if !session.caps().has(Caps::CASE_SENSITIVE) && !short {
         return Ok(None);
     }
-    let Some(found) = scan(session, dir, name, short) else {
+    let Some(found) = scan(session, common, dir.node, name, short) else {
         return Ok(None);
     };
-    match session.lookup(dir, &found) {
+    match session.lookup_seen(dir, &found) {
         Ok(entry) => Ok(Some((found, entry))),
         Err(e) if e == Kind::NotFound => Ok(None),
         Err(e) => Err(e.into()),
@@ -125,8 +136,18 @@ pub(crate) fn find(
 }
 
 /// Reads a directory for the name. One that may not be read has no names but those looked up.
-fn scan(session: &Session, dir: NodeId, name: &[u8], short: bool) -> Option<Vec<u8>> {
+fn scan(
+    session: &Session,
+    common: &Common,
+    dir: NodeId,
+    name: &[u8],
+    short: bool,
+) -> Option<Vec<u8>> {
     let wanted = std::str::from_utf8(name).ok()?;
+    if !short && common.known.may_have(dir, hash(wanted)) == Some(false) {
+        return None;
+    }
+    let mut build = common.known.read_names(dir);
     let open = session.open(dir, Mode::Read).ok()?;
     let mut found = None;
     let mut from = Cookie::START;
@@ -140,9 +161,17 @@ fn scan(session: &Session, dir: NodeId, name: &[u8], short: bool) -> Option<Vec<
             std::str::from_utf8(name).is_ok_and(|n| wildcard::same_name(n, wanted)) || is_short()
         };
         found = buf.iter().find(|e| same(e.name)).map(|e| e.name.to_vec());
+        if let Some(build) = build.as_mut() {
+            buf.iter().for_each(|e| build.add(e.name));
+        }
         match buf.last_cookie() {
             Some(last) if !end => from = last,
-            _ => break,
+            _ => {
+                if let Some(build) = build.filter(|_| end) {
+                    build.done();
+                }
+                break;
+            }
         }
     }
     // Opened to look only: there is nothing that ending it could lose.

@@ -171,7 +171,7 @@ fn open_facts(call: &Call<'_>, file: &File, attr: &Attr, class: u8) -> OpenFacts
     let session = &call.tree.session;
     let mut facts = attrs::facts(call.tree, attr);
     if matches!(class, 7 | 18) {
-        facts.ea_size = ea::size(session, attr.node);
+        facts.ea_size = attrs::ea_size(&call.tree.common, attr);
     }
     let path = shown_path(call, file);
     OpenFacts {

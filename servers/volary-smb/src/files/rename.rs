@@ -39,7 +39,12 @@ impl Setting<'_, '_> {
             .last()
             .ok_or(Status::OBJECT_NAME_INVALID)?
             .clone();
-        let walked = path::walk(&self.session, &parsed, self.call.conn.dialect())?;
+        let walked = path::walk(
+            &self.session,
+            &self.call.tree.common,
+            &parsed,
+            self.call.conn.dialect(),
+        )?;
         Ok(Target {
             dir: walked.dir.ok_or(Status::OBJECT_NAME_INVALID)?,
             name,
@@ -115,7 +120,7 @@ fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, F
     }
     let session = &setting.session;
     let open = session.open_count_of(there.node) > 0 && target.flags & POSIX == 0;
-    let dos = attrs::dos(session, &there.attr);
+    let dos = attrs::dos(&setting.call.tree.common, &there.attr);
     let kept = dos & attribute::READONLY != 0 && target.flags & IGNORE_READ_ONLY == 0;
     if there.attr.kind == FileKind::Dir || open || kept {
         return Err(Status::ACCESS_DENIED.into());

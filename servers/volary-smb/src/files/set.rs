@@ -156,7 +156,13 @@ impl Setting<'_, '_> {
         if attributes & attribute::TEMPORARY != 0 && is_dir {
             return Err(Status::INVALID_PARAMETER.into());
         }
-        attrs::set_dos(&self.session, attr, attributes, None)?;
+        attrs::set_dos(
+            &self.session,
+            &self.call.tree.common,
+            attr,
+            attributes,
+            None,
+        )?;
         Ok(())
     }
 
@@ -181,7 +187,7 @@ impl Setting<'_, '_> {
             return Err(Status::CANNOT_DELETE.into());
         }
         let attr = self.session.getattr_open(self.file.open)?;
-        let dos = attrs::dos(&self.session, &attr);
+        let dos = attrs::dos(&self.call.tree.common, &attr);
         if on && dos & attribute::READONLY != 0 && !ignore_read_only {
             return Err(Status::CANNOT_DELETE.into());
         }

@@ -26,7 +26,15 @@ impl Opening<'_, '_> {
         } else {
             0
         };
-        let dos = attrs::dos(&self.session, attr);
+        let may_write = (asked | implied) & access::WRITES != 0
+            || request.access & access::MAXIMUM_ALLOWED != 0
+            || request.has(option::DELETE_ON_CLOSE);
+        let dos = if may_write {
+            attrs::dos(&self.call.tree.common, attr)
+        } else {
+            // Nothing that is asked for depends on it.
+            0
+        };
         let protected = !is_dir(attr) && dos & attribute::READONLY != 0;
         if protected && (asked | implied) & access::WRITES != 0 {
             return Err(Status::ACCESS_DENIED.into());
@@ -74,10 +82,7 @@ impl Opening<'_, '_> {
 
     /// The most that the caller can have of the node in this tree.
     pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
-        let dir = match walked.dir {
-            Some(dir) => Some(self.session.getattr(dir)?),
-            None => None,
-        };
+        let dir = walked.dir_attr;
         let cred = self.session.cred();
         let mut maximal = access::maximal(attr, dir.as_ref(), cred);
         let root = self.call.tree.common.all_seeing();

@@ -1,5 +1,6 @@
 //! Making what is not there.
 
+use super::super::known::Kept;
 use super::super::names::Path;
 use super::super::{attrs, ea, security};
 use super::request::{Action, option};
@@ -41,15 +42,20 @@ impl Opening<'_, '_> {
         let Some((dir, name)) = walked.at() else {
             return Err(Status::OBJECT_NAME_INVALID.into());
         };
-        let root = self.call.tree.common.all_seeing();
+        let common = &self.call.tree.common;
+        let root = common.all_seeing();
         let right = if is_dir {
             access::APPEND_DATA
         } else {
             access::WRITE_DATA
         };
-        if !stored::allows(&root, &root.getattr(dir)?, self.session.cred(), right) {
+        let cred = self.session.cred();
+        if let Some(attr) = &walked.dir_attr
+            && !stored::allows(&root, attr, cred, right)
+        {
             return Err(Status::ACCESS_DENIED.into());
         }
+        let as_of = common.known.as_of();
         let made = if is_dir {
             self.make_dir(dir, name, access)
         } else {
@@ -60,14 +66,16 @@ impl Opening<'_, '_> {
             Kind::Invalid => Status::OBJECT_NAME_INVALID.into(),
             _ => Failure::from(e),
         })?;
-        let opened = Opened {
+        common.known.keep(entry.node, Kept::NOTHING, as_of);
+        let mut opened = Opened {
             open,
             entry,
             walked,
             access,
             action: Action::Created,
+            is_bare: false,
         };
-        self.or_undo(&opened, self.completed(&opened, is_dir))?;
+        opened.is_bare = self.or_undo(&opened, self.completed(&opened, is_dir))?;
         Ok(opened)
     }
 
@@ -105,20 +113,26 @@ impl Opening<'_, '_> {
         };
         let at = Some((dir, name));
         let open = if access & access::READ_DATA != 0 {
-            session.open_entry_of(entry.node, at, how)
+            session.open_seen(&entry.attr, at, how)
         } else {
-            session.open_bare_as(entry.node, at, &how)
+            session.open_bare_seen(&entry.attr, at, &how)
         };
         Ok((entry, open?))
     }
 
-    /// Gives what is new the attributes that were asked for.
-    fn completed(&self, opened: &Opened, is_dir: bool) -> Result<(), Failure> {
+    /// Gives what is new the attributes that were asked for; whether these were none but what every
+    /// new node has.
+    fn completed(&self, opened: &Opened, is_dir: bool) -> Result<bool, Failure> {
         let attr = &opened.entry.attr;
         let archive = if is_dir { 0 } else { attribute::ARCHIVE };
-        attrs::set_dos(&self.session, attr, self.request.attributes | archive, None)?;
-        self.protect(opened)?;
-        self.made_with(opened.open, attr)
+        let (common, asked) = (&self.call.tree.common, &self.request.asked);
+        let attributes = self.request.attributes | archive;
+        attrs::set_dos(&self.session, common, attr, attributes, None)?;
+        let protected = self.protect(opened)?;
+        self.made_with(opened.open, attr)?;
+        let plain = attributes & !attribute::NORMAL == archive && attr.dos.is_none();
+        let more = protected || !asked.eas.is_empty() || asked.allocation.is_some();
+        Ok(plain && !more)
     }
 
     /// Room ahead of need and extended attributes, as asked for.
@@ -138,22 +152,25 @@ impl Opening<'_, '_> {
         Ok(())
     }
 
-    /// Sets the descriptor that came with the request, or else what is inherited.
-    fn protect(&self, opened: &Opened) -> Result<(), Failure> {
+    /// Sets the descriptor that came with the request, or else what is inherited; whether there was
+    /// one.
+    fn protect(&self, opened: &Opened) -> Result<bool, Failure> {
         let attr = &opened.entry.attr;
         let root = self.call.tree.common.all_seeing();
         if let Some(bytes) = self.request.asked.descriptor {
             let descriptor = Descriptor::parse(bytes).ok_or(Status::INVALID_SECURITY_DESCR)?;
             let given = descriptor.parts();
-            return security::set(&self.session, &root, attr, descriptor, given);
+            security::set(&self.session, &root, attr, descriptor, given)?;
+            return Ok(true);
         }
-        let Some(dir) = opened.walked.dir else {
-            return Ok(());
+        let Some(dir) = &opened.walked.dir_attr else {
+            return Ok(false);
         };
-        let parent = stored::read(&root, &root.getattr(dir)?);
-        match parent.and_then(|parent| stored::inherited(&parent, attr)) {
-            Some(descriptor) => stored::set(&self.session, &root, attr, &descriptor),
-            None => Ok(()),
-        }
+        let parent = stored::read(&root, dir);
+        let Some(descriptor) = parent.and_then(|parent| stored::inherited(&parent, attr)) else {
+            return Ok(false);
+        };
+        stored::set(&self.session, &root, attr, &descriptor)?;
+        Ok(true)
     }
 }

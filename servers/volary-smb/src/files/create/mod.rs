@@ -18,7 +18,7 @@ pub(crate) use request::option;
 use request::{Action, Disposition, Request, Response, share};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId};
+use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId, Result as CoreResult};
 use volary_session::{LeaseBits, LeaseKey, OpenHow, Rights, Session, Share};
 
 /// How often an entry that comes and goes is looked for again.
@@ -63,6 +63,8 @@ struct Opened {
     walked: Walked,
     access: u32,
     action: Action,
+    /// Made just now, with nothing but what every new node has.
+    is_bare: bool,
 }
 
 /// The oplock or lease that an open gets.
@@ -127,7 +129,10 @@ impl Opening<'_, '_> {
     /// Opens or makes what the path says.
     fn open(&self, path: &Path) -> Result<Opened, Failure> {
         for _ in 0..RACES_MAX {
-            let walked = path::walk(&self.session, path, self.call.conn.dialect())?;
+            let walked = {
+                let common = &self.call.tree.common;
+                path::walk(&self.session, common, path, self.call.conn.dialect())?
+            };
             self.check_key(&walked)?;
             let opened = match walked.entry {
                 Some(entry) => self.existing(walked, entry, path),
@@ -196,6 +201,7 @@ impl Opening<'_, '_> {
             walked,
             access: granted,
             action,
+            is_bare: false,
         };
         if request.disposition.truncates() {
             self.or_undo(&opened, self.overwritten(&opened))?;
@@ -204,7 +210,7 @@ impl Opening<'_, '_> {
     }
 
     /// Opens for data what is opened for data, and the rest bare.
-    fn open_node(&self, walked: &Walked, attr: &Attr, granted: u32) -> volary_core::Result<OpenId> {
+    fn open_node(&self, walked: &Walked, attr: &Attr, granted: u32) -> CoreResult<OpenId> {
         let truncates = self.request.disposition.truncates();
         let how = OpenHow {
             truncate: truncates,
@@ -221,9 +227,9 @@ impl Opening<'_, '_> {
         match mode {
             Some(mode) => {
                 let how = OpenHow { mode, ..how };
-                self.session.open_entry_of(attr.node, walked.at(), how)
+                self.session.open_seen(attr, walked.at(), how)
             }
-            None => self.session.open_bare_as(attr.node, walked.at(), &how),
+            None => self.session.open_bare_seen(attr, walked.at(), &how),
         }
     }
 
@@ -253,7 +259,8 @@ impl Opening<'_, '_> {
         let session = &self.session;
         let attr = session.getattr(opened.entry.node)?;
         let attributes = self.request.attributes | attribute::ARCHIVE;
-        attrs::set_dos(session, &attr, attributes, Some(false))?;
+        let common = &self.call.tree.common;
+        attrs::set_dos(session, common, &attr, attributes, Some(false))?;
         self.made_with(opened.open, &attr)
     }
 
@@ -272,12 +279,8 @@ impl Opening<'_, '_> {
             let marked = self.session.delete_on_close(opened.open);
             self.or_undo(&opened, marked.map_err(Failure::from))?;
         }
-        let attr = self.or_undo(
-            &opened,
-            self.session
-                .getattr(opened.entry.node)
-                .map_err(Failure::from),
-        )?;
+        let attr = self.attr_now(&opened).map_err(Failure::from);
+        let attr = self.or_undo(&opened, attr)?;
         let leased = self.leased(&opened);
         let leased = self.or_undo(&opened, leased)?;
         let mut replies = self.contexts(&opened, &attr);
@@ -317,6 +320,15 @@ impl Opening<'_, '_> {
             contexts: contexts::emit(&replies),
         };
         Ok(response.emit())
+    }
+
+    /// What is open now. Before it was opened, others' gathered writes may have been missing; what
+    /// was just made is as it was made.
+    fn attr_now(&self, opened: &Opened) -> CoreResult<Attr> {
+        if opened.is_bare {
+            return Ok(opened.entry.attr);
+        }
+        self.session.getattr_open(opened.open)
     }
 
     /// Asks the session for the oplock or lease.

@@ -1,0 +1,291 @@
+//! [`Names`]: which names directories have, without regard to case, so that a name that is not
+//! there is not looked for in a whole directory.
+//!
+//! Of each name only a hash is kept, with a secret seed. One that is not there means that the name
+//! is not; one that is there means that the directory has to be read. So there may be too many, but
+//! never too few: a name that is made is added before the one who makes it is answered, also while
+//! the directory is still being read; and none is taken out, as news of a removal may come late,
+//! after the name was made once more. The next reading leaves it out.
+
+use crate::conn::now;
+use crate::files::wildcard::fold;
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::LazyLock;
+use std::time::Instant;
+use volary_core::NodeId;
+
+/// Most names of one directory, and of all: about 16 bytes each.
+const DIR_MAX: usize = 1 << 18;
+const ALL_MAX: usize = 1 << 19;
+/// Most directories.
+const DIRS_MAX: usize = 1024;
+
+/// The same for names that differ in case alone; for no others, but by chance.
+pub(crate) fn hash(name: &str) -> u64 {
+    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let mut hasher = SEED.build_hasher();
+    for c in name.chars() {
+        hasher.write_u32(u32::from(fold(c)));
+    }
+    hasher.finish()
+}
+
+/// Names that are not text are the same as no others, and not kept.
+fn hash_of(name: &[u8]) -> Option<u64> {
+    std::str::from_utf8(name).ok().map(hash)
+}
+
+/// Hashes are spread already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+type Hashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
+
+/// The names of one directory.
+struct Dir {
+    hashes: Hashes,
+    /// When it began to be read.
+    since: Instant,
+    /// Which reading it comes from.
+    reading: u64,
+    /// It has been read to its end.
+    whole: bool,
+    used: u64,
+}
+
+/// The names of some directories.
+#[derive(Default)]
+pub(crate) struct Names(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    dirs: HashMap<NodeId, Dir>,
+    /// Grows with each use and each reading.
+    ticks: u64,
+}
+
+impl State {
+    fn tick(&mut self) -> u64 {
+        self.ticks = self.ticks.wrapping_add(1);
+        self.ticks
+    }
+
+    /// Makes room by forgetting those that were not used for longest.
+    fn trim(&mut self) {
+        let count = |dirs: &HashMap<NodeId, Dir>| dirs.values().map(|d| d.hashes.len()).sum();
+        let mut all: usize = count(&self.dirs);
+        while all > ALL_MAX || self.dirs.len() > DIRS_MAX {
+            let oldest = self.dirs.iter().min_by_key(|(_, dir)| dir.used);
+            let Some(oldest) = oldest.map(|(node, _)| *node) else {
+                return;
+            };
+            let gone = self.dirs.remove(&oldest);
+            all = all.saturating_sub(gone.map_or(0, |dir| dir.hashes.len()));
+        }
+    }
+}
+
+impl Names {
+    /// Whether the directory may have a name of this hash; none if that is not known, or not
+    /// `fresh` any more.
+    pub(super) fn may_have(
+        &self,
+        dir: NodeId,
+        hash: u64,
+        fresh: impl Fn(Instant) -> bool,
+    ) -> Option<bool> {
+        let mut state = self.0.lock();
+        let tick = state.tick();
+        let known = state.dirs.get_mut(&dir).filter(|dir| dir.whole)?;
+        if !fresh(known.since) {
+            state.dirs.remove(&dir);
+            return None;
+        }
+        known.used = tick;
+        Some(known.hashes.contains(&hash))
+    }
+
+    /// Begins anew with a directory that is about to be read; not if another is at it.
+    pub(super) fn build(&self, dir: NodeId) -> Option<Build<'_>> {
+        let mut state = self.0.lock();
+        let reading = state.tick();
+        if state.dirs.get(&dir).is_some_and(|known| !known.whole) {
+            return None;
+        }
+        let empty = Dir {
+            hashes: Hashes::default(),
+            since: now(),
+            reading,
+            whole: false,
+            used: reading,
+        };
+        state.dirs.insert(dir, empty);
+        state.trim();
+        Some(Build {
+            names: self,
+            dir,
+            reading,
+            hashes: Hashes::default(),
+        })
+    }
+
+    pub(super) fn add(&self, dir: NodeId, name: &[u8]) {
+        let Some(hash) = hash_of(name) else { return };
+        let mut state = self.0.lock();
+        let Some(known) = state.dirs.get_mut(&dir) else {
+            return;
+        };
+        known.hashes.insert(hash);
+        if known.hashes.len() > DIR_MAX {
+            state.dirs.remove(&dir);
+        }
+    }
+
+    pub(super) fn forget(&self, dir: NodeId) {
+        self.0.lock().dirs.remove(&dir);
+    }
+
+    pub(super) fn forget_all(&self) {
+        self.0.lock().dirs = HashMap::new();
+    }
+}
+
+/// A directory that is being read. Dropped before it is [`done`](Self::done), nothing is
+/// remembered.
+pub(crate) struct Build<'a> {
+    names: &'a Names,
+    dir: NodeId,
+    reading: u64,
+    hashes: Hashes,
+}
+
+impl Build<'_> {
+    /// One of its names.
+    pub(crate) fn add(&mut self, name: &[u8]) {
+        // One more than is kept tells that there are too many.
+        if let Some(hash) = hash_of(name).filter(|_| self.hashes.len() <= DIR_MAX) {
+            self.hashes.insert(hash);
+        }
+    }
+
+    /// These were all.
+    pub(crate) fn done(mut self) {
+        let hashes = std::mem::take(&mut self.hashes);
+        let mut state = self.names.0.lock();
+        let dir = state.dirs.get_mut(&self.dir);
+        let Some(dir) = dir.filter(|dir| dir.reading == self.reading) else {
+            return;
+        };
+        if hashes.len() > DIR_MAX {
+            return;
+        }
+        dir.hashes.extend(hashes);
+        dir.whole = true;
+        state.trim();
+    }
+}
+
+impl Drop for Build<'_> {
+    fn drop(&mut self) {
+        let mut state = self.names.0.lock();
+        let unfinished = |dir: &Dir| dir.reading == self.reading && !dir.whole;
+        if state.dirs.get(&self.dir).is_some_and(unfinished) {
+            state.dirs.remove(&self.dir);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(number: u64) -> NodeId {
+        NodeId::new(number, 0).unwrap()
+    }
+
+    fn has(names: &Names, dir: NodeId, name: &str) -> Option<bool> {
+        names.may_have(dir, hash(name), |_| true)
+    }
+
+    fn read(names: &Names, dir: NodeId, all: &[&str]) {
+        let mut build = names.build(dir).unwrap();
+        all.iter().for_each(|name| build.add(name.as_bytes()));
+        build.done();
+    }
+
+    #[test]
+    fn names_are_found_in_any_case_and_followed() {
+        let (names, dir) = (Names::default(), node(1));
+        assert_eq!(has(&names, dir, "a"), None);
+        read(&names, dir, &["Größe", "twin", "TWIN"]);
+        assert_eq!(has(&names, dir, "GRÖßE"), Some(true));
+        assert_eq!(has(&names, dir, "other"), Some(false));
+        names.add(dir, b"Other");
+        assert_eq!(has(&names, dir, "oTHER"), Some(true));
+        names.forget(dir);
+        assert_eq!(has(&names, dir, "twin"), None);
+    }
+
+    #[test]
+    fn what_changes_while_a_directory_is_read_is_not_lost() {
+        let (names, dir) = (Names::default(), node(1));
+        let mut build = names.build(dir).unwrap();
+        assert!(names.build(dir).is_none(), "another reads it");
+        assert_eq!(has(&names, dir, "x"), None, "not read to its end");
+        names.add(dir, b"made");
+        build.add(b"both");
+        names.add(dir, b"both");
+        build.done();
+        for name in ["made", "both"] {
+            assert_eq!(has(&names, dir, name), Some(true), "{name}");
+        }
+    }
+
+    #[test]
+    fn news_of_more_while_a_directory_is_read_makes_the_reading_useless() {
+        let (names, dir) = (Names::default(), node(1));
+        let build = names.build(dir).unwrap();
+        names.forget(dir);
+        build.done();
+        assert_eq!(has(&names, dir, "x"), None);
+        drop(names.build(dir).unwrap());
+        assert!(names.0.lock().dirs.is_empty(), "given up");
+        read(&names, dir, &["x"]);
+        assert_eq!(names.may_have(dir, hash("x"), |_| false), None, "too old");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let names = Names::default();
+        for number in 1..=DIRS_MAX as u64 + 10 {
+            read(&names, node(number), &["x"]);
+        }
+        assert_eq!(names.0.lock().dirs.len(), DIRS_MAX);
+        assert_eq!(has(&names, node(1), "x"), None, "the oldest has gone");
+        let mut build = names.build(node(1)).unwrap();
+        for number in 0..=DIR_MAX + 5 {
+            build.add(number.to_string().as_bytes());
+        }
+        assert!(build.hashes.len() <= DIR_MAX + 1);
+        build.done();
+        assert_eq!(has(&names, node(1), "0"), None, "too many");
+    }
+}
