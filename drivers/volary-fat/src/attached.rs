@@ -141,7 +141,15 @@ impl Attached {
     /// `Commit` if there are enough once what was given back is free;
     /// `NoSpace`; `Io`.
     pub(crate) fn take_clusters(&self, count: u32, near: Option<u32>) -> Step<Runs> {
-        match self.table.allocate(count, near) {
+        self.or_commit(self.table.allocate(count, near))
+    }
+
+    /// What came of taking clusters.
+    ///
+    /// # Errors
+    /// As [`take_clusters`](Self::take_clusters).
+    pub(crate) fn or_commit(&self, taken: Result<Runs>) -> Step<Runs> {
+        match taken {
             Err(e) if e == Kind::NoSpace && self.order.pending_clusters() > 0 => Err(Stop::Commit),
             other => Ok(other?),
         }

@@ -317,9 +317,9 @@ impl Dir {
         let ahead = (self.runs.clusters() / 2).min(GROW_MAX / fs.layout.cluster_len);
         let room = DIR_ENTRIES_MAX.saturating_sub(self.capacity(fs)) * ENTRY_LEN as u32;
         let wish = ahead.min(room / fs.layout.cluster_len);
-        let more = match fs.table.allocate(wish.max(clusters), Some(last)) {
+        let more = match fs.table.allocate_after(last, wish.max(clusters)) {
             Ok(more) => more,
-            Err(_) => fs.take_clusters(clusters, Some(last))?,
+            Err(_) => fs.or_commit(fs.table.allocate_after(last, clusters))?,
         };
         let done = fs
             .zero_new_clusters(&more, epoch.is_born(self.first))

@@ -11,7 +11,8 @@
 //! Then the FAT is written in two steps with a flush between. In the first,
 //! joins are ends and what is to be freed is not: chains that the disk leads
 //! to only become shorter, and what was free is chained where nothing leads.
-//! In the second, all entries are as they are to be.
+//! In the second, all entries are as they are to be. Entries of FAT12 that stand
+//! in two sectors take a step of their own before each (see [`halves`](crate::halves)).
 
 use crate::table::{Link, Table, UNIT, entry, set_entry};
 use crate::volume::FatKind;
@@ -56,6 +57,11 @@ impl Before {
             freed: Bits::default(),
             cut: Bits::default(),
         }
+    }
+
+    /// The segment.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Notes that an entry is set free.
@@ -170,7 +176,7 @@ impl Change<'_> {
 }
 
 /// A bit for each [`UNIT`] in which these differ.
-fn differing(a: &[u8], b: &[u8]) -> u128 {
+pub(crate) fn differing(a: &[u8], b: &[u8]) -> u128 {
     let pairs = a.chunks(UNIT).zip(b.chunks(UNIT)).take(128);
     let bits = pairs.enumerate().filter(|(_, (a, b))| a != b);
     bits.fold(0, |units, (i, _)| units | 1 << i)

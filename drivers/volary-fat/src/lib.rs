@@ -27,6 +27,7 @@ mod entries;
 mod fat;
 mod file;
 mod fs;
+mod halves;
 mod index;
 pub mod info;
 mod joins;

@@ -10,7 +10,7 @@
 //!
 //! One lock covers all segments. It is never held while the device works.
 
-use crate::joins::{Before, Change};
+use crate::joins::{Before, Change, differing};
 use crate::volume::{FatKind, Layout};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
@@ -274,6 +274,9 @@ impl Table {
     /// `Io`; what was not written stays dirty.
     pub(crate) fn write(&self) -> Result<()> {
         let steps = self.write_first_step()?;
+        if steps {
+            self.write_second_halves()?;
+        }
         loop {
             let next = self.inner.lock().first_dirty(self, steps);
             let Some((index, units, bytes)) = next else {
@@ -301,13 +304,40 @@ impl Table {
                 .inner
                 .lock()
                 .change(self, index)
-                .map(|c| c.first_step());
-            if let Some((bytes, units)) = step {
+                .map(|c| (c.first_step(), c.before.bytes().to_vec()));
+            if let Some(((bytes, units), from)) = step {
+                self.write_halves(index, &from, &bytes)?;
                 self.write_units(index, units, &bytes)?;
             }
         }
         self.dev.flush()?;
         Ok(true)
+    }
+
+    /// Brings split entries half of the way to the second step.
+    fn write_second_halves(&self) -> Result<()> {
+        if self.kind != FatKind::Fat12 {
+            return Ok(());
+        }
+        let step = self
+            .inner
+            .lock()
+            .change(self, 0)
+            .map(|c| (c.first_step().0, c.after.to_vec()));
+        match step {
+            Some((from, to)) => self.write_halves(0, &from, &to),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes one half of what changes in split entries, and all else, and
+    /// makes that durable, if both halves of any change.
+    fn write_halves(&self, index: usize, from: &[u8], to: &[u8]) -> Result<()> {
+        let Some(mid) = self.halves(from, to) else {
+            return Ok(());
+        };
+        self.write_units(index, differing(from, &mid), &mid)?;
+        self.dev.flush()
     }
 
     /// Writes the sectors of a segment that hold these units.

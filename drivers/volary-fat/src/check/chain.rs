@@ -32,6 +32,16 @@ impl Mender<'_, '_> {
                 }
                 Ok(())
             }
+            What::Half { last, value } => {
+                let words = format!(
+                    "after cluster {last}, whose link was written by half, its chain goes to {value}"
+                );
+                let repair = format!("ends the chain at cluster {last}");
+                if self.tell(code::LINK_HALF, problem, words, repair)? {
+                    self.vol.cut(last)?;
+                }
+                Ok(())
+            }
             What::Loop { last } => {
                 let words = format!("after cluster {last} its chain comes back to itself");
                 let repair = format!("ends the chain at cluster {last}");

@@ -252,6 +252,10 @@ impl Mender<'_, '_> {
         if !other.entry.is_dir() && other.index >= need {
             return self.cut_excess(&other, need);
         }
+        let need = self.vol.need(me.entry.DIR_FileSize.get()).max(1);
+        if !me.entry.is_dir() && me.index >= need {
+            return self.cut_excess(&me, need);
+        }
         match (me.entry.is_dir(), other.entry.is_dir()) {
             (false, _) => self.part(problem, &me, &other, at),
             (true, true) => self.leave_to(problem, &me, &other, at),

@@ -3,6 +3,7 @@
 use super::judge;
 use super::volume::{Dir, Volume};
 use super::walk::{Chain, Stop, Walk, What};
+use crate::halves;
 use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
 use crate::owner::TABLE_NAME;
 use crate::short::{DOT, DOT_DOT};
@@ -97,7 +98,12 @@ impl Walk {
         }
         let start = vol.start(entry);
         let chain = self.claim(vol, start, u32::MAX)?;
-        self.chain_problem(vol, start, &chain, number, first, slot)?;
+        match half_problem(vol, &chain) {
+            Some(what @ What::Half { value, .. }) if !vol.layout.is_cluster(value) => {
+                self.note(what, number, first, slot);
+            }
+            _ => self.chain_problem(vol, start, &chain, number, first, slot)?,
+        }
         if chain.clusters > 0 {
             let new = self.dirs.len() as u32;
             self.dirs.push(Dir {
@@ -131,7 +137,12 @@ impl Walk {
             return Ok(());
         }
         let chain = self.claim(vol, start, need)?;
-        match length_problem(need, &chain) {
+        let own = match chain.stop {
+            Stop::Met(at) => self.is_own(vol, start, &chain, at)?,
+            _ => true,
+        };
+        let half = half_problem(vol, &chain).filter(|_| own && chain.clusters >= need);
+        match half.or_else(|| length_problem(need, &chain)) {
             Some(what) => {
                 self.note(what, number, first, slot);
                 Ok(())
@@ -224,6 +235,17 @@ impl Walk {
             }
         }
     }
+}
+
+/// Whether a chain goes where it cannot since one half of its last link was not
+/// written, as far as the link itself says that.
+fn half_problem(vol: &Volume, chain: &Chain) -> Option<What> {
+    let (last, value) = match chain.stop {
+        Stop::Wrong(value) | Stop::Met(value) if chain.last != 0 => (chain.last, value),
+        _ => return None,
+    };
+    let what = What::Half { last, value };
+    halves::is_half_an_end(vol.layout.kind, last, value).then_some(what)
 }
 
 /// What is wrong between a size and a chain that ends well, or in free clusters

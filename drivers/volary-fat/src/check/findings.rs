@@ -37,6 +37,7 @@ codes! {
     CHAIN_START "chain-start" Damage;
     CHAIN_LINK "chain-link" Damage;
     CHAIN_LOOP "chain-loop" Damage;
+    LINK_HALF "link-half" Crash;
     CROSS_LINK "cross-link" Damage;
     RENAME_TWIN "rename-twin" Crash;
     DIR_TWICE "dir-twice" Damage;

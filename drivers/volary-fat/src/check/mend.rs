@@ -85,6 +85,7 @@ impl Mender<'_, '_> {
             What::RootStart
             | What::Start(_)
             | What::Link { .. }
+            | What::Half { .. }
             | What::Loop { .. }
             | What::Garbage { .. }
             | What::NotDir

@@ -30,6 +30,12 @@ pub(super) enum What {
         last: u32,
         value: u32,
     },
+    /// After `last` the chain goes to `value` or comes back to itself, since
+    /// one half of the entry was not written; it ends there.
+    Half {
+        last: u32,
+        value: u32,
+    },
     /// After `last` the chain comes back to itself.
     Loop {
         last: u32,
@@ -127,6 +133,7 @@ impl What {
             Self::RootStart
             | Self::Start(_)
             | Self::Link { .. }
+            | Self::Half { .. }
             | Self::Loop { .. }
             | Self::Garbage { .. }
             | Self::NotDir
@@ -341,7 +348,13 @@ impl Walk {
     }
 
     /// Whether `at` is one of the chain's own clusters.
-    fn is_own(&self, vol: &mut Volume, start: u32, chain: &Chain, at: u32) -> Result<bool> {
+    pub(super) fn is_own(
+        &self,
+        vol: &mut Volume,
+        start: u32,
+        chain: &Chain,
+        at: u32,
+    ) -> Result<bool> {
         let mut cluster = start;
         for _ in 0..chain.clusters {
             if cluster == at {

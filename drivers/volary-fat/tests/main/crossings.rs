@@ -2,7 +2,7 @@
 //! in: files and directories that grow, files that are cut, and clusters that
 //! are cut off one file and taken by another.
 
-use crate::cuts::{cuts, preen, seeds};
+use crate::cuts::{all_cuts, cuts, preen, seeds};
 use crate::keeping;
 use crate::raw::Raw;
 use std::sync::Arc;
@@ -183,4 +183,131 @@ fn what_was_cut_off_is_taken_by_another_file() {
             volume.grow(other, 2 * per_sector);
         },
     );
+}
+
+/// Looks at every state that a power cut can leave of `change` where `MINE`,
+/// of one cluster that `make` gives it, has an entry of FAT12 in two sectors,
+/// number `at`, and goes on at `next`.
+fn split(
+    at: usize,
+    next: usize,
+    clusters: usize,
+    make: impl Fn(&Volume<'_>) -> NodeId,
+    change: impl Fn(&Volume<'_>, NodeId),
+) {
+    let dev = Arc::new(MemDevice::new((clusters * CLUSTER) as u64));
+    let how = Make {
+        options: Options::parse("cluster=512,root-entries=16,fats=1"),
+        ..Make::default()
+    };
+    FAT.make(dev.clone(), "fat12", &how).unwrap();
+    let recorder = Arc::new(Recorder::new(dev.clone()));
+    let fs = keeping::attach(0, recorder.clone());
+    let (cred, cancel) = (Cred::root(), Cancel::new());
+    let cx = Ctx {
+        cred: &cred,
+        now: Time::from_secs(1_700_000_000),
+        cancel: &cancel,
+    };
+    let volume = Volume { fs: &fs, cx: &cx };
+    let fill = |name, clusters| {
+        let file = volume.make(fs.root(), name);
+        volume.grow(file, clusters);
+    };
+    fill("BELOW", at - 2);
+    let mine = make(&volume);
+    fill("BETWEEN", next - at - 1);
+    volume.sync();
+    let base = dev.to_vec();
+    let before = Raw::new(&base).walk().unwrap();
+    recorder.take();
+    change(&volume, mine);
+    volume.sync();
+    let look = |image: &[u8], request: usize| {
+        let mended = preen(image).and_then(|dev| Raw::new(&dev.to_vec()).walk());
+        let told = format!("cluster {at}, then {next}, after request {request}");
+        let after = mended.unwrap_or_else(|e| panic!("{told}: {e}"));
+        for (path, file) in &before.files {
+            let Some(now) = after.files.get(path) else {
+                panic!("{told}: {path} is lost");
+            };
+            let len = now.content.len().min(file.content.len());
+            assert!(len >= CLUSTER.min(file.content.len()), "{told}: {path}");
+            assert!(now.content.iter().all(|&b| b == 0x42), "{told}: {path}");
+        }
+    };
+    let states = all_cuts(base, &recorder.take(), look);
+    assert!(states > 8, "{states} states");
+}
+
+/// Entries with 4 bits and with 8 bits in the first of two sectors; where
+/// their chains go on, with all that matters to the half that is written first;
+/// and how large a volume is that makes one half of a link a cluster.
+fn splits(mut each: impl FnMut(usize, usize, usize)) {
+    for next in 342..358 {
+        each(341, next, 400);
+    }
+    for next in [0x2ab, 0x2f5, 0x2f7, 0x2f8, 0x2ff, 0x300, 0x301] {
+        each(682, next, 1000);
+    }
+    for next in [0x2ab, 0x2ef, 0x2f7, 0x300] {
+        each(682, next, 4080);
+    }
+}
+
+#[test]
+fn a_directory_goes_on_after_a_split_entry() {
+    splits(|at, next, clusters| {
+        split(
+            at,
+            next,
+            clusters,
+            |volume| {
+                let dir = volume.make_dir("MINE");
+                for i in 0..14 {
+                    volume.make(dir, &format!("F{i}"));
+                }
+                dir
+            },
+            |volume, dir| {
+                for i in 14..18 {
+                    volume.make(dir, &format!("F{i}"));
+                }
+            },
+        );
+    });
+}
+
+/// A file of one cluster, the split one.
+fn one(volume: &Volume<'_>) -> NodeId {
+    let file = volume.make(volume.fs.root(), "MINE");
+    volume.grow(file, 1);
+    file
+}
+
+#[test]
+fn a_file_goes_on_after_a_split_entry() {
+    splits(|at, next, clusters| {
+        split(at, next, clusters, one, |volume, file| {
+            volume.grow(file, 2);
+        });
+    });
+}
+
+#[test]
+fn a_file_is_cut_at_a_split_entry() {
+    splits(|at, next, clusters| {
+        split(at, next, clusters, one, |volume, file| {
+            volume.grow(file, 2);
+            volume.sync();
+            volume.cut(file, 1);
+            volume.sync();
+        });
+        split(at, next, clusters, one, |volume, file| {
+            volume.grow(file, 2);
+            volume.sync();
+            volume.cut(file, 1);
+            volume.grow(file, 3);
+        });
+    });
 }

@@ -89,6 +89,44 @@ pub(crate) fn cuts(
     states
 }
 
+/// Calls `look` with every state that a power cut can leave of recorded
+/// requests, and the number of the last one. How many states.
+///
+/// # Panics
+/// If more than 16 sectors are on their way at once.
+pub(crate) fn all_cuts(
+    mut durable: Vec<u8>,
+    requests: &[Request],
+    mut look: impl FnMut(&[u8], usize),
+) -> usize {
+    let mut open: Vec<(usize, &[u8])> = Vec::new();
+    let mut states = 0;
+    let mut subsets = |durable: &[u8], open: &[(usize, &[u8])], at: usize| {
+        assert!(open.len() <= 16, "{} sectors at once", open.len());
+        for chosen in 0..1u32 << open.len() {
+            let mut some = durable.to_vec();
+            for (i, (offset, data)) in open.iter().enumerate() {
+                if chosen >> i & 1 == 1 {
+                    some[*offset..*offset + data.len()].copy_from_slice(data);
+                }
+            }
+            look(&some, at);
+            states += 1;
+        }
+    };
+    for (at, request) in requests.iter().enumerate() {
+        open.extend(sectors(request));
+        if *request == Request::Flush {
+            subsets(&durable, &open, at);
+            for (offset, data) in open.drain(..) {
+                durable[offset..offset + data.len()].copy_from_slice(data);
+            }
+        }
+    }
+    subsets(&durable, &open, requests.len());
+    states
+}
+
 pub(crate) fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("VOLARY_SEED") {
         Ok(seed) => vec![seed.parse().expect("VOLARY_SEED is a number")],

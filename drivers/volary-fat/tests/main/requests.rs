@@ -145,9 +145,10 @@ fn appends(kind: &str, len: u64) -> (u64, u64) {
 fn appends_wait_once_more_where_the_chain_crosses_a_sector_of_the_fat() {
     // Data, FAT and entry; the content and the FAT are durable before the entry.
     let (writes, flushes) = (3000, 2000);
-    // An entry of FAT12 on the border is behind one crossing and before another.
+    // An entry of FAT12 on the border is behind one crossing and before another,
+    // and there it is written by halves.
     for (kind, len, crossings) in [
-        ("fat12", 1 << 20, 2 * 2),
+        ("fat12", 1 << 20, 2 * 3),
         ("fat16", 8 << 20, 3),
         ("fat32", 64 << 20, 7),
     ] {
