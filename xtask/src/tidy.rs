@@ -81,7 +81,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit"],
     ),
     ("volary-bench", &["volary", "volary-core"], &[]),
-    ("volary-cli", &["volary", "volary-bench"], &[]),
+    (
+        "volary-cli",
+        &["volary", "volary-bench"],
+        &["volary-testkit"],
+    ),
     (
         "volary-fuzz",
         &[

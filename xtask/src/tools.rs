@@ -4,7 +4,7 @@ use crate::run::{Step, found, root};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-/// Program, and the Debian package it is in.
+/// Program, or the path of another file, and the Debian package it is in.
 const DEBIAN: &[(&str, &str)] = &[
     ("mcopy", "mtools"),
     ("fsck.fat", "dosfstools"),
@@ -22,6 +22,7 @@ const DEBIAN: &[(&str, &str)] = &[
     ("smbtorture", "samba-testsuite"),
     ("python3", "python3"),
     ("nfs-cp", "libnfs-utils"),
+    ("/usr/include/nfsc/libnfs.h", "libnfs-dev"),
 ];
 
 /// Crates whose programs the suites run, with the version.
