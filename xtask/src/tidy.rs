@@ -60,9 +60,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-session",
             "volary-mem",
             "volary-layers",
+            "volary-sim",
         ],
         &[],
     ),
+    ("volary-sim", &["volary-core"], &[]),
     (
         "volary",
         &[

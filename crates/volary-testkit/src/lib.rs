@@ -16,8 +16,9 @@ mod cases;
 pub mod diff;
 pub mod hostfs;
 pub mod oracle;
-pub mod rng;
 pub mod suite;
 pub mod tree;
+
+pub use volary_sim::rng;
 
 pub use suite::{Case, Fresh, Suite};

@@ -30,6 +30,7 @@ impl Rng {
     }
 
     /// One of a list that is not empty.
+    #[expect(clippy::indexing_slicing, reason = "the contract")]
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.index(from.len())]
     }

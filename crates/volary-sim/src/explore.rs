@@ -1,0 +1,388 @@
+//! The explorer: every disk that a power cut may leave of a script, recovered
+//! and judged.
+
+use crate::cow::Cow;
+use crate::cut::{Bounds, Choice, Flight, choices, flights};
+use crate::disk::Disk;
+use crate::lazy::{Lazy, Odometer};
+use crate::subject::Subject;
+use crate::tape::{Moment, Tape, Taped};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use volary_core::BlockDevice;
+
+/// Outcomes that are remembered, at most.
+const KNOWN_MAX: usize = 100_000;
+
+/// How far to go.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    /// Which choices at each flight.
+    pub bounds: Bounds,
+    /// How often recovery itself is cut again, one in another.
+    pub nested: usize,
+    /// Which choices at each flight of a recovery.
+    pub nested_bounds: Bounds,
+    /// Recovery is cut again in one of so many states, by their hashes.
+    pub nested_each: u64,
+    /// Flushes lie: then nothing is promised, but recovery must not panic, and
+    /// must say what is damaged.
+    pub lies: bool,
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        Self {
+            bounds: Bounds {
+                eager: 10,
+                random: 256,
+                garbage: false,
+                seed: 0,
+            },
+            nested: 0,
+            nested_bounds: Bounds {
+                eager: 3,
+                random: 0,
+                garbage: false,
+                seed: 0,
+            },
+            nested_each: 1,
+            lies: false,
+        }
+    }
+}
+
+/// How much was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Scripts.
+    pub scripts: u64,
+    /// States: disks with a moment, each counted once a script.
+    pub states: u64,
+    /// Disks that were recovered, each counted once.
+    pub recoveries: u64,
+    /// Disks that a cut of a recovery left.
+    pub nested: u64,
+}
+
+impl Tally {
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        self.scripts += other.scripts;
+        self.states += other.states;
+        self.recoveries += other.recoveries;
+        self.nested += other.nested;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} scripts, {} states, {} disks recovered, {} cuts of recoveries",
+            self.scripts, self.states, self.recoveries, self.nested
+        )
+    }
+}
+
+/// One power cut: at which event of the tape, and what became of what was in
+/// flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The event's number.
+    pub event: usize,
+    /// What became of it.
+    pub choice: Choice,
+}
+
+/// A state in which something is wrong.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The subject's name.
+    pub subject: String,
+    /// The script.
+    pub script: String,
+    /// The cut, then those of recoveries.
+    pub cuts: Vec<Cut>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            subject,
+            script,
+            what,
+            ..
+        } = self;
+        write!(f, "{what}\nvolary torture replay {subject} '{script}'")?;
+        for (i, cut) in self.cuts.iter().enumerate() {
+            let flag = if i == 0 { "cut" } else { "then" };
+            write!(f, " --{flag} {}:{}", cut.event, cut.choice)?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of recovering a disk.
+struct Outcome<F> {
+    found: Result<F, String>,
+    /// What came of cuts of that.
+    nested: Vec<(Cut, Arc<Self>)>,
+}
+
+/// Explores scripts of one subject. What is known of a disk is known for all.
+pub struct Explorer<'a, S: Subject> {
+    subject: &'a S,
+    depth: Depth,
+    disk: Disk,
+    known: HashMap<(u64, usize), Arc<Outcome<S::Found>>>,
+    tally: Tally,
+}
+
+impl<'a, S: Subject> Explorer<'a, S> {
+    /// Makes the disk.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn new(subject: &'a S, depth: Depth) -> Result<Self, String> {
+        Ok(Self {
+            subject,
+            depth,
+            disk: caught(|| subject.make())?,
+            known: HashMap::new(),
+            tally: Tally::default(),
+        })
+    }
+
+    /// What was looked at so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn failure(&self, script: &S::Script, cuts: Vec<Cut>, what: String) -> Box<Failure> {
+        Box::new(Failure {
+            subject: self.subject.name().to_owned(),
+            script: script.to_string(),
+            cuts,
+            what,
+        })
+    }
+
+    /// Runs a script and records it.
+    ///
+    /// # Errors
+    /// What is wrong without any cut.
+    pub fn record(&self, script: &S::Script) -> Result<(Tape, S::Story), Box<Failure>> {
+        let dev = Arc::new(Taped::new(self.disk.clone()));
+        let story = caught(|| self.subject.play(script, &dev));
+        let story = story.map_err(|what| self.failure(script, Vec::new(), what))?;
+        Ok((dev.take(), story))
+    }
+
+    /// Looks at every state within the bounds.
+    ///
+    /// # Errors
+    /// The first that is wrong.
+    pub fn explore(&mut self, script: &S::Script) -> Result<(), Box<Failure>> {
+        let (tape, story) = self.record(script)?;
+        self.tally.scripts += 1;
+        let mut seen = HashSet::new();
+        for flight in flights(&tape, self.depth.lies) {
+            for choice in choices(flight.open.len(), &self.depth.bounds) {
+                let disk = flight.land(&choice);
+                if !seen.insert((disk.hash(), flight.moment)) {
+                    continue;
+                }
+                let event = flight.event;
+                let outcome = self.outcome(&disk, self.depth.nested);
+                self.tally.states += 1;
+                if self.depth.lies {
+                    self.no_panic(&outcome)
+                } else {
+                    self.judge(&outcome, &story, flight.moment)
+                }
+                .map_err(|(mut cuts, what)| {
+                    cuts.insert(0, Cut { event, choice });
+                    self.failure(script, cuts, what)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at every state that recovery and a look can tell apart: choices
+    /// are made when a sector is read. At most `most` at each flight.
+    ///
+    /// # Errors
+    /// The first that is wrong.
+    pub fn explore_lazily(&mut self, script: &S::Script, most: u64) -> Result<(), Box<Failure>> {
+        let (tape, story) = self.record(script)?;
+        self.tally.scripts += 1;
+        for flight in flights(&tape, false) {
+            let mut odometer = Odometer::default();
+            for _ in 0..most {
+                let (next, result) = self.lazily(&flight, odometer, &story);
+                let event = flight.event;
+                result.map_err(|(choice, what)| {
+                    self.failure(script, vec![Cut { event, choice }], what)
+                })?;
+                odometer = next;
+                if !odometer.turn() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lazily(
+        &mut self,
+        flight: &Flight,
+        odometer: Odometer,
+        story: &S::Story,
+    ) -> (Odometer, Result<(), (Choice, String)>) {
+        let dev = Arc::new(Lazy::new(flight, odometer));
+        self.tally.states += 1;
+        self.tally.recoveries += 1;
+        let result = caught(|| {
+            self.subject.recover(dev.clone())?;
+            let found = self.subject.look(dev.clone())?;
+            self.subject.judge(&found, story, flight.moment)
+        });
+        let (odometer, choice) = dev.chosen();
+        (odometer, result.map_err(|what| (choice, what)))
+    }
+
+    /// Looks at one state, and at each cut of its recovery that is given.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn replay(&mut self, script: &S::Script, cuts: &[Cut]) -> Result<(), Box<Failure>> {
+        let (mut tape, story) = self.record(script)?;
+        let mut moment = None;
+        for (i, cut) in cuts.iter().enumerate() {
+            let lies = self.depth.lies && i == 0;
+            let flight = flights(&tape, lies)
+                .into_iter()
+                .find(|f| f.event == cut.event);
+            let flight = flight.ok_or_else(|| {
+                let what = format!("there is no cut at event {}", cut.event);
+                self.failure(script, cuts.to_vec(), what)
+            })?;
+            let disk = flight.land(&cut.choice);
+            moment.get_or_insert(flight.moment);
+            tape = self.recovery(&disk).0;
+        }
+        let outcome = self.outcome(&tape.disk, 0);
+        let judged = match moment {
+            Some(_) if self.depth.lies => self.no_panic(&outcome),
+            Some(moment) => self.judge(&outcome, &story, moment),
+            None => Ok(()),
+        };
+        judged.map_err(|(_, what)| self.failure(script, cuts.to_vec(), what))
+    }
+
+    fn judge(
+        &self,
+        outcome: &Outcome<S::Found>,
+        story: &S::Story,
+        at: Moment,
+    ) -> Result<(), (Vec<Cut>, String)> {
+        match &outcome.found {
+            Err(what) => return Err((Vec::new(), what.clone())),
+            Ok(found) => caught(|| self.subject.judge(found, story, at))
+                .map_err(|what| (Vec::new(), what))?,
+        }
+        for (cut, then) in &outcome.nested {
+            self.judge(then, story, at).map_err(|(mut cuts, what)| {
+                cuts.insert(0, cut.clone());
+                (cuts, what)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn no_panic(&self, outcome: &Outcome<S::Found>) -> Result<(), (Vec<Cut>, String)> {
+        match &outcome.found {
+            Err(what) if what.starts_with(PANIC) => Err((Vec::new(), what.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Recovers a disk, on a tape; what came of it.
+    fn recovery(&self, disk: &Disk) -> (Tape, Disk, Result<(), String>) {
+        let dev = Arc::new(Taped::new(disk.clone()));
+        let result = caught(|| self.subject.recover(dev.clone()));
+        let after = dev.disk();
+        (dev.take(), after, result)
+    }
+
+    fn outcome(&mut self, disk: &Disk, nested: usize) -> Arc<Outcome<S::Found>> {
+        let key = (disk.hash(), nested);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        self.tally.recoveries += 1;
+        let (tape, after, recovered) = self.recovery(disk);
+        let found = recovered.and_then(|()| self.settled(&after));
+        let cut_again = nested > 0 && disk.hash().is_multiple_of(self.depth.nested_each.max(1));
+        let nested = if cut_again && found.is_ok() {
+            self.cut_again(&tape, nested - 1)
+        } else {
+            Vec::new()
+        };
+        let outcome = Arc::new(Outcome { found, nested });
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.insert(key, outcome.clone());
+        outcome
+    }
+
+    /// Looks at a disk that was recovered.
+    fn settled(&self, after: &Disk) -> Result<S::Found, String> {
+        if self.subject.settles() {
+            let again = Arc::new(Cow::new(after.clone()));
+            caught(|| self.subject.recover(again.clone()))
+                .map_err(|what| format!("a second recovery: {what}"))?;
+            if again.was_written() {
+                return Err("a second recovery writes".into());
+            }
+        }
+        let dev: Arc<dyn BlockDevice> = Arc::new(Cow::new(after.clone()));
+        caught(|| self.subject.look(dev))
+    }
+
+    fn cut_again(&mut self, tape: &Tape, nested: usize) -> Vec<(Cut, Arc<Outcome<S::Found>>)> {
+        let mut all = Vec::new();
+        let mut seen = HashSet::new();
+        for flight in flights(tape, false) {
+            for choice in choices(flight.open.len(), &self.depth.nested_bounds) {
+                let disk = flight.land(&choice);
+                if !seen.insert(disk.hash()) {
+                    continue;
+                }
+                self.tally.nested += 1;
+                let event = flight.event;
+                all.push((Cut { event, choice }, self.outcome(&disk, nested)));
+            }
+        }
+        all
+    }
+}
+
+/// How an answer begins that was a panic.
+const PANIC: &str = "a panic: ";
+
+/// The answer; that of a panic is its words.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("{PANIC}{}", words.unwrap_or("without words")))
+    })
+}

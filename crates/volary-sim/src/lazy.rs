@@ -1,0 +1,190 @@
+//! Choices that are made when they are asked for.
+//!
+//! Recovery does not look at each sector that was in flight, and what it does
+//! not look at need not be decided. So a sector is chosen when it is first
+//! read; the next run chooses otherwise at the last place where it can. In the
+//! end all choices that make a difference were made, and no others.
+
+use crate::cut::{Choice, Fate, Flight};
+use crate::disk::{Disk, Sector};
+use crate::tape::{geometry, in_range};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use volary_core::{BlockDevice, Geometry, Result};
+
+/// Which choices the runs made, and which to make next.
+#[derive(Clone, Debug, Default)]
+pub struct Odometer {
+    /// What was chosen, of how many.
+    wheels: Vec<(usize, usize)>,
+}
+
+impl Odometer {
+    /// Turns to the next row of choices; false if there is none.
+    pub fn turn(&mut self) -> bool {
+        while let Some((chosen, of)) = self.wheels.pop() {
+            if chosen + 1 < of {
+                self.wheels.push((chosen + 1, of));
+                return true;
+            }
+        }
+        false
+    }
+
+    fn choose(&mut self, nth: usize, of: usize) -> usize {
+        if let Some(wheel) = self.wheels.get(nth) {
+            return wheel.0;
+        }
+        self.wheels.push((0, of));
+        0
+    }
+}
+
+/// A device as a power cut left it, whose sectors in flight are decided when
+/// they are read.
+pub struct Lazy {
+    state: Mutex<State>,
+}
+
+struct State {
+    disk: Disk,
+    /// What each sector that is not decided may hold instead of what it does:
+    /// the writes, by their number in the flight.
+    open: BTreeMap<u64, Vec<(usize, Sector)>>,
+    odometer: Odometer,
+    decided: usize,
+    choice: Choice,
+}
+
+impl Lazy {
+    /// The device for the next row of choices.
+    pub fn new(flight: &Flight, odometer: Odometer) -> Self {
+        let mut open: BTreeMap<u64, Vec<(usize, Sector)>> = BTreeMap::new();
+        for (i, (number, content)) in flight.open.iter().enumerate() {
+            open.entry(*number).or_default().push((i, content.clone()));
+        }
+        Self {
+            state: Mutex::new(State {
+                disk: flight.durable.clone(),
+                choice: Choice(vec![Fate::Lost; flight.open.len()]),
+                open,
+                odometer,
+                decided: 0,
+            }),
+        }
+    }
+
+    /// What was chosen, for [`Odometer::turn`]; and as a choice of the flight,
+    /// in which sectors that nobody read are lost.
+    pub fn chosen(&self) -> (Odometer, Choice) {
+        let state = self.state.lock();
+        (state.odometer.clone(), state.choice.clone())
+    }
+}
+
+impl State {
+    /// Decides the sectors of a range.
+    fn decide(&mut self, offset: u64, len: u64) {
+        let sector = crate::SECTOR as u64;
+        let range = offset / sector..(offset + len).div_ceil(sector);
+        let numbers: Vec<u64> = self.open.range(range).map(|(n, _)| *n).collect();
+        for number in numbers {
+            let Some(versions) = self.open.remove(&number) else {
+                continue;
+            };
+            let pick = self.odometer.choose(self.decided, versions.len() + 1);
+            self.decided += 1;
+            let Some((i, content)) = pick.checked_sub(1).and_then(|v| versions.get(v)) else {
+                continue;
+            };
+            if let Some(fate) = self.choice.0.get_mut(*i) {
+                *fate = Fate::Kept;
+            }
+            self.disk.put(number, content.clone());
+        }
+    }
+}
+
+impl BlockDevice for Lazy {
+    fn geometry(&self) -> Geometry {
+        geometry(&self.state.lock().disk)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let mut state = self.state.lock();
+        in_range(&state.disk, offset, buf.len() as u64)?;
+        state.decide(offset, buf.len() as u64);
+        state.disk.read(offset, buf);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let mut state = self.state.lock();
+        in_range(&state.disk, offset, data.len() as u64)?;
+        let sector = crate::SECTOR as u64;
+        let end = offset + data.len() as u64;
+        // What is written over as a whole need not be decided.
+        if !offset.is_multiple_of(sector) {
+            state.decide(offset, 1);
+        }
+        if !end.is_multiple_of(sector) {
+            state.decide(end - 1, 1);
+        }
+        let written = state.disk.written(offset, &[data]);
+        for (number, content) in written {
+            state.open.remove(&number);
+            state.disk.put(number, content);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SECTOR;
+    use crate::tape::Moment;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn only_what_is_read_makes_runs() {
+        let open = [3, 5, 5, 6].map(|n| (n, Sector::new(&[n as u8; SECTOR])));
+        let mut open = open.to_vec();
+        open[2].1 = Sector::new(&[9; SECTOR]);
+        let flight = Flight {
+            event: 0,
+            moment: Moment::default(),
+            durable: Disk::new(vec![0; 8 * SECTOR]),
+            open,
+        };
+        let mut seen = BTreeSet::new();
+        let mut odometer = Odometer::default();
+        loop {
+            let dev = Lazy::new(&flight, odometer);
+            let mut two = [0; 2];
+            dev.read_at(3 * 512, &mut two[..1]).unwrap();
+            dev.write_at(6 * 512, &[1; SECTOR]).unwrap();
+            if two[0] == 3 {
+                dev.read_at(5 * 512, &mut two[1..]).unwrap();
+            }
+            let (next, choice) = dev.chosen();
+            let mut same = [0; 2];
+            let disk = flight.land(&choice);
+            disk.read(3 * 512, &mut same[..1]);
+            if two[0] == 3 {
+                disk.read(5 * 512, &mut same[1..]);
+            }
+            assert_eq!(two, same);
+            assert!(seen.insert(two));
+            odometer = next;
+            if !odometer.turn() {
+                break;
+            }
+        }
+        assert_eq!(seen, BTreeSet::from([[0, 0], [3, 0], [3, 5], [3, 9]]));
+    }
+}

@@ -1,0 +1,63 @@
+//! Simulated disks, recorded runs, and the explorer that shows what a power cut
+//! leaves of them.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`disk`] | disks of memory that share what they have in common; their hashes |
+//! | [`tape`] | a recorded run: writes, flushes, and when operations began and ended |
+//! | [`cut`] | what was in flight, what became of it, and the choices to look at |
+//! | [`lazy`] | choices made when a sector is read |
+//! | [`subject`] | the border: what is tortured |
+//! | [`explore`] | every state recovered and judged, cuts of recoveries too |
+//! | [`rng`] | random numbers from a seed |
+//!
+//! # The assumptions
+//!
+//! A simulated disk gives what [`volary_core::BlockDevice`] promises, and no
+//! more: each sector of [`SECTOR`] bytes that is in flight when power fails has
+//! been written or not, in any combination. A driver that wants to stand more
+//! asks for it: garbage in sectors in flight ([`Bounds::garbage`]), flushes that
+//! lie ([`Depth::lies`]).
+//!
+//! # How something joins
+//!
+//! Implement [`Subject`]: make a disk, play a script on a [`Taped`] device
+//! (telling it when each operation begins and has ended), recover, look, judge.
+//! Then [`Explorer::explore`] looks at every state within the bounds of its
+//! [`Depth`], and [`Explorer::explore_lazily`] at all that recovery can tell
+//! apart. Three choices of the explorer matter to the one who joins:
+//!
+//! * Recovery and look see a disk, and not the script: what came of a disk is
+//!   kept by its hash and judged again for each script and moment.
+//! * [`Moment`] says how many operations had begun and ended; only an operation
+//!   that has ended may have promised something.
+//! * Where [`Subject::settles`], a second recovery must write nothing.
+//!
+//! A [`Failure`] prints the command that looks at the same state again.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+mod cow;
+pub mod cut;
+pub mod disk;
+pub mod explore;
+pub mod lazy;
+pub mod rng;
+pub mod subject;
+pub mod tape;
+
+pub use cow::Cow;
+pub use cut::{Bounds, Choice, Fate, Flight, choices, flights};
+pub use disk::{Disk, SECTOR, Sector};
+pub use explore::{Cut, Depth, Explorer, Failure, Tally};
+pub use lazy::{Lazy, Odometer};
+pub use subject::Subject;
+pub use tape::{Event, Moment, Tape, Taped};

@@ -1,0 +1,63 @@
+//! The border: what is tortured.
+
+use crate::disk::Disk;
+use crate::tape::{Moment, Taped};
+use std::fmt;
+use std::sync::Arc;
+use volary_core::BlockDevice;
+
+/// Something that keeps what it was given over a power cut. A driver with a
+/// format is one by a row of [`Volume`](crate::Volume); a log or a table alone
+/// can be one by this trait.
+///
+/// All of it is repeated many times and must do the same each time: no clock,
+/// no randomness, no state. Answers in words say what is wrong; a panic is
+/// caught and counts as such an answer.
+pub trait Subject: Sync {
+    /// What it does, so that it can be done again: printed with a failure.
+    type Script: fmt::Display;
+    /// What a run of a script knows: what was asked for, in which order, and
+    /// what each operation promised.
+    type Story;
+    /// What is on a disk after recovery.
+    type Found;
+
+    /// Its name in commands.
+    fn name(&self) -> &str;
+
+    /// A new disk, on which scripts begin.
+    ///
+    /// # Errors
+    /// In words.
+    fn make(&self) -> Result<Disk, String>;
+
+    /// Runs a script, and tells the device when each operation begins and when
+    /// it has ended.
+    ///
+    /// # Errors
+    /// In words, if it does not run as it must without any power cut.
+    fn play(&self, script: &Self::Script, dev: &Arc<Taped>) -> Result<Self::Story, String>;
+
+    /// Makes good what a power cut left.
+    ///
+    /// # Errors
+    /// In words, if that is more than a power cut may leave.
+    fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<(), String>;
+
+    /// Whether a second recovery must write nothing.
+    fn settles(&self) -> bool {
+        true
+    }
+
+    /// Looks at all of it after recovery. It may write.
+    ///
+    /// # Errors
+    /// In words, if it is damaged.
+    fn look(&self, dev: Arc<dyn BlockDevice>) -> Result<Self::Found, String>;
+
+    /// Whether what was found keeps the promises of a script that was so far.
+    ///
+    /// # Errors
+    /// In words: which promise, and what was found instead.
+    fn judge(&self, found: &Self::Found, story: &Self::Story, at: Moment) -> Result<(), String>;
+}
