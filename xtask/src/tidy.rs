@@ -28,6 +28,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-session"],
     ),
     (
+        "volary-cedar",
+        &["volary-core", "volary-block"],
+        &["volary-testkit"],
+    ),
+    (
         "volary-iso9660",
         &["volary-core", "volary-block"],
         &["volary-testkit"],
@@ -72,6 +77,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-block",
             "volary-session",
             "volary-layers",
+            "volary-cedar",
             "volary-fat",
             "volary-iso9660",
             "volary-mem",

@@ -73,6 +73,10 @@ pub use volary_smb as smb;
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 2] = [&volary_fat::FAT, &volary_iso9660::ISO9660];
+    static FORMATS: [&dyn Format; 3] = [
+        &volary_fat::FAT,
+        &volary_iso9660::ISO9660,
+        &volary_cedar::CEDAR,
+    ];
     &FORMATS
 }

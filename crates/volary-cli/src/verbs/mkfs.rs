@@ -24,13 +24,14 @@ Examples:
   volary mkfs --size 64M new.img
   volary mkfs -t fat32 --unix --label STICK --size 1G stick.img
   volary mkfs -t fat12 --size 1440k -o floppy=1440k floppy.img
+  volary mkfs -t cedar --size 64M -o log=3M log.img
   volary mkfs --force blank.img")]
 #[command(after_long_help = long_help())]
 pub(crate) struct Mkfs {
     /// IMAGE, IMAGE#2 or a block device
     #[arg(value_name = "IMAGE")]
     image: OsString,
-    /// The kind of volume: fat12, fat16, fat32 (default: by the size)
+    /// The kind of volume: fat12, fat16, fat32, cedar (default: a FAT by the size)
     #[arg(short = 't', long = "type", value_name = "KIND")]
     kind: Option<String>,
     /// The size of an image that is not there: 64M, 0x1000

@@ -1,6 +1,7 @@
 //! The program as its users run it.
 
 mod bad_input;
+mod cedar;
 mod copying;
 mod examples;
 mod iso9660;

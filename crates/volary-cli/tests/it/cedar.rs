@@ -1,0 +1,74 @@
+//! Cedar volumes on the command line.
+
+use crate::sandbox::{Sandbox, noise};
+
+fn volume() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox
+        .run("mkfs -t cedar --size 16M --label PARC c.img")
+        .ok();
+    sandbox
+}
+
+#[test]
+fn a_tree_goes_in_and_comes_out_the_same() {
+    let sandbox = volume();
+    std::fs::create_dir_all(sandbox.path("src/docs")).unwrap();
+    let large = noise(1_000_000);
+    sandbox.write("src/docs/large", &large);
+    sandbox.write("src/empty", b"");
+    std::os::unix::fs::symlink("docs/large", sandbox.path("src/link")).unwrap();
+    sandbox.run("cp -r src c.img:/").ok();
+    assert_eq!(sandbox.run("ls c.img:/src").ok(), "docs\nempty\nlink\n");
+    sandbox.run("cp -r c.img:/src back").ok();
+    assert_eq!(sandbox.read("back/docs/large"), large);
+    let link = std::fs::read_link(sandbox.path("back/link")).unwrap();
+    assert_eq!(link.to_str(), Some("docs/large"));
+    sandbox.run("mv c.img:/src/docs c.img:/moved").ok();
+    sandbox.run("rm -r c.img:/src").ok();
+    assert_eq!(sandbox.run("ls c.img").ok(), "moved\n");
+    let checked = sandbox.run("fsck -n c.img").ok();
+    assert!(checked.contains("clean"), "{checked}");
+}
+
+#[test]
+fn it_can_be_looked_at_and_given_a_label() {
+    let sandbox = volume();
+    sandbox.write("words", b"words\n");
+    sandbox.run("cp words c.img:/").ok();
+    let info = sandbox.run("info c.img").ok();
+    assert!(
+        info.contains("PARC") && info.contains("cleanly left"),
+        "{info}"
+    );
+    for (topic, words) in [
+        ("root", "PARC"),
+        ("anchors", "durable up to"),
+        ("log", "0 records to be replayed"),
+        ("table", "words!1"),
+        ("page 4", "leader"),
+    ] {
+        let dumped = sandbox.run(&format!("dump c.img {topic}")).ok();
+        assert!(dumped.contains(words), "{topic}: {dumped}");
+    }
+    sandbox.run("map c.img").ok();
+    sandbox.run("tune --label DRAGON c.img").ok();
+    let info = sandbox.run("info c.img").ok();
+    assert!(info.contains("DRAGON"), "{info}");
+    assert_eq!(sandbox.run("cat c.img:/words").ok(), "words\n");
+}
+
+#[test]
+fn what_cannot_be_made_or_tuned_is_said_so() {
+    let sandbox = volume();
+    let small = sandbox.run("mkfs -t cedar --size 1M small.img").fails(2);
+    assert!(small.contains("too small"), "{small}");
+    let page = sandbox
+        .run("mkfs -t cedar --size 16M -o page=1000 odd.img")
+        .fails(2);
+    assert!(page.contains("power of two"), "{page}");
+    let tuned = sandbox.run("tune --compact c.img").fails(1);
+    assert!(tuned.contains("cedar"), "{tuned}");
+    let bad = sandbox.run("badsect c.img 100").fails(1);
+    assert!(bad.contains("twice"), "{bad}");
+}

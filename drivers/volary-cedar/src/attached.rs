@@ -1,0 +1,460 @@
+//! An attached volume: the core, and what lives only while it is attached.
+
+use crate::cookies::Cookies;
+use crate::core::{Core, Takes};
+use crate::entry::{Entry as Named, Head, Part, dir_prefix};
+use crate::names::{Make, set_times};
+use crate::nodes::{is_named, node_id, uid_of};
+use crate::options::MountOptions;
+use crate::recover;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use volary_core::{
+    Attach, Attr, BlockDevice, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, Kind, Mode,
+    Name, NodeId, OpenId, Result, SetAttr, StatFs,
+};
+
+/// An attached volume, under one lock.
+pub(crate) struct Attached {
+    pub(crate) core: Core,
+    opens: BTreeMap<OpenId, Open>,
+    /// How often each node is open.
+    open_nodes: BTreeMap<u64, u64>,
+    next_open: u64,
+    cookies: Cookies,
+    pub(crate) detached: bool,
+}
+
+struct Open {
+    uid: u64,
+    mode: Mode,
+    /// Whether the leader was looked at.
+    checked: bool,
+}
+
+/// Bytes that an entry of the name table takes, about: for counts of nodes.
+const ENTRY_LEN: u64 = 200;
+
+impl Attached {
+    /// Attaches the volume on `dev`.
+    ///
+    /// # Errors
+    /// `Invalid` for an option; as [`recover::open`].
+    pub(crate) fn new(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
+        let options = MountOptions::new(how)?;
+        let how = recover::How {
+            read_only: how.read_only,
+            memory: how.memory,
+            io_size: options.io_size,
+            salvage: false,
+        };
+        let (mut core, _) = recover::open(dev, &how)?;
+        core.commit_ms = options.commit_ms;
+        core.through = options.through;
+        let cookies = Cookies::new(core.layout.nonce);
+        let mut attached = Self {
+            core,
+            opens: BTreeMap::new(),
+            open_nodes: BTreeMap::new(),
+            next_open: 1,
+            cookies,
+            detached: false,
+        };
+        if attached.core.writable().is_ok() {
+            attached.core.destroy_all_nameless()?;
+        }
+        Ok(attached)
+    }
+
+    // ---- The volume ----
+
+    pub(crate) fn stat(&self) -> StatFs {
+        let core = &self.core;
+        let page = u64::from(core.layout.page);
+        let waiting = crate::file::pages_of(&core.batch.freed);
+        let free = (u64::from(core.vam.free()) + waiting) * page;
+        let per_page = (page / ENTRY_LEN).max(1);
+        StatFs {
+            block_size: core.layout.page,
+            size: u64::from(core.layout.data_pages()) * page,
+            free,
+            available: free,
+            nodes: u64::from(core.layout.table_len) * per_page,
+            nodes_free: u64::from(core.vam.table_free()) * per_page,
+        }
+    }
+
+    /// Makes all durable; once nothing is left to do, saves the map.
+    pub(crate) fn sync(&mut self, cx: &Ctx<'_>) -> Result<()> {
+        let idle = self.core.batch.pages.is_empty();
+        self.core.commit(cx.now)?;
+        if idle {
+            self.core.save_map()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn detach(&mut self, cx: &Ctx<'_>) -> Result<()> {
+        if self.detached {
+            return Ok(());
+        }
+        self.detached = true;
+        self.opens.clear();
+        let open: Vec<u64> = std::mem::take(&mut self.open_nodes).into_keys().collect();
+        let mut result = Ok(());
+        for uid in open {
+            result = result.and(self.release(cx, uid));
+        }
+        result.and(self.core.leave(cx.now))
+    }
+
+    // ---- Nodes ----
+
+    pub(crate) fn attr_of(&self, head: &Head) -> Result<Attr> {
+        let pages = match head.kind {
+            FileKind::File => self.core.pages_for(head.size),
+            _ => 0,
+        };
+        Ok(head.attr(node_id(head.uid)?, pages, self.core.layout.page))
+    }
+
+    pub(crate) fn entry(&self, head: &Head) -> Result<Entry> {
+        let attr = self.attr_of(head)?;
+        Ok(Entry {
+            node: attr.node,
+            attr,
+        })
+    }
+
+    pub(crate) fn head(&mut self, node: NodeId) -> Result<Head> {
+        Ok(self.core.home(uid_of(node)?)?.1)
+    }
+
+    pub(crate) fn lookup(&mut self, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        let dir = uid_of(dir)?;
+        self.core.dir(dir)?;
+        let found = self
+            .core
+            .find(dir, name.as_bytes())?
+            .ok_or(Kind::NotFound)?;
+        let head = self.core.head_of(found.1)?;
+        self.entry(&head)
+    }
+
+    pub(crate) fn parent(&mut self, dir: NodeId) -> Result<Entry> {
+        let (place, head) = self.core.dir(uid_of(dir)?)?;
+        if place.dir == crate::entry::NOWHERE {
+            return match is_named(&place) {
+                true => self.entry(&head),
+                false => Err(Kind::Stale.into()),
+            };
+        }
+        let (_, parent) = self.core.dir(place.dir)?;
+        self.entry(&parent)
+    }
+
+    pub(crate) fn make(
+        &mut self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        what: Make<'_>,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        let dir = uid_of(dir)?;
+        let head = self
+            .core
+            .change(cx.now, |c| c.make(dir, name.as_bytes(), what, set, cx.now))?;
+        self.entry(&head)
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        how: Create,
+        set: &SetAttr,
+    ) -> Result<(Entry, OpenId)> {
+        self.core.writable()?;
+        let entry = match self.lookup(dir, name) {
+            Ok(_) if how == Create::New => return Err(Kind::Exists.into()),
+            Ok(found) => {
+                Core::check_file(&self.head(found.node)?)?;
+                match how {
+                    Create::Truncate => self.set_attr(cx, found.node, &SetAttr::size(0))?,
+                    _ => found.attr,
+                };
+                let head = self.head(found.node)?;
+                self.entry(&head)?
+            }
+            Err(e) if e == Kind::NotFound => self.make(cx, dir, name, Make::File, set)?,
+            Err(e) => return Err(e),
+        };
+        let open = self.add_open(uid_of(entry.node)?, Mode::ReadWrite);
+        Ok((entry, open))
+    }
+
+    pub(crate) fn link(
+        &mut self,
+        cx: &Ctx<'_>,
+        node: NodeId,
+        dir: NodeId,
+        name: Name<'_>,
+    ) -> Result<Entry> {
+        let (uid, dir) = (uid_of(node)?, uid_of(dir)?);
+        self.core
+            .change(cx.now, |c| c.link(uid, dir, name.as_bytes(), cx.now))?;
+        let head = self.head(node)?;
+        self.entry(&head)
+    }
+
+    pub(crate) fn unlink(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        let (dir, open) = (uid_of(dir)?, &self.open_nodes);
+        self.core.change(cx.now, |c| {
+            c.unlink(dir, name.as_bytes(), cx.now, &|uid| open.contains_key(&uid))
+        })
+    }
+
+    pub(crate) fn rmdir(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        let (dir, open) = (uid_of(dir)?, &self.open_nodes);
+        self.core.change(cx.now, |c| {
+            c.rmdir(dir, name.as_bytes(), cx.now, &|uid| open.contains_key(&uid))
+        })
+    }
+
+    pub(crate) fn rename(
+        &mut self,
+        cx: &Ctx<'_>,
+        from: (NodeId, Name<'_>),
+        to: (NodeId, Name<'_>),
+        flags: volary_core::RenameFlags,
+    ) -> Result<()> {
+        let (a, b, open) = (uid_of(from.0)?, uid_of(to.0)?, &self.open_nodes);
+        let (from, to) = ((a, from.1.as_bytes()), (b, to.1.as_bytes()));
+        self.core.change(cx.now, |c| {
+            c.rename(from, to, flags, cx.now, &|uid| open.contains_key(&uid))
+        })
+    }
+
+    pub(crate) fn set_attr(&mut self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
+        let uid = uid_of(node)?;
+        if *set == SetAttr::default() {
+            let head = self.head(node)?;
+            return self.attr_of(&head);
+        }
+        let head = self.core.change(cx.now, |c| {
+            let (place, mut head) = c.home(uid)?;
+            if set.dos.is_some() {
+                return Err(Kind::Unsupported.into());
+            }
+            if let Some(size) = set.size {
+                c.resize(&mut head, size)?;
+                head.mtime = cx.now;
+            }
+            head.mode = set.mode.map_or(head.mode, |m| m & 0o7777);
+            head.owner = set.uid.unwrap_or(head.owner);
+            head.group = set.gid.unwrap_or(head.group);
+            set_times(&mut head, set, cx.now);
+            head.touch(cx.now, false);
+            c.keep(&place, head.clone())?;
+            Ok(head)
+        })?;
+        self.attr_of(&head)
+    }
+
+    pub(crate) fn read_link(&mut self, node: NodeId) -> Result<Vec<u8>> {
+        let head = self.head(node)?;
+        match head.kind {
+            FileKind::Symlink => self.core.parts(&head, Part::Target),
+            _ => Err(Kind::Invalid.into()),
+        }
+    }
+
+    // ---- Opens ----
+
+    fn add_open(&mut self, uid: u64, mode: Mode) -> OpenId {
+        let id = OpenId(self.next_open);
+        self.next_open += 1;
+        let open = Open {
+            uid,
+            mode,
+            checked: false,
+        };
+        self.opens.insert(id, open);
+        *self.open_nodes.entry(uid).or_insert(0) += 1;
+        id
+    }
+
+    pub(crate) fn open(&mut self, node: NodeId, mode: Mode) -> Result<OpenId> {
+        if mode != Mode::Read {
+            self.core.writable()?;
+        }
+        let head = self.head(node)?;
+        match head.kind {
+            FileKind::File => {}
+            FileKind::Dir if mode == Mode::Read => {}
+            FileKind::Dir => return Err(Kind::IsDir.into()),
+            _ => return Err(Kind::Invalid.into()),
+        }
+        Ok(self.add_open(head.uid, mode))
+    }
+
+    /// The node of an open.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn opened(&self, open: OpenId) -> Result<u64> {
+        let found = self.opens.get(&open).map(|o| o.uid);
+        found.ok_or_else(|| Kind::Stale.into())
+    }
+
+    pub(crate) fn close(&mut self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
+        let uid = self.opens.remove(&open).ok_or(Kind::Stale)?.uid;
+        let count = self.open_nodes.entry(uid).or_insert(1);
+        *count -= 1;
+        if *count > 0 {
+            return Ok(());
+        }
+        self.open_nodes.remove(&uid);
+        self.release(cx, uid)
+    }
+
+    /// Lets a node go that is not open any more, if it has no name.
+    fn release(&mut self, cx: &Ctx<'_>, uid: u64) -> Result<()> {
+        if self.core.writable().is_err() {
+            return Ok(());
+        }
+        match self.core.home(uid) {
+            Ok((place, _)) if is_named(&place) => Ok(()),
+            Ok(_) => self.core.change(cx.now, |c| c.destroy_nameless(uid)),
+            Err(e) if e == Kind::Stale => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(crate) fn read(&mut self, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let found = self.opens.get_mut(&open).ok_or(Kind::Stale)?;
+        let (uid, first) = (found.uid, !std::mem::replace(&mut found.checked, true));
+        let (_, head) = self.core.home(uid)?;
+        Core::check_file(&head)?;
+        self.core.read(&head, offset, buf, first)
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        cx: &Ctx<'_>,
+        open: OpenId,
+        offset: Option<u64>,
+        data: &[u8],
+    ) -> Result<u64> {
+        let found = self.opens.get(&open).ok_or(Kind::Stale)?;
+        let (uid, mode) = (found.uid, found.mode);
+        let (_, head) = self.core.home(uid)?;
+        Core::check_file(&head)?;
+        if mode == Mode::Read {
+            return Err(Kind::Invalid.into());
+        }
+        if data.is_empty() {
+            self.core.writable()?;
+            return offset
+                .unwrap_or(head.size)
+                .checked_add(0)
+                .ok_or_else(|| Kind::TooBig.into());
+        }
+        let end = self.core.change(cx.now, |c| {
+            let (place, mut head) = c.home(uid)?;
+            let at = offset.unwrap_or(head.size);
+            let end = c.write(&mut head, at, data)?;
+            head.touch(cx.now, true);
+            c.keep(&place, head)?;
+            Ok(end)
+        })?;
+        self.core.write_through()?;
+        Ok(end)
+    }
+
+    pub(crate) fn fsync(&mut self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
+        self.opened(open)?;
+        self.core.commit(cx.now)
+    }
+
+    pub(crate) fn extents(
+        &mut self,
+        open: OpenId,
+        offset: u64,
+        len: u64,
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
+        let uid = self.opened(open)?;
+        let (_, head) = self.core.home(uid)?;
+        Core::check_file(&head)?;
+        self.core.extents(&head, offset, len, out)
+    }
+
+    // ---- Listing ----
+
+    pub(crate) fn readdir(&mut self, open: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
+        let dir = self.opened(open)?;
+        self.core.dir(dir)?;
+        let mut start = match from {
+            Cookie::START => dir_prefix(dir),
+            cookie => self.cookies.key_after(&mut self.core, dir, cookie)?,
+        };
+        loop {
+            let batch = self.list_some(dir, &start)?;
+            let Some((last, _)) = batch.last() else {
+                return Ok(true);
+            };
+            start = crate::cookies::past_name(dir, &last.name);
+            for (place, entry) in batch {
+                let head = self.core.head_of(entry)?;
+                let attr = self.attr_of(&head)?;
+                let next = self.cookies.of(dir, &place.name);
+                let shown = out.wants_attr().then_some(attr);
+                if !out.push(next, attr.node, attr.kind, &place.name, shown) {
+                    return Ok(false);
+                }
+                self.cookies.remember(dir, next, &place.name);
+            }
+        }
+    }
+
+    /// Some names from a key on, each in its newest version.
+    fn list_some(&mut self, dir: u64, from: &[u8]) -> Result<Vec<(crate::entry::Place, Named)>> {
+        const SOME: usize = 64;
+        let prefix = dir_prefix(dir);
+        let mut found: Vec<(crate::entry::Place, Named)> = Vec::new();
+        self.core.scan(from, &mut |key, value| {
+            if !key.starts_with(&prefix) || found.len() == SOME {
+                return false;
+            }
+            let parsed = crate::entry::Place::of_key(key).zip(Named::decode(value));
+            if let Some((place, entry)) = parsed
+                && found.last().is_none_or(|(last, _)| last.name != place.name)
+            {
+                found.push((place, entry));
+            }
+            true
+        })?;
+        Ok(found)
+    }
+}
+
+impl Core {
+    /// Destroys what a crash left without a name.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, `NoSpace`.
+    pub(crate) fn destroy_all_nameless(&mut self) -> Result<()> {
+        let now = volary_core::Time::EPOCH;
+        let found = self.nameless()?;
+        if found.is_empty() || self.takes == Takes::Nothing {
+            return Ok(());
+        }
+        for (_, head) in found {
+            self.change(now, |c| c.destroy_nameless(head.uid))?;
+        }
+        self.commit(now)
+    }
+}

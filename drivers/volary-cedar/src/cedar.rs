@@ -1,0 +1,100 @@
+//! The format: what there is to do with a Cedar volume.
+
+use crate::dump::DUMP_TOPICS;
+use crate::make::MAKE_OPTIONS;
+use crate::options::MOUNT_OPTIONS;
+use crate::volume::read_roots;
+use std::fmt::Write;
+use std::sync::Arc;
+use volary_core::{
+    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
+    Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+};
+
+/// Cedar's file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cedar;
+
+/// The format.
+pub static CEDAR: Cedar = Cedar;
+
+impl Format for Cedar {
+    fn name(&self) -> &'static str {
+        "cedar"
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["cedar"]
+    }
+
+    fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
+        let roots = read_roots(dev)?;
+        let mut layouts = roots.iter().filter_map(|(_, found)| found.as_ref());
+        let label = |l: &str| (!l.is_empty()).then(|| l.to_owned());
+        Ok(layouts.next().map(|found| Probe {
+            kind: "cedar",
+            label: found.as_ref().ok().and_then(|l| label(&l.label)),
+        }))
+    }
+
+    fn attach_options(&self) -> &'static [OptionSpec] {
+        MOUNT_OPTIONS
+    }
+
+    fn make_options(&self) -> &'static [OptionSpec] {
+        MAKE_OPTIONS
+    }
+
+    fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
+        crate::fs::attach(dev, how)
+    }
+
+    fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {
+        match kind {
+            "cedar" => crate::make::make(&dev, how),
+            _ => Err(unknown_kind(self, kind)),
+        }
+    }
+
+    fn check(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        how: &Check,
+        report: &mut dyn FnMut(&Finding) -> Answer,
+        progress: &dyn Progress,
+    ) -> Result<CheckReport> {
+        crate::check::run(dev, how, report, progress)
+    }
+
+    fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
+        crate::info::info(dev)
+    }
+
+    fn dump_topics(&self) -> &'static [OptionSpec] {
+        DUMP_TOPICS
+    }
+
+    fn dump(&self, dev: Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Write) -> Result<()> {
+        crate::dump::dump(&*dev, what, out)
+    }
+
+    fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
+        crate::map::map(dev, cells)
+    }
+
+    fn tune(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        how: &Tune,
+        _progress: &dyn Progress,
+    ) -> Result<Vec<Fact>> {
+        crate::tune::tune(&*dev, how)
+    }
+
+    fn mark_bad(&self, _dev: Arc<dyn BlockDevice>, _sectors: &[u64]) -> Result<Vec<Fact>> {
+        Err(volary_core::Error::note(
+            volary_core::Kind::Unsupported,
+            "a cedar volume has no list of bad sectors: metadata is there twice",
+        ))
+    }
+}

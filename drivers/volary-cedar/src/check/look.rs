@@ -1,0 +1,242 @@
+//! Looking: the copies of everything, the name table as a tree, and, with
+//! [`nodes`](super::nodes), what is in it.
+
+use super::nodes::Nodes;
+use super::{Fix, Problem, fact};
+use crate::core::Core;
+use crate::info::LOOK;
+use crate::log::read_anchors;
+use crate::page::Image;
+use crate::recover::{Recovered, open};
+use crate::table::{Pair, judge, read_pages};
+use crate::vam::Vam;
+use crate::volume::{Checked, Layout, read_roots};
+use crate::walk::Visitor;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Error, Fact, Finding, Kind, Progress, Result, Severity};
+
+/// A finding without a path.
+pub(super) fn finding(
+    code: &'static str,
+    severity: Severity,
+    message: String,
+    repair: &str,
+) -> Finding {
+    Finding {
+        code,
+        severity,
+        path: None,
+        offset: None,
+        message,
+        repair: repair.into(),
+    }
+}
+
+/// Finds everything that is wrong.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn look(
+    dev: Arc<dyn BlockDevice>,
+    progress: &dyn Progress,
+) -> Result<(Vec<Problem>, Vec<Fact>)> {
+    let (mut core, recovered) = open(dev, &LOOK)?;
+    let mut problems = Vec::new();
+    roots(&core, &mut problems)?;
+    log(&core, &recovered, &mut problems);
+    let mut tree = Tree {
+        nodes: Nodes::new(),
+        pages: Vec::new(),
+        problems: Vec::new(),
+        progress,
+        total: u64::from(core.layout.table_len - core.vam.table_free().min(core.layout.table_len)),
+    };
+    core.walk(&mut tree)?;
+    let (mut nodes, pages) = (tree.nodes, tree.pages);
+    let broken = !tree.problems.is_empty();
+    problems.append(&mut tree.problems);
+    copies(&core, &pages, &recovered, &mut problems);
+    let mut vam = Vam::empty(&core.layout);
+    pages.iter().for_each(|index| vam.mark_table(*index, true));
+    nodes.judge(&mut core, &mut vam, progress)?;
+    problems.append(&mut nodes.problems);
+    map(
+        &core,
+        &vam,
+        &recovered,
+        broken || !problems.is_empty(),
+        &mut problems,
+    );
+    let facts = vec![
+        fact("files", nodes.files),
+        fact("directories", nodes.dirs),
+        fact("pages of the name table", pages.len()),
+        Fact::number(
+            "free",
+            u64::from(vam.free()) * u64::from(core.layout.page),
+            "bytes",
+        ),
+    ];
+    Ok((problems, facts))
+}
+
+fn roots(core: &Core, problems: &mut Vec<Problem>) -> Result<()> {
+    let found = read_roots(&**core.cache.device())?;
+    for page in core.layout.roots() {
+        let good = |copy: &(u32, Option<Checked<Layout>>)| {
+            copy.0 == page && matches!(&copy.1, Some(Ok(l)) if *l == core.layout)
+        };
+        if found.iter().any(good) {
+            continue;
+        }
+        let message = format!("the root in page {page} is bad or old");
+        problems.push(Problem {
+            finding: Finding {
+                offset: Some(core.layout.offset(page)),
+                ..finding(
+                    "root-copy",
+                    Severity::Damage,
+                    message,
+                    "write it from a good one",
+                )
+            },
+            fix: Fix::Roots,
+        });
+    }
+    Ok(())
+}
+
+fn log(core: &Core, recovered: &Recovered, problems: &mut Vec<Problem>) {
+    let mut add = |code, severity, message, repair| {
+        problems.push(Problem {
+            finding: finding(code, severity, message, repair),
+            fix: Fix::Recover,
+        });
+    };
+    if let Some(words) = &recovered.lost {
+        add(
+            "log-lost",
+            Severity::Damage,
+            words.clone(),
+            "go on with what was before it",
+        );
+    }
+    if recovered.records > 0 {
+        let message = format!("{} log records are to be replayed", recovered.records);
+        add("log", Severity::Crash, message, "replay them");
+    }
+    let anchors = read_anchors(&**core.cache.device(), &core.layout);
+    for (page, _) in core
+        .layout
+        .anchors()
+        .iter()
+        .zip(&anchors)
+        .filter(|(_, a)| a.is_none())
+    {
+        // One of the two may have been in the middle of being written.
+        let both = anchors.iter().all(Option::is_none);
+        let severity = if both {
+            Severity::Damage
+        } else {
+            Severity::Crash
+        };
+        add(
+            "anchor-copy",
+            severity,
+            format!("the anchor in page {page} is bad"),
+            "write it anew",
+        );
+    }
+}
+
+/// Holds the two copies of each page to each other, but for pages that are to
+/// be written from the log anyway.
+fn copies(core: &Core, pages: &[u32], recovered: &Recovered, problems: &mut Vec<Problem>) {
+    let dev = core.cache.device();
+    let layout = &core.layout;
+    let due = match recovered.records {
+        0 => Vec::new(),
+        _ => core.table.due(0),
+    };
+    for index in pages {
+        if due.binary_search_by_key(index, |d| d.0).is_ok() {
+            continue;
+        }
+        let a = read_pages(&**dev, layout, layout.table_a + index, 1);
+        let b = read_pages(&**dev, layout, layout.table_b + index, 1);
+        if let Pair::Half(_, copy) = judge(&a, &b, layout, *index) {
+            let start = if copy == 0 {
+                layout.table_a
+            } else {
+                layout.table_b
+            };
+            let message = format!("one copy of page {index} of the name table is bad or old");
+            problems.push(Problem {
+                finding: Finding {
+                    offset: Some(layout.offset(start + index)),
+                    ..finding(
+                        "table-copy",
+                        Severity::Damage,
+                        message,
+                        "write it from the other",
+                    )
+                },
+                fix: Fix::Copy(copy, *index),
+            });
+        }
+    }
+}
+
+fn map(core: &Core, vam: &Vam, recovered: &Recovered, other: bool, problems: &mut Vec<Problem>) {
+    if !recovered.map_loaded || other || *vam == core.vam {
+        return;
+    }
+    let message = format!(
+        "the saved map has {} pages free, by the name table there are {}",
+        core.vam.free(),
+        vam.free()
+    );
+    problems.push(Problem {
+        finding: finding(
+            "map",
+            Severity::Damage,
+            message,
+            "save it as the name table has it",
+        ),
+        fix: Fix::Map,
+    });
+}
+
+/// Collects pages and cells.
+struct Tree<'a> {
+    nodes: Nodes,
+    pages: Vec<u32>,
+    problems: Vec<Problem>,
+    progress: &'a dyn Progress,
+    total: u64,
+}
+
+impl Visitor for Tree<'_> {
+    fn page(&mut self, index: u32, _: &Image) -> Result<()> {
+        self.pages.push(index);
+        self.progress
+            .progress("name table", self.pages.len() as u64, self.total)
+    }
+
+    fn cell(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.nodes.add(key, value);
+        Ok(())
+    }
+
+    fn bad(&mut self, index: u32, error: Error) -> Result<()> {
+        if error == Kind::Io {
+            return Err(error);
+        }
+        let message = format!("page {index} of the name table is lost: {error}");
+        self.problems.push(Problem {
+            finding: finding("table-page", Severity::Damage, message, ""),
+            fix: Fix::None,
+        });
+        Ok(())
+    }
+}

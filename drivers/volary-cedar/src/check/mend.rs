@@ -1,0 +1,132 @@
+//! Mending: recovery, then each repair as a change.
+
+use super::{Fix, MEND, open};
+use crate::core::{Core, Takes};
+use crate::entry::{Entry, Head, Part, Place, ROOT_UID};
+use crate::runs::Runs;
+use crate::table::{Pair, judge, read_pages, write_copy};
+use std::sync::Arc;
+use volary_core::{BlockDevice, Kind, Result, Time};
+
+/// Makes repairs.
+///
+/// # Errors
+/// `Io`, `NoSpace`, `Corrupt` for what contradicts itself too much to be changed.
+pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Result<()> {
+    let (mut core, _) = open(dev, &MEND)?;
+    // What is in use by files that are not right yet must not be given out.
+    core.begin()?;
+    for fix in fixes {
+        match apply(&mut core, fix, now) {
+            // What an earlier repair took away needs none.
+            Err(e) if e == Kind::Stale => {}
+            other => other?,
+        }
+    }
+    core.commit(now)?;
+    if let Ok(vam) = core.rebuild_map() {
+        core.map_saved &= vam == core.vam;
+        core.vam = vam;
+    }
+    core.leave(now)
+}
+
+fn apply(core: &mut Core, fix: &Fix, now: Time) -> Result<()> {
+    match fix {
+        // Opening was it.
+        Fix::None | Fix::Recover => Ok(()),
+        // The map is built anew at the end.
+        Fix::Map => {
+            core.map_saved = false;
+            Ok(())
+        }
+        Fix::Roots => write_roots(core),
+        Fix::Copy(copy, index) => write_other(core, *copy, *index),
+        Fix::Leader(uid) => {
+            let runs = core.runs_of_uid(*uid)?;
+            core.change(now, |c| {
+                c.set_leader(*uid, None, &runs);
+                Ok(())
+            })
+        }
+        Fix::Nameless(uid) => core.change(now, |c| c.destroy_nameless(*uid)),
+        Fix::Remove(key) => core.change(now, |c| c.remove(key).map(drop)),
+        Fix::Put(key, value) => core.change(now, |c| c.put(key, value)),
+        Fix::Links(uid, links) => with_head(core, *uid, now, |_, head| {
+            head.nlink = *links;
+            Ok(())
+        }),
+        Fix::Empty(uid) => with_head(core, *uid, now, empty),
+        Fix::Size(uid) => with_head(core, *uid, now, resize),
+        Fix::Adopt(key) => core.change(now, |c| adopt(c, key, now)),
+    }
+}
+
+fn write_roots(core: &Core) -> Result<()> {
+    let dev = core.cache.device();
+    for page in core.layout.roots() {
+        dev.write_at(core.layout.offset(page), &core.layout.encode(page))?;
+        dev.flush()?;
+    }
+    Ok(())
+}
+
+/// Writes a copy of a page from the other, unless recovery did already.
+fn write_other(core: &Core, copy: usize, index: u32) -> Result<()> {
+    let (dev, layout) = (core.cache.device(), &core.layout);
+    let a = read_pages(&**dev, layout, layout.table_a + index, 1);
+    let b = read_pages(&**dev, layout, layout.table_b + index, 1);
+    if let Pair::Half(image, bad) = judge(&a, &b, layout, index)
+        && bad == copy
+    {
+        write_copy(&**dev, layout, copy, index, &image)?;
+    }
+    core.cache.flush()
+}
+
+fn with_head(
+    core: &mut Core,
+    uid: u64,
+    now: Time,
+    change: impl Fn(&mut Core, &mut Head) -> Result<()>,
+) -> Result<()> {
+    debug_assert!(core.takes == Takes::Changes);
+    core.change(now, |c| {
+        let (place, mut head) = c.home(uid)?;
+        change(c, &mut head)?;
+        head.touch(now, false);
+        c.keep(&place, head)
+    })
+}
+
+/// Takes the content away without a look at it: the map is built anew after.
+fn empty(core: &mut Core, head: &mut Head) -> Result<()> {
+    for part in [Part::Runs, Part::Target, Part::Xattrs] {
+        core.set_parts(head, part, &[])?;
+    }
+    head.runs.clear();
+    head.size = 0;
+    Ok(())
+}
+
+/// Makes the size what the pages can hold, or cuts off pages that it does not need.
+fn resize(core: &mut Core, head: &mut Head) -> Result<()> {
+    let mut runs = core.runs(head)?;
+    let room = u64::from(runs.pages().saturating_sub(1)) * u64::from(core.layout.page);
+    head.size = head.size.min(room);
+    let old = runs.leader();
+    runs.cut(core.pages_for(head.size));
+    let kept = Runs(runs.0.clone());
+    core.set_runs(head, old, &kept)
+}
+
+/// Moves an entry into the root.
+fn adopt(core: &mut Core, key: &[u8], now: Time) -> Result<()> {
+    let value = core.get(key)?.ok_or(Kind::Stale)?;
+    let entry = Entry::decode(&value).ok_or(Kind::Stale)?;
+    core.remove(key)?;
+    let name = format!("lost.{:x}", entry.uid());
+    let place = Place::new(ROOT_UID, name.as_bytes());
+    core.put_entry(&place, &entry)?;
+    core.touch(ROOT_UID, now, true)
+}

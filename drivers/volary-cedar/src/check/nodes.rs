@@ -1,0 +1,393 @@
+//! What is in the name table, held to itself: names, nodes, runs, leaders.
+
+use super::look::finding;
+use super::{Fix, Problem};
+use crate::core::Core;
+use crate::entry::{
+    Entry, Head, NOWHERE, Part, Place, ROOT_UID, part_of_key, place_key, place_of_key,
+};
+use crate::file::pages_of;
+use crate::leader::Leader;
+use crate::nodes::is_named;
+use crate::runs::Runs;
+use crate::vam::Vam;
+use std::collections::{BTreeMap, BTreeSet};
+use volary_core::{FileKind, Finding, Kind, Progress, Result, Severity};
+
+/// All that the table says.
+#[derive(Default)]
+pub(super) struct Nodes {
+    heads: BTreeMap<u64, (Place, Head)>,
+    links: Vec<(Place, u64, u32)>,
+    places: BTreeMap<(u64, u32), Place>,
+    parts: BTreeMap<(u64, u8), BTreeSet<u16>>,
+    pub(super) files: usize,
+    pub(super) dirs: usize,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    fn damage(
+        &mut self,
+        code: &'static str,
+        message: String,
+        repair: &str,
+        fix: Fix,
+        path: Option<Vec<u8>>,
+    ) {
+        self.problems.push(Problem {
+            finding: Finding {
+                path,
+                ..finding(code, Severity::Damage, message, repair)
+            },
+            fix,
+        });
+    }
+
+    /// Takes in a cell.
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        let name = Place::of_key(key).zip(Entry::decode(value));
+        let place = place_of_key(key).zip(Place::decode(value));
+        match (name, place, part_of_key(key)) {
+            (Some((place, Entry::Head(head))), _, _) if !self.heads.contains_key(&head.uid) => {
+                self.heads.insert(head.uid, (place, head));
+            }
+            (Some((place, Entry::Link(uid, number))), _, _) => {
+                self.links.push((place, uid, number));
+            }
+            (None, Some((id, place)), _) => drop(self.places.insert(id, place)),
+            (None, None, Some((uid, kind, number))) if (1..=3).contains(&kind) => {
+                self.parts.entry((uid, kind)).or_default().insert(number);
+            }
+            _ => {
+                let message = format!(
+                    "an entry of the name table of {} bytes makes no sense",
+                    key.len() + value.len()
+                );
+                self.damage(
+                    "bad-entry",
+                    message,
+                    "take it away",
+                    Fix::Remove(key.to_vec()),
+                    None,
+                );
+            }
+        }
+    }
+
+    /// The path of a node, as far as it can be told.
+    fn path(&self, uid: u64) -> Option<Vec<u8>> {
+        let mut parts: Vec<&[u8]> = Vec::new();
+        let mut at = uid;
+        for _ in 0..=self.heads.len() {
+            if at == ROOT_UID {
+                parts.reverse();
+                return Some([b"/".to_vec(), parts.join(&b'/')].concat());
+            }
+            let (place, _) = self.heads.get(&at)?;
+            parts.push(&place.name);
+            at = place.dir;
+        }
+        None
+    }
+
+    /// Judges all, and marks in `vam` what files have.
+    ///
+    /// # Errors
+    /// `Io`, `Interrupted`.
+    pub(super) fn judge(
+        &mut self,
+        core: &mut Core,
+        vam: &mut Vam,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        self.judge_names();
+        self.judge_places();
+        self.judge_links();
+        self.judge_parts();
+        let heads: Vec<Head> = self.heads.values().map(|(_, head)| head.clone()).collect();
+        for (i, head) in heads.iter().enumerate() {
+            if i % 1024 == 0 {
+                progress.progress("files", i as u64, heads.len() as u64)?;
+            }
+            match head.kind {
+                FileKind::Dir => self.dirs += 1,
+                FileKind::File => self.judge_file(core, vam, head)?,
+                _ => self.files += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Names must be in directories, from which a way leads to the root.
+    fn judge_names(&mut self) {
+        if !self.heads.contains_key(&ROOT_UID) {
+            self.damage(
+                "no-root",
+                "there is no root directory".into(),
+                "",
+                Fix::None,
+                None,
+            );
+        }
+        let is_dir = |uid: &u64| self.heads.get(uid).is_some_and(|(_, h)| h.is_dir());
+        let mut lost: Vec<(Place, u64)> = Vec::new();
+        let heads = self.heads.values().map(|(place, head)| (place, head.uid));
+        for (place, uid) in heads.chain(self.links.iter().map(|(place, uid, _)| (place, *uid))) {
+            if place.dir != NOWHERE && !is_dir(&place.dir) {
+                lost.push((place.clone(), uid));
+            }
+        }
+        // Directories that lead round in a circle: the least of each is adopted.
+        let round = self.heads.values().filter(|(p, h)| {
+            h.is_dir() && is_dir(&p.dir) && self.path(h.uid).is_none() && self.in_circle(h.uid)
+        });
+        lost.extend(round.map(|(place, head)| (place.clone(), head.uid)));
+        for (place, uid) in lost {
+            let message = format!(
+                "node {uid:#x} is in directory {:#x}, which no path leads to",
+                place.dir
+            );
+            self.damage(
+                "lost",
+                message,
+                "put it into the root",
+                Fix::Adopt(place.key()),
+                None,
+            );
+        }
+        let nameless: Vec<u64> = self
+            .heads
+            .values()
+            .filter(|(place, _)| place.dir == NOWHERE && !is_named(place))
+            .map(|(_, head)| head.uid)
+            .collect();
+        for uid in nameless {
+            let message = format!("node {uid:#x} was removed while it was open");
+            self.problems.push(Problem {
+                finding: finding("nameless", Severity::Crash, message, "give its room back"),
+                fix: Fix::Nameless(uid),
+            });
+        }
+    }
+
+    /// Whether a node is the least of the circle of directories that it is in.
+    fn in_circle(&self, uid: u64) -> bool {
+        let mut at = uid;
+        for _ in 0..=self.heads.len() {
+            let Some((place, _)) = self.heads.get(&at) else {
+                return false;
+            };
+            at = place.dir;
+            if at == uid {
+                return true;
+            }
+            if at < uid {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Each name must be known of its node, and the other way round.
+    fn judge_places(&mut self) {
+        let mut should: BTreeMap<(u64, u32), Place> = BTreeMap::new();
+        for (place, head) in self.heads.values() {
+            should.insert((head.uid, head.number), place.clone());
+        }
+        for (place, uid, number) in &self.links {
+            should.insert((*uid, *number), place.clone());
+        }
+        let wrong: Vec<_> = should
+            .iter()
+            .filter(|(id, place)| self.places.get(*id) != Some(place))
+            .map(|(id, place)| (*id, place.clone()))
+            .collect();
+        for ((uid, number), place) in wrong {
+            let fix = Fix::Put(place_key(uid, number), place.encode());
+            let message = format!("node {uid:#x} does not know of its name");
+            self.damage("place", message, "have it know", fix, self.path(uid));
+        }
+        let extra: Vec<_> = self
+            .places
+            .keys()
+            .filter(|id| !should.contains_key(*id))
+            .copied()
+            .collect();
+        for (uid, number) in extra {
+            let fix = Fix::Remove(place_key(uid, number));
+            let message = format!("node {uid:#x} is said to have a name that is not there");
+            self.damage("place", message, "take it away", fix, None);
+        }
+    }
+
+    /// Links must lead to files, and all names be counted.
+    fn judge_links(&mut self) {
+        let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut dangling = Vec::new();
+        for (place, uid, _) in &self.links {
+            match self.heads.get(uid) {
+                Some((_, head)) if !head.is_dir() => *counts.entry(*uid).or_default() += 1,
+                _ => dangling.push((place.clone(), *uid)),
+            }
+        }
+        for (place, uid) in dangling {
+            let message = format!("a name leads to node {uid:#x}, which is no file that is there");
+            self.damage(
+                "link",
+                message,
+                "take it away",
+                Fix::Remove(place.key()),
+                None,
+            );
+        }
+        for (place, head) in self.heads.values() {
+            if is_named(place) && place.dir != NOWHERE {
+                let counted = if head.is_dir() { place.dir } else { head.uid };
+                *counts.entry(counted).or_default() += 1;
+            }
+        }
+        let wrong: Vec<(u64, u32, u32)> = self
+            .heads
+            .values()
+            .filter(|(place, _)| is_named(place))
+            .filter_map(|(_, head)| {
+                let own = if head.is_dir() { 2 } else { 0 };
+                let right = own + counts.get(&head.uid).copied().unwrap_or(0);
+                (head.nlink != right).then_some((head.uid, head.nlink, right))
+            })
+            .collect();
+        for (uid, said, right) in wrong {
+            let message = format!("it says that it has {said} links, there are {right}");
+            self.damage(
+                "links",
+                message,
+                "count them",
+                Fix::Links(uid, right),
+                self.path(uid),
+            );
+        }
+    }
+
+    /// Parts must be of a node, and be as many as it says.
+    fn judge_parts(&mut self) {
+        let mut wrong = Vec::new();
+        for ((uid, kind), numbers) in &self.parts {
+            let said = self.heads.get(uid).map_or(0, |(_, h)| {
+                let all = [Part::Runs, Part::Target, Part::Xattrs];
+                let part = all.into_iter().find(|p| *p as u8 == *kind);
+                part.map_or(0, |p| h.parts_of(p))
+            });
+            wrong.extend(
+                numbers
+                    .iter()
+                    .filter(|n| **n >= said)
+                    .map(|n| (*uid, *kind, *n)),
+            );
+        }
+        for (uid, kind, number) in wrong {
+            let all = [Part::Runs, Part::Target, Part::Xattrs];
+            let Some(part) = all.into_iter().find(|p| *p as u8 == kind) else {
+                continue;
+            };
+            let fix = Fix::Remove(crate::entry::part_key(uid, part, number));
+            let message = format!("a part of node {uid:#x} belongs to nothing");
+            self.damage("part", message, "take it away", fix, None);
+        }
+        let missing: Vec<u64> = self
+            .heads
+            .values()
+            .filter(|(_, head)| {
+                [Part::Runs, Part::Target, Part::Xattrs]
+                    .into_iter()
+                    .any(|part| {
+                        let there = self.parts.get(&(head.uid, part as u8));
+                        (0..head.parts_of(part)).any(|n| there.is_none_or(|t| !t.contains(&n)))
+                    })
+            })
+            .map(|(_, head)| head.uid)
+            .collect();
+        for uid in missing {
+            let message = "a part of what is known of it is lost".to_owned();
+            self.damage(
+                "part",
+                message,
+                "take its content away",
+                Fix::Empty(uid),
+                self.path(uid),
+            );
+        }
+    }
+
+    /// Runs must be pages for files, of no other file, as many as the size
+    /// needs; and the leader must agree.
+    fn judge_file(&mut self, core: &mut Core, vam: &mut Vam, head: &Head) -> Result<()> {
+        self.files += 1;
+        let runs = match core.runs(head) {
+            Ok(runs) => runs,
+            Err(e) if e == Kind::Corrupt => {
+                let message = format!("it lies where no files can: {e}");
+                self.damage(
+                    "runs",
+                    message,
+                    "take its content away",
+                    Fix::Empty(head.uid),
+                    self.path(head.uid),
+                );
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        if let Some(run) = overlap(vam, &runs) {
+            let message = format!("page {run} is of another file as well");
+            self.damage(
+                "cross-link",
+                message,
+                "take its content away",
+                Fix::Empty(head.uid),
+                self.path(head.uid),
+            );
+            return Ok(());
+        }
+        if pages_of(&runs.0) != u64::from(core.pages_for(head.size)) {
+            let message = format!("it has {} pages for {} bytes", pages_of(&runs.0), head.size);
+            self.damage(
+                "size",
+                message,
+                "make them agree",
+                Fix::Size(head.uid),
+                self.path(head.uid),
+            );
+        }
+        let Some(page) = runs.leader() else {
+            return Ok(());
+        };
+        let found = core.leader(page).ok().flatten();
+        if found != Some(Leader::of(head.uid, &runs, &core.layout)) {
+            let message = "its leader page is bad or does not agree with the name table".to_owned();
+            self.damage(
+                "leader",
+                message,
+                "write it anew",
+                Fix::Leader(head.uid),
+                self.path(head.uid),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Marks runs; the first page that was marked before.
+fn overlap(vam: &mut Vam, runs: &Runs) -> Option<u32> {
+    for run in &runs.0 {
+        if !vam.is_free(*run) {
+            return (run.start..run.start + run.len).find(|p| vam.is_used(*p));
+        }
+        vam.mark(run.start, run.len, true);
+    }
+    None
+}

@@ -1,0 +1,251 @@
+//! Committing: data first, then one log record; and entering a third of the log
+//! (paper, sections 5.3 and 5.4).
+
+use crate::core::{Core, Pending, Takes};
+use crate::log::{self, Anchor, Place};
+use crate::ondisk::stamp;
+use crate::page::Image;
+use crate::table::{read_back, write_home};
+use std::collections::BTreeMap;
+use volary_block::Stage;
+use volary_core::{Kind, Result, Time};
+
+/// Pages of a record: what belongs where.
+type Logged = Vec<(u32, Image)>;
+
+impl Core {
+    /// Makes all changes so far durable.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace` of the device; the volume then takes no more changes,
+    /// and no later commit succeeds.
+    pub(crate) fn commit(&mut self, now: Time) -> Result<()> {
+        match self.takes {
+            Takes::Nothing | Takes::Unopened => return Ok(()),
+            Takes::Failed => return Err(Kind::Io.into()),
+            Takes::Changes => {}
+        }
+        let result = self.commit_batch(now);
+        self.or_fail(result)
+    }
+
+    /// Passes a result on, and takes no more changes if it is an error.
+    fn or_fail<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.takes = Takes::Failed;
+        }
+        result
+    }
+
+    /// Begins the epoch: from now on uids and records carry it.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        if self.takes != Takes::Unopened {
+            return Ok(());
+        }
+        self.takes = Takes::Changes;
+        let result = self.start_epoch();
+        self.or_fail(result)
+    }
+
+    /// Empties the log, whose pages are all home, in a new epoch.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn start_epoch(&mut self) -> Result<()> {
+        self.log.epoch += 1;
+        self.log.position = 0;
+        self.log.third = 0;
+        self.log.before = 0;
+        self.log.records.clear();
+        self.anchor_at(0, self.log.seq)
+    }
+
+    /// Has the anchors say that the log begins at `position` with record `seq`.
+    /// The copy that is older, or bad, is written first.
+    fn anchor_at(&mut self, position: u32, seq: u64) -> Result<()> {
+        let anchor = Anchor {
+            stamp: self.log.anchor.stamp + 1,
+            epoch: self.log.epoch,
+            position,
+            seq,
+            durable: self.log.seq.saturating_sub(1),
+        };
+        let order = [1 - self.log.newer, self.log.newer];
+        log::write_anchors(&**self.cache.device(), &self.layout, &anchor, order)?;
+        self.log.anchor = anchor;
+        Ok(())
+    }
+
+    fn commit_batch(&mut self, now: Time) -> Result<()> {
+        let seq = self.log.seq;
+        for (page, leader) in std::mem::take(&mut self.batch.fresh) {
+            let image = leader.encode(&self.layout, page, self.log.epoch, seq);
+            self.cache
+                .write(self.layout.offset(page), &image, Stage::DATA)?;
+        }
+        self.cache.commit()?;
+        if self.batch.pages.is_empty() && self.batch.leaders.is_empty() {
+            return Ok(());
+        }
+        self.map_saved = false;
+        let logged = self.freeze();
+        let position = self.log.position;
+        let len = log::record_len(logged.len());
+        for third in [self.third_of(position), self.third_of(position + len - 1)] {
+            if third != self.log.third {
+                self.enter(third, position, seq)?;
+            }
+        }
+        let place = Place {
+            epoch: self.log.epoch,
+            seq,
+            position,
+            before: self.log.before,
+            time: now.secs,
+        };
+        let built = log::build(&self.layout, place, &logged);
+        let dev = self.cache.device();
+        dev.write_at(self.layout.offset(self.layout.log + position), &built.bytes)?;
+        self.cache.flush()?;
+        self.log.before = built.head_crc;
+        self.log.records.push_back((position, len, seq));
+        self.log.position = log::next_place(&self.layout, position + len);
+        self.log.seq += 1;
+        self.committed(logged, self.third_of(position));
+        Ok(())
+    }
+
+    fn third_of(&self, position: u32) -> u8 {
+        (position / self.layout.third.max(1)) as u8
+    }
+
+    /// The images that the record logs: those of the name table first.
+    fn freeze(&self) -> Logged {
+        let (epoch, seq) = (self.log.epoch, self.log.seq);
+        let tables = self.batch.pages.iter().filter_map(|index| {
+            let mut image = self.table.get(*index)?.to_vec();
+            stamp(&mut image, epoch, seq);
+            Some((self.layout.table_a + index, image.into()))
+        });
+        let leaders = self.batch.leaders.iter().map(|(page, leader)| {
+            let image = leader.encode(&self.layout, *page, epoch, seq);
+            (*page, image.into())
+        });
+        tables.chain(leaders).collect()
+    }
+
+    /// A record is durable: what it freed is free, what it logged is pending.
+    fn committed(&mut self, logged: Logged, third: u8) {
+        let batch = std::mem::take(&mut self.batch);
+        for run in batch.freed {
+            self.vam.mark(run.start, run.len, false);
+            let gone: Vec<u32> = self
+                .leaders
+                .range(run.start..run.start.saturating_add(run.len))
+                .map(|(page, _)| *page)
+                .collect();
+            for page in gone {
+                self.leaders.remove(&page);
+            }
+        }
+        for (target, image) in logged {
+            match target.checked_sub(self.layout.table_a) {
+                Some(index) if index < self.layout.table_len => {
+                    self.table.logged(index, image, third);
+                }
+                _ => drop(self.leaders.insert(target, Pending { image, third })),
+            }
+        }
+    }
+
+    /// Enters a third: whatever has its newest image only there goes home, and
+    /// the log begins behind it. Only then may it be overwritten.
+    fn enter(&mut self, third: u8, position: u32, seq: u64) -> Result<()> {
+        self.go_home(third)?;
+        let mut moved = false;
+        while let Some((start, _, _)) = self.log.records.front().copied() {
+            if self.third_of(start) != third {
+                break;
+            }
+            self.log.records.pop_front();
+            moved = true;
+        }
+        self.log.third = third;
+        if !moved {
+            return Ok(());
+        }
+        let (position, seq) = match self.log.records.front() {
+            Some((start, _, seq)) => (*start, *seq),
+            None => (position, seq),
+        };
+        self.anchor_at(position, seq)
+    }
+
+    /// Writes what is due of a third to both its homes, durably.
+    fn go_home(&mut self, third: u8) -> Result<()> {
+        let due = self.table.due(third);
+        let leaders: BTreeMap<u32, Image> = self
+            .leaders
+            .iter()
+            .filter(|(_, pending)| pending.third == third)
+            .map(|(page, pending)| (*page, pending.image.clone()))
+            .collect();
+        if due.is_empty() && leaders.is_empty() {
+            return Ok(());
+        }
+        write_home(&self.cache, &self.layout, &due)?;
+        for (page, image) in &leaders {
+            self.cache.write_direct(self.layout.offset(*page), image)?;
+        }
+        self.cache.flush()?;
+        read_back(&**self.cache.device(), &self.layout, &due)?;
+        self.table.came_home(third);
+        self.leaders.retain(|_, pending| pending.third != third);
+        Ok(())
+    }
+
+    /// Saves the allocation map, if it was not since the last commit. The batch
+    /// must be empty.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn save_map(&mut self) -> Result<()> {
+        if self.map_saved || self.takes != Takes::Changes {
+            return Ok(());
+        }
+        let first = self.layout.map + self.map_slot as u32 * self.layout.map_len;
+        let seq = self.log.seq.saturating_sub(1);
+        let bytes = self.vam.encode(&self.layout, first, self.log.epoch, seq);
+        let written = self
+            .cache
+            .device()
+            .write_at(self.layout.offset(first), &bytes);
+        let result = written.and_then(|()| self.cache.flush());
+        self.map_slot = 1 - self.map_slot;
+        self.map_saved = result.is_ok();
+        self.or_fail(result)
+    }
+
+    /// Leaves the volume with an empty log: all pages home, the map saved.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(crate) fn leave(&mut self, now: Time) -> Result<()> {
+        self.commit(now)?;
+        if self.takes != Takes::Changes {
+            return Ok(());
+        }
+        let result = (0..3).try_for_each(|third| self.go_home(third));
+        self.or_fail(result)?;
+        self.save_map()?;
+        if self.log.records.is_empty() {
+            return Ok(());
+        }
+        self.log.records.clear();
+        let result = self.anchor_at(self.log.position, self.log.seq);
+        self.or_fail(result)
+    }
+}

@@ -1,0 +1,385 @@
+//! The volume below names and files: pages of the name table, room, leaders,
+//! and changes that are made whole or not at all.
+//!
+//! An operation works on a [`Txn`], which nobody else sees. If it succeeds, the
+//! txn joins the [`Batch`] of the next commit; if not, it is undone. A batch is
+//! what one log record holds: a txn that does not fit makes the batch before it
+//! be committed first.
+
+use crate::leader::Leader;
+use crate::log::Anchor;
+use crate::page::Image;
+use crate::runs::{Run, Runs};
+use crate::table::Table;
+use crate::vam::Vam;
+use crate::volume::Layout;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use volary_block::Cache;
+use volary_core::{Error, Kind, Result, Time};
+
+/// What an operation has changed so far.
+#[derive(Default)]
+pub(crate) struct Txn {
+    pub(crate) pages: BTreeMap<u32, Image>,
+    table_taken: Vec<u32>,
+    table_freed: Vec<u32>,
+    taken: Vec<Run>,
+    freed: Vec<Run>,
+    /// Leaders that are new or changed, and those that go (None).
+    leaders: BTreeMap<u32, Option<Leader>>,
+}
+
+/// What is to be committed together.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// Pages of the name table that changed.
+    pub(crate) pages: BTreeSet<u32>,
+    /// Leaders that changed, of files that are on the disk already.
+    pub(crate) leaders: BTreeMap<u32, Leader>,
+    /// Leaders on pages that were free before: they are written like data.
+    pub(crate) fresh: BTreeMap<u32, Leader>,
+    /// Pages that were free before.
+    taken: Vec<Run>,
+    /// The shadow map: pages that are free once this is committed.
+    pub(crate) freed: Vec<Run>,
+    /// The time of the first change.
+    since: Option<Time>,
+}
+
+/// A leader whose newest image is in the log only.
+pub(crate) struct Pending {
+    pub(crate) image: Image,
+    pub(crate) third: u8,
+}
+
+/// Where the log stands.
+#[derive(Debug)]
+pub(crate) struct LogState {
+    pub(crate) epoch: u32,
+    /// The number of the next record.
+    pub(crate) seq: u64,
+    /// Where it begins.
+    pub(crate) position: u32,
+    /// The third that the last one ended in.
+    pub(crate) third: u8,
+    /// The checksum of the last one's header.
+    pub(crate) before: u32,
+    /// The records that are needed for recovery: place, length, number.
+    pub(crate) records: VecDeque<(u32, u32, u64)>,
+    /// The anchor as it was last written.
+    pub(crate) anchor: Anchor,
+    /// Which copy of it was written last, or is the good one.
+    pub(crate) newer: usize,
+}
+
+/// Whether the volume takes changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// No.
+    Nothing,
+    /// Yes, but the epoch has not begun: nothing was written as yet.
+    Unopened,
+    /// Yes.
+    Changes,
+    /// Not any more: the device failed.
+    Failed,
+}
+
+/// The volume below names and files.
+pub(crate) struct Core {
+    pub(crate) layout: Layout,
+    pub(crate) cache: Cache,
+    pub(crate) table: Table,
+    pub(crate) vam: Vam,
+    pub(crate) txn: Txn,
+    pub(crate) batch: Batch,
+    pub(crate) log: LogState,
+    pub(crate) leaders: BTreeMap<u32, Pending>,
+    pub(crate) takes: Takes,
+    /// Which slot the map was saved in for the last commit, if it was.
+    pub(crate) map_saved: bool,
+    /// The slot that the map is saved in next.
+    pub(crate) map_slot: usize,
+    /// Longest time between a change and its commit, in milliseconds.
+    pub(crate) commit_ms: u64,
+    /// Whether data is written as soon as it comes, as in the paper.
+    pub(crate) through: bool,
+    next_uid: u64,
+}
+
+/// Bits of a uid below the epoch.
+const UID_BITS: u32 = 40;
+
+impl Core {
+    pub(crate) fn new(layout: Layout, cache: Cache, table: Table, vam: Vam, log: LogState) -> Self {
+        Self {
+            layout,
+            cache,
+            table,
+            vam,
+            txn: Txn::default(),
+            batch: Batch::default(),
+            log,
+            leaders: BTreeMap::new(),
+            takes: Takes::Nothing,
+            map_saved: false,
+            map_slot: 0,
+            commit_ms: 500,
+            through: false,
+            next_uid: 1,
+        }
+    }
+
+    /// # Errors
+    /// `ReadOnly`.
+    pub(crate) fn writable(&self) -> Result<()> {
+        match self.takes {
+            Takes::Changes | Takes::Unopened => Ok(()),
+            Takes::Nothing => Err(Kind::ReadOnly.into()),
+            Takes::Failed => Err(Error::note(
+                Kind::ReadOnly,
+                "the device failed: the volume takes no more changes",
+            )),
+        }
+    }
+
+    /// A uid that no node ever had.
+    ///
+    /// # Errors
+    /// `NoSpace` when all are used up.
+    pub(crate) fn new_uid(&mut self) -> Result<u64> {
+        let uid = self.next_uid;
+        if uid >> UID_BITS != 0 || u64::from(self.log.epoch) >> (64 - UID_BITS) != 0 {
+            return Err(Kind::NoSpace.into());
+        }
+        self.next_uid += 1;
+        Ok(u64::from(self.log.epoch) << UID_BITS | uid)
+    }
+
+    // ---- Pages of the name table ----
+
+    /// A page, as the operation sees it.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn page(&mut self, index: u32) -> Result<Image> {
+        if let Some(image) = self.txn.pages.get(&index) {
+            return Ok(image.clone());
+        }
+        if let Some(image) = self.table.get(index) {
+            return Ok(image);
+        }
+        let mend = matches!(self.takes, Takes::Changes);
+        let dev = self.cache.device().clone();
+        self.table.read(&*dev, &self.layout, index, mend)
+    }
+
+    /// # Errors
+    /// `NoSpace`.
+    pub(crate) fn take_page(&mut self) -> Result<u32> {
+        let full = || Error::note(Kind::NoSpace, "the name table is full");
+        let index = self.vam.take_table().ok_or_else(full)?;
+        self.txn.table_taken.push(index);
+        Ok(index)
+    }
+
+    pub(crate) fn free_page(&mut self, index: u32) {
+        self.txn.pages.remove(&index);
+        self.txn.table_freed.push(index);
+    }
+
+    // ---- Room ----
+
+    /// Takes pages for a file that will have `total`.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub(crate) fn take(&mut self, len: u32, near: Option<u32>, total: u32) -> Result<Vec<Run>> {
+        let runs = self.vam.take(len, near, total).ok_or(Kind::NoSpace)?;
+        self.txn.taken.extend(&runs);
+        Ok(runs)
+    }
+
+    /// Gives pages back, once the change is committed.
+    pub(crate) fn free(&mut self, runs: Vec<Run>) {
+        self.txn.freed.extend(runs);
+    }
+
+    /// Sets the leader of a file whose runs were `old`.
+    pub(crate) fn set_leader(&mut self, uid: u64, old: Option<u32>, runs: &Runs) {
+        if let Some(page) = old.filter(|p| Some(*p) != runs.leader()) {
+            self.txn.leaders.insert(page, None);
+        }
+        if let Some(page) = runs.leader() {
+            let leader = Leader::of(uid, runs, &self.layout);
+            self.txn.leaders.insert(page, Some(leader));
+        }
+    }
+
+    /// What the leader on a page says now: as changed, as logged, or as on the
+    /// disk.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn leader(&mut self, page: u32) -> Result<Option<Leader>> {
+        let changed = self
+            .batch
+            .leaders
+            .get(&page)
+            .or_else(|| self.batch.fresh.get(&page));
+        if let Some(leader) = changed {
+            return Ok(Some(leader.clone()));
+        }
+        if let Some(pending) = self.leaders.get(&page) {
+            return Ok(Leader::decode(&self.layout, page, &pending.image));
+        }
+        let mut bytes = vec![0; self.layout.page_len()];
+        self.cache.read(self.layout.offset(page), &mut bytes)?;
+        Ok(Leader::decode(&self.layout, page, &bytes))
+    }
+
+    /// Has a leader that does not agree with the name table written anew.
+    pub(crate) fn mend_leader(&mut self, uid: u64, runs: &Runs) {
+        let logged = self.batch.pages.len() + self.batch.leaders.len();
+        let room = logged < self.layout.logged_max as usize && self.txn.leaders.is_empty();
+        if let Some(page) = runs
+            .leader()
+            .filter(|_| room && self.takes == Takes::Changes)
+        {
+            self.batch
+                .leaders
+                .insert(page, Leader::of(uid, runs, &self.layout));
+        }
+    }
+
+    // ---- Changes ----
+
+    /// Does a change whole or not at all. If there is no room but what the next
+    /// commit frees, commits and tries again.
+    ///
+    /// # Errors
+    /// `ReadOnly`; what `change` answers; `NoSpace` for a change that no log
+    /// record can hold; `Io`, after which the volume takes no changes.
+    pub(crate) fn change<T>(
+        &mut self,
+        now: Time,
+        mut change: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        self.writable()?;
+        self.begin()?;
+        let mut result = self.attempt(now, &mut change);
+        let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace);
+        if no_room && !self.batch.freed.is_empty() {
+            self.commit(now)?;
+            result = self.attempt(now, &mut change);
+        }
+        if result.is_ok() && self.is_due(now) {
+            self.commit(now)?;
+        }
+        result
+    }
+
+    fn attempt<T>(
+        &mut self,
+        now: Time,
+        change: &mut impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let result = change(self).and_then(|done| self.install(now).map(|()| done));
+        if result.is_err() {
+            self.undo();
+        }
+        result
+    }
+
+    /// Whether the batch has waited long enough.
+    fn is_due(&self, now: Time) -> bool {
+        let Some(since) = self.batch.since else {
+            return false;
+        };
+        let ms = |t: Time| i128::from(t.secs) * 1000 + i128::from(t.nanos / 1_000_000);
+        (ms(now) - ms(since)).unsigned_abs() >= u128::from(self.commit_ms)
+    }
+
+    fn undo(&mut self) {
+        let txn = std::mem::take(&mut self.txn);
+        for index in txn.table_taken {
+            self.vam.mark_table(index, false);
+        }
+        for run in txn.taken {
+            self.forget(run);
+            self.vam.mark(run.start, run.len, false);
+        }
+    }
+
+    /// Forgets what the cache holds of pages.
+    fn forget(&self, run: Run) {
+        let len = u64::from(run.len) * u64::from(self.layout.page);
+        self.cache.drop_range(self.layout.offset(run.start), len);
+    }
+
+    /// Whether a page was free when the last commit was made.
+    fn is_fresh(&self, page: u32) -> bool {
+        let holds = |r: &Run| page >= r.start && page - r.start < r.len;
+        self.batch.taken.iter().chain(&self.txn.taken).any(holds)
+    }
+
+    /// Makes the txn part of the batch.
+    fn install(&mut self, now: Time) -> Result<()> {
+        let own = self.txn.pages.len() + self.txn.leaders.len();
+        let all = self
+            .txn
+            .pages
+            .keys()
+            .filter(|p| !self.batch.pages.contains(*p))
+            .count()
+            + self.txn.leaders.len()
+            + self.batch.pages.len()
+            + self.batch.leaders.len();
+        let most = self.layout.logged_max as usize;
+        if own > most {
+            return Err(Error::note(
+                Kind::NoSpace,
+                format!("a change of {own} pages; a log record of this volume holds {most}"),
+            ));
+        }
+        if all > most {
+            self.commit(now)?;
+        }
+        let fresh: Vec<u32> = self
+            .txn
+            .leaders
+            .keys()
+            .copied()
+            .filter(|p| self.is_fresh(*p))
+            .collect();
+        let txn = std::mem::take(&mut self.txn);
+        for index in txn.table_freed {
+            self.table.forget(index);
+            self.batch.pages.remove(&index);
+            self.vam.mark_table(index, false);
+        }
+        for (index, image) in txn.pages {
+            self.table.change(index, image);
+            self.batch.pages.insert(index);
+        }
+        for (page, leader) in txn.leaders {
+            self.batch.leaders.remove(&page);
+            self.batch.fresh.remove(&page);
+            if let Some(leader) = leader {
+                let into = if fresh.contains(&page) {
+                    &mut self.batch.fresh
+                } else {
+                    &mut self.batch.leaders
+                };
+                into.insert(page, leader);
+            }
+        }
+        for run in &txn.freed {
+            self.forget(*run);
+        }
+        self.batch.taken.extend(txn.taken);
+        self.batch.freed.extend(txn.freed);
+        self.batch.since.get_or_insert(now);
+        Ok(())
+    }
+}

@@ -1,0 +1,401 @@
+//! Entries of the file name table: keys, and what they lead to.
+//!
+//! | key | value |
+//! |---|---|
+//! | 1, directory, name, 0, version | a node's head, or a further name of a node |
+//! | 2, uid, number of the name | the directory and name of a name of the node |
+//! | 3, uid, part, number | runs, a symlink's target, extended attributes |
+//!
+//! Numbers in keys are big-endian, so that keys sort as they do.
+
+use crate::ondisk::{get_time, get_u16, get_u32, get_u64, put, put_time};
+use crate::runs::{RUN, Run, Runs};
+use volary_core::{Attr, FileKind, NodeId, Time};
+
+/// The directory's uid under which the root and nodes without a name are.
+pub(crate) const NOWHERE: u64 = 0;
+/// The root's uid.
+pub(crate) const ROOT_UID: u64 = 1;
+/// The root's name under [`NOWHERE`].
+pub(crate) const ROOT_NAME: &[u8] = b"/";
+/// The version of a name that was never replaced.
+pub(crate) const FIRST_VERSION: u32 = 1;
+
+/// Bytes of a key with a name, beside the name.
+pub(crate) const NAME_KEY: usize = 14;
+/// Bytes of a key of a part.
+pub(crate) const PART_KEY: usize = 12;
+/// Bytes of a head without runs.
+pub(crate) const HEAD: usize = 112;
+
+const NAMES: u8 = 1;
+const PLACES: u8 = 2;
+const PARTS: u8 = 3;
+
+/// What a part is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Part {
+    /// Runs after those in the head.
+    Runs = 1,
+    /// A symlink's target.
+    Target = 2,
+    /// Extended attributes.
+    Xattrs = 3,
+}
+
+/// A name in a directory, with its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) dir: u64,
+    pub(crate) name: Vec<u8>,
+    pub(crate) version: u32,
+}
+
+impl Place {
+    pub(crate) fn new(dir: u64, name: &[u8]) -> Self {
+        Self {
+            dir,
+            name: name.to_vec(),
+            version: FIRST_VERSION,
+        }
+    }
+
+    /// Where a node without a name is kept until its last open ends.
+    pub(crate) fn nowhere(uid: u64) -> Self {
+        Self::new(NOWHERE, format!("{uid:016x}").as_bytes())
+    }
+
+    pub(crate) fn key(&self) -> Vec<u8> {
+        let mut key = name_prefix(self.dir, &self.name);
+        key.extend((!self.version).to_be_bytes());
+        key
+    }
+
+    /// The place that a key is of, if it is of one.
+    pub(crate) fn of_key(key: &[u8]) -> Option<Self> {
+        let (space, rest) = key.split_first()?;
+        let (dir, rest) = rest.split_first_chunk::<8>()?;
+        let (rest, version) = rest.split_last_chunk::<4>()?;
+        let (zero, name) = rest.split_last()?;
+        let good = *space == NAMES && *zero == 0 && !name.is_empty() && !name.contains(&0);
+        good.then(|| Self {
+            dir: u64::from_be_bytes(*dir),
+            name: name.to_vec(),
+            version: !u32::from_be_bytes(*version),
+        })
+    }
+
+    /// As the value of a place key.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = self.dir.to_le_bytes().to_vec();
+        out.extend(self.version.to_le_bytes());
+        out.extend(&self.name);
+        out
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
+        let name = value
+            .get(12..)
+            .filter(|n| !n.is_empty() && !n.contains(&0))?;
+        Some(Self {
+            dir: get_u64(value, 0),
+            version: get_u32(value, 8),
+            name: name.to_vec(),
+        })
+    }
+}
+
+/// What all keys of a name begin with, whatever the version.
+pub(crate) fn name_prefix(dir: u64, name: &[u8]) -> Vec<u8> {
+    let mut key = dir_prefix(dir);
+    key.extend(name);
+    key.push(0);
+    key
+}
+
+/// What all keys of the names in a directory begin with.
+pub(crate) fn dir_prefix(dir: u64) -> Vec<u8> {
+    let mut key = vec![NAMES];
+    key.extend(dir.to_be_bytes());
+    key
+}
+
+/// The key of a name of a node, by its number.
+pub(crate) fn place_key(uid: u64, number: u32) -> Vec<u8> {
+    let mut key = place_prefix(uid);
+    key.extend(number.to_be_bytes());
+    key
+}
+
+/// What all place keys of a node begin with.
+pub(crate) fn place_prefix(uid: u64) -> Vec<u8> {
+    let mut key = vec![PLACES];
+    key.extend(uid.to_be_bytes());
+    key
+}
+
+/// The uid and the number in a place key.
+pub(crate) fn place_of_key(key: &[u8]) -> Option<(u64, u32)> {
+    let (space, rest) = key.split_first()?;
+    let (uid, number) = rest.split_first_chunk::<8>()?;
+    let number = <[u8; 4]>::try_from(number).ok()?;
+    (*space == PLACES).then(|| (u64::from_be_bytes(*uid), u32::from_be_bytes(number)))
+}
+
+/// The key of a part.
+pub(crate) fn part_key(uid: u64, part: Part, number: u16) -> Vec<u8> {
+    let mut key = vec![PARTS];
+    key.extend(uid.to_be_bytes());
+    key.push(part as u8);
+    key.extend(number.to_be_bytes());
+    key
+}
+
+/// The uid, kind and number in a part's key.
+pub(crate) fn part_of_key(key: &[u8]) -> Option<(u64, u8, u16)> {
+    let (space, rest) = key.split_first()?;
+    let (uid, rest) = rest.split_first_chunk::<8>()?;
+    let [kind, high, low] = *<&[u8; 3]>::try_from(rest).ok()?;
+    (*space == PARTS).then(|| {
+        (
+            u64::from_be_bytes(*uid),
+            kind,
+            u16::from_be_bytes([high, low]),
+        )
+    })
+}
+
+/// What a name leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The node itself.
+    Head(Head),
+    /// A further name of a node whose head is elsewhere: uid, number of the name.
+    Link(u64, u32),
+}
+
+/// All that is known of a node but its content: the paper's file properties.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) uid: u64,
+    pub(crate) kind: FileKind,
+    pub(crate) mode: u32,
+    pub(crate) owner: u32,
+    pub(crate) group: u32,
+    pub(crate) nlink: u32,
+    /// For devices, the device number.
+    pub(crate) size: u64,
+    pub(crate) atime: Time,
+    pub(crate) mtime: Time,
+    pub(crate) ctime: Time,
+    pub(crate) btime: Time,
+    pub(crate) change: u64,
+    /// The number of the name that the head is kept under.
+    pub(crate) number: u32,
+    /// The number of the next further name.
+    pub(crate) next_number: u32,
+    /// Versions to keep; 0 and 1 keep one.
+    pub(crate) keep: u16,
+    /// Parts of each kind: runs, target, attributes.
+    pub(crate) parts: [u8; 3],
+    /// The first runs.
+    pub(crate) runs: Vec<Run>,
+}
+
+const LINK: u8 = 0x40;
+
+fn kind_code(kind: FileKind) -> u8 {
+    (kind.mode_bits() >> 12) as u8
+}
+
+impl Entry {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Head(head) => head.encode(),
+            Self::Link(uid, number) => {
+                let mut out = uid.to_le_bytes().to_vec();
+                out.push(LINK);
+                out.extend(number.to_le_bytes());
+                out
+            }
+        }
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
+        match value.get(8)? {
+            &LINK if value.len() == 13 => Some(Self::Link(get_u64(value, 0), get_u32(value, 9))),
+            _ => Head::decode(value).map(Self::Head),
+        }
+    }
+
+    /// The node that it leads to.
+    pub(crate) fn uid(&self) -> u64 {
+        match self {
+            Self::Head(head) => head.uid,
+            Self::Link(uid, _) => *uid,
+        }
+    }
+}
+
+impl Head {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; HEAD];
+        put(&mut out, 0, &self.uid.to_le_bytes());
+        put(&mut out, 8, &[kind_code(self.kind), 0]);
+        put(&mut out, 10, &(self.mode as u16).to_le_bytes());
+        put(&mut out, 12, &self.owner.to_le_bytes());
+        put(&mut out, 16, &self.group.to_le_bytes());
+        put(&mut out, 20, &self.nlink.to_le_bytes());
+        put(&mut out, 24, &self.size.to_le_bytes());
+        for (i, time) in [self.atime, self.mtime, self.ctime, self.btime]
+            .iter()
+            .enumerate()
+        {
+            put_time(&mut out, 32 + 12 * i, *time);
+        }
+        put(&mut out, 80, &self.change.to_le_bytes());
+        put(&mut out, 88, &self.number.to_le_bytes());
+        put(&mut out, 92, &self.next_number.to_le_bytes());
+        put(&mut out, 96, &self.keep.to_le_bytes());
+        put(&mut out, 98, &self.parts);
+        out.extend(Runs::encode(&self.runs));
+        out
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
+        let tail = value.get(HEAD..)?;
+        if tail.len() % RUN != 0 {
+            return None;
+        }
+        Some(Self {
+            uid: get_u64(value, 0),
+            kind: FileKind::from_mode(u32::from(*value.get(8)?) << 12)?,
+            mode: u32::from(get_u16(value, 10)) & 0o7777,
+            owner: get_u32(value, 12),
+            group: get_u32(value, 16),
+            nlink: get_u32(value, 20),
+            size: get_u64(value, 24),
+            atime: get_time(value, 32),
+            mtime: get_time(value, 44),
+            ctime: get_time(value, 56),
+            btime: get_time(value, 68),
+            change: get_u64(value, 80),
+            number: get_u32(value, 88),
+            next_number: get_u32(value, 92),
+            keep: get_u16(value, 96),
+            parts: *value.get(98..101)?.first_chunk()?,
+            runs: Runs::decode(tail).collect(),
+        })
+    }
+
+    /// How many parts of a kind there are.
+    pub(crate) fn parts_of(&self, part: Part) -> u16 {
+        let found = self.parts.get(part as usize - 1);
+        found.map_or(0, |n| u16::from(*n))
+    }
+
+    pub(crate) fn set_parts_of(&mut self, part: Part, count: u16) {
+        if let Some(n) = self.parts.get_mut(part as usize - 1) {
+            *n = u8::try_from(count).unwrap_or(u8::MAX);
+        }
+    }
+
+    pub(crate) fn is_dir(&self) -> bool {
+        self.kind == FileKind::Dir
+    }
+
+    /// Counts a change at `now`, of the content too if `content`.
+    pub(crate) fn touch(&mut self, now: Time, content: bool) {
+        self.ctime = now;
+        if content {
+            self.mtime = now;
+        }
+        self.change += 1;
+    }
+
+    /// The attributes; `pages` are those of the file, of `page` bytes each.
+    pub(crate) fn attr(&self, node: NodeId, pages: u32, page: u32) -> Attr {
+        let is_device = matches!(self.kind, FileKind::CharDevice | FileKind::BlockDevice);
+        Attr {
+            node,
+            kind: self.kind,
+            mode: self.mode,
+            nlink: self.nlink,
+            uid: self.owner,
+            gid: self.group,
+            rdev: if is_device { self.size } else { 0 },
+            size: if is_device { 0 } else { self.size },
+            allocated: u64::from(pages) * u64::from(page),
+            io_size: IO_SIZE.max(page),
+            atime: self.atime,
+            mtime: self.mtime,
+            ctime: self.ctime,
+            btime: Some(self.btime),
+            change: self.change,
+            dos: None,
+        }
+    }
+}
+
+/// The size in which files are best read and written.
+const IO_SIZE: u32 = 128 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_sort_by_directory_then_name_then_newest_version() {
+        let place = |dir, name: &[u8], version| Place {
+            dir,
+            name: name.to_vec(),
+            version,
+        };
+        let order = [
+            place(1, b"a", 3),
+            place(1, b"a", 1),
+            place(1, b"a\x01", 9),
+            place(1, b"ab", 1),
+            place(2, b"a", 1),
+        ];
+        assert!(order.is_sorted_by_key(Place::key));
+        for p in order {
+            assert_eq!(Place::of_key(&p.key()), Some(p.clone()));
+            assert_eq!(Place::decode(&p.encode()), Some(p));
+        }
+    }
+
+    #[test]
+    fn heads_and_links_come_back() {
+        let head = Head {
+            uid: 1 << 40,
+            kind: FileKind::File,
+            mode: 0o4755,
+            owner: u32::MAX,
+            group: 7,
+            nlink: 3,
+            size: 1 << 40,
+            atime: Time::new(-5, 7),
+            mtime: Time::from_secs(i64::MAX),
+            ctime: Time::EPOCH,
+            btime: Time::new(1, 999_999_999),
+            change: 9,
+            number: 2,
+            next_number: 5,
+            keep: 4,
+            parts: [1, 2, 3],
+            runs: vec![Run { start: 5, len: 6 }],
+        };
+        let entry = Entry::Head(head);
+        assert_eq!(Entry::decode(&entry.encode()), Some(entry.clone()));
+        let link = Entry::Link(77, 3);
+        assert_eq!(Entry::decode(&link.encode()), Some(link));
+        let bytes = entry.encode();
+        for len in 0..HEAD {
+            assert_eq!(Entry::decode(&bytes[..len]), None, "{len}");
+        }
+        assert_eq!(part_of_key(&part_key(9, Part::Xattrs, 2)), Some((9, 3, 2)));
+        assert_eq!(place_of_key(&place_key(9, 2)), Some((9, 2)));
+    }
+}

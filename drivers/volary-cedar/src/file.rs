@@ -1,0 +1,279 @@
+//! The content of files: room, reading, writing, cutting.
+
+use crate::core::Core;
+use crate::entry::Head;
+use crate::leader::Leader;
+use crate::runs::{Run, Runs};
+use volary_block::Stage;
+use volary_core::{Error, Extent, FileKind, Kind, Place, Result};
+
+/// Zeros that are written at a time, in bytes.
+const ZEROS: usize = 64 << 10;
+
+impl Core {
+    /// Largest file, in bytes.
+    pub(crate) fn size_max(&self) -> u64 {
+        (u64::from(self.layout.pages) * u64::from(self.layout.page)).max(1 << 40)
+    }
+
+    /// Pages that content of `size` bytes takes, the leader with them.
+    pub(crate) fn pages_for(&self, size: u64) -> u32 {
+        match size.div_ceil(u64::from(self.layout.page)) {
+            0 => 0,
+            n => u32::try_from(n + 1).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// # Errors
+    /// `IsDir`; `Invalid` for what is neither file nor directory.
+    pub(crate) fn check_file(head: &Head) -> Result<()> {
+        match head.kind {
+            FileKind::File => Ok(()),
+            FileKind::Dir => Err(Kind::IsDir.into()),
+            _ => Err(Kind::Invalid.into()),
+        }
+    }
+
+    /// Gives a file room for `size` bytes at least. New pages are not written.
+    fn grow(&mut self, head: &mut Head, runs: &mut Runs, size: u64) -> Result<()> {
+        let (total, have) = (self.pages_for(size), runs.pages());
+        if total <= have {
+            return Ok(());
+        }
+        let near = runs.0.last().map(|r| r.start + r.len);
+        let old = runs.leader();
+        for run in self.take(total - have, near, total)? {
+            runs.push(run);
+        }
+        self.set_runs(head, old, runs)
+    }
+
+    /// Changes the size of a file: what is past it goes, what is new is zeros.
+    /// The head is to be kept after.
+    ///
+    /// # Errors
+    /// `IsDir`, `Invalid`; `TooBig`, `NoSpace`.
+    pub(crate) fn resize(&mut self, head: &mut Head, size: u64) -> Result<()> {
+        Self::check_file(head)?;
+        if size > self.size_max() {
+            return Err(Kind::TooBig.into());
+        }
+        let mut runs = self.runs(head)?;
+        if size < head.size {
+            let old = runs.leader();
+            let gone = runs.cut(self.pages_for(size));
+            if !gone.is_empty() {
+                self.free(gone);
+                self.set_runs(head, old, &runs)?;
+            }
+        } else if size > head.size {
+            self.grow(head, &mut runs, size)?;
+            self.zero(&runs, head.size, self.room_end(&runs))?;
+        }
+        head.size = size;
+        Ok(())
+    }
+
+    /// Bytes that the pages of a file can hold.
+    fn room_end(&self, runs: &Runs) -> u64 {
+        u64::from(runs.pages().saturating_sub(1)) * u64::from(self.layout.page)
+    }
+
+    /// Cuts a range of a file's bytes into stretches of the device.
+    fn stretches(&self, runs: &Runs, offset: u64, len: u64) -> Vec<(u64, u64)> {
+        let page = u64::from(self.layout.page);
+        let mut out = Vec::new();
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            // The leader is page 0 of the runs.
+            let Some(run) = u32::try_from(at / page + 1).ok().and_then(|p| runs.find(p)) else {
+                break;
+            };
+            let within = at % page;
+            let n = (u64::from(run.len) * page - within).min(end - at);
+            out.push((self.layout.offset(run.start) + within, n));
+            at += n;
+        }
+        out
+    }
+
+    fn zero(&mut self, runs: &Runs, from: u64, to: u64) -> Result<()> {
+        let zeros = vec![0; ZEROS.min(usize::try_from(to.saturating_sub(from)).unwrap_or(ZEROS))];
+        for (offset, len) in self.stretches(runs, from, to.saturating_sub(from)) {
+            let mut done = 0;
+            while done < len {
+                let n = (len - done).min(ZEROS as u64);
+                let part = zeros.get(..n as usize).unwrap_or_default();
+                self.put_data(offset + done, part)?;
+                done += n;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts data where it belongs; on the device at once if it is long.
+    fn put_data(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        match data.len() >= self.cache.direct_from() {
+            true => self.cache.write_direct(offset, data),
+            false => self.cache.write(offset, data, Stage::DATA),
+        }
+    }
+
+    /// Writes at `offset`; gives the offset after the data. The head is to be
+    /// kept after.
+    ///
+    /// # Errors
+    /// `TooBig`, `NoSpace`; nothing of the content has changed then.
+    pub(crate) fn write(&mut self, head: &mut Head, offset: u64, data: &[u8]) -> Result<u64> {
+        let end = offset.checked_add(data.len() as u64).ok_or(Kind::TooBig)?;
+        if end > self.size_max() {
+            return Err(Kind::TooBig.into());
+        }
+        let mut runs = self.runs(head)?;
+        let had = self.room_end(&runs);
+        self.grow(head, &mut runs, end.max(head.size))?;
+        if offset > head.size {
+            self.zero(&runs, head.size, offset)?;
+        }
+        let room = self.room_end(&runs);
+        if room > had && end < room {
+            self.zero(&runs, end.max(had), room)?;
+        }
+        let mut rest = data;
+        for (at, len) in self.stretches(&runs, offset, data.len() as u64) {
+            let (now, later) = rest.split_at((len as usize).min(rest.len()));
+            self.put_data(at, now)?;
+            rest = later;
+        }
+        head.size = head.size.max(end);
+        Ok(end)
+    }
+
+    /// Reads; gives how many bytes.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn read(
+        &mut self,
+        head: &Head,
+        offset: u64,
+        buf: &mut [u8],
+        first: bool,
+    ) -> Result<usize> {
+        let len = head.size.saturating_sub(offset).min(buf.len() as u64);
+        if len == 0 {
+            return Ok(0);
+        }
+        let runs = self.runs(head)?;
+        if first && offset == 0 {
+            self.check_leader(head.uid, &runs, len)?;
+        }
+        let mut done = 0;
+        for (at, n) in self.stretches(&runs, offset, len) {
+            let to = buf.get_mut(done..done + n as usize).ok_or(Kind::Corrupt)?;
+            self.cache.read_once(at, to)?;
+            done += n as usize;
+        }
+        match done as u64 == len {
+            true => Ok(done),
+            false => Err(self.short(head.uid)),
+        }
+    }
+
+    fn short(&self, uid: u64) -> Error {
+        let at = self.layout.offset(self.layout.table_a);
+        Error::corrupt(
+            "runs",
+            at,
+            format!("too few pages for file {uid:#x}"),
+            "as many as its size needs",
+        )
+    }
+
+    /// Holds the leader to the name table, with the first access to a file's
+    /// first page; both are read in one request.
+    fn check_leader(&mut self, uid: u64, runs: &Runs, len: u64) -> Result<()> {
+        let Some(page) = runs.leader() else {
+            return Ok(());
+        };
+        let size = u64::from(self.layout.page);
+        if len < self.cache.io_size() as u64 {
+            self.cache.prefetch(
+                self.layout.offset(page),
+                (size + len).min(u64::from(runs.find(0).map_or(0, |r| r.len)) * size),
+            );
+        }
+        let found = match self.leader(page) {
+            Ok(found) => found,
+            Err(e) if e == Kind::Io => None,
+            Err(e) => return Err(e),
+        };
+        if found == Some(Leader::of(uid, runs, &self.layout)) {
+            return Ok(());
+        }
+        if let Some(other) = found.filter(|l| l.uid != uid) {
+            let owns = self
+                .runs_of_uid(other.uid)
+                .is_ok_and(|r| r.leader() == Some(page));
+            if owns {
+                let at = self.layout.offset(page);
+                return Err(Error::corrupt(
+                    "leader",
+                    at,
+                    format!("of file {:#x}", other.uid),
+                    format!("of file {uid:#x}"),
+                ));
+            }
+        }
+        self.mend_leader(uid, runs);
+        Ok(())
+    }
+
+    /// Where the bytes of a range lie.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn extents(
+        &mut self,
+        head: &Head,
+        offset: u64,
+        len: u64,
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
+        let len = head.size.saturating_sub(offset).min(len);
+        let runs = self.runs(head)?;
+        self.cache.write_stage(Stage::DATA)?;
+        let mut at = offset;
+        for (start, n) in self.stretches(&runs, offset, len) {
+            out.push(Extent {
+                offset: at,
+                len: n,
+                place: Place::Device(start),
+            });
+            at += n;
+        }
+        Ok(())
+    }
+
+    /// Puts leaders that go with new data into the cache, and writes what is
+    /// there: the paper's one request for leader and data.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub(crate) fn write_through(&mut self) -> Result<()> {
+        if !self.through {
+            return Ok(());
+        }
+        for (page, leader) in std::mem::take(&mut self.batch.fresh) {
+            let image = leader.encode(&self.layout, page, self.log.epoch, self.log.seq);
+            self.cache
+                .write(self.layout.offset(page), &image, Stage::DATA)?;
+        }
+        self.cache.write_stage(Stage::DATA)
+    }
+}
+
+/// Pages of runs, for those who count.
+pub(crate) fn pages_of(runs: &[Run]) -> u64 {
+    runs.iter().map(|r| u64::from(r.len)).sum()
+}

@@ -1,0 +1,67 @@
+//! Cedar's file system with a log (Hagmann, "Reimplementing the Cedar File
+//! System Using Logging and Group Commit", SOSP 1987), on today's devices.
+//!
+//! All that is known of a file stands in one B-tree, the file name table, whose
+//! pages are written twice, far apart. Changes of it go to a redo log first, many
+//! in one record; pages go home only when the log comes round to the third in
+//! which their newest image is. `FORMAT.md` has the bytes and the reasons.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ondisk`], [`volume`] | pages as stored; the checked root |
+//! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
+//! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
+//! | `vam`, `runs`, `leader` | room, where files lie, leader pages |
+//! | `core` | changes that are made whole or not at all |
+//! | `entry`, `nodes`, `names`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
+//! | [`check`], [`dump`], [`make`] and others | the tools |
+//!
+//! # Limits
+//! Names of 255 bytes (90 in pages of 512), 2^32 pages, files in at most some
+//! hundred to some thousand pieces. Extended attributes of a node and targets
+//! of symlinks are bounded by what one log record holds.
+//!
+//! # Locks
+//! One: an attached volume is behind a mutex, data too.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+mod attached;
+mod cedar;
+pub mod check;
+mod commit;
+mod cookies;
+mod core;
+pub mod dump;
+mod entry;
+mod file;
+mod fs;
+pub mod info;
+mod leader;
+mod log;
+pub mod make;
+pub mod map;
+mod names;
+mod nodes;
+pub mod ondisk;
+pub mod options;
+mod page;
+mod recover;
+mod runs;
+mod table;
+mod tree;
+mod tune;
+mod vam;
+pub mod volume;
+mod walk;
+mod xattrs;
+
+pub use cedar::{CEDAR, Cedar};

@@ -1,0 +1,360 @@
+//! Making, removing and renaming names. What is said here of one call is one
+//! change: whole or not at all.
+
+use crate::core::Core;
+use crate::entry::{Entry, Head, Part, Place, ROOT_UID, dir_prefix};
+use crate::nodes::{is_named, new_head};
+use volary_core::{FileKind, Kind, RenameFlags, Result, SetAttr, SetTime, Time};
+
+/// Most names of a node, and most directories in one.
+const LINKS_MAX: u32 = 1 << 20;
+
+/// What is to be made.
+#[derive(Clone, Copy)]
+pub(crate) enum Make<'a> {
+    File,
+    Dir,
+    Symlink(&'a [u8]),
+    Special(FileKind, u64),
+}
+
+/// A name and what it leads to.
+struct Found {
+    place: Place,
+    entry: Entry,
+    is_dir: bool,
+}
+
+impl Core {
+    /// Checks that a name can be made in a directory.
+    ///
+    /// # Errors
+    /// `NotDir`; `Exists`; `NotFound` in a directory that was removed;
+    /// `NameTooLong`.
+    pub(crate) fn check_free(&mut self, dir: u64, name: &[u8]) -> Result<()> {
+        let (_, head) = self.dir(dir)?;
+        if self.find(dir, name)?.is_some() {
+            return Err(Kind::Exists.into());
+        }
+        if head.nlink == 0 {
+            return Err(Kind::NotFound.into());
+        }
+        self.check_name(name)
+    }
+
+    fn check_name(&self, name: &[u8]) -> Result<()> {
+        match name.len() <= self.layout.name_max() {
+            true => Ok(()),
+            false => Err(Kind::NameTooLong.into()),
+        }
+    }
+
+    /// Makes a node with a first name.
+    ///
+    /// # Errors
+    /// As [`check_free`](Self::check_free); `TooManyLinks`, `NoSpace`.
+    pub(crate) fn make(
+        &mut self,
+        dir: u64,
+        name: &[u8],
+        what: Make<'_>,
+        set: &SetAttr,
+        now: Time,
+    ) -> Result<Head> {
+        self.check_free(dir, name)?;
+        let kind = match what {
+            Make::File => FileKind::File,
+            Make::Dir => FileKind::Dir,
+            Make::Symlink(_) => FileKind::Symlink,
+            Make::Special(kind, _) => kind,
+        };
+        let mut head = new_head(self.new_uid()?, kind, now);
+        head.mode = set.mode.unwrap_or(default_mode(kind)) & 0o7777;
+        head.owner = set.uid.unwrap_or(0);
+        head.group = set.gid.unwrap_or(0);
+        set_times(&mut head, set, now);
+        match what {
+            Make::Dir => head.nlink = 2,
+            Make::Symlink(target) => {
+                head.size = target.len() as u64;
+                self.set_parts(&mut head, Part::Target, target)?;
+            }
+            Make::Special(_, rdev) => head.size = rdev,
+            Make::File => {
+                if let Some(size) = set.size {
+                    self.resize(&mut head, size)?;
+                }
+            }
+        }
+        self.put_entry(&Place::new(dir, name), &Entry::Head(head.clone()))?;
+        self.entry_came(dir, head.is_dir(), now)?;
+        Ok(head)
+    }
+
+    /// Counts the change of a directory that has one more entry.
+    fn entry_came(&mut self, dir: u64, is_dir: bool, now: Time) -> Result<()> {
+        let (place, mut head) = self.dir(dir)?;
+        head.touch(now, true);
+        if is_dir {
+            if head.nlink >= LINKS_MAX {
+                return Err(Kind::TooManyLinks.into());
+            }
+            head.nlink += 1;
+        }
+        self.keep(&place, head)
+    }
+
+    /// Counts the change of a directory that has one entry fewer.
+    fn entry_went(&mut self, dir: u64, is_dir: bool, now: Time) -> Result<()> {
+        let (place, mut head) = self.dir(dir)?;
+        head.touch(now, true);
+        if is_dir {
+            head.nlink = head.nlink.saturating_sub(1);
+        }
+        self.keep(&place, head)
+    }
+
+    /// Gives a node one more name.
+    ///
+    /// # Errors
+    /// `IsDir`; as [`check_free`](Self::check_free); `TooManyLinks`.
+    pub(crate) fn link(&mut self, uid: u64, dir: u64, name: &[u8], now: Time) -> Result<()> {
+        let (place, mut head) = self.home(uid)?;
+        if head.is_dir() {
+            return Err(Kind::IsDir.into());
+        }
+        self.check_free(dir, name)?;
+        if head.nlink == 0 {
+            return Err(Kind::NotFound.into());
+        }
+        if head.nlink >= LINKS_MAX {
+            return Err(Kind::TooManyLinks.into());
+        }
+        let number = head.next_number;
+        head.next_number = number.checked_add(1).ok_or(Kind::TooManyLinks)?;
+        head.nlink += 1;
+        head.touch(now, false);
+        self.keep(&place, head)?;
+        self.put_entry(&Place::new(dir, name), &Entry::Link(uid, number))?;
+        self.entry_came(dir, false, now)
+    }
+
+    fn found(&mut self, dir: u64, name: &[u8]) -> Result<Option<Found>> {
+        self.dir(dir)?;
+        let found = self.find(dir, name)?;
+        Ok(found.map(|(place, entry)| Found {
+            is_dir: matches!(&entry, Entry::Head(head) if head.is_dir()),
+            place,
+            entry,
+        }))
+    }
+
+    /// # Errors
+    /// `NotDir`, `NotFound`.
+    fn must_find(&mut self, dir: u64, name: &[u8]) -> Result<Found> {
+        self.found(dir, name)?.ok_or_else(|| Kind::NotFound.into())
+    }
+
+    /// Takes a name away from a file. `is_open` says whether a node is.
+    ///
+    /// # Errors
+    /// `NotDir`, `NotFound`, `IsDir`.
+    pub(crate) fn unlink(
+        &mut self,
+        dir: u64,
+        name: &[u8],
+        now: Time,
+        is_open: &dyn Fn(u64) -> bool,
+    ) -> Result<()> {
+        let found = self.must_find(dir, name)?;
+        if found.is_dir {
+            return Err(Kind::IsDir.into());
+        }
+        self.take_away(found, now, is_open)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `NotDir`, `NotFound`, `NotEmpty`.
+    pub(crate) fn rmdir(
+        &mut self,
+        dir: u64,
+        name: &[u8],
+        now: Time,
+        is_open: &dyn Fn(u64) -> bool,
+    ) -> Result<()> {
+        let found = self.must_find(dir, name)?;
+        self.check_empty(&found)?;
+        self.take_away(found, now, is_open)
+    }
+
+    fn take_away(&mut self, found: Found, now: Time, is_open: &dyn Fn(u64) -> bool) -> Result<()> {
+        self.remove(&found.place.key())?;
+        self.entry_went(found.place.dir, found.is_dir, now)?;
+        let open = is_open(found.entry.uid());
+        self.drop_name(found.entry, now, open)
+    }
+
+    /// # Errors
+    /// `NotDir`, `NotEmpty`.
+    fn check_empty(&mut self, found: &Found) -> Result<()> {
+        if !found.is_dir {
+            return Err(Kind::NotDir.into());
+        }
+        match self.first(&dir_prefix(found.entry.uid()))? {
+            None => Ok(()),
+            Some(_) => Err(Kind::NotEmpty.into()),
+        }
+    }
+
+    /// # Errors
+    /// `Invalid` if `dir` is `node` or lies in it.
+    fn check_not_into_itself(&mut self, node: u64, dir: u64) -> Result<()> {
+        let mut at = dir;
+        // A tree cannot be deeper than it has nodes; a damaged one might go round.
+        for _ in 0..DEPTH_MAX {
+            if at == node {
+                return Err(Kind::Invalid.into());
+            }
+            if at == ROOT_UID {
+                return Ok(());
+            }
+            let (place, _) = self.home(at)?;
+            if !is_named(&place) {
+                return Ok(());
+            }
+            at = place.dir;
+        }
+        Err(Kind::Corrupt.into())
+    }
+
+    /// Renames; see [`FileSystem::rename`](volary_core::FileSystem::rename).
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn rename(
+        &mut self,
+        from: (u64, &[u8]),
+        to: (u64, &[u8]),
+        flags: RenameFlags,
+        now: Time,
+        is_open: &dyn Fn(u64) -> bool,
+    ) -> Result<()> {
+        let old = self.must_find(from.0, from.1)?;
+        let new = self.found(to.0, to.1)?;
+        if new.is_none() && flags == RenameFlags::SWAP {
+            return Err(Kind::NotFound.into());
+        }
+        let (_, into) = self.dir(to.0)?;
+        if into.nlink == 0 {
+            return Err(Kind::NotFound.into());
+        }
+        if old.is_dir {
+            self.check_not_into_itself(old.entry.uid(), to.0)?;
+        }
+        let Some(new) = new else {
+            self.check_free(to.0, to.1)?;
+            return self.move_name(old, to, now);
+        };
+        if flags == RenameFlags::SWAP {
+            return self.swap(&old, &new, from.0, now);
+        }
+        if flags == RenameFlags::KEEP {
+            return Err(Kind::Exists.into());
+        }
+        if new.entry.uid() == old.entry.uid() {
+            return Ok(());
+        }
+        match (old.is_dir, new.is_dir) {
+            (true, true) => self.check_empty(&new)?,
+            (true, false) => return Err(Kind::NotDir.into()),
+            (false, true) => return Err(Kind::IsDir.into()),
+            (false, false) => {}
+        }
+        self.take_away(new, now, is_open)?;
+        // What was replaced may have been where the head of `old` is not; but
+        // taking it away may have moved that head here.
+        let old = self.must_find(from.0, from.1)?;
+        self.move_name(old, to, now)
+    }
+
+    /// Puts an entry under a name that is free.
+    fn move_name(&mut self, old: Found, to: (u64, &[u8]), now: Time) -> Result<()> {
+        self.remove(&old.place.key())?;
+        self.entry_went(old.place.dir, old.is_dir, now)?;
+        self.entry_came(to.0, old.is_dir, now)?;
+        let entry = self.touched(old.entry, now)?;
+        self.put_entry(&Place::new(to.0, to.1), &entry)
+    }
+
+    /// An entry whose node changes at `now`.
+    fn touched(&mut self, entry: Entry, now: Time) -> Result<Entry> {
+        match entry {
+            Entry::Head(mut head) => {
+                head.touch(now, false);
+                Ok(Entry::Head(head))
+            }
+            Entry::Link(uid, number) => {
+                self.touch(uid, now, false)?;
+                Ok(Entry::Link(uid, number))
+            }
+        }
+    }
+
+    fn swap(&mut self, old: &Found, new: &Found, from: u64, now: Time) -> Result<()> {
+        if new.is_dir {
+            self.check_not_into_itself(new.entry.uid(), from)?;
+        }
+        if new.place == old.place {
+            return Ok(());
+        }
+        let dirs = [old.place.dir, new.place.dir];
+        let came = [new.is_dir, old.is_dir];
+        let went = [old.is_dir, new.is_dir];
+        for ((dir, came), went) in dirs.into_iter().zip(came).zip(went) {
+            self.entry_went(dir, went, now)?;
+            self.entry_came(dir, came, now)?;
+        }
+        // Both may be names of directories whose heads the counts above changed.
+        let mut pair = Vec::new();
+        for place in [&old.place, &new.place] {
+            let value = self.get(&place.key())?;
+            let entry = value
+                .as_deref()
+                .and_then(Entry::decode)
+                .ok_or(Kind::Corrupt)?;
+            pair.push(entry);
+        }
+        for (entry, place) in pair.into_iter().zip([&new.place, &old.place]) {
+            self.put_entry(place, &entry)?;
+        }
+        for uid in [old.entry.uid(), new.entry.uid()] {
+            self.touch(uid, now, false)?;
+        }
+        Ok(())
+    }
+}
+
+/// Deepest path that is followed up to the root.
+const DEPTH_MAX: u32 = 1 << 16;
+
+fn default_mode(kind: FileKind) -> u32 {
+    match kind {
+        FileKind::Dir => 0o755,
+        FileKind::Symlink => 0o777,
+        _ => 0o644,
+    }
+}
+
+/// Sets the times that `set` names.
+pub(crate) fn set_times(head: &mut Head, set: &SetAttr, now: Time) {
+    let new = |time: Option<SetTime>, old: Time| match time {
+        None => old,
+        Some(SetTime::Now) => now,
+        Some(SetTime::To(time)) => time,
+    };
+    head.atime = new(set.atime, head.atime);
+    head.mtime = new(set.mtime, head.mtime);
+    head.btime = new(set.btime, head.btime);
+}

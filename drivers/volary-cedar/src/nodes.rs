@@ -1,0 +1,380 @@
+//! Nodes in the name table: found by name or by uid, kept, destroyed.
+
+use crate::core::Core;
+use crate::entry::{
+    Entry, FIRST_VERSION, HEAD, Head, NAME_KEY, NOWHERE, PART_KEY, Part, Place, ROOT_NAME,
+    ROOT_UID, name_prefix, part_key, place_key, place_of_key, place_prefix,
+};
+use crate::page::cell_max;
+use crate::runs::{RUN, Run, Runs};
+use crate::volume::Layout;
+use volary_core::{Error, FileKind, Kind, NodeId, Result, Time};
+
+/// Longest name, whatever the page.
+const NAME_MAX: usize = 255;
+/// Runs that a head has room for, whatever its name.
+const RUNS_IN_HEAD: usize = 16;
+
+impl Layout {
+    /// Longest name, in bytes.
+    pub(crate) fn name_max(&self) -> usize {
+        (cell_max(self.page_len()) - NAME_KEY - HEAD - 2 * RUN).min(NAME_MAX)
+    }
+
+    /// Runs that a head has.
+    pub(crate) fn runs_in_head(&self) -> usize {
+        let room = cell_max(self.page_len()) - NAME_KEY - HEAD - self.name_max();
+        (room / RUN).min(RUNS_IN_HEAD)
+    }
+
+    /// Bytes that a part has.
+    pub(crate) fn part_len(&self) -> usize {
+        (cell_max(self.page_len()) - PART_KEY) / RUN * RUN
+    }
+
+    /// Most parts of a kind: those of all kinds are changed in one record.
+    pub(crate) fn parts_max(&self) -> usize {
+        (self.logged_max as usize / 6).clamp(2, 32)
+    }
+
+    /// Most bytes in parts of a kind.
+    pub(crate) fn parts_len(&self) -> usize {
+        self.parts_max() * self.part_len()
+    }
+}
+
+/// The id that is given out for a uid.
+pub(crate) fn node_id(uid: u64) -> Result<NodeId> {
+    NodeId::new(uid, 0).ok_or_else(|| Kind::Stale.into())
+}
+
+/// The uid of an id that was given out.
+pub(crate) fn uid_of(node: NodeId) -> Result<u64> {
+    match node.generation {
+        0 => Ok(node.ino.get()),
+        _ => Err(Kind::Stale.into()),
+    }
+}
+
+impl Core {
+    fn bad_entry(&self, what: &'static str) -> Error {
+        let at = self.layout.offset(self.layout.table_a);
+        Error::corrupt(
+            what,
+            at,
+            "not what leads to it says",
+            "an entry of the name table",
+        )
+    }
+
+    /// The newest version of a name.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn find(&mut self, dir: u64, name: &[u8]) -> Result<Option<(Place, Entry)>> {
+        let Some((key, value)) = self.first(&name_prefix(dir, name))? else {
+            return Ok(None);
+        };
+        let place = Place::of_key(&key);
+        let found = place.zip(Entry::decode(&value));
+        found.map(Some).ok_or_else(|| self.bad_entry("name"))
+    }
+
+    /// Where a node's head is, and the head.
+    ///
+    /// # Errors
+    /// `Stale` if there is no such node.
+    pub(crate) fn home(&mut self, uid: u64) -> Result<(Place, Head)> {
+        let (_, value) = self.first(&place_prefix(uid))?.ok_or(Kind::Stale)?;
+        let place = Place::decode(&value).ok_or_else(|| self.bad_entry("place"))?;
+        let value = self.get(&place.key())?;
+        match value.as_deref().and_then(Entry::decode) {
+            Some(Entry::Head(head)) if head.uid == uid => Ok((place, head)),
+            _ => Err(self.bad_entry("place")),
+        }
+    }
+
+    /// The head that an entry leads to.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn head_of(&mut self, entry: Entry) -> Result<Head> {
+        match entry {
+            Entry::Head(head) => Ok(head),
+            Entry::Link(uid, _) => match self.home(uid) {
+                Ok((_, head)) => Ok(head),
+                Err(e) if e == Kind::Stale => Err(self.bad_entry("link")),
+                Err(e) => Err(e),
+            },
+        }
+    }
+
+    /// A directory.
+    ///
+    /// # Errors
+    /// `Stale`, `NotDir`.
+    pub(crate) fn dir(&mut self, uid: u64) -> Result<(Place, Head)> {
+        let (place, head) = self.home(uid)?;
+        match head.is_dir() {
+            true => Ok((place, head)),
+            false => Err(Kind::NotDir.into()),
+        }
+    }
+
+    /// Keeps a head where it is.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Corrupt`, `Io`.
+    pub(crate) fn keep(&mut self, place: &Place, head: Head) -> Result<()> {
+        self.put(&place.key(), &Entry::Head(head).encode())
+    }
+
+    /// Counts a change of a node; see [`Head::touch`].
+    ///
+    /// # Errors
+    /// As [`home`](Self::home) and [`keep`](Self::keep).
+    pub(crate) fn touch(&mut self, uid: u64, now: Time, content: bool) -> Result<()> {
+        let (place, mut head) = self.home(uid)?;
+        head.touch(now, content);
+        self.keep(&place, head)
+    }
+
+    /// Puts an entry under a name, and has the node know of that name.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Corrupt`, `Io`.
+    pub(crate) fn put_entry(&mut self, place: &Place, entry: &Entry) -> Result<()> {
+        let (uid, number) = match entry {
+            Entry::Head(head) => (head.uid, head.number),
+            Entry::Link(uid, number) => (*uid, *number),
+        };
+        self.put(&place.key(), &entry.encode())?;
+        self.put(&place_key(uid, number), &place.encode())
+    }
+
+    /// Makes the root of an empty volume.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    pub(crate) fn make_root(&mut self, now: Time, mode: u32, owner: u32, group: u32) -> Result<()> {
+        let mut head = new_head(ROOT_UID, FileKind::Dir, now);
+        (head.mode, head.owner, head.group, head.nlink) = (mode, owner, group, 2);
+        self.put_entry(&Place::new(NOWHERE, ROOT_NAME), &Entry::Head(head))
+    }
+
+    /// Takes a name from a node, whose head has one fewer then. The entry is
+    /// gone from its directory already. A node that loses its last name goes, or,
+    /// if it is `open`, is kept nowhere.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Corrupt`, `Io`.
+    pub(crate) fn drop_name(&mut self, entry: Entry, now: Time, open: bool) -> Result<()> {
+        match entry {
+            Entry::Link(uid, number) => {
+                self.remove(&place_key(uid, number))?;
+                let (place, mut head) = self.home(uid)?;
+                head.nlink = head.nlink.saturating_sub(1);
+                head.touch(now, false);
+                self.keep(&place, head)
+            }
+            Entry::Head(mut head) => {
+                head.touch(now, false);
+                head.nlink = if head.is_dir() {
+                    0
+                } else {
+                    head.nlink.saturating_sub(1)
+                };
+                self.remove(&place_key(head.uid, head.number))?;
+                if head.nlink > 0 {
+                    return self.move_head(head);
+                }
+                match open {
+                    true => {
+                        let place = Place::nowhere(head.uid);
+                        self.put_entry(&place, &Entry::Head(head))
+                    }
+                    false => self.destroy(head),
+                }
+            }
+        }
+    }
+
+    /// Keeps a head, whose name is gone, under the next of its names.
+    fn move_head(&mut self, mut head: Head) -> Result<()> {
+        let next = self.first(&place_prefix(head.uid))?;
+        let found =
+            next.and_then(|(key, value)| Some((place_of_key(&key)?.1, Place::decode(&value)?)));
+        let (number, place) = found.ok_or_else(|| self.bad_entry("place"))?;
+        head.number = number;
+        self.keep(&place, head)
+    }
+
+    /// Gives back all that a node has. Its names are gone already.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn destroy(&mut self, mut head: Head) -> Result<()> {
+        let runs = self.runs(&head)?;
+        self.set_leader(head.uid, runs.leader(), &Runs::default());
+        self.free(runs.0);
+        for part in [Part::Runs, Part::Target, Part::Xattrs] {
+            self.set_parts(&mut head, part, &[])?;
+        }
+        Ok(())
+    }
+
+    // ---- Runs and other parts ----
+
+    /// All runs of a file.
+    ///
+    /// # Errors
+    /// `Corrupt` for runs that are not where files lie; `Io`.
+    pub(crate) fn runs(&mut self, head: &Head) -> Result<Runs> {
+        let mut runs = Runs(head.runs.clone());
+        if head.parts_of(Part::Runs) > 0 {
+            let bytes = self.parts(head, Part::Runs)?;
+            runs.0.extend(Runs::decode(&bytes));
+        }
+        let bad = runs
+            .0
+            .iter()
+            .find(|r| !self.layout.is_data_run(r.start, r.len));
+        match bad {
+            Some(r) => Err(Error::corrupt(
+                "run",
+                self.layout.offset(r.start),
+                format!("{} pages", r.len),
+                "pages for files",
+            )),
+            None => Ok(runs),
+        }
+    }
+
+    /// As [`runs`](Self::runs), of a node by its uid.
+    ///
+    /// # Errors
+    /// `Stale`, `Corrupt`, `Io`.
+    pub(crate) fn runs_of_uid(&mut self, uid: u64) -> Result<Runs> {
+        let (_, head) = self.home(uid)?;
+        self.runs(&head)
+    }
+
+    /// Has a head know of these runs, and the leader agree. `old` was the leader.
+    ///
+    /// # Errors
+    /// `NoSpace` for a file in more pieces than can be kept; `Corrupt`, `Io`.
+    pub(crate) fn set_runs(
+        &mut self,
+        head: &mut Head,
+        old: Option<u32>,
+        runs: &Runs,
+    ) -> Result<()> {
+        let in_head = self.layout.runs_in_head().min(runs.0.len());
+        let (first, rest) = runs.0.split_at(in_head);
+        if rest.len() * RUN > self.layout.parts_len() {
+            let words = "the free room is in too many pieces for one file";
+            return Err(Error::note(Kind::NoSpace, words));
+        }
+        head.runs = first.to_vec();
+        self.set_parts(head, Part::Runs, &Runs::encode(rest))?;
+        self.set_leader(head.uid, old, runs);
+        Ok(())
+    }
+
+    /// What the parts of a kind hold.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn parts(&mut self, head: &Head, part: Part) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for number in 0..head.parts_of(part) {
+            let value = self.get(&part_key(head.uid, part, number))?;
+            bytes.extend(value.ok_or_else(|| self.bad_entry("part"))?);
+        }
+        Ok(bytes)
+    }
+
+    /// Sets what the parts of a kind hold; parts that stay the same are not
+    /// written. The head is to be kept after.
+    ///
+    /// # Errors
+    /// `TooBig` past [`Layout::parts_len`]; `NoSpace`, `Corrupt`, `Io`.
+    pub(crate) fn set_parts(&mut self, head: &mut Head, part: Part, bytes: &[u8]) -> Result<()> {
+        if bytes.len() > self.layout.parts_len() {
+            return Err(Kind::TooBig.into());
+        }
+        let len = self.layout.part_len();
+        let count = bytes.len().div_ceil(len) as u16;
+        for (number, value) in (0..).zip(bytes.chunks(len)) {
+            let key = part_key(head.uid, part, number);
+            if self.get(&key)?.as_deref() != Some(value) {
+                self.put(&key, value)?;
+            }
+        }
+        for number in count..head.parts_of(part) {
+            self.remove(&part_key(head.uid, part, number))?;
+        }
+        head.set_parts_of(part, count);
+        Ok(())
+    }
+
+    /// The nodes that no name leads to: a crash came before their last open
+    /// ended.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn nameless(&mut self) -> Result<Vec<(Place, Head)>> {
+        let mut found = Vec::new();
+        let prefix = crate::entry::dir_prefix(NOWHERE);
+        self.scan(&prefix, &mut |key, value| {
+            if !key.starts_with(&prefix) {
+                return false;
+            }
+            let place = Place::of_key(key).filter(|p| p.name != ROOT_NAME);
+            if let (Some(place), Some(Entry::Head(head))) = (place, Entry::decode(value)) {
+                found.push((place, head));
+            }
+            true
+        })?;
+        Ok(found)
+    }
+
+    /// Destroys a node that is kept nowhere.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn destroy_nameless(&mut self, uid: u64) -> Result<()> {
+        let (place, head) = self.home(uid)?;
+        self.remove(&place.key())?;
+        self.remove(&place_key(uid, head.number))?;
+        self.destroy(head)
+    }
+}
+
+/// A node as it is made.
+pub(crate) fn new_head(uid: u64, kind: FileKind, now: Time) -> Head {
+    Head {
+        uid,
+        kind,
+        mode: 0,
+        owner: 0,
+        group: 0,
+        nlink: 1,
+        size: 0,
+        atime: now,
+        mtime: now,
+        ctime: now,
+        btime: now,
+        change: 1,
+        number: 0,
+        next_number: 1,
+        keep: 0,
+        parts: [0; 3],
+        runs: Vec::<Run>::new(),
+    }
+}
+
+/// Whether a place is one that paths lead to.
+pub(crate) fn is_named(place: &Place) -> bool {
+    place.dir != NOWHERE || place.name == ROOT_NAME && place.version == FIRST_VERSION
+}

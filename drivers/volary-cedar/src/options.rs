@@ -1,0 +1,55 @@
+//! Options of attaching.
+
+use volary_core::{Attach, Error, Kind, OptionSpec, Result};
+
+/// What [`MountOptions`] knows.
+pub const MOUNT_OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "commit",
+        value: "MS",
+        help: "Longest time from a change to the commit that a later call makes, in milliseconds (500)",
+    },
+    OptionSpec {
+        name: "data",
+        value: "gather|through",
+        help: "Gather data until the commit, or write it as it comes, as in the paper (gather)",
+    },
+    OptionSpec {
+        name: "iosize",
+        value: "SIZE",
+        help: "Longest request to the device (256k)",
+    },
+];
+
+/// Options of attaching, checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MountOptions {
+    pub(crate) commit_ms: u64,
+    pub(crate) through: bool,
+    pub(crate) io_size: u32,
+}
+
+/// Least and greatest request, in bytes.
+const IO_SIZES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
+
+impl MountOptions {
+    /// # Errors
+    /// `Invalid`.
+    pub(crate) fn new(how: &Attach) -> Result<Self> {
+        let options = &how.options;
+        options.check_known(MOUNT_OPTIONS)?;
+        let io_size = options.number("iosize")?.unwrap_or(256 << 10);
+        if !IO_SIZES.contains(&io_size) || !io_size.is_power_of_two() {
+            let words =
+                format!("option 'iosize' is {io_size}, expected a power of two from 4k to 16M");
+            return Err(Error::note(Kind::Invalid, words));
+        }
+        Ok(Self {
+            commit_ms: options.number("commit")?.unwrap_or(500),
+            through: options
+                .choice("data", &[("gather", false), ("through", true)])?
+                .unwrap_or(false),
+            io_size: io_size as u32,
+        })
+    }
+}

@@ -1,0 +1,290 @@
+//! Attaching: recovery from the log (paper, section 5.9).
+//!
+//! Nothing before the last step changes the log, so that a cut before it repeats
+//! the same recovery. A volume that is attached for reading is recovered in
+//! memory, and nothing is written.
+
+use crate::core::{Core, LogState, Pending, Takes};
+use crate::leader::Leader;
+use crate::log::{Anchor, LogImage, Record, read_anchors};
+use crate::ondisk::{Header, PageType};
+use crate::page::{self, Image};
+use crate::table::{Table, read_pages, write_home};
+use crate::vam::Vam;
+use crate::volume::Layout;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use volary_block::{Cache, CacheOptions};
+use volary_core::{BlockDevice, Error, Kind, Result};
+
+/// How to attach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) read_only: bool,
+    /// Bytes for the cache and the name table's pages.
+    pub(crate) memory: u64,
+    /// Longest request, in bytes.
+    pub(crate) io_size: u32,
+    /// Go on although records of the log are lost, as `fsck -y` does.
+    pub(crate) salvage: bool,
+}
+
+/// Least memory that a volume works with, in bytes.
+const MEMORY_MIN: u64 = 4 << 20;
+
+/// What recovery found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// Records that were replayed.
+    pub(crate) records: u64,
+    /// Pages in them that one copy made good.
+    pub(crate) damaged: u64,
+    /// Whether the saved map was of the last commit.
+    pub(crate) map_loaded: bool,
+    /// Which anchors were whole.
+    pub(crate) anchors: [bool; 2],
+    /// Records that are known to have been durable, and are not to be had.
+    pub(crate) lost: Option<String>,
+    /// Why the map could not be rebuilt, for `check`.
+    pub(crate) map_error: Option<String>,
+}
+
+/// The newest image of each page that the log has.
+#[derive(Default)]
+struct Newest {
+    table: BTreeMap<u32, Image>,
+    leaders: BTreeMap<u32, Image>,
+}
+
+/// Where the log begins, which anchors were whole, and which is the newer.
+fn find_anchor(
+    dev: &dyn BlockDevice,
+    layout: &Layout,
+    log: &LogImage<'_>,
+) -> (Anchor, [bool; 2], usize) {
+    let copies = read_anchors(dev, layout);
+    let whole = copies.each_ref().map(Option::is_some);
+    let found = match copies {
+        [Some(a), Some(b)] if b.stamp > a.stamp => Some((b, 1)),
+        [Some(a), _] => Some((a, 0)),
+        [None, Some(b)] => Some((b, 1)),
+        [None, None] => None,
+    };
+    match found {
+        Some((anchor, newer)) => (anchor, whole, newer),
+        None => (
+            log.guess().unwrap_or_else(|| after_all(dev, layout)),
+            whole,
+            0,
+        ),
+    }
+}
+
+/// An anchor newer than all that is in the name table, for when neither anchors
+/// nor log say anything.
+fn after_all(dev: &dyn BlockDevice, layout: &Layout) -> Anchor {
+    let bytes = read_pages(dev, layout, layout.table_a, layout.table_len);
+    let headers = bytes.chunks(layout.page_len()).filter_map(Header::read);
+    let own = headers.filter(|h| h.kind == PageType::Table && h.nonce == layout.nonce);
+    let (epoch, seq) = own.map(|h| (h.epoch, h.seq)).max().unwrap_or((0, 0));
+    Anchor {
+        stamp: 0,
+        epoch: epoch + 1,
+        position: 0,
+        seq: seq + 1,
+        durable: seq,
+    }
+}
+
+/// What the log should have but has not, in words.
+fn what_is_lost(log: &LogImage<'_>, anchor: &Anchor, last: u64) -> Option<String> {
+    let newest = log
+        .newest_seq(anchor.epoch)
+        .unwrap_or(0)
+        .max(anchor.durable);
+    // The newest header may be of the record that was being written: then all
+    // before it are there.
+    let next_is_torn = newest == last + 1 && anchor.durable <= last;
+    (newest > last && !next_is_torn).then(|| {
+        format!(
+            "log record {} is damaged, though records up to {newest} were written",
+            last + 1
+        )
+    })
+}
+
+/// The newest image of each page in the records.
+///
+/// # Errors
+/// `Corrupt` for a page that belongs nowhere.
+fn newest(layout: &Layout, records: &[Record]) -> Result<Newest> {
+    let mut out = Newest::default();
+    for record in records {
+        for (target, image) in &record.pages {
+            let header = Header::read(image).filter(|h| h.nonce == layout.nonce);
+            let kind = header.map(|h| h.kind);
+            let index = target
+                .checked_sub(layout.table_a)
+                .filter(|i| *i < layout.table_len);
+            match (index, kind) {
+                (Some(index), Some(PageType::Table))
+                    if header.is_some_and(|h| h.page == index)
+                        && page::check(image, layout.table_len).is_ok() =>
+                {
+                    out.table.insert(index, image.clone());
+                }
+                (None, Some(PageType::Leader)) if layout.is_data(*target) => {
+                    out.leaders.insert(*target, image.clone());
+                }
+                _ => {
+                    let at = layout.offset(layout.log + record.position);
+                    let found = format!("a page for {target}");
+                    return Err(Error::corrupt(
+                        "log record",
+                        at,
+                        found,
+                        "pages of the name table and leaders",
+                    ));
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn lost(layout: &Layout, words: &str) -> Error {
+    let whole = "a whole log; attach with ro, or let fsck -y give up what is lost";
+    Error::corrupt("log", layout.offset(layout.log), words, whole)
+}
+
+/// Attaches the volume on a device, after recovery.
+///
+/// # Errors
+/// `Corrupt` for a root, a log or a name table that makes no sense; `Io`.
+pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Core, Recovered)> {
+    let layout = Layout::read(&*dev)?;
+    let log_image = LogImage::read(&*dev, &layout);
+    let (anchor, anchors, newer) = find_anchor(&*dev, &layout, &log_image);
+    let records = log_image.chain(&anchor);
+    let last = anchor.seq.saturating_sub(1) + records.len() as u64;
+    let mut recovered = Recovered {
+        records: records.len() as u64,
+        damaged: records.iter().map(|r| u64::from(r.damaged)).sum(),
+        anchors,
+        lost: what_is_lost(&log_image, &anchor, last),
+        ..Recovered::default()
+    };
+    let read_only = how.read_only || dev.geometry().read_only;
+    if let (Some(words), false, false) = (&recovered.lost, read_only, how.salvage) {
+        return Err(lost(&layout, words));
+    }
+    let newest = newest(&layout, &records)?;
+    let log = LogState {
+        epoch: anchor.epoch,
+        seq: last + 1,
+        position: records.last().map_or(anchor.position, |r| r.next(&layout)),
+        third: 0,
+        before: 0,
+        records: VecDeque::new(),
+        anchor,
+        newer,
+    };
+    let memory = how.memory.max(MEMORY_MIN);
+    let options = CacheOptions {
+        memory: memory / 2,
+        io_size: how.io_size,
+    };
+    let table = Table::new(memory / 4, &layout);
+    let vam = Vam::empty(&layout);
+    drop(log_image);
+    let mut core = Core::new(layout, Cache::new(dev, options), table, vam, log);
+    for (index, image) in &newest.table {
+        core.table.logged(*index, image.clone(), 0);
+    }
+    if !read_only {
+        send_home(&mut core, &newest)?;
+    }
+    load_map(&mut core, last, how.salvage, &mut recovered)?;
+    let wanted = wanted_leaders(&mut core, newest.leaders)?;
+    if read_only {
+        core.leaders.extend(
+            wanted
+                .into_iter()
+                .map(|(page, image)| (page, Pending { image, third: 0 })),
+        );
+        return Ok((core, recovered));
+    }
+    core.takes = Takes::Unopened;
+    if recovered.records > 0 || recovered.lost.is_some() || anchors != [true, true] {
+        finish(&mut core, &wanted)?;
+    }
+    Ok((core, recovered))
+}
+
+/// Step 4: the replayed pages go home, to both copies.
+fn send_home(core: &mut Core, newest: &Newest) -> Result<()> {
+    if newest.table.is_empty() {
+        return Ok(());
+    }
+    let pages: Vec<(u32, Image)> = newest.table.iter().map(|(i, p)| (*i, p.clone())).collect();
+    write_home(&core.cache, &core.layout, &pages)?;
+    core.cache.flush()?;
+    core.table.came_home(0);
+    Ok(())
+}
+
+/// Step 5: the map as it was saved with the last commit, or rebuilt.
+fn load_map(core: &mut Core, last: u64, salvage: bool, recovered: &mut Recovered) -> Result<()> {
+    for slot in 0..2 {
+        let first = core.layout.map + slot as u32 * core.layout.map_len;
+        let bytes = read_pages(
+            &**core.cache.device(),
+            &core.layout,
+            first,
+            core.layout.map_len,
+        );
+        if let Some(vam) = Vam::decode(&core.layout, first, &bytes, last) {
+            core.vam = vam;
+            core.map_slot = 1 - slot;
+            core.map_saved = true;
+            recovered.map_loaded = true;
+            return Ok(());
+        }
+    }
+    match core.rebuild_map() {
+        Ok(vam) => core.vam = vam,
+        Err(e) if salvage => recovered.map_error = Some(e.to_string()),
+        Err(e) => return Err(e),
+    }
+    Ok(())
+}
+
+/// Step 6: of the logged leaders, those that the recovered name table wants as
+/// they are. A page that has another use by now is not touched.
+fn wanted_leaders(core: &mut Core, logged: BTreeMap<u32, Image>) -> Result<BTreeMap<u32, Image>> {
+    let mut wanted = BTreeMap::new();
+    for (page, image) in logged {
+        let Some(leader) = Leader::decode(&core.layout, page, &image) else {
+            continue;
+        };
+        let runs = match core.runs_of_uid(leader.uid) {
+            Ok(runs) => runs,
+            Err(e) if matches!(e.kind(), Kind::Stale | Kind::Corrupt) => continue,
+            Err(e) => return Err(e),
+        };
+        if runs.leader() == Some(page) && leader == Leader::of(leader.uid, &runs, &core.layout) {
+            wanted.insert(page, image);
+        }
+    }
+    Ok(wanted)
+}
+
+/// Steps 6 and 7: leaders, then, last, an empty log in a new epoch.
+fn finish(core: &mut Core, leaders: &BTreeMap<u32, Image>) -> Result<()> {
+    for (page, image) in leaders {
+        core.cache.write_direct(core.layout.offset(*page), image)?;
+    }
+    core.cache.flush()?;
+    core.takes = Takes::Changes;
+    core.start_epoch()
+}

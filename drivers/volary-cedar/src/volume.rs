@@ -1,0 +1,460 @@
+//! The checked root page: where everything lies.
+
+use crate::ondisk::{
+    HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN, PageType, RECORD_FIXED, RECORD_ITEM, VERSION,
+    get_u32, put, seal,
+};
+use volary_core::{BlockDevice, Error, Kind, Result};
+
+/// Pages of a log record beside the pages that it logs: two headers, the page
+/// between them, two ends.
+pub const RECORD_OVERHEAD: u32 = 5;
+/// Fewest pages that a record must be able to log: the largest change of an
+/// ordinary operation.
+pub const LOGGED_MIN: u32 = 12;
+/// A third holds at least so many records of the greatest length.
+pub const RECORDS_IN_THIRD: u32 = 4;
+/// Fewest pages of a copy of the name table.
+pub const TABLE_MIN: u32 = 16;
+/// Most pages of the log: it is read into memory for recovery.
+const LOG_MAX_BYTES: u64 = 64 << 20;
+
+/// A value, or in words what is wrong with it.
+pub type Checked<T> = std::result::Result<T, String>;
+
+/// Where everything lies, in pages, and the volume's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes in a page.
+    pub page: u32,
+    /// Pages of the volume.
+    pub pages: u32,
+    /// First page of the name table's first copy.
+    pub table_a: u32,
+    /// First page of its second copy.
+    pub table_b: u32,
+    /// Pages of a copy.
+    pub table_len: u32,
+    /// The first anchor; the second is two pages on.
+    pub anchor: u32,
+    /// First page of the log.
+    pub log: u32,
+    /// Pages of a third of it.
+    pub third: u32,
+    /// Most pages that a record logs.
+    pub logged_max: u32,
+    /// First page of the first saved map; the second follows it.
+    pub map: u32,
+    /// Pages of a saved map.
+    pub map_len: u32,
+    /// The volume's own number.
+    pub nonce: u64,
+    /// How often the root was written: the copy with the greatest counts.
+    pub version: u64,
+    /// When it was made, in seconds since 1970.
+    pub made: u64,
+    /// The volume's label.
+    pub label: String,
+}
+
+/// First page of the small files' area.
+pub const DATA_START: u32 = 4;
+
+/// What [`Layout::plan`] starts from.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Bytes in a page.
+    pub page: u32,
+    /// Pages of the volume.
+    pub pages: u32,
+    /// Pages of a copy of the name table.
+    pub table: u32,
+    /// Pages of a third of the log.
+    pub third: u32,
+}
+
+impl Layout {
+    /// The layout of a new volume: the name table's copies, the log and the
+    /// saved maps in its middle, files on both sides.
+    ///
+    /// # Errors
+    /// `Invalid`, saying what does not fit.
+    pub fn plan(wanted: Wanted, nonce: u64, made: u64, label: &str) -> Result<Self> {
+        let Wanted {
+            page,
+            pages,
+            table,
+            third,
+        } = wanted;
+        let bits = (page as usize - HEADER) as u32 * 8;
+        let map_len = pages.div_ceil(bits);
+        let middle = u64::from(table) * 2 + 4 + u64::from(third) * 3 + u64::from(map_len) * 2;
+        let least = middle + u64::from(DATA_START) + 16;
+        if u64::from(pages) < least {
+            return Err(Error::note(
+                Kind::Invalid,
+                format!(
+                    "too small: {pages} pages of {page} bytes, at least {least} are needed; \
+                     a smaller log or name table takes fewer (-o log=, name-table=)"
+                ),
+            ));
+        }
+        let table_a = ((pages - middle as u32) / 2).max(DATA_START);
+        let anchor = table_a + table;
+        let log = anchor + 4;
+        let map = log + 3 * third;
+        let layout = Self {
+            page,
+            pages,
+            table_a,
+            table_b: map + 2 * map_len,
+            table_len: table,
+            anchor,
+            log,
+            third,
+            logged_max: logged_max(page, third),
+            map,
+            map_len,
+            nonce,
+            version: 1,
+            made,
+            label: label.to_owned(),
+        };
+        layout
+            .check()
+            .map_err(|words| Error::note(Kind::Invalid, words))?;
+        Ok(layout)
+    }
+
+    /// Bytes from the start of the device to a page.
+    pub fn offset(&self, page: u32) -> u64 {
+        u64::from(page) * u64::from(self.page)
+    }
+
+    /// Bytes in a page, as a length.
+    pub fn page_len(&self) -> usize {
+        self.page as usize
+    }
+
+    /// Pages of the log.
+    pub fn log_len(&self) -> u32 {
+        self.third * 3
+    }
+
+    /// Pages of the longest record.
+    pub fn record_max(&self) -> u32 {
+        RECORD_OVERHEAD + 2 * self.logged_max
+    }
+
+    /// The pages of the root's copies.
+    pub fn roots(&self) -> [u32; 3] {
+        [0, 2, self.pages - 1]
+    }
+
+    /// The pages of the anchors.
+    pub fn anchors(&self) -> [u32; 2] {
+        [self.anchor, self.anchor + 2]
+    }
+
+    /// First page past the name table's second copy: files may lie from here on.
+    pub fn middle_end(&self) -> u32 {
+        self.table_b + self.table_len
+    }
+
+    /// Whether files may lie on a page.
+    pub fn is_data(&self, page: u32) -> bool {
+        (DATA_START..self.table_a).contains(&page)
+            || (self.middle_end()..self.pages - 1).contains(&page)
+    }
+
+    /// Whether files may lie on all of a run.
+    pub fn is_data_run(&self, start: u32, len: u32) -> bool {
+        let end = u64::from(start) + u64::from(len);
+        let inside = |from: u32, to: u32| start >= from && end <= u64::from(to);
+        len > 0 && (inside(DATA_START, self.table_a) || inside(self.middle_end(), self.pages - 1))
+    }
+
+    /// Pages that files may have.
+    pub fn data_pages(&self) -> u32 {
+        self.table_a - DATA_START + (self.pages - 1 - self.middle_end())
+    }
+
+    /// The root page.
+    pub fn encode(&self, page: u32) -> Vec<u8> {
+        let header = Header {
+            kind: PageType::Root,
+            level: 0,
+            count: 0,
+            nonce: self.nonce,
+            page,
+            epoch: 0,
+            seq: self.version,
+        };
+        let mut out = header.page(self.page_len());
+        let fields = [
+            VERSION,
+            self.page,
+            self.pages,
+            self.table_a,
+            self.table_b,
+            self.table_len,
+            self.anchor,
+            self.log,
+            self.third,
+            self.logged_max,
+            self.map,
+            self.map_len,
+        ];
+        for (i, field) in fields.iter().enumerate() {
+            put(&mut out, HEADER + 4 * i, &field.to_le_bytes());
+        }
+        put(&mut out, AT_MADE, &self.made.to_le_bytes());
+        let label = self.label.as_bytes();
+        put(&mut out, AT_LABEL, &[label.len().min(LABEL_MAX) as u8]);
+        put(
+            &mut out,
+            AT_LABEL + 1,
+            label.get(..label.len().min(LABEL_MAX)).unwrap_or_default(),
+        );
+        seal(&mut out);
+        out
+    }
+
+    /// The layout in a root page, unless the page is something else.
+    ///
+    /// # Errors
+    /// In words, what of a root page that is whole is out of its range.
+    pub fn decode(bytes: &[u8]) -> Option<Checked<Self>> {
+        let header = Header::read(bytes).filter(|h| h.kind == PageType::Root)?;
+        let field = |i: usize| get_u32(bytes, HEADER + 4 * i);
+        if field(0) != VERSION {
+            return Some(Err(format!("version {}, {VERSION} is known", field(0))));
+        }
+        let label_len = bytes
+            .get(AT_LABEL)
+            .map_or(0, |l| usize::from(*l))
+            .min(LABEL_MAX);
+        let label = bytes.get(AT_LABEL + 1..AT_LABEL + 1 + label_len);
+        let layout = Self {
+            page: field(1),
+            pages: field(2),
+            table_a: field(3),
+            table_b: field(4),
+            table_len: field(5),
+            anchor: field(6),
+            log: field(7),
+            third: field(8),
+            logged_max: field(9),
+            map: field(10),
+            map_len: field(11),
+            nonce: header.nonce,
+            version: header.seq,
+            made: crate::ondisk::get_u64(bytes, AT_MADE),
+            label: String::from_utf8_lossy(label.unwrap_or_default()).into_owned(),
+        };
+        Some(layout.check().map(|()| layout))
+    }
+
+    /// Holds the fields to what they must be to each other.
+    fn check(&self) -> Checked<()> {
+        let size = self.page as usize;
+        if !(PAGE_MIN..=PAGE_MAX).contains(&size) || !size.is_power_of_two() {
+            return Err(format!("pages of {size} bytes"));
+        }
+        let sum = |parts: &[u32]| parts.iter().map(|p| u64::from(*p)).sum::<u64>();
+        let middle = [
+            (sum(&[self.table_a]), u64::from(DATA_START)),
+            (sum(&[self.anchor]), sum(&[self.table_a, self.table_len])),
+            (sum(&[self.log]), sum(&[self.anchor, 4])),
+            (
+                sum(&[self.map]),
+                sum(&[self.log]) + 3 * u64::from(self.third),
+            ),
+            (
+                sum(&[self.table_b]),
+                sum(&[self.map, self.map_len, self.map_len]),
+            ),
+            (
+                u64::from(self.pages.max(1)) - 1,
+                sum(&[self.table_b, self.table_len]),
+            ),
+        ];
+        if middle.iter().any(|(start, least)| start < least) {
+            return Err("parts that overlap or lie outside of the volume".into());
+        }
+        let bits = (size - HEADER) as u64 * 8;
+        if u64::from(self.map_len) * bits < u64::from(self.pages) {
+            return Err(format!("a map of {} pages, too short", self.map_len));
+        }
+        self.check_log()
+    }
+
+    fn check_log(&self) -> Checked<()> {
+        let most = logged_max(self.page, self.third);
+        if !(LOGGED_MIN..=most).contains(&self.logged_max) {
+            return Err(format!(
+                "thirds of {} pages, which hold records of {most} logged pages; \
+                 {LOGGED_MIN} are needed",
+                self.third
+            ));
+        }
+        if u64::from(self.third) * 3 * u64::from(self.page) > LOG_MAX_BYTES {
+            return Err(format!("a log of more than {LOG_MAX_BYTES} bytes"));
+        }
+        if self.table_len < TABLE_MIN {
+            return Err(format!("a name table of {} pages", self.table_len));
+        }
+        Ok(())
+    }
+
+    /// Reads the root: of the copies that are whole, the newest.
+    ///
+    /// # Errors
+    /// `Corrupt` if no copy is a root page, or if what it says cannot be; `Io`
+    /// if none can be read.
+    pub fn read(dev: &dyn BlockDevice) -> Result<Self> {
+        let mut found: Option<Self> = None;
+        let mut wrong = None;
+        for (_, decoded) in read_roots(dev)? {
+            match decoded {
+                Some(Ok(l)) if found.as_ref().is_none_or(|f| l.version > f.version) => {
+                    found = Some(l);
+                }
+                Some(Err(words)) => wrong = Some(words),
+                _ => {}
+            }
+        }
+        let size = dev.geometry().size;
+        match (found, wrong) {
+            (Some(layout), _) => {
+                let needed = layout.offset(layout.pages);
+                let fits = needed <= size;
+                let short =
+                    || Error::corrupt("size", 0, format!("{size} bytes"), format!("{needed}"));
+                fits.then_some(layout).ok_or_else(short)
+            }
+            (None, Some(words)) => Err(Error::corrupt(
+                "root page",
+                0,
+                words,
+                "a volume that can be",
+            )),
+            (None, None) => Err(Error::corrupt(
+                "root page",
+                0,
+                "nothing that is whole",
+                "a root page",
+            )),
+        }
+    }
+}
+
+const AT_MADE: usize = HEADER + 48;
+const AT_LABEL: usize = HEADER + 56;
+
+/// A copy of the root as it was read: its page, and what it says.
+pub type RootCopy = (u32, Option<Checked<Layout>>);
+
+/// Reads the copies of the root: those at the start by each page size, the one
+/// at the end by what they say, or by each page size if they say nothing.
+///
+/// # Errors
+/// `Io` if none can be read.
+pub fn read_roots(dev: &dyn BlockDevice) -> Result<Vec<RootCopy>> {
+    let size = dev.geometry().size;
+    let mut copies = Vec::new();
+    let mut failure = None;
+    let sizes = (PAGE_MIN.ilog2()..=PAGE_MAX.ilog2()).map(|shift| 1_u64 << shift);
+    for page in sizes {
+        for at in [0, 2, (size / page).saturating_sub(1)] {
+            if (at + 1) * page > size {
+                continue;
+            }
+            let mut bytes = vec![0; page as usize];
+            match dev.read_at(at * page, &mut bytes) {
+                Ok(()) => {}
+                Err(e) => {
+                    failure = Some(e);
+                    continue;
+                }
+            }
+            let decoded = Layout::decode(&bytes);
+            let fits = |l: &Layout| u64::from(l.page) == page && l.roots().contains(&(at as u32));
+            match decoded {
+                Some(Ok(layout)) if !fits(&layout) => {}
+                None => {}
+                some => copies.push((at as u32, some)),
+            }
+        }
+    }
+    match (copies.is_empty(), failure) {
+        (true, Some(e)) => Err(e),
+        _ => Ok(copies),
+    }
+}
+
+/// Most pages that a record may log, for a page and a third of these sizes.
+pub fn logged_max(page: u32, third: u32) -> u32 {
+    let listed = (page as usize).saturating_sub(RECORD_FIXED) / RECORD_ITEM;
+    let fits = (third / RECORDS_IN_THIRD).saturating_sub(RECORD_OVERHEAD) / 2;
+    fits.min(listed as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        let wanted = Wanted {
+            page: 512,
+            pages: 2000,
+            table: 64,
+            third: 332,
+        };
+        Layout::plan(wanted, 7, 8, "name").unwrap()
+    }
+
+    #[test]
+    fn a_root_says_what_was_planned() {
+        let layout = layout();
+        assert_eq!(layout.logged_max, 39);
+        assert_eq!(Layout::decode(&layout.encode(2)), Some(Ok(layout)));
+    }
+
+    #[test]
+    fn fields_that_cannot_be_are_refused() {
+        let good = layout();
+        let changes: [fn(&mut Layout); 8] = [
+            |l| l.page = 513,
+            |l| l.table_a = 3,
+            |l| l.anchor -= 1,
+            |l| l.log -= 1,
+            |l| l.third = 50,
+            |l| l.map_len = 0,
+            |l| l.pages = l.table_b + l.table_len,
+            |l| l.logged_max = 40,
+        ];
+        for (i, change) in changes.iter().enumerate() {
+            let mut bad = good.clone();
+            change(&mut bad);
+            let mut bytes = good.encode(0);
+            let other = bad.encode(0);
+            let n = bytes.len().min(other.len());
+            bytes[..n].copy_from_slice(&other[..n]);
+            seal(&mut bytes);
+            assert!(matches!(Layout::decode(&bytes), Some(Err(_))), "change {i}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_small_is_refused_with_what_is_needed() {
+        let wanted = Wanted {
+            page: 4096,
+            pages: 100,
+            table: 64,
+            third: 116,
+        };
+        let e = Layout::plan(wanted, 7, 8, "").unwrap_err();
+        assert!(e.to_string().contains("at least"), "{e}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of the driver as a whole.
+
+mod conformance;
+mod differential;
+mod layers;
+mod quiet;
+mod volumes;
