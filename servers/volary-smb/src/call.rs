@@ -7,7 +7,7 @@
 
 use crate::conn::{Conn, Logon, Tree, Wait};
 use crate::wire::cursor::part;
-use crate::wire::{Out, Short, Status};
+use crate::wire::{Command, Out, Short, Status};
 use std::sync::Arc;
 
 /// What a request is answered with: the reply's body, from its `StructureSize` on.
@@ -24,6 +24,11 @@ pub(crate) struct Call<'a> {
     pub(crate) tree: &'a Arc<Tree>,
     pub(crate) related: &'a mut Related,
     pub(crate) wait: &'a Arc<Wait>,
+    pub(crate) command: Command,
+    /// The client says that it may have asked for this before (dialects from 3.0 on).
+    pub(crate) replays: bool,
+    /// How often the client lost its connection before this request (dialects from 3.0 on).
+    pub(crate) sequence: Option<u16>,
 }
 
 /// How an open is named on the wire (`SMB2_FILEID`).

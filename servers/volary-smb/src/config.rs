@@ -187,6 +187,10 @@ pub struct Limits {
     pub waiting: usize,
     /// Requests of a connection that are parked at a time (change notification).
     pub parked: usize,
+    /// How long an open that the client wants durable is kept without a connection.
+    pub durable_time: Duration,
+    /// Opens of a user that are kept without a connection at a time; 0 for none.
+    pub durable_opens: usize,
     /// Messages that wait to be sent to a client that takes none.
     pub unsent: usize,
 }
@@ -209,6 +213,8 @@ impl Default for Limits {
             trees: 256,
             waiting: 64,
             parked: 512,
+            durable_time: Duration::from_secs(300),
+            durable_opens: 256,
             unsent: 1024,
         }
     }

@@ -170,6 +170,10 @@ impl Shared {
         while !conns.is_empty() {
             self.left.wait(&mut conns);
         }
+        drop(conns);
+        for common in &self.commons {
+            common.durables.end_all();
+        }
     }
 
     /// An id that no session has; of 32 bits, as there are clients that keep no more.

@@ -278,7 +278,7 @@ impl Compound<'_> {
                 Err(status) => Err(status.into()),
             },
             Command::Logoff => {
-                self.conn.end_logon(logon);
+                self.conn.end_logon(logon, true);
                 Ok(tree::empty_body())
             }
             _ => {
@@ -325,6 +325,7 @@ impl Compound<'_> {
                 if self.is_alone {
                     self.overlap(command, message);
                 }
+                let is_v3 = self.conn.dialect() >= Dialect::Smb300;
                 let mut call = Call {
                     message,
                     body: message.get(HEADER_LEN..).unwrap_or_default(),
@@ -333,6 +334,10 @@ impl Compound<'_> {
                     tree,
                     related: &mut self.related,
                     wait: &wait,
+                    command,
+                    replays: header.has(flags::REPLAY) && is_v3,
+                    // `ChannelSequence`: the low half of what is the status in replies.
+                    sequence: is_v3.then_some((header.status & 0xffff) as u16),
                 };
                 answer(&mut call, command)
             }
@@ -442,15 +447,16 @@ fn payload(command: Command, message: &[u8]) -> Option<u32> {
 }
 
 impl Conn {
-    /// Ends a session: closes what is open in it.
-    pub(super) fn end_logon(&self, logon: &Arc<Logon>) {
+    /// Ends a session: closes what is open in it, but keeps what is open durably if the user may
+    /// come `back`.
+    pub(super) fn end_logon(&self, logon: &Arc<Logon>, back: bool) {
         self.logons.write().remove(&logon.id);
         self.server.forget_logon(logon.id);
         if logon.ended.swap(true, Ordering::SeqCst) {
             return;
         }
         for tree in logon.trees() {
-            files::end_tree(&tree);
+            files::end_tree(&tree, back);
         }
         files::end_logon(logon);
         logon.trees.write().clear();
@@ -460,7 +466,7 @@ impl Conn {
     pub(super) fn end_logons(&self) {
         let logons: Vec<_> = self.logons.read().values().cloned().collect();
         for logon in logons {
-            self.end_logon(&logon);
+            self.end_logon(&logon, true);
         }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) use frame::now;
 pub(crate) use logon::Logon;
 use negotiate::Negotiated;
 use parking_lot::{Condvar, Mutex, RwLock};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use send::Sending;
 use std::collections::HashMap;
@@ -131,6 +132,14 @@ impl Conn {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Whether the client has ended the connection, though nobody here may have noticed yet.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
+        let looked = poll(&mut fds, Some(&Timespec::default()));
+        self.is_closed() || looked.is_ok() && fds[0].revents().intersects(ended)
     }
 
     /// Sleeps, until the connection ends if that is sooner.

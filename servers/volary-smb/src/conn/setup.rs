@@ -268,7 +268,7 @@ fn begin_or_go_on(
 /// A logon to a session that there was: it failed, and so ends the session.
 fn end_again(conn: &Arc<Conn>, logon: Option<&Arc<Logon>>) {
     if let Some(logon) = logon {
-        conn.end_logon(logon);
+        conn.end_logon(logon, false);
     }
 }
 
@@ -282,7 +282,7 @@ fn logged_on_again(
 ) -> Result<Outcome, Status> {
     let user = conn.server.config.users.get(who.user);
     if user.is_none_or(|user| user.name != logon.user) {
-        conn.end_logon(logon);
+        conn.end_logon(logon, false);
         return Err(Status::ACCESS_DENIED);
     }
     Ok(Outcome {
@@ -349,6 +349,6 @@ fn end_previous(conn: &Arc<Conn>, id: u64, logon: &Logon) {
     if let Some((theirs, previous)) = conn.server.find_logon(id)
         && previous.user == logon.user
     {
-        theirs.end_logon(&previous);
+        theirs.end_logon(&previous, true);
     }
 }

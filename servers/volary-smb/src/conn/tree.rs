@@ -3,6 +3,7 @@
 
 use super::{Conn, Logon};
 use crate::call::Answer;
+use crate::config::Limits;
 use crate::files::{self, Common, FileTable};
 use crate::ipc::Pipes;
 use crate::server::Shared;
@@ -47,6 +48,10 @@ impl Tree {
             .shares
             .get(self.share)
             .map_or("", |s| &s.name)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.server.config.limits
     }
 
     /// Whether all changes are refused.
@@ -167,7 +172,7 @@ fn reply(share_type: u8, flags: u32, access: u32) -> Vec<u8> {
 pub(super) fn disconnect(logon: &Logon, id: u32) -> Answer {
     let joined = logon.trees.write().remove(&id);
     match joined {
-        Some(Joined::Disk(tree)) => files::end_tree(&tree),
+        Some(Joined::Disk(tree)) => files::end_tree(&tree, false),
         Some(Joined::Pipes(_)) => {}
         None => return Err(Status::NETWORK_NAME_DELETED.into()),
     }

@@ -1,5 +1,6 @@
 //! [`Common`]: what the trees of one share have in common.
 
+use super::durable::Durables;
 use super::known::Known;
 use super::notify::Watches;
 use super::oplock::Breaker;
@@ -22,6 +23,7 @@ pub(crate) struct Common {
     pub(crate) client: ClientId,
     pub(crate) watches: Watches,
     pub(crate) known: Known,
+    pub(crate) durables: Durables,
     volume: Arc<Volume>,
     /// Every file that is open, by its node.
     files: Mutex<HashMap<NodeId, Vec<Arc<File>>>>,
@@ -49,6 +51,7 @@ impl Common {
             client: volume.client(),
             watches: Watches::default(),
             known: Known::new(volume.hearing()),
+            durables: Durables::default(),
             volume: Arc::clone(volume),
             files: Mutex::default(),
             next: AtomicU64::new(1),
@@ -67,11 +70,13 @@ impl Common {
     }
 
     pub(crate) fn enter(&self, file: &Arc<File>) {
+        self.durables.enter(file);
         let mut files = self.files.lock();
         files.entry(file.node).or_default().push(Arc::clone(file));
     }
 
     pub(crate) fn leave(&self, file: &File) {
+        self.durables.leave(file);
         let mut files = self.files.lock();
         if let Some(list) = files.get_mut(&file.node) {
             list.retain(|other| other.id != file.id);
@@ -129,7 +134,7 @@ impl Common {
         let (count, breaker) = leases.entry(key).or_insert_with(|| (0, Arc::clone(new)));
         *count = count.saturating_add(1);
         if !breaker.reaches() {
-            *breaker = Arc::new(breaker.by_way_of(new));
+            breaker.go_by_way_of(new);
         }
         Arc::clone(breaker)
     }

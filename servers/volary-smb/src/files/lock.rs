@@ -3,6 +3,7 @@
 use super::table::{self, File};
 use super::{access, waiting};
 use crate::call::{Answer, Call, Failure};
+use crate::config::Dialect;
 use crate::wire::{Cursor, Status};
 use volary_core::{Kind, Result as CoreResult};
 use volary_session::{LockKind, Range, Session, Wait};
@@ -29,10 +30,13 @@ pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
     if c.u16()? != 48 {
         return Err(Status::INVALID_PARAMETER.into());
     }
-    let count = c.u16()?;
-    c.skip(4)?;
+    let (count, sequence) = (c.u16()?, c.u32()?);
     let id = table::file_id(&mut c)?;
     let file = table::named(call, id)?;
+    let sequence = Sequence::of(call, &file, sequence);
+    if sequence.is_some_and(|sequence| sequence.is_done(&file)) {
+        return Ok(vec![4, 0, 0, 0]);
+    }
     if count == 0 || count > ELEMENTS_MAX {
         return Err(Status::INVALID_PARAMETER.into());
     }
@@ -48,7 +52,54 @@ pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
         file.need_any(access::READ_DATA | access::WRITE_DATA)?;
         lock_all(call, &session, &file, &elements)?;
     }
+    if let Some(sequence) = sequence {
+        sequence.note(&file);
+    }
     Ok(vec![4, 0, 0, 0])
+}
+
+/// By what a client knows its requests for locks on a durable open apart, so that one that comes
+/// twice is carried out once (MS-SMB2 3.3.5.14).
+#[derive(Clone, Copy, Debug)]
+struct Sequence {
+    index: usize,
+    number: u8,
+}
+
+/// The last numbers that were carried out, by their indices from 1 on.
+pub(crate) type Sequences = [Option<u8>; SEQUENCES];
+/// How many indices there are.
+const SEQUENCES: usize = 64;
+
+impl Sequence {
+    fn of(call: &Call<'_>, file: &File, field: u32) -> Option<Self> {
+        let is_durable = file.claim.as_ref().is_some_and(|c| c.time.is_some());
+        let counts = is_durable && call.conn.dialect() >= Dialect::Smb210;
+        let index = usize::try_from(field >> 4).ok()?.checked_sub(1)?;
+        let number = u8::try_from(field & 0xf).unwrap_or(0);
+        (counts && index < SEQUENCES).then_some(Self { index, number })
+    }
+
+    /// Whether it has been carried out; otherwise nothing is known of its index any more.
+    fn is_done(self, file: &File) -> bool {
+        let mut all = file.sequences.lock();
+        let Some(last) = all.as_deref_mut().and_then(|all| all.get_mut(self.index)) else {
+            return false;
+        };
+        if *last == Some(self.number) {
+            return true;
+        }
+        *last = None;
+        false
+    }
+
+    fn note(self, file: &File) {
+        let mut all = file.sequences.lock();
+        let all = all.get_or_insert_with(|| Box::new([None; SEQUENCES]));
+        if let Some(last) = all.get_mut(self.index) {
+            *last = Some(self.number);
+        }
+    }
 }
 
 fn element(c: &mut Cursor<'_>) -> Result<Element, Failure> {

@@ -7,6 +7,7 @@
 //! | `io` | CLOSE, FLUSH, READ, WRITE |
 //! | `lock` | LOCK |
 //! | `oplock` | oplocks and leases: asked for, broken, acknowledged |
+//! | `durable` | opens that outlive their connection, and requests that come twice |
 //! | `directory` | QUERY_DIRECTORY |
 //! | `notify` | CHANGE_NOTIFY |
 //! | `query`, `set`, `rename` | QUERY_INFO and SET_INFO |
@@ -29,6 +30,7 @@ mod common;
 mod copychunk;
 mod create;
 mod directory;
+mod durable;
 mod ea;
 mod io;
 mod ioctl;
@@ -51,6 +53,8 @@ mod wildcard;
 use crate::call::Call;
 use crate::conn::{Logon, Tree};
 pub(crate) use common::Common;
+#[cfg(test)]
+pub(crate) use create::contexts::emit as contexts_of;
 pub(crate) use create::create;
 pub(crate) use directory::query_directory;
 pub(crate) use io::{close, flush, read, write};
@@ -73,9 +77,13 @@ fn waiting(call: &Call<'_>) -> Session {
     session.with_wait_hook(Arc::new(move || wait.pend()))
 }
 
-/// Closes what is open in the tree.
-pub(crate) fn end_tree(tree: &Arc<Tree>) {
+/// Closes what is open in the tree; what is open durably is kept if the user may
+/// come `back`.
+pub(crate) fn end_tree(tree: &Arc<Tree>, back: bool) {
     for file in tree.files.take_all() {
+        if back && tree.common.durables.keep(tree, &file) {
+            continue;
+        }
         // Nobody is left to be told.
         let _ = io::end(tree, &file);
     }
@@ -87,6 +95,6 @@ pub(crate) fn end_tree(tree: &Arc<Tree>) {
 /// Closes what the logon has open, in trees that have not been ended.
 pub(crate) fn end_logon(logon: &Arc<Logon>) {
     for tree in logon.trees() {
-        end_tree(&tree);
+        end_tree(&tree, false);
     }
 }

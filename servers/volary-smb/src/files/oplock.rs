@@ -1,12 +1,14 @@
 //! Oplocks and leases (MS-SMB2 3.3.1.4, 3.3.5.22): asked for at CREATE, broken by the session,
 //! acknowledged here. An oplock is a lease whose key is its own open.
 
+use super::common::Common;
 use super::create::contexts::LeaseAsked;
 use super::table;
 use crate::call::{Answer, Call, Failure, FileId};
 use crate::conn::{Conn, Logon};
 use crate::wire::fscc::le::id_at;
 use crate::wire::{Cursor, Out, Status};
+use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use volary_core::Kind;
 use volary_session::{LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
@@ -73,15 +75,24 @@ pub(crate) fn lease_key(conn: &Conn, key: [u8; 16]) -> LeaseKey {
 /// Tells a client of breaks.
 #[derive(Debug)]
 pub(crate) struct Breaker {
+    way: Mutex<Way>,
+    told: Told,
+    common: Weak<Common>,
+}
+
+/// How the client is reached.
+#[derive(Clone, Debug)]
+struct Way {
     conn: Weak<Conn>,
     logon: Weak<Logon>,
     sealed: bool,
-    told: Told,
+    /// What an oplock's open is called there.
+    id: FileId,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Told {
-    Oplock(FileId),
+    Oplock,
     /// For the second version, with the epoch from which the session's are counted.
     Lease {
         base: Option<u16>,
@@ -90,75 +101,97 @@ enum Told {
 
 impl Breaker {
     pub(crate) fn of_oplock(call: &Call<'_>, id: FileId) -> Arc<Self> {
-        Self::new(call, Told::Oplock(id))
+        Self::new(call, id, Told::Oplock)
     }
 
     /// The lease is of the version, and its epochs begin, as its first open says.
     pub(crate) fn of_lease(call: &Call<'_>, asked: &LeaseAsked) -> Arc<Self> {
         let base = asked.v2.map(|v2| v2.epoch);
-        Self::new(call, Told::Lease { base })
+        Self::new(call, FileId::default(), Told::Lease { base })
     }
 
     /// The epoch from which the session's are counted, for a lease of the second version.
     pub(crate) fn base(&self) -> Option<u16> {
         match self.told {
             Told::Lease { base } => base,
-            Told::Oplock(_) => None,
+            Told::Oplock => None,
         }
     }
 
     /// Whether the client can be told.
     pub(crate) fn reaches(&self) -> bool {
-        let open = self.conn.upgrade().is_some_and(|conn| !conn.is_closed());
-        open && self.logon.upgrade().is_some()
+        let way = self.way.lock();
+        let open = way.conn.upgrade().is_some_and(|conn| !conn.is_closed());
+        open && way.logon.upgrade().is_some()
     }
 
-    /// The same by way of another's connection.
-    pub(crate) fn by_way_of(&self, other: &Self) -> Self {
-        Self {
-            conn: Weak::clone(&other.conn),
-            logon: Weak::clone(&other.logon),
-            sealed: other.sealed,
-            told: self.told,
-        }
+    /// The client's connection.
+    pub(crate) fn conn(&self) -> Option<Arc<Conn>> {
+        self.way.lock().conn.upgrade()
     }
 
-    fn new(call: &Call<'_>, told: Told) -> Arc<Self> {
+    /// From now on the client is reached as `other` does it.
+    pub(crate) fn go_by_way_of(&self, other: &Self) {
+        let way = other.way.lock().clone();
+        *self.way.lock() = way;
+    }
+
+    /// From now on the client is reached by this call's connection, where the open is called `id`.
+    pub(crate) fn follow(&self, call: &Call<'_>, id: FileId) {
+        *self.way.lock() = Way::of(call, id);
+    }
+
+    fn new(call: &Call<'_>, id: FileId, told: Told) -> Arc<Self> {
         Arc::new(Self {
+            way: Mutex::new(Way::of(call, id)),
+            told,
+            common: Arc::downgrade(&call.tree.common),
+        })
+    }
+}
+
+impl Way {
+    fn of(call: &Call<'_>, id: FileId) -> Self {
+        Self {
             conn: Arc::downgrade(call.conn),
             logon: Arc::downgrade(call.logon),
             sealed: call.tree.sealed,
-            told,
-        })
+            id,
+        }
     }
 }
 
 impl LeaseSink for Breaker {
     fn broken(&self, broken: &LeaseBreak) {
-        let (Some(conn), Some(logon)) = (self.conn.upgrade(), self.logon.upgrade()) else {
+        // What is kept for a client that is away is not kept any more.
+        if let Some(common) = self.common.upgrade() {
+            common.durables.end_of(broken.key);
+        }
+        let way = self.way.lock().clone();
+        let (Some(conn), Some(logon)) = (way.conn.upgrade(), way.logon.upgrade()) else {
             return;
         };
         match self.told {
-            Told::Oplock(id) => {
-                let body = oplock_body(id, level_of_bits(broken.to));
-                conn.send_break(&logon, self.sealed, body);
+            Told::Oplock => {
+                let body = oplock_body(way.id, level_of_bits(broken.to));
+                conn.send_break(&logon, way.sealed, body);
             }
             Told::Lease { base } => {
                 // A lease is the client's, not a connection's: its first one is told, unless the
                 // keys of another are needed for that.
-                let first = if self.sealed || logon.is_sealed() {
+                let first = if way.sealed || logon.is_sealed() {
                     None
                 } else {
                     conn.server.first_conn_of(conn.client_guid())
                 };
                 let conn = first.unwrap_or(conn);
-                conn.send_break(&logon, self.sealed, lease_break_body(broken, base));
+                conn.send_break(&logon, way.sealed, lease_break_body(broken, base));
             }
         }
     }
 
     fn is_oplock(&self) -> bool {
-        matches!(self.told, Told::Oplock(_))
+        matches!(self.told, Told::Oplock)
     }
 }
 

@@ -1,14 +1,18 @@
 //! What is open: [`File`], and the table of a tree's files.
 
-use super::create::option;
+use super::create::{Action, option};
 use super::directory::Scan;
+use super::durable::Claim;
+use super::lock::Sequences;
 use super::notify::Watch;
+use super::oplock::Breaker;
 use crate::call::{Call, Failure, FileId};
-use crate::wire::{Cursor, Status};
+use crate::conn::Tree;
+use crate::wire::{Command, Cursor, Status};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use volary_core::{Cancel, FileKind, NodeId, OpenId, Time};
 use volary_session::LeaseKey;
 
@@ -41,6 +45,20 @@ pub(crate) struct File {
     pub(crate) oplock: Option<LeaseKey>,
     /// The key of its lease, if it has one.
     pub(crate) lease: Option<LeaseKey>,
+    /// Who is told when the oplock or lease is broken.
+    pub(crate) breaker: Option<Arc<Breaker>>,
+    /// What else its client may call it by.
+    pub(crate) claim: Option<Box<Claim>>,
+    /// How it came about.
+    pub(crate) action: Action,
+    /// Nothing but its CREATE has been asked of it.
+    pub(crate) is_fresh: AtomicBool,
+    /// The newest `ChannelSequence` of its requests.
+    pub(crate) sequence: Mutex<u16>,
+    /// Which requests for locks have been carried out.
+    pub(crate) sequences: Mutex<Option<Box<Sequences>>>,
+    /// The tree that it is, or last was, open in.
+    pub(crate) tree: Weak<Tree>,
     /// Requests for locks through it that wait; its end sends them away.
     pub(crate) waiting: Mutex<Vec<Arc<Cancel>>>,
 }
@@ -82,6 +100,17 @@ impl File {
         } else {
             Err(Status::INVALID_DEVICE_REQUEST)
         }
+    }
+
+    /// Whether a request with this `ChannelSequence` is no older than others that came; half of all
+    /// numbers are older.
+    fn is_current(&self, sequence: u16) -> bool {
+        let mut newest = self.sequence.lock();
+        let is_current = sequence.wrapping_sub(*newest) <= u16::MAX / 2;
+        if is_current {
+            *newest = sequence;
+        }
+        is_current
     }
 
     /// Notes a request that may wait, until what is given is dropped.
@@ -179,9 +208,18 @@ pub(crate) fn file_id(c: &mut Cursor<'_>) -> Result<FileId, Failure> {
 /// The file that a request names.
 ///
 /// # Errors
-/// `FILE_CLOSED`; in a related request, what the one before failed with.
+/// `FILE_CLOSED`; in a related request, what the one before failed with; `FILE_NOT_AVAILABLE` for a
+/// change that the client asked for before it lost a connection (MS-SMB2 3.3.5.2.10).
 pub(crate) fn named(call: &mut Call<'_>, id: FileId) -> Result<Arc<File>, Failure> {
     let id = call.file_id(id)?;
-    let file = call.tree.files.get(id);
-    file.ok_or_else(|| Status::FILE_CLOSED.into())
+    let file = call.tree.files.get(id).ok_or(Status::FILE_CLOSED)?;
+    file.is_fresh.store(false, Ordering::Relaxed);
+    let changes = matches!(
+        call.command,
+        Command::Write | Command::SetInfo | Command::Ioctl
+    );
+    if call.sequence.is_some_and(|now| !file.is_current(now)) && changes {
+        return Err(Status::FILE_NOT_AVAILABLE.into());
+    }
+    Ok(file)
 }

@@ -21,6 +21,8 @@ pub(crate) mod flags {
     pub(crate) const SIGNED: u32 = 0x8;
     /// `SMB2_FLAGS_PRIORITY_MASK`.
     pub(crate) const PRIORITY: u32 = 0x70;
+    /// `SMB2_FLAGS_REPLAY_OPERATION`.
+    pub(crate) const REPLAY: u32 = 0x2000_0000;
 }
 
 /// `Command`.

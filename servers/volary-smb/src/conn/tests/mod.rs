@@ -2,6 +2,7 @@
 //! what clients do not.
 
 mod client;
+mod durable;
 mod forgery;
 mod rules;
 

@@ -1,9 +1,10 @@
 //! Create contexts (MS-SMB2 2.2.13.2 and 2.2.14.2).
 //!
-//! `MxAc`, `QFid`, `RqLs`, `AlSi`, `ExtA` and `SecD` are answered; `TWrp` and the reconnection of
-//! a durable open are refused, since there are neither snapshots nor durable opens; a request for
-//! durability and contexts not known here are ignored, as the specification has it.
+//! `MxAc`, `QFid`, `RqLs`, `AlSi`, `ExtA`, `SecD` and those of durable opens are answered; `TWrp` is
+//! refused, since there are no snapshots; contexts not known here are ignored, as the specification
+//! has it.
 
+use crate::call::FileId;
 use crate::wire::fscc::le::{id_at, slice_at, u16_at, u32_at, u64_at};
 use crate::wire::fscc::set::{self, Ea};
 use crate::wire::{Out, Status, out::len32};
@@ -22,7 +23,36 @@ pub(crate) struct Asked<'a> {
     pub(crate) allocation: Option<u64>,
     pub(crate) eas: Vec<Ea<'a>>,
     pub(crate) descriptor: Option<&'a [u8]>,
+    /// To be durable (`DHnQ`).
+    pub(crate) durable: bool,
+    /// The same of the second version (`DH2Q`).
+    pub(crate) durable_v2: Option<DurableV2>,
+    /// A durable open that is to be found again (`DHnC`, `DH2C`).
+    pub(crate) back: Option<Back>,
+    /// Which of its host's programs this is (`AppInstanceId`).
+    pub(crate) app: Option<[u8; 16]>,
 }
+
+/// What an open is to be durable for, and to be known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DurableV2 {
+    /// In milliseconds; 0 leaves it to the server.
+    pub(crate) timeout: u32,
+    pub(crate) guid: [u8; 16],
+}
+
+/// An open to be found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Back {
+    pub(crate) id: FileId,
+    /// Of the second version.
+    pub(crate) guid: Option<[u8; 16]>,
+}
+
+/// The name of the context with an `AppInstanceId`.
+const APP_INSTANCE: [u8; 16] = [
+    0x45, 0xbc, 0xa6, 0x6a, 0xef, 0xa7, 0xf7, 0x4a, 0x90, 0x08, 0xfa, 0x46, 0x2e, 0x14, 0x4d, 0x74,
+];
 
 /// A lease asked for (`RqLs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +76,8 @@ pub(crate) const BREAK_IN_PROGRESS: u32 = 2;
 /// Reads the contexts.
 ///
 /// # Errors
-/// `INVALID_PARAMETER` if they contradict themselves; `OBJECT_NAME_NOT_FOUND` for a durable open
-/// to be found again and for a snapshot; `EA_LIST_INCONSISTENT`.
+/// `INVALID_PARAMETER` if they contradict themselves or each other; `OBJECT_NAME_NOT_FOUND` for a
+/// snapshot; `EA_LIST_INCONSISTENT`.
 pub(crate) fn parse(mut bytes: &[u8]) -> Result<Asked<'_>, Status> {
     let mut asked = Asked::default();
     if bytes.is_empty() {
@@ -57,11 +87,25 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Result<Asked<'_>, Status> {
         let (next, name, data) = one(bytes).ok_or(Status::INVALID_PARAMETER)?;
         note(&mut asked, name, data)?;
         if next == 0 {
-            return Ok(asked);
+            return asked.consistent();
         }
         bytes = bytes.get(next..).ok_or(Status::INVALID_PARAMETER)?;
     }
     Err(Status::INVALID_PARAMETER)
+}
+
+impl Asked<'_> {
+    /// # Errors
+    /// `INVALID_PARAMETER` for both versions of durability, or for a new open of the second version
+    /// and one to be found again, at once.
+    fn consistent(self) -> Result<Self, Status> {
+        let again_v2 = self.back.is_some_and(|back| back.guid.is_some());
+        let mixed = self.durable_v2.is_some() && (self.durable || self.back.is_some());
+        if mixed || (again_v2 && self.durable) {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        Ok(self)
+    }
 }
 
 /// One context: where the next one begins, its name and its data.
@@ -89,11 +133,36 @@ fn note<'a>(asked: &mut Asked<'a>, name: &[u8], data: &'a [u8]) -> Result<(), St
         b"RqLs" => asked.lease = Some(lease(data).ok_or(Status::INVALID_PARAMETER)?),
         b"ExtA" => asked.eas = set::full_ea(data).ok_or(Status::EA_LIST_INCONSISTENT)?,
         b"SecD" => asked.descriptor = Some(data),
-        b"TWrp" | b"DHnC" | b"DH2C" => return Err(Status::OBJECT_NAME_NOT_FOUND),
+        b"TWrp" => return Err(Status::OBJECT_NAME_NOT_FOUND),
+        b"DHnQ" if data.len() == 16 => asked.durable = true,
+        b"DH2Q" if data.len() == 32 => asked.durable_v2 = Some(durable_v2(data)?),
+        b"DHnC" | b"DH2C" if asked.back.is_some() => return Err(Status::INVALID_PARAMETER),
+        b"DHnC" if data.len() == 16 => asked.back = Some(back(data, None)?),
+        b"DH2C" if data.len() == 36 => asked.back = Some(back(data, id_at(data, 16))?),
+        b"DHnQ" | b"DH2Q" | b"DHnC" | b"DH2C" => return Err(Status::INVALID_PARAMETER),
+        name if *name == APP_INSTANCE => {
+            asked.app = Some(id_at(data, 4).ok_or(Status::INVALID_PARAMETER)?);
+        }
         b"MxAc" | b"QFid" => return Err(Status::INVALID_PARAMETER),
         _ => {}
     }
     Ok(())
+}
+
+fn durable_v2(data: &[u8]) -> Result<DurableV2, Status> {
+    Ok(DurableV2 {
+        timeout: u32_at(data, 0).ok_or(Status::INVALID_PARAMETER)?,
+        guid: id_at(data, 16).ok_or(Status::INVALID_PARAMETER)?,
+    })
+}
+
+fn back(data: &[u8], guid: Option<[u8; 16]>) -> Result<Back, Status> {
+    let part = |at| u64_at(data, at).ok_or(Status::INVALID_PARAMETER);
+    let id = FileId {
+        persistent: part(0)?,
+        volatile: part(8)?,
+    };
+    Ok(Back { id, guid })
 }
 
 fn lease(data: &[u8]) -> Option<LeaseAsked> {
@@ -186,10 +255,36 @@ mod tests {
     }
 
     #[test]
-    fn unknown_ones_are_ignored_and_reconnections_refused() {
+    fn unknown_ones_are_ignored_and_snapshots_refused() {
         assert!(parse(&emit(&[(b"What", vec![1])])).is_ok());
         let gone = Err(Status::OBJECT_NAME_NOT_FOUND);
-        let durable = emit(&[(b"DHnC", vec![0; 16])]);
-        assert_eq!(parse(&durable).map(|_| ()), gone);
+        let snapshot = emit(&[(b"TWrp", vec![0; 8])]);
+        assert_eq!(parse(&snapshot).map(|_| ()), gone);
+    }
+
+    #[test]
+    fn versions_of_durability_are_not_mixed() {
+        let one = |name: &'static [u8; 4], len: usize| (name, vec![7; len]);
+        let (ask, ask2) = (one(b"DHnQ", 16), one(b"DH2Q", 32));
+        let (back, back2) = (one(b"DHnC", 16), one(b"DH2C", 36));
+        for good in [&ask, &ask2, &back, &back2] {
+            assert!(parse(&emit(std::slice::from_ref(good))).is_ok());
+            let short = (good.0, good.1[1..].to_vec());
+            assert!(parse(&emit(&[short])).is_err());
+        }
+        assert!(parse(&emit(&[ask.clone(), back.clone()])).is_ok());
+        for (a, b) in [
+            (&ask, &ask2),
+            (&ask, &back2),
+            (&ask2, &back),
+            (&ask2, &back2),
+            (&back, &back2),
+        ] {
+            assert!(parse(&emit(&[a.clone(), b.clone()])).is_err());
+            assert!(parse(&emit(&[b.clone(), a.clone()])).is_err());
+        }
+        let asked = emit(&[back2]);
+        let found = parse(&asked).unwrap().back.unwrap();
+        assert_eq!(found.guid, Some([7; 16]));
     }
 }

@@ -1,5 +1,6 @@
 //! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens what there is, makes what there is not.
 
+mod again;
 pub(crate) mod contexts;
 mod granted;
 mod made;
@@ -13,11 +14,12 @@ use super::{access, attrs, waiting};
 use crate::call::{Answer, Call, Failure, FileId};
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
+use again::Before;
 use parking_lot::Mutex;
-pub(crate) use request::option;
-use request::{Action, Disposition, Request, Response, share};
+pub(crate) use request::{Action, option};
+use request::{Disposition, Request, Response, share};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId, Result as CoreResult};
 use volary_session::{LeaseBits, LeaseKey, OpenHow, Rights, Session, Share};
 
@@ -27,8 +29,12 @@ const RACES_MAX: u32 = 8;
 /// CREATE.
 pub(crate) fn create(call: &mut Call<'_>) -> Answer {
     let request = Request::parse(call)?;
-    let path = Path::parse(request.name)?;
     call.tree.files.check_room()?;
+    let _pending = match again::before(call, &request)? {
+        Before::Answered(answer) => return answer,
+        Before::Nothing(pending) => pending,
+    };
+    let path = Path::parse(request.name)?;
     let id = FileId {
         persistent: call.tree.common.next_persistent(),
         volatile: call.tree.files.next_volatile(),
@@ -75,6 +81,10 @@ struct Leased {
     lease: Option<LeaseKey>,
     /// The data of the lease's context in the response.
     context: Option<Vec<u8>>,
+    /// Who is told when it is broken.
+    breaker: Option<Arc<Breaker>>,
+    /// It lets the client keep the file open without telling: so the open may be durable.
+    keeps: bool,
 }
 
 impl Request<'_> {
@@ -284,6 +294,9 @@ impl Opening<'_, '_> {
         let leased = self.leased(&opened);
         let leased = self.or_undo(&opened, leased)?;
         let mut replies = self.contexts(&opened, &attr);
+        let is_file = opened.entry.attr.kind == FileKind::File;
+        let claim = again::claim(self.call, self.request, leased.keeps && is_file);
+        replies.extend(again::granted(claim.as_deref()));
         replies.extend(leased.context.map(|data| (b"RqLs", data)));
         let facts = attrs::facts(self.call.tree, &attr);
         let file = Arc::new(File {
@@ -301,6 +314,13 @@ impl Opening<'_, '_> {
             watch: Mutex::default(),
             oplock: leased.oplock,
             lease: leased.lease,
+            breaker: leased.breaker,
+            claim,
+            action: opened.action,
+            is_fresh: AtomicBool::new(true),
+            sequences: Mutex::default(),
+            sequence: Mutex::new(self.call.sequence.unwrap_or(0)),
+            tree: Arc::downgrade(self.call.tree),
             waiting: Mutex::default(),
         });
         self.call.tree.common.enter(&file);
@@ -343,9 +363,11 @@ impl Opening<'_, '_> {
             let common = &self.call.tree.common;
             let sink = common.enter_lease(key, &Breaker::of_lease(self.call, asked));
             let base = sink.base();
-            let lease = self.session.lease(opened.open, key, want, sink);
+            let lease = self.session.lease(opened.open, key, want, sink.clone());
             let lease = lease.inspect_err(|_| common.leave_lease(key))?;
             return Ok(Leased {
+                breaker: Some(sink),
+                keeps: lease.granted.has(LeaseBits::HANDLE) && !lease.breaking,
                 level: level::LEASE,
                 oplock: None,
                 lease: Some(key),
@@ -358,8 +380,10 @@ impl Opening<'_, '_> {
         }
         let key = oplock::oplock_key(self.call.conn, self.id);
         let sink = Breaker::of_oplock(self.call, self.id);
-        let lease = self.session.lease(opened.open, key, want, sink)?;
+        let lease = self.session.lease(opened.open, key, want, sink.clone())?;
         Ok(Leased {
+            breaker: Some(sink),
+            keeps: lease.granted.has(LeaseBits::HANDLE),
             level: oplock::level_of_bits(lease.granted),
             oplock: Some(key),
             lease: None,

@@ -95,23 +95,30 @@ impl<'a> Request<'a> {
         let (disposition, options) = (c.u32()?, c.u32()?);
         let name = (c.u16()?, c.u16()?);
         let contexts = (c.u32()?, c.u32()?);
-        if impersonation > 3 {
-            return Err(Status::BAD_IMPERSONATION_LEVEL.into());
-        }
         let contexts = match contexts {
             (_, 0) => &[][..],
             (offset, len) => call.part(offset as usize, len as usize)?,
         };
-        let request = Self {
+        let mut request = Self {
             oplock,
-            access: access::spelled(access).ok_or(Status::ACCESS_DENIED)?,
+            access: 0,
             attributes,
             share,
-            disposition: Disposition::from_code(disposition).ok_or(Status::INVALID_PARAMETER)?,
+            disposition: Disposition::Open,
             options,
             name: call.part(name.0.into(), name.1.into())?,
             asked: contexts::parse(contexts)?,
         };
+        if request.asked.back.is_some() {
+            // What is open already is as it was asked for then.
+            return Ok(request);
+        }
+        if impersonation > 3 {
+            return Err(Status::BAD_IMPERSONATION_LEVEL.into());
+        }
+        request.access = access::spelled(access).ok_or(Status::ACCESS_DENIED)?;
+        let disposition = Disposition::from_code(disposition);
+        request.disposition = disposition.ok_or(Status::INVALID_PARAMETER)?;
         request.check()?;
         Ok(request)
     }

@@ -1,0 +1,269 @@
+//! Opens that are there already: durable ones that are found again (MS-SMB2 3.3.5.9.7, 3.3.5.9.12),
+//! requests that come a second time (3.3.5.9.10), and those of a program that goes on elsewhere
+//! (3.3.5.9.13).
+
+use super::contexts::{self, Back};
+use super::request::{Action, Request, Response};
+use crate::call::{Answer, Call, Failure, FileId};
+use crate::config::Dialect;
+use crate::files::durable::{Claim, Named, Pending};
+use crate::files::names::Path;
+use crate::files::oplock::{self, level};
+use crate::files::table::File;
+use crate::files::{attrs, wildcard};
+use crate::wire::Status;
+use parking_lot::Mutex;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long an open is kept whose client leaves that to the server.
+const TIME_USUAL: Duration = Duration::from_secs(60);
+
+/// What comes of a look at what is there already.
+pub(super) enum Before<'a> {
+    /// The answer: it has been opened.
+    Answered(Answer),
+    /// It is to be opened; by this name until it is.
+    Nothing(Option<Pending<'a>>),
+}
+
+/// Looks whether the request is about an open that is there already.
+///
+/// # Errors
+/// `OBJECT_NAME_NOT_FOUND`, `INVALID_PARAMETER` and `ACCESS_DENIED` as [`found_again`];
+/// `DUPLICATE_OBJECTID` for another request by the same name; `FILE_NOT_AVAILABLE` if that is still
+/// being carried out.
+pub(super) fn before<'c>(
+    call: &mut Call<'c>,
+    request: &Request<'_>,
+) -> Result<Before<'c>, Failure> {
+    if let Some(back) = request.asked.back
+        && (back.guid.is_none() || call.conn.dialect() >= Dialect::Smb300)
+    {
+        return found_again(call, request, back).map(|body| Before::Answered(Ok(body)));
+    }
+    let Some(asked) = request.asked.durable_v2.filter(|_| is_v2(call)) else {
+        return Ok(Before::Nothing(None));
+    };
+    let name = (call.conn.client_guid(), asked.guid);
+    let tree = call.tree;
+    match tree.common.durables.begin(name) {
+        Named::New(pending) => {
+            make_way(call, request)?;
+            Ok(Before::Nothing(Some(pending)))
+        }
+        _ if !call.replays => Err(Status::DUPLICATE_OBJECTID.into()),
+        Named::UnderWay => Err(Status::FILE_NOT_AVAILABLE.into()),
+        // Of what has been used already the client has got an answer.
+        Named::Done(file) if !file.is_fresh.load(Ordering::Relaxed) => Ok(Before::Nothing(None)),
+        Named::Done(file) => replayed(call, request, &file).map(|body| Before::Answered(Ok(body))),
+    }
+}
+
+fn is_v2(call: &Call<'_>) -> bool {
+    call.conn.dialect() >= Dialect::Smb300
+}
+
+/// What the open may be called by, if by anything; `durable` if it has what makes it so.
+pub(super) fn claim(call: &Call<'_>, request: &Request<'_>, durable: bool) -> Option<Box<Claim>> {
+    let v2 = request.asked.durable_v2.filter(|_| is_v2(call));
+    if v2.is_none() && !request.asked.durable {
+        return None;
+    }
+    let limits = &call.tree.limits();
+    let wanted = match v2.map_or(0, |v2| v2.timeout) {
+        0 => TIME_USUAL,
+        millis => Duration::from_millis(millis.into()),
+    };
+    let is_kept = durable && limits.durable_opens > 0;
+    Some(Box::new(Claim {
+        user: call.logon.user.clone(),
+        client: call.conn.client_guid(),
+        guid: v2.map(|v2| v2.guid),
+        app: request.asked.app.filter(|_| v2.is_some()),
+        time: is_kept.then(|| wanted.min(limits.durable_time)),
+    }))
+}
+
+/// The context that tells the client that its open is durable.
+pub(super) fn granted(claim: Option<&Claim>) -> Option<(&'static [u8; 4], Vec<u8>)> {
+    let claim = claim?;
+    let time = claim.time?;
+    if claim.guid.is_none() {
+        return Some((b"DHnQ", vec![0; 8]));
+    }
+    let millis = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+    let mut data = millis.to_le_bytes().to_vec();
+    data.resize(8, 0);
+    Some((b"DH2Q", data))
+}
+
+/// A durable open is the client's once more.
+///
+/// # Errors
+/// `OBJECT_NAME_NOT_FOUND` if there is none without a connection by that id, name and lease;
+/// `ACCESS_DENIED` for another user; `INVALID_PARAMETER` for a lease under another path.
+fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer {
+    let missing = Status::OBJECT_NAME_NOT_FOUND;
+    let common = &call.tree.common;
+    common.durables.await_kept(back.id.persistent);
+    let old = common.durables.take(back.id.persistent, missing, |file| {
+        let claim = file.claim.as_ref().ok_or(missing)?;
+        // By the first version, those of the second are found as well.
+        if back
+            .guid
+            .is_some_and(|guid| guid != claim.guid.unwrap_or_default())
+        {
+            return Err(missing);
+        }
+        if claim.user != call.logon.user {
+            return Err(Status::ACCESS_DENIED);
+        }
+        check_lease(call, request, file)?;
+        let named = file.lease.is_none() || is_at(request, file);
+        named.then_some(()).ok_or(Status::INVALID_PARAMETER)
+    })?;
+    let file = Arc::new(moved(call, &old));
+    common.leave(&old);
+    common.enter(&file);
+    if let Some(breaker) = &file.breaker {
+        breaker.follow(call, file.id);
+    }
+    call.tree.files.insert(Arc::clone(&file));
+    let session = &call.tree.session;
+    let level = match (file.lease, file.oplock) {
+        (Some(_), _) => level::LEASE,
+        (None, Some(key)) => {
+            let held = session.lease_state(key).map(|held| held.granted);
+            oplock::level_of_bits(held.unwrap_or_default())
+        }
+        (None, None) => level::NONE,
+    };
+    answer(call, request, &file, Action::Opened, level, None)
+}
+
+/// # Errors
+/// `OBJECT_NAME_NOT_FOUND` if the request is not for the file's lease, or for one that it has not.
+fn check_lease(call: &Call<'_>, request: &Request<'_>, file: &File) -> Result<(), Status> {
+    let same = match (file.lease, request.asked.lease) {
+        (Some(held), Some(asked)) => held == oplock::lease_key(call.conn, asked.key),
+        (None, None) => true,
+        _ => false,
+    };
+    same.then_some(()).ok_or(Status::OBJECT_NAME_NOT_FOUND)
+}
+
+/// Whether the request's path is the one that the file was opened by, or has now.
+fn is_at(request: &Request<'_>, file: &File) -> bool {
+    let Ok(asked) = Path::parse(request.name) else {
+        return false;
+    };
+    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    let same = |(a, b): (&Vec<u8>, &Vec<u8>)| wildcard::same_name(&text(a), &text(b));
+    let path = file.path.lock();
+    asked.components.len() == path.len() && asked.components.iter().zip(&*path).all(same)
+}
+
+/// The same open in the call's tree.
+fn moved(call: &Call<'_>, old: &File) -> File {
+    File {
+        id: FileId {
+            persistent: old.id.persistent,
+            volatile: call.tree.files.next_volatile(),
+        },
+        open: old.open,
+        node: old.node,
+        kind: old.kind,
+        access: old.access,
+        options: old.options,
+        path: Mutex::new(mem::take(&mut *old.path.lock())),
+        position: AtomicU64::new(old.position.load(Ordering::Relaxed)),
+        mode: AtomicU64::new(old.mode.load(Ordering::Relaxed)),
+        frozen: Mutex::new(*old.frozen.lock()),
+        scan: Mutex::default(),
+        watch: Mutex::default(),
+        oplock: old.oplock,
+        lease: old.lease,
+        breaker: old.breaker.clone(),
+        claim: old.claim.clone(),
+        action: old.action,
+        is_fresh: AtomicBool::new(false),
+        sequences: Mutex::new(old.sequences.lock().take()),
+        sequence: Mutex::new(call.sequence.unwrap_or(0)),
+        tree: Arc::downgrade(call.tree),
+        waiting: Mutex::default(),
+    }
+}
+
+/// The request has been carried out before: it is answered as it was then, but told that it has
+/// whatever oplock it asks for now, as Windows does.
+///
+/// # Errors
+/// `ACCESS_DENIED` for another user, and for one that asks for another lease or oplock;
+/// `FILE_NOT_AVAILABLE` if the open is not this tree's.
+fn replayed(call: &mut Call<'_>, request: &Request<'_>, file: &Arc<File>) -> Answer {
+    let claim = file.claim.as_ref().ok_or(Status::ACCESS_DENIED)?;
+    let leased = request.lease(call) == file.lease;
+    if claim.user != call.logon.user || !leased {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    if call.tree.files.get(file.id).is_none() {
+        return Err(Status::FILE_NOT_AVAILABLE.into());
+    }
+    let level = match file.lease {
+        Some(_) => level::LEASE,
+        None => request.oplock,
+    };
+    let durable = matches!(level, level::LEASE | level::BATCH);
+    let durable = granted(file.claim.as_deref()).filter(|_| durable);
+    answer(call, request, file, file.action, level, durable)
+}
+
+fn answer(
+    call: &mut Call<'_>,
+    request: &Request<'_>,
+    file: &Arc<File>,
+    action: Action,
+    oplock: u8,
+    durable: Option<(&'static [u8; 4], Vec<u8>)>,
+) -> Answer {
+    let session = &call.tree.session;
+    let attr = session.getattr_open(file.open)?;
+    let held = file.lease.and_then(|key| session.lease_state(key).ok());
+    let mut replies = Vec::from_iter(durable);
+    if let (Some(asked), Some(held)) = (&request.asked.lease, &held) {
+        let base = file.breaker.as_ref().and_then(|breaker| breaker.base());
+        replies.push((b"RqLs", contexts::lease_granted(asked, held, base)));
+    }
+    call.related.file = Some(file.id);
+    let response = Response {
+        oplock,
+        action,
+        facts: attrs::facts(call.tree, &attr),
+        id: file.id,
+        contexts: contexts::emit(&replies),
+    };
+    Ok(response.emit())
+}
+
+/// A program that goes on on another machine has what it had open on the first one closed.
+///
+/// # Errors
+/// Those of the path.
+fn make_way(call: &Call<'_>, request: &Request<'_>) -> Result<(), Failure> {
+    let Some(app) = request.asked.app.filter(|app| *app != [0; 16]) else {
+        return Ok(());
+    };
+    Path::parse(request.name)?;
+    let durables = &call.tree.common.durables;
+    for file in durables.of_app(app) {
+        let Some(claim) = &file.claim else { continue };
+        let elsewhere = claim.client != call.conn.client_guid();
+        if elsewhere && claim.user == call.logon.user && is_at(request, &file) {
+            durables.end(&file);
+        }
+    }
+    Ok(())
+}
