@@ -37,6 +37,7 @@
 //! | [`identify()`] | what a device holds, foreign formats too |
 //! | [`demo`] | a small volume in memory |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
+//! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -64,6 +65,7 @@ pub use volary_host as host;
 pub use volary_layers as layers;
 pub use volary_mem as mem;
 pub use volary_nfs as nfs;
+pub use volary_nfs_client as nfs_client;
 pub use volary_session::{
     ClientId, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
     LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,

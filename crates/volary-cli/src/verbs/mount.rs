@@ -22,7 +22,8 @@ use volary::{Caps, Options, Volume, VolumeOptions};
 Examples:
   volary mount disk.img mnt
   volary mount --background -o ro,names=lower disk.img mnt
-  volary mount --layer subtree=/docs --layer readonly disk.img mnt")]
+  volary mount --layer subtree=/docs --layer readonly disk.img mnt
+  volary mount 'nfs://server/export?uid=1000' mnt")]
 #[command(after_long_help = long_help())]
 pub(crate) struct Mount {
     /// The volume

@@ -332,3 +332,47 @@ fn samba_s_client_copies_in_and_out() {
     serving.stop("-TERM");
     sandbox.is_clean("unix.img");
 }
+
+#[test]
+fn what_is_served_can_be_used_as_a_volume_again() {
+    let sandbox = Sandbox::new();
+    let first = Serving::start(&sandbox, "--squash none unix.img");
+    let export = format!("nfs://127.0.0.1:{}/unix", first.port());
+    sandbox.run(&format!("cp -r tree {export}:/copy")).ok();
+    let listed = sandbox.run(&format!("ls {export}:/copy")).ok();
+    assert_eq!(listed, "a.txt\nsub\n");
+    sandbox
+        .run(&format!("mv {export}:/copy/sub {export}:/moved"))
+        .ok();
+    // And served once more.
+    let second = Serving::start(&sandbox, &format!("--squash none {export}"));
+    let again = format!("nfs://127.0.0.1:{}/unix?uid=0", second.port());
+    sandbox.run(&format!("cp {again}:/moved/b.bin back")).ok();
+    assert!(sandbox.read("back") == noise(300_000));
+    sandbox.run(&format!("rm -r {again}:/copy")).ok();
+    second.stop("-TERM");
+    first.stop("-TERM");
+    sandbox.is_clean("unix.img");
+    let left = sandbox.run("ls unix.img").ok();
+    assert!(left.contains("moved") && !left.contains("copy"), "{left}");
+}
+
+#[test]
+fn exports_that_cannot_be_had_are_refused_in_a_line() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, "disk.img");
+    let port = serving.port().to_owned();
+    for (export, words) in [
+        ("/other", "has no export /other"),
+        ("/disk?what=1", "unknown option 'what'"),
+        ("/disk?timeout=0", "option 'timeout' is out of range"),
+    ] {
+        let line = format!("ls nfs://127.0.0.1:{port}{export}");
+        let said = sandbox.run(&line).fails(3);
+        assert!(said.contains(words), "{said}");
+    }
+    serving.stop("-TERM");
+    let gone = sandbox.run(&format!("ls nfs://127.0.0.1:{port}/disk?timeout=1"));
+    let said = gone.fails(3);
+    assert!(said.contains("cannot connect"), "{said}");
+}

@@ -167,6 +167,13 @@ impl Entry {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into(),
+            (None, Source::Nfs(location)) => {
+                let last = location
+                    .export
+                    .rsplit(|&b| b == b'/')
+                    .find(|p| !p.is_empty());
+                last.map_or("nfs".into(), |name| String::from_utf8_lossy(name).into())
+            }
             (None, Source::Image { path, partition }) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 match partition {
