@@ -10,7 +10,7 @@ static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 10] = [
+const TARGETS: [(&str, Target); 11] = [
     ("nfs", nfs::calls),
     ("iso", iso::driver),
     ("driver", fat::driver),
@@ -21,6 +21,7 @@ const TARGETS: [(&str, Target); 10] = [
     ("smb_logon", smb::logon),
     ("smb_headers", smb::headers),
     ("smb_pipe", smb::pipe),
+    ("smb_requests", smb::requests),
 ];
 
 /// A seed that failed once; on every kind of volume since.
