@@ -33,6 +33,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit"],
     ),
     (
+        "volary-ffs",
+        &["volary-core", "volary-block"],
+        &["volary-testkit"],
+    ),
+    (
         "volary-iso9660",
         &["volary-core", "volary-block"],
         &["volary-testkit"],
@@ -93,6 +98,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-layers",
             "volary-cedar",
             "volary-fat",
+            "volary-ffs",
             "volary-iso9660",
             "volary-mem",
             "volary-host",

@@ -11,6 +11,8 @@ const DEBIAN: &[(&str, &str)] = &[
     ("fls", "sleuthkit"),
     ("xorriso", "xorriso"),
     ("genisoimage", "genisoimage"),
+    ("makefs", "makefs"),
+    ("zstd", "zstd"),
     ("qemu-img", "qemu-utils"),
     ("fusermount3", "fuse3"),
     ("fusefat", "fusefat"),

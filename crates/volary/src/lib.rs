@@ -75,10 +75,11 @@ pub use volary_smb as smb;
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 3] = [
+    static FORMATS: [&dyn Format; 4] = [
         &volary_fat::FAT,
         &volary_iso9660::ISO9660,
         &volary_cedar::CEDAR,
+        &volary_ffs::FFS,
     ];
     &FORMATS
 }
