@@ -24,6 +24,13 @@ const DEBIAN: &[(&str, &str)] = &[
     ("smbtorture", "samba-testsuite"),
     ("python3", "python3"),
     ("nfs-cp", "libnfs-utils"),
+    ("ganesha.nfsd", "nfs-ganesha"),
+    (
+        "/usr/share/doc/nfs-ganesha-vfs/copyright",
+        "nfs-ganesha-vfs",
+    ),
+    ("rpcbind", "rpcbind"),
+    ("ip", "iproute2"),
     ("/usr/include/nfsc/libnfs.h", "libnfs-dev"),
 ];
 

@@ -38,6 +38,11 @@ impl Volume {
         if open.mode == Mode::Write {
             return Err(Kind::Access.into());
         }
+        if offset >= self.info.caps.size_max {
+            // Past what some servers take for an offset at all.
+            self.check()?;
+            return Ok(0);
+        }
         self.settle(node)?;
         let _shared = node.io.read();
         // Who wrote in between has it gathered still.

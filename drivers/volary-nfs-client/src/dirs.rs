@@ -14,6 +14,9 @@ use volary_rpc::{Decoded, Input, Output};
 /// More entries than any directory has; a listing that has more never ends.
 const ENTRIES_MAX: u64 = 1 << 25;
 
+/// How often a page is asked for again of which an entry went meanwhile.
+const RACES_MAX: u32 = 16;
+
 /// Where the listing of an open is.
 #[derive(Default)]
 pub(crate) struct Listing {
@@ -149,6 +152,13 @@ impl Volume {
             return Err(endless());
         }
         let mut page = self.fetch_page(who, dir, listing);
+        for _ in 0..RACES_MAX {
+            // Of an entry that went meanwhile; no server may say so, but one does.
+            if !matches!(&page, Err(e) if *e == Kind::NotFound) {
+                break;
+            }
+            page = self.fetch_page(who, dir, listing);
+        }
         if let Err(e) = &page
             && *e == Kind::Unsupported
             && !listing.plain

@@ -8,6 +8,8 @@ mod differential;
 mod export;
 #[path = "it/fake.rs"]
 mod fake;
+#[path = "it/ganesha.rs"]
+mod ganesha;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/served.rs"]

@@ -14,7 +14,7 @@ fn fresh(served: Served, options: &NfsOptions) -> Fresh {
     Fresh::new(attach(&served, options)).keeping(served)
 }
 
-fn suite(name: &str, make: impl Fn() -> Fresh + 'static) -> Suite {
+pub(crate) fn suite(name: &str, make: impl Fn() -> Fresh + 'static) -> Suite {
     Suite::new(name, make)
         .own_clock()
         .leave_out("a_punched_hole_reads_as_zeros", "NFS does not punch holes")
@@ -23,8 +23,17 @@ fn suite(name: &str, make: impl Fn() -> Fresh + 'static) -> Suite {
 }
 
 const DEVICES: &str = "our server makes fifos and sockets, but no devices";
-/// Why room is not looked at on a directory of the host.
-const SHARED: &str = "others write to the file system meanwhile";
+/// On a directory of the host, room is not looked at.
+pub(crate) fn without_room(suite: Suite) -> Suite {
+    let cases = [
+        "statfs_notices_what_is_written_and_removed",
+        "room_comes_back_with_the_last_open",
+        "room_comes_back_when_all_is_removed",
+    ];
+    cases.into_iter().fold(suite, |suite, case| {
+        suite.leave_out(case, "others write to the file system meanwhile")
+    })
+}
 
 #[test]
 fn a_volume_in_memory_keeps_its_word() {
@@ -36,18 +45,11 @@ fn a_volume_in_memory_keeps_its_word() {
 
 #[test]
 fn a_directory_of_the_host_keeps_its_word() {
-    let mut suite = suite("host through nfs", || {
+    let suite = suite("host through nfs", || {
         let dir = TempDir::new().expect("a directory");
         fresh(Served::host(dir.path()), &NfsOptions::default()).keeping(dir)
     });
-    for case in [
-        "statfs_notices_what_is_written_and_removed",
-        "room_comes_back_with_the_last_open",
-        "room_comes_back_when_all_is_removed",
-    ] {
-        suite = suite.leave_out(case, SHARED);
-    }
-    suite.run();
+    without_room(suite).run();
 }
 
 #[test]
