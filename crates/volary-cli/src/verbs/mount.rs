@@ -1,5 +1,6 @@
 //! `volary mount`: a volume as a directory of this host.
 
+use super::serve::fuse_was_dead;
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, warn};
 use crate::stack::{Report, stack};
@@ -93,11 +94,7 @@ impl Mount {
             }
         };
         if mounted.was_dead() {
-            warn(&format!(
-                "{}: was still mounted by a server that was killed; the volume may need \
-                 volary fsck",
-                self.dir.display()
-            ));
+            warn(&fuse_was_dead(&self.dir));
         }
         if self.tell {
             leave_the_terminal().map_err(|e| Fail::host("background", e))?;
