@@ -7,11 +7,11 @@ use crate::{check, dump, info, make, map};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Result, Tune, VolumeMap,
+    Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs, Kind, Make,
+    OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
 };
 
-/// The Fast File System, for reading.
+/// The Fast File System, for making and reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ffs;
 
@@ -40,15 +40,20 @@ impl Format for Ffs {
     }
 
     fn make_options(&self) -> &'static [OptionSpec] {
-        &[]
+        make::OPTIONS
     }
 
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         Ok(Arc::new(FfsFs(Attached::new(dev, how)?)))
     }
 
-    fn make(&self, _: Arc<dyn BlockDevice>, _: &str, _: &Make) -> Result<Vec<Fact>> {
-        Err(make::make())
+    fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {
+        let is_ufs2 = match kind {
+            "ffs1" => false,
+            "ffs2" => true,
+            _ => return Err(unknown_kind(self, kind)),
+        };
+        make::make(&*dev, is_ufs2, how)
     }
 
     fn check(
@@ -84,10 +89,15 @@ impl Format for Ffs {
     }
 
     fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(make::change())
+        Err(change())
     }
 
     fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(make::change())
+        Err(change())
     }
+}
+
+/// The answer to what changes a volume that is there.
+fn change() -> Error {
+    Error::note(Kind::Unsupported, "ffs volumes take no changes here")
 }

@@ -1,5 +1,5 @@
 //! The Fast File System (McKusick, Joy, Leffler and Fabry, 1984): 4.3BSD's format, UFS1 and
-//! UFS2, in both byte orders. This driver reads.
+//! UFS2, in both byte orders. This driver makes empty volumes, and reads.
 //!
 //! `volume` checks the superblock once; `inode` makes inodes of what is stored, `blocks`
 //! finds their blocks, `dir` goes through directories, `xattr` through extended attributes,

@@ -23,6 +23,8 @@ impl Order {
 pub(crate) trait Stored: Sized {
     /// The number that stands at `at`; 0 past the end, which callers have excluded.
     fn get(order: Order, bytes: &[u8], at: usize) -> Self;
+    /// Stores it at `at`; past the end, which callers have excluded, nothing.
+    fn put(&self, order: Order, bytes: &mut [u8], at: usize);
     /// In decimals.
     fn show(&self) -> String;
 }
@@ -38,6 +40,15 @@ macro_rules! stored {
                     Order::Big => Self::from_be_bytes(raw),
                 }
             }
+            fn put(&self, order: Order, bytes: &mut [u8], at: usize) {
+                let raw = match order {
+                    Order::Little => self.to_le_bytes(),
+                    Order::Big => self.to_be_bytes(),
+                };
+                if let Some(room) = bytes.get_mut(at..at + raw.len()) {
+                    room.copy_from_slice(&raw);
+                }
+            }
             fn show(&self) -> String {
                 self.to_string()
             }
@@ -49,6 +60,11 @@ stored!(u8 i8 u16 i16 u32 i32 u64 i64);
 impl<T: Stored, const N: usize> Stored for [T; N] {
     fn get(order: Order, bytes: &[u8], at: usize) -> Self {
         std::array::from_fn(|i| T::get(order, bytes, at + i * size_of::<T>()))
+    }
+    fn put(&self, order: Order, bytes: &mut [u8], at: usize) {
+        for (i, one) in self.iter().enumerate() {
+            one.put(order, bytes, at + i * size_of::<T>());
+        }
     }
     fn show(&self) -> String {
         let all: Vec<String> = self.iter().map(T::show).collect();
@@ -73,6 +89,14 @@ macro_rules! layout {
             /// Takes it out of at least that many bytes.
             pub(crate) fn read(order: Order, bytes: &[u8]) -> Self {
                 Self { $($field: Stored::get(order, bytes, $at),)* }
+            }
+            /// With every field 0.
+            pub(crate) fn zeroed() -> Self {
+                Self::read(Order::Little, &[])
+            }
+            /// Stores it in at least that many bytes.
+            pub(crate) fn write(&self, order: Order, bytes: &mut [u8]) {
+                $(self.$field.put(order, bytes, $at);)*
             }
             /// The fields, in order.
             pub(crate) fn fields(&self) -> Vec<Field> {

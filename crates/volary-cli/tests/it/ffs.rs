@@ -56,13 +56,32 @@ fn an_ffs_volume_can_be_looked_at_copied_and_checked() {
 }
 
 #[test]
-fn an_ffs_volume_takes_no_changes_and_is_not_made() {
+fn an_ffs_volume_takes_no_changes() {
     let Some(sandbox) = image(2, "be") else {
         return;
     };
     let told = sandbox.run("rm disk.img:/link").fails(1);
     assert!(told.contains("read-only"), "{told}");
-    let told = sandbox.run("mkfs -t ffs2 --size 8M new.img").fails(1);
-    assert!(told.contains("makefs or newfs"), "{told}");
-    assert!(!sandbox.path("new.img").exists());
+}
+
+#[test]
+fn ffs_volumes_are_made_in_both_formats_and_byte_orders() {
+    let sandbox = Sandbox::empty();
+    for (kind, order, words) in [
+        ("ffs1", "little", "UFS1"),
+        ("ffs1", "big,old", "4.3BSD"),
+        ("ffs2", "big", "UFS2"),
+    ] {
+        let made = format!("mkfs -t {kind} --force --size 8M -o order={order} new.img");
+        sandbox.run(&made).ok();
+        let info = sandbox.run("info new.img").ok();
+        assert!(info.contains(words) && info.contains("8388608"), "{info}");
+        assert_eq!(sandbox.run("ls new.img").ok(), "");
+        let checked = sandbox.run("fsck -n new.img").ok();
+        assert!(checked.contains("clean"), "{checked}");
+    }
+    let told = sandbox
+        .run("mkfs -t ffs1 --force --size 8M -o block=7 new.img")
+        .fails(2);
+    assert!(told.contains("block=7"), "{told}");
 }

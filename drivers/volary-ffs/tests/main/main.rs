@@ -4,6 +4,7 @@ mod damage;
 mod freebsd;
 mod hostile;
 mod lists;
+mod make;
 mod makefs;
 mod shared;
 
