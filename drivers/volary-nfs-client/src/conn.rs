@@ -22,6 +22,8 @@ const STRAYS_MAX: u32 = 1024;
 
 pub(crate) struct Conn {
     socket: TcpStream,
+    /// Our port.
+    pub(crate) port: Option<u16>,
     /// Locked by who sends.
     sending: Mutex<()>,
     state: Mutex<State>,
@@ -59,8 +61,10 @@ pub(crate) enum NoReply {
 
 impl Conn {
     pub(crate) fn new(socket: TcpStream) -> Self {
+        let port = socket.local_addr().ok().map(|at| at.port());
         Self {
             socket,
+            port,
             sending: Mutex::new(()),
             state: Mutex::default(),
             records: Mutex::new(Records::new()),
@@ -81,6 +85,7 @@ impl Conn {
 
     fn end_locked(&self, state: &mut State, why: String) {
         state.broken.get_or_insert(why);
+        crate::socket::forsake(&self.socket);
         // It may have ended by itself.
         let _ = self.socket.shutdown(Shutdown::Both);
         for waiter in state.waiting.values() {

@@ -2,9 +2,9 @@
 //! outlive them.
 //!
 //! A call that has no reply when its connection ends is sent again on another,
-//! with the same number, by which the server knows it (RFC 1813, section 4.4).
-//! A server that says nothing for half of the time that it has is tried on
-//! another connection; past the whole of it the call answers `Io`. From then on
+//! with the same number and from the same port, by which the server knows it (RFC
+//! 1813, section 4.4). A server that says nothing for half of the time that is left
+//! is tried on another connection; past the whole of it the call answers `Io`. From then on
 //! the server is held to be gone, and calls fail as soon as it cannot be
 //! connected to, until it can be.
 
@@ -28,6 +28,8 @@ const RETRY: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 /// Calls that any server takes from anybody, in bytes.
 const SHORT: usize = 32 << 10;
+/// How long a server may say nothing, at the least.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How long one try may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -167,12 +169,14 @@ impl Peer {
         let until = begun + self.way.timeout;
         let mut is_resent = false;
         let mut rest = RETRY;
+        let mut port = None;
         loop {
-            let conn = self.conn(until, cancel)?;
+            let conn = self.conn(port, until, cancel)?;
+            port = conn.port;
             // Half of what is left: the rest is for another try.
             let now = timer::now();
-            let soon = now + until.saturating_duration_since(now) / 2;
-            let patience = if is_resent { until } else { soon };
+            let half = until.saturating_duration_since(now) / 2;
+            let patience = until.min(now + half.max(PATIENCE));
             match self.call_on(&conn, xid, record, patience, cancel) {
                 Ok(reply) => {
                     self.is_gone.store(false, Ordering::Relaxed);
@@ -225,18 +229,28 @@ impl Peer {
         fail::io(format!("{}: no reply in {secs} s: {why}", self.at))
     }
 
-    /// The least busy connection; a new one if all are busy and more are allowed.
-    fn conn(&self, until: Instant, cancel: Option<&Cancel>) -> Result<Arc<Conn>> {
+    /// The least busy connection; a new one if all are busy and more are allowed. For
+    /// a call that was sent before, the one from the same `port`.
+    fn conn(
+        &self,
+        port: Option<u16>,
+        until: Instant,
+        cancel: Option<&Cancel>,
+    ) -> Result<Arc<Conn>> {
         let mut rest = RETRY;
         loop {
             if self.is_ended.load(Ordering::SeqCst) {
                 return Err(Kind::Stale.into());
             }
-            if let Some(conn) = self.free_conn() {
+            let found = match port {
+                Some(_) => self.conn_from(port),
+                None => self.free_conn(),
+            };
+            if let Some(conn) = found {
                 return Ok(conn);
             }
             let tried = timer::now() + CONNECT;
-            let made = match connect_to(self.at, self.way.reserved, tried.min(until)) {
+            let made = match connect_to(self.at, port, self.way.reserved, tried.min(until)) {
                 Ok(socket) => return Ok(self.add(Conn::new(socket))),
                 Err(e) => e,
             };
@@ -285,6 +299,12 @@ impl Peer {
         }
         let idle = idle.or_else(|| conns.iter().min_by_key(|c| c.busy.load(Ordering::Relaxed)));
         idle.cloned()
+    }
+
+    fn conn_from(&self, port: Option<u16>) -> Option<Arc<Conn>> {
+        let mut conns = self.conns.lock();
+        conns.retain(|conn| !conn.is_broken());
+        conns.iter().find(|conn| conn.port == port).cloned()
     }
 
     fn least_busy(&self) -> Option<Arc<Conn>> {

@@ -15,15 +15,22 @@ pub(crate) const LOOK_UP: Duration = Duration::from_millis(250);
 /// The ports that only root may have, but for those of well-known services.
 const RESERVED: std::ops::RangeInclusive<u16> = 665..=1023;
 
-/// Connects to `at`.
+/// Connects to `at`: from the port `before`, by which the server knows calls that it
+/// has had already, if it can be had again.
 ///
 /// # Errors
 /// `TimedOut` at `until`; those of the socket.
-pub(crate) fn connect_to(at: SocketAddr, reserved: bool, until: Instant) -> io::Result<TcpStream> {
-    let fd = if reserved {
-        from_reserved(at)?
-    } else {
-        begin(at, None)?
+pub(crate) fn connect_to(
+    at: SocketAddr,
+    before: Option<u16>,
+    reserved: bool,
+    until: Instant,
+) -> io::Result<TcpStream> {
+    let again = before.and_then(|port| begin(at, Some(port)).ok());
+    let fd = match again {
+        Some(fd) => fd,
+        None if reserved => from_reserved(at)?,
+        None => begin(at, None)?,
     };
     wait(&fd, until)?;
     let stream = TcpStream::from(fd);
@@ -33,6 +40,13 @@ pub(crate) fn connect_to(at: SocketAddr, reserved: bool, until: Instant) -> io::
     // A server that takes nothing for so long is dead to us; see `Conn::send`.
     stream.set_write_timeout(Some(LOOK_UP))?;
     Ok(stream)
+}
+
+/// Has nothing be left of a connection once it is closed, so that its port can be
+/// had again.
+pub(crate) fn forsake(stream: &TcpStream) {
+    // If not, the next connection is from another port.
+    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
 /// From a reserved port if there is one to be had, and from any if not.

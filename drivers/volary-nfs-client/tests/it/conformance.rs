@@ -43,27 +43,47 @@ fn a_volume_in_memory_keeps_its_word() {
     .run();
 }
 
-#[test]
-fn a_directory_of_the_host_keeps_its_word() {
-    let suite = suite("host through nfs", || {
-        let dir = TempDir::new().expect("a directory");
-        fresh(Served::host(dir.path()), &NfsOptions::default()).keeping(dir)
-    });
-    without_room(suite).run();
-}
+mod suites {
+    //! Some minutes on a slow machine: with `VOLARY_SUITES=1` only.
 
-#[test]
-fn a_volume_that_is_written_through_keeps_its_word() {
-    // Every write is a call, nothing is remembered, and no room is to be had.
-    suite("mem through nfs, sync", || {
-        let options = NfsOptions {
-            sync: true,
-            cache: Duration::ZERO,
-            memory: 0,
-            connections: 1,
-            ..NfsOptions::default()
-        };
-        fresh(Served::mem(), &options)
-    })
-    .run();
+    use super::*;
+
+    fn asked_for() -> bool {
+        let is_asked_for = std::env::var_os("VOLARY_SUITES").is_some();
+        if !is_asked_for {
+            println!("skipped: without VOLARY_SUITES=1");
+        }
+        is_asked_for
+    }
+
+    #[test]
+    fn a_directory_of_the_host_keeps_its_word() {
+        if !asked_for() {
+            return;
+        }
+        let suite = suite("host through nfs", || {
+            let dir = TempDir::new().expect("a directory");
+            fresh(Served::host(dir.path()), &NfsOptions::default()).keeping(dir)
+        });
+        without_room(suite).run();
+    }
+
+    #[test]
+    fn a_volume_that_is_written_through_keeps_its_word() {
+        if !asked_for() {
+            return;
+        }
+        // Every write is a call, nothing is remembered, and no room is to be had.
+        suite("mem through nfs, sync", || {
+            let options = NfsOptions {
+                sync: true,
+                cache: Duration::ZERO,
+                memory: 0,
+                connections: 1,
+                ..NfsOptions::default()
+            };
+            fresh(Served::mem(), &options)
+        })
+        .run();
+    }
 }

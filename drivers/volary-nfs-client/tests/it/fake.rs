@@ -10,6 +10,11 @@ use volary_rpc::{Input, Output};
 /// One call: which procedure of which program, and its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// How often this procedure was asked for before.
+    pub(crate) nth: usize,
+    pub(crate) xid: u32,
+    /// Where it came from.
+    pub(crate) peer: SocketAddr,
     pub(crate) program: u32,
     pub(crate) procedure: u32,
     pub(crate) args: Vec<u8>,
@@ -81,6 +86,7 @@ impl Drop for Fake {
 }
 
 fn answer_all(mut socket: TcpStream, script: &Script, all: &Mutex<Vec<Asked>>) {
+    let peer = socket.peer_addr().expect("an address");
     let mut head = [0; 4];
     while socket.read_exact(&mut head).is_ok() {
         let mut record = vec![0; (u32::from_be_bytes(head) & 0x7fff_ffff) as usize];
@@ -94,7 +100,11 @@ fn answer_all(mut socket: TcpStream, script: &Script, all: &Mutex<Vec<Asked>>) {
             input.u32().expect("a flavor");
             input.opaque(400).expect("credentials");
         }
+        let of = |a: &&Asked| (a.program, a.procedure) == (program, procedure);
         let asked = Asked {
+            nth: all.lock().iter().filter(of).count(),
+            xid,
+            peer,
             program,
             procedure,
             args: input.rest().to_vec(),

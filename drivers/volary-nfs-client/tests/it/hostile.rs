@@ -237,3 +237,32 @@ fn what_a_server_lost_when_it_was_restarted_is_written_again() {
     });
     assert_eq!(all, want.collect::<Vec<_>>());
 }
+
+#[test]
+fn a_call_without_a_reply_comes_again_as_it_was_and_from_the_same_port() {
+    // Every other call to remove is not answered, and its connection ends.
+    let fake = at(12, |asked| {
+        if asked.nth.is_multiple_of(2) {
+            return Say::End;
+        }
+        Say::Results(results(|out| {
+            out.u32(0);
+            no_wcc(out);
+        }))
+    });
+    let side = side(&fake);
+    for _ in 0..3 {
+        let name = volary_core::Name::new(b"f").expect("a name");
+        let root = side.0.root();
+        side.0.unlink(&side.cx(), root, name).expect("unlink");
+    }
+    let asked = fake.asked.lock();
+    let removes = asked
+        .iter()
+        .filter(|a| a.program == NFS && a.procedure == 12);
+    let removes: Vec<_> = removes.map(|a| ((a.xid, &a.args), a.peer)).collect();
+    assert_eq!(removes.len(), 6);
+    assert!(removes.chunks(2).all(|pair| pair[0].0 == pair[1].0));
+    // Somebody else may have had the port in between, but not each time.
+    assert!(removes.chunks(2).any(|pair| pair[0].1 == pair[1].1));
+}
