@@ -35,7 +35,8 @@ pub(crate) const REMOVALS: Stage = Stage(2);
 
 /// Why a step of a change ended early.
 pub(crate) enum Stop {
-    /// It can go on after a commit. Nothing has been changed.
+    /// It can go on after a commit. Nothing has been changed, but what `step`
+    /// remembers itself.
     Commit,
     /// It failed. Nothing has been changed.
     Error(Error),
@@ -255,7 +256,8 @@ impl Attached {
         self.writable()?;
         self.mark_dirty()?;
         self.relieve()?;
-        for _ in 0..3 {
+        // A rename asks three times at most, where nobody else makes it wait.
+        for _ in 0..5 {
             let epoch = self.share_epoch()?;
             match step(&epoch) {
                 Ok(r) => return Ok(r),

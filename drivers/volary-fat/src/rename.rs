@@ -3,7 +3,7 @@
 
 use crate::attached::{Attached, Unix, dir_of_mut};
 use crate::attrs::count_rename;
-use crate::commit::{ENTRIES, Epoch, Step};
+use crate::commit::{ENTRIES, Epoch, Step, Stop};
 use crate::dir::{Dir, Scratch};
 use crate::entries::Slots;
 use crate::index::Span;
@@ -119,11 +119,23 @@ impl Attached {
         let entry = self.moved_entry(&at.node);
         let mut slots = self.plan(dirs.to()?, new_name, &entry)?;
         let old = at.source.span;
+        let mut both = None;
         let located = self.change(|epoch| {
+            if let Some(located) = both {
+                self.prepare_removal(dirs.from()?, epoch, &[], old)?;
+                self.remove_moved(dirs.from()?, epoch, &[], old)?;
+                self.settle(at, epoch, &located)?;
+                return Ok(located);
+            }
             slots.set_birth(&self.moved_entry(&at.node));
             let to = dirs.to()?;
             let first = to.room(self, epoch, slots.count())?;
             let added = to.sectors(self, first, slots.count())?;
+            if self.could_lose_both(dirs.from()?, epoch, &added, old)? {
+                epoch.note_move(&added, &[])?;
+                both = Some(self.insert_at(dirs.to()?, epoch, &mut slots, first, true)?);
+                return Err(Stop::Commit);
+            }
             self.prepare_removal(dirs.from()?, epoch, &added, old)?;
             let located = self.insert_at(dirs.to()?, epoch, &mut slots, first, true)?;
             self.remove_moved(dirs.from()?, epoch, &added, old)?;
@@ -132,6 +144,18 @@ impl Attached {
         })?;
         self.note_place(at, &located);
         Ok(())
+    }
+
+    /// Whether one of the sectors that are added to, but not that of the new
+    /// short entry, is also taken from: a disk that writes it alone has neither
+    /// name. Then the one must be durable before the other goes, and a commit
+    /// comes in between. Taking it out needs no device after this.
+    fn could_lose_both(&self, from: &Dir, epoch: &Epoch, added: &[u64], old: Span) -> Result<bool> {
+        from.touch(self, old.first, old.len())?;
+        let taken = from.sectors(self, old.first, old.len())?;
+        let before_short = added.split_last().map_or(&[][..], |(_, before)| before);
+        let shared = before_short.iter().any(|s| taken.contains(s));
+        Ok(shared && !epoch.is_born(from.first))
     }
 
     /// Sees to it that taking an entry out after adding it elsewhere can be
@@ -343,7 +367,14 @@ impl Attached {
         slots: &mut Slots,
     ) -> Result<Located> {
         let in_place = slots.count() == old.span.len();
+        let mut both = None;
         self.change(|epoch| {
+            if let Some(located) = both {
+                self.prepare_removal(dir, epoch, &[], old.span)?;
+                self.erase_renamed(dir, epoch, old.span)?;
+                self.settle(at, epoch, &located)?;
+                return Ok(located);
+            }
             slots.set_birth(&self.moved_entry(&at.node));
             let first = if in_place {
                 old.span.first
@@ -351,18 +382,29 @@ impl Attached {
                 dir.room(self, epoch, slots.count())?
             };
             let added = dir.sectors(self, first, slots.count())?;
+            if !in_place && self.could_lose_both(dir, epoch, &added, old.span)? {
+                epoch.note_move(&added, &[])?;
+                both = Some(self.insert_at(dir, epoch, slots, first, true)?);
+                return Err(Stop::Commit);
+            }
             self.prepare_removal(dir, epoch, &added, old.span)?;
             let located = self.insert_at(dir, epoch, slots, first, true)?;
             if !in_place {
-                let stage = self.removal_stage(dir, epoch);
-                dir.erase(self, old.span, stage)?;
-                if let Some(index) = &mut dir.index {
-                    index.release(old.span);
-                }
+                self.erase_renamed(dir, epoch, old.span)?;
             }
             self.settle(at, epoch, &located)?;
             Ok(located)
         })
+    }
+
+    /// Takes out the slots of a name that is hidden already.
+    fn erase_renamed(&self, dir: &mut Dir, epoch: &Epoch, span: Span) -> Result<()> {
+        let stage = self.removal_stage(dir, epoch);
+        dir.erase(self, span, stage)?;
+        if let Some(index) = &mut dir.index {
+            index.release(span);
+        }
+        Ok(())
     }
 
     /// Takes the names of an entry out of the index, but not its slots.
