@@ -7,14 +7,13 @@ mod place;
 
 use crate::leases::Keys;
 use crate::sharing::{Rights, Share};
-use crate::volume::VolumeOptions;
+use crate::volume::Limits;
 use node::NodeUse;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
-use volary_core::{Caps, Kind, NodeId, OpenId, Result, Time};
+use volary_core::{Caps, Kind, NodeId, OpenId, Result};
 
 pub(crate) use contend::{Ask, By, Patience};
 pub(crate) use node::{Deleter, Marked, Removal};
@@ -45,9 +44,6 @@ pub(crate) struct Uses {
     dirs_leased: AtomicUsize,
     /// Taken while a shard is held.
     keys: Mutex<Keys>,
-    /// Tells the time, and how long a lease may take to be given up.
-    clock: fn() -> Time,
-    timeout: Duration,
     waiting: AtomicUsize,
     waiting_max: usize,
     /// Grows when those who wait are to look again.
@@ -88,8 +84,7 @@ struct Shard {
 }
 
 impl Uses {
-    pub(crate) fn new(caps: Caps, options: &VolumeOptions) -> Self {
-        let limits = &options.limits;
+    pub(crate) fn new(caps: Caps, limits: &Limits) -> Self {
         Self {
             shards: Default::default(),
             naming: Naming::new(caps),
@@ -99,8 +94,6 @@ impl Uses {
             leased: AtomicUsize::new(0),
             dirs_leased: AtomicUsize::new(0),
             keys: Mutex::new(Keys::new(limits.leases, limits.client_leases)),
-            clock: options.clock,
-            timeout: options.lease_timeout,
             waiting: AtomicUsize::new(0),
             waiting_max: limits.waiting,
             wakes: AtomicU64::new(0),

@@ -5,7 +5,7 @@ use crate::cow::Cow;
 use crate::cut::{Bounds, Choice, Flight, choices, flights};
 use crate::disk::Disk;
 use crate::lazy::{Lazy, Odometer};
-use crate::subject::Subject;
+use crate::subject::{Recovered, Subject};
 use crate::tape::{Moment, Tape, Taped};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -129,7 +129,7 @@ impl fmt::Display for Failure {
 
 /// What came of recovering a disk.
 struct Outcome<F> {
-    found: Result<F, String>,
+    found: Result<Recovered<F>, String>,
     /// What came of cuts of that.
     nested: Vec<(Cut, Arc<Self>)>,
 }
@@ -177,7 +177,12 @@ impl<'a, S: Subject> Explorer<'a, S> {
     /// # Errors
     /// What is wrong without any cut.
     pub fn record(&self, script: &S::Script) -> Result<(Tape, S::Story), Box<Failure>> {
-        let dev = Arc::new(Taped::new(self.disk.clone()));
+        let dev = Taped::new(self.disk.clone());
+        let dev = Arc::new(if self.subject.keeping() {
+            dev.keeping()
+        } else {
+            dev
+        });
         let story = caught(|| self.subject.play(script, &dev));
         let story = story.map_err(|what| self.failure(script, Vec::new(), what))?;
         Ok((dev.take(), story))
@@ -249,8 +254,9 @@ impl<'a, S: Subject> Explorer<'a, S> {
         self.tally.states += 1;
         self.tally.recoveries += 1;
         let result = caught(|| {
-            self.subject.recover(dev.clone())?;
+            let mended = self.subject.recover(dev.clone())?;
             let found = self.subject.look(dev.clone())?;
+            let found = Recovered { mended, found };
             self.subject.judge(&found, story, flight.moment)
         });
         let (odometer, choice) = dev.chosen();
@@ -314,7 +320,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
     }
 
     /// Recovers a disk, on a tape; what came of it.
-    fn recovery(&self, disk: &Disk) -> (Tape, Disk, Result<(), String>) {
+    fn recovery(&self, disk: &Disk) -> (Tape, Disk, Result<Vec<&'static str>, String>) {
         let dev = Arc::new(Taped::new(disk.clone()));
         let result = caught(|| self.subject.recover(dev.clone()));
         let after = dev.disk();
@@ -328,7 +334,10 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
         self.tally.recoveries += 1;
         let (tape, after, recovered) = self.recovery(disk);
-        let found = recovered.and_then(|()| self.settled(&after));
+        let found = recovered.and_then(|mended| {
+            let found = self.settled(&after)?;
+            Ok(Recovered { mended, found })
+        });
         let cut_again = nested > 0 && disk.hash().is_multiple_of(self.depth.nested_each.max(1));
         let nested = if cut_again && found.is_ok() {
             self.cut_again(&tape, nested - 1)

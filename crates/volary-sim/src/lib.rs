@@ -9,6 +9,11 @@
 //! | [`lazy`] | choices made when a sector is read |
 //! | [`subject`] | the border: what is tortured |
 //! | [`explore`] | every state recovered and judged, cuts of recoveries too |
+//! | [`Volume`] | a kind of volume as a subject: one row |
+//! | [`op`], [`tree`], [`story`] | what scripts do to volumes, what these hold then, what they promised |
+//! | [`fault`] | sectors that went bad: the kit |
+//! | [`seek`] | what operations cost on a disk that turns: the Cedar paper's script model |
+//! | [`scripts`] | all short scripts, and random long ones |
 //! | [`rng`] | random numbers from a seed |
 //!
 //! # The assumptions
@@ -19,7 +24,13 @@
 //! asks for it: garbage in sectors in flight ([`Bounds::garbage`]), flushes that
 //! lie ([`Depth::lies`]).
 //!
-//! # How something joins
+//! # How a driver joins
+//!
+//! With a row: a [`Volume`] says how it is made, what makes good what a power cut
+//! left ([`Recovery`]), and what is promised then ([`Promise`]). Scripts are in words
+//! ([`op::Ops`]). Rows stand in `volary::torture`, where `volary torture` finds them.
+//!
+//! # How anything else joins
 //!
 //! Implement [`Subject`]: make a disk, play a script on a [`Taped`] device
 //! (telling it when each operation begins and has ended), recover, look, judge.
@@ -49,15 +60,25 @@ mod cow;
 pub mod cut;
 pub mod disk;
 pub mod explore;
+pub mod fault;
 pub mod lazy;
+pub mod op;
 pub mod rng;
+pub mod scripts;
+pub mod seek;
+pub mod story;
 pub mod subject;
 pub mod tape;
+pub mod tree;
+mod volume;
 
 pub use cow::Cow;
 pub use cut::{Bounds, Choice, Fate, Flight, choices, flights};
 pub use disk::{Disk, SECTOR, Sector};
 pub use explore::{Cut, Depth, Explorer, Failure, Tally};
 pub use lazy::{Lazy, Odometer};
-pub use subject::Subject;
+pub use op::{Op, Ops};
+pub use story::{Promise, Story};
+pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};
+pub use volume::{Between, Recovery, Volume};

@@ -38,11 +38,18 @@ pub trait Subject: Sync {
     /// In words, if it does not run as it must without any power cut.
     fn play(&self, script: &Self::Script, dev: &Arc<Taped>) -> Result<Self::Story, String>;
 
-    /// Makes good what a power cut left.
+    /// Whether the device says that it keeps in memory what it was given
+    /// ([`BlockDevice::is_cached`]).
+    fn keeping(&self) -> bool {
+        false
+    }
+
+    /// Makes good what a power cut left; what it mended, in codes, if it has
+    /// any.
     ///
     /// # Errors
-    /// In words, if that is more than a power cut may leave.
-    fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<(), String>;
+    /// In words, if there is more than a power cut may leave.
+    fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<&'static str>, String>;
 
     /// Whether a second recovery must write nothing.
     fn settles(&self) -> bool {
@@ -59,5 +66,19 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     /// In words: which promise, and what was found instead.
-    fn judge(&self, found: &Self::Found, story: &Self::Story, at: Moment) -> Result<(), String>;
+    fn judge(
+        &self,
+        found: &Recovered<Self::Found>,
+        story: &Self::Story,
+        at: Moment,
+    ) -> Result<(), String>;
+}
+
+/// What recovery made of a disk.
+#[derive(Clone, Debug)]
+pub struct Recovered<F> {
+    /// What was mended.
+    pub mended: Vec<&'static str>,
+    /// What is there now.
+    pub found: F,
 }

@@ -1,5 +1,7 @@
 //! The NFS server as its clients see it.
 
+#[path = "it/client.rs"]
+mod client;
 #[path = "it/conformance.rs"]
 mod conformance;
 #[path = "it/hostile.rs"]
@@ -20,5 +22,5 @@ mod remote;
 mod restart;
 #[path = "it/served.rs"]
 mod served;
-
-use volary_testkit::nfs::{client, wire};
+#[path = "it/wire.rs"]
+mod wire;

@@ -16,6 +16,7 @@ pub(crate) mod moving;
 mod serve;
 mod space;
 mod stat;
+mod torture;
 mod tree;
 mod tune;
 
@@ -118,6 +119,7 @@ verbs! {
     Map(map::Map),
     Mount(mount::Mount),
     Serve(serve::Serve),
+    Torture(torture::Torture),
     Bench(misc::Bench),
     Formats(info::Formats),
     Completions(misc::Completions),

@@ -1,9 +1,8 @@
-//! One lease: what is granted, and how it is taken away. No waiting, no clock.
+//! One lease: what is granted, and how it is taken away. No waiting, no time.
 
 use super::{Impact, Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink, Notice};
 use std::sync::Arc;
-use std::time::Duration;
-use volary_core::{Kind, OpenId, Result, Time};
+use volary_core::{Kind, OpenId, Result};
 
 /// A lease that a client holds.
 pub(crate) struct Held {
@@ -11,8 +10,6 @@ pub(crate) struct Held {
     granted: LeaseBits,
     epoch: u16,
     breaking: Option<Breaking>,
-    /// When it was asked to be given up.
-    since: Time,
     sink: Arc<dyn LeaseSink>,
     open: OpenId,
     pub(crate) is_dir: bool,
@@ -49,24 +46,10 @@ impl Held {
             granted,
             epoch: 1,
             breaking: None,
-            since: Time::EPOCH,
             sink,
             open,
             is_dir,
         }
-    }
-
-    /// What is being taken away was asked for at that time.
-    pub(crate) fn asked_at(&mut self, now: Time) {
-        self.since = now;
-    }
-
-    /// Takes it away if that was asked for longer ago than `limit`. True if it was.
-    pub(crate) fn expire_late(&mut self, now: Time, limit: Duration) -> bool {
-        let asked = i128::from(self.since.secs) * 1_000_000_000 + i128::from(self.since.nanos);
-        let now = i128::from(now.secs) * 1_000_000_000 + i128::from(now.nanos);
-        let limit = i128::try_from(limit.as_nanos()).unwrap_or(i128::MAX);
-        self.is_breaking() && now - asked >= limit && self.expire()
     }
 
     /// What is held until it is acknowledged.

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 use volary_core::BlockDevice;
-use volary_sim::{Disk, Moment, SECTOR, Subject, Taped};
+use volary_sim::{Disk, Moment, Recovered, SECTOR, Subject, Taped};
 
 pub(crate) const CELLS: usize = 8;
 const LOG: u64 = 12;
@@ -265,7 +265,7 @@ impl Subject for Toy {
         Ok(Story { script, after })
     }
 
-    fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<(), String> {
+    fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<&'static str>, String> {
         let anchors = [0, 2].map(|s| unpack(&read(&*dev, s), ANCHOR, true));
         let from = anchors.iter().flatten().map(|a| a[0]).max();
         let from = from.ok_or("both anchors are damaged")?;
@@ -284,7 +284,7 @@ impl Subject for Toy {
             next += 1;
         }
         if next == from {
-            return Ok(());
+            return Ok(Vec::new());
         }
         for (i, cell) in cells.iter().enumerate() {
             if let Some(value) = cell
@@ -299,19 +299,25 @@ impl Subject for Toy {
         if self.0 != Mistake::AnchorNotMoved {
             anchor(&*dev, next);
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn look(&self, dev: Arc<dyn BlockDevice>) -> Result<[u64; CELLS], String> {
         homes(&*dev)
     }
 
-    fn judge(&self, found: &[u64; CELLS], story: &Story, at: Moment) -> Result<(), String> {
+    fn judge(
+        &self,
+        found: &Recovered<[u64; CELLS]>,
+        story: &Story,
+        at: Moment,
+    ) -> Result<(), String> {
+        let found = &found.found;
         let commits = |end: usize| {
             let ops = story.script.iter().take(end).enumerate();
             ops.filter(|(_, op)| **op == Op::Commit).map(|(i, _)| i)
         };
-        let first = commits(at.ended).last();
+        let first = commits(at.ended).next_back();
         let states = commits(at.began).filter(|i| first.is_none_or(|f| *i >= f));
         let fresh = first.is_none() && *found == [0; CELLS];
         if fresh || states.map(|i| story.after[i]).any(|s| s == *found) {

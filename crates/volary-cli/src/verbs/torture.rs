@@ -1,0 +1,192 @@
+//! `volary torture`: what power cuts leave of the drivers' volumes.
+
+use crate::exit::{Done, Exit, Fail};
+use crate::out;
+use serde::Serialize;
+use std::io::Write;
+use volary::torture::{self, Bounds, Cut, Depth, Explorer, Ops, Plan, Tally, Volume};
+
+/// Cuts the power of simulated volumes, and says whether they keep their promises.
+///
+/// A script of operations runs on a small volume in memory. Then everything
+/// that a power cut may leave of it is recovered and looked at, within bounds.
+/// A state in which a promise is not kept is printed with the command that
+/// looks at it again.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary torture run fat12 --random 2 --steps 12
+  volary torture run fat16 --pairs --part 7/500
+  volary torture replay fat12 'create /x; sync' --cut 3:-")]
+pub(crate) struct Torture {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// Runs scripts and looks at what power cuts leave of them
+    Run {
+        /// The volume: fat12, fat16, fat32; with -keeping, on a device that
+        /// says that it keeps what it was given
+        volume: String,
+        /// All pairs of operations, with and without a sync after each
+        #[arg(long)]
+        pairs: bool,
+        /// Only each M-th pair from the N-th on
+        #[arg(long, value_name = "N/M", requires = "pairs")]
+        part: Option<String>,
+        /// So many random scripts
+        #[arg(long, value_name = "COUNT", default_value_t = 0)]
+        random: u64,
+        /// Operations in each
+        #[arg(long, value_name = "COUNT", default_value_t = 60)]
+        steps: usize,
+        /// The first random script
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        seed: u64,
+        /// Cuts recovery too, in one of 16 states, so many times within itself
+        #[arg(long, value_name = "DEPTH", default_value_t = 0)]
+        nested: usize,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Looks at one state again
+    Replay {
+        /// The volume
+        volume: String,
+        /// The operations, with ; between them
+        script: String,
+        /// Where the power fails, and which of the sectors on their way are written
+        #[arg(long, value_name = "EVENT:CHOICE")]
+        cut: String,
+        /// The same, of the recovery
+        #[arg(long, value_name = "EVENT:CHOICE")]
+        then: Vec<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct TallyJson<'a> {
+    volume: &'a str,
+    scripts: u64,
+    states: u64,
+    recoveries: u64,
+    nested: u64,
+}
+
+impl Torture {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        match &self.what {
+            What::Run {
+                volume,
+                pairs,
+                part,
+                random,
+                steps,
+                seed,
+                nested,
+                json,
+            } => {
+                let volume = find(volume)?;
+                let part = part.as_deref().map_or(Ok((0, 1)), parse_part)?;
+                let plan = Plan {
+                    pairs: pairs.then_some(part),
+                    random: *random,
+                    steps: *steps,
+                    seed: *seed,
+                    depth: depth(*nested),
+                };
+                if !pairs && *random == 0 {
+                    return Err(Fail::usage("nothing to run: --pairs, or --random COUNT"));
+                }
+                let tally = torture::run(volume, &plan, |_| ());
+                let tally = tally.map_err(|what| Fail::new(Exit::Failed, what))?;
+                tell(volume, &tally, *json)
+            }
+            What::Replay {
+                volume,
+                script,
+                cut,
+                then,
+            } => {
+                let volume = find(volume)?;
+                let script: Ops = script.parse().map_err(Fail::usage)?;
+                let cuts = std::iter::once(cut).chain(then);
+                let cuts = cuts.map(|c| parse_cut(c)).collect::<Done<Vec<Cut>>>()?;
+                let failed = |what: String| Fail::new(Exit::Failed, what);
+                let mut explorer = Explorer::new(volume, depth(0)).map_err(failed)?;
+                let replayed = explorer.replay(&script, &cuts);
+                replayed.map_err(|failure| failed(failure.what))?;
+                out::Raw.write_all(b"the promises are kept\n")?;
+                Ok(Exit::Done)
+            }
+        }
+    }
+}
+
+fn depth(nested: usize) -> Depth {
+    let few = Bounds {
+        eager: 4,
+        random: 8,
+        garbage: false,
+        seed: 0,
+    };
+    Depth {
+        nested,
+        nested_bounds: few,
+        nested_each: 16,
+        ..Depth::default()
+    }
+}
+
+fn find(name: &str) -> Done<&'static Volume> {
+    torture::volume(name).ok_or_else(|| {
+        let known: Vec<&str> = torture::VOLUMES.iter().map(|v| v.name).collect();
+        let name = volary::escape(name.as_bytes());
+        let known = known.join(", ");
+        Fail::usage(format!("'{name}' is no volume to torture: {known}"))
+    })
+}
+
+fn parse_part(text: &str) -> Done<(usize, usize)> {
+    let parts = text.split_once('/');
+    let parts = parts.and_then(|(n, m)| Some((n.parse().ok()?, m.parse().ok()?)));
+    parts.filter(|(n, m)| n < m).ok_or_else(|| {
+        let text = volary::escape(text.as_bytes());
+        Fail::usage(format!("--part: '{text}' is not N/M, N from 0 to below M"))
+    })
+}
+
+fn parse_cut(text: &str) -> Done<Cut> {
+    let wrong = || {
+        let text = volary::escape(text.as_bytes());
+        Fail::usage(format!("'{text}' is not EVENT:CHOICE, as in 17:0110"))
+    };
+    let (event, choice) = text.split_once(':').ok_or_else(wrong)?;
+    Ok(Cut {
+        event: event.parse().map_err(|_| wrong())?,
+        choice: choice.parse().map_err(|_| wrong())?,
+    })
+}
+
+fn tell(volume: &Volume, tally: &Tally, json: bool) -> Done<Exit> {
+    if json {
+        let mut out = out::out();
+        let row = TallyJson {
+            volume: volume.name,
+            scripts: tally.scripts,
+            states: tally.states,
+            recoveries: tally.recoveries,
+            nested: tally.nested,
+        };
+        out::json(&mut out, &row)?;
+        out::end(out)?;
+    } else {
+        let line = format!("{}: {tally}; all promises kept\n", volume.name);
+        out::Raw.write_all(line.as_bytes())?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,166 @@
+//! Scripts to torture volumes with: all short ones, and random long ones.
+
+use crate::op::{Op, Ops};
+use crate::rng::Rng;
+use crate::tree::{Node, Tree, apply};
+
+/// What [`PAIRED`] begins with: a directory with a file of more than a cluster,
+/// a short file beside it, an empty directory, and one with so many entries
+/// that it grows with a few more.
+pub const PRESET: &str = "mkdir /d; create /a; write /a 0 1400; create /d/b; write /d/b 0 600; \
+     mkdir /e; mkdir /full; create /full/1; create /full/2; create /full/3; create /full/4; \
+     create /full/5; create /full/6; create /full/a-name-of-three-slots-of-its-own; \
+     create /full/7; create /full/8";
+
+/// One of each kind of operation that matters, on what [`PRESET`] made.
+pub const PAIRED: [&str; 24] = [
+    "create /new",
+    "create /d/a-long-name-that-takes-three-slots",
+    "create /full/9",
+    "write /a 1400 600",
+    "write /a 0 400",
+    "write /a 4000 8",
+    "write /d/b 600 2000",
+    "truncate /a 0",
+    "truncate /a 600",
+    "truncate /d/b 3000",
+    "unlink /a",
+    "unlink /d/b",
+    "mkdir /new",
+    "mkdir /d/new",
+    "mkdir /full/new",
+    "rmdir /e",
+    "rename /a /new",
+    "rename /a /d/a",
+    "rename /a /d/b",
+    "rename /d/b /a",
+    "rename /d/b /d/a-long-name-that-takes-three-slots",
+    "rename /d /e/d",
+    "rename /full /full2",
+    "rename /d/b /full/b",
+];
+
+/// All scripts of two operations of [`PAIRED`], each with a sync after it or
+/// without: 2,304.
+///
+/// # Errors
+/// None: the operations are well formed.
+pub fn pairs() -> Result<Vec<Ops>, String> {
+    let ops: Vec<Op> = PAIRED
+        .iter()
+        .map(|op| op.parse())
+        .collect::<Result<_, _>>()?;
+    let mut all = Vec::new();
+    for first in &ops {
+        for second in &ops {
+            for syncs in 0..4 {
+                let mut script = vec![first.clone()];
+                script.extend((syncs & 1 != 0).then_some(Op::Sync));
+                script.push(second.clone());
+                script.extend((syncs & 2 != 0).then_some(Op::Sync));
+                all.push(Ops(script));
+            }
+        }
+    }
+    Ok(all)
+}
+
+const NAMES: [&str; 6] = [
+    "x",
+    "B.TXT",
+    "a-long-name-that-takes-three-slots",
+    "Mixed.Case",
+    "another-name-with-a-rather-long-end-in-five-slots-of-a-directory.data",
+    "c",
+];
+
+/// A random script of so many operations that can all be done on what `tree`
+/// holds. Files stay below `size_max` bytes.
+pub fn random(seed: u64, count: usize, tree: &Tree, size_max: u64) -> Ops {
+    let mut rng = Rng::new(seed);
+    let mut tree = tree.clone();
+    let mut ops = Vec::with_capacity(count);
+    for _ in 0..20 * count {
+        if ops.len() == count {
+            break;
+        }
+        let op = any(&mut rng, &tree, size_max);
+        if apply(&mut tree, &op, 1) {
+            ops.push(op);
+        }
+    }
+    Ops(ops)
+}
+
+fn any(rng: &mut Rng, tree: &Tree, size_max: u64) -> Op {
+    let mut dirs = vec![String::new()];
+    let is_dir = |(_, node): &(&String, &Node)| matches!(node, Node::Dir(_));
+    dirs.extend(tree.iter().filter(is_dir).map(|(path, _)| path.clone()));
+    let new = |rng: &mut Rng| format!("{}/{}", rng.pick(&dirs), rng.pick(&NAMES[..]));
+    let old = |rng: &mut Rng| match tree.is_empty() {
+        true => "/x".to_owned(),
+        false => tree
+            .keys()
+            .nth(rng.index(tree.len()))
+            .cloned()
+            .unwrap_or_default(),
+    };
+    let len = match tree.get(&old(&mut rng.clone())) {
+        Some(Node::File(_, content)) => content.len() as u64,
+        _ => 0,
+    };
+    match rng.below(100) {
+        0..18 => Op::Create(new(rng)),
+        18..40 => {
+            let path = old(rng);
+            let len = 4 * (1 + rng.below(size_max / 16)) as usize;
+            let at = [0, len as u64, 4 * rng.below(size_max / 8)];
+            Op::Write(path, *rng.pick(&at[..]), len)
+        }
+        40..50 => Op::Truncate(old(rng), 4 * rng.below(len / 4 + 300)),
+        50..58 => Op::Unlink(old(rng)),
+        58..64 => Op::Mkdir(new(rng)),
+        64..68 => Op::Rmdir(old(rng)),
+        68..85 => {
+            let to = if rng.one_in(2) { new(rng) } else { old(rng) };
+            Op::Rename(old(rng), to)
+        }
+        85..92 => Op::Fsync(old(rng)),
+        _ => Op::Sync,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preset() -> Tree {
+        let ops: Ops = PRESET.parse().unwrap();
+        let mut tree = Tree::new();
+        for op in &ops.0 {
+            assert!(apply(&mut tree, op, 1), "{op}");
+        }
+        tree
+    }
+
+    #[test]
+    fn each_operation_of_pairs_can_be_done_at_first() {
+        for op in PAIRED {
+            assert!(apply(&mut preset(), &op.parse().unwrap(), 2), "{op}");
+        }
+        assert_eq!(pairs().unwrap().len(), 2304);
+    }
+
+    #[test]
+    fn random_scripts_have_all_kinds_and_are_the_same_each_time() {
+        let script = random(1, 400, &preset(), 4096);
+        assert_eq!(script, random(1, 400, &preset(), 4096));
+        assert_eq!(script.0.len(), 400);
+        let text = script.to_string();
+        for kind in [
+            "create", "write", "truncate", "unlink", "mkdir", "rmdir", "rename", "fsync", "sync",
+        ] {
+            assert!(text.contains(&format!("; {kind}")), "{kind}: {text}");
+        }
+    }
+}

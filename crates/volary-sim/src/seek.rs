@@ -1,0 +1,271 @@
+//! What operations cost on a disk that turns: the script model of the Cedar
+//! paper (Hagmann 1987, section 6), and a simulated disk to compare it with.
+//!
+//! A *script* adds up what an operation does to the arm and the platter: seeks,
+//! short seeks of a few cylinders, latencies of half a revolution, revolutions
+//! lost, waits for what has just gone past the head, and sectors transferred.
+//! A [`Turning`] disk does a recorded run request by request and knows where
+//! the arm and the platter are; what it takes is what the script predicts, as
+//! far as the script's author has thought of everything.
+
+use crate::disk::SECTOR;
+use crate::tape::{Event, Tape};
+
+/// A disk's shape and speed. Times are in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drive {
+    /// Sectors of a track.
+    pub track: u64,
+    /// Tracks of a cylinder.
+    pub heads: u64,
+    /// Cylinders of the disk.
+    pub cylinders: u64,
+    /// One revolution.
+    pub revolution: f64,
+    /// A seek of one cylinder.
+    pub seek_first: f64,
+    /// What each further cylinder adds.
+    pub seek_more: f64,
+}
+
+impl Drive {
+    /// A Trident T-300 as the paper's Dorado had it, in round figures: 3,600
+    /// revolutions a minute, 38 sectors of 512 bytes a track, 19 heads, 815
+    /// cylinders, 6 ms to the next cylinder and 55 ms over all.
+    pub const TRIDENT: Self = Self {
+        track: 38,
+        heads: 19,
+        cylinders: 815,
+        revolution: 16_667.0,
+        seek_first: 6_000.0,
+        seek_more: 60.0,
+    };
+
+    /// The time of so many sectors to go past the head.
+    pub fn transfer(&self, sectors: u64) -> f64 {
+        self.revolution * sectors as f64 / self.track as f64
+    }
+
+    /// The time that the arm takes for so many cylinders; none for none.
+    pub fn seek(&self, cylinders: u64) -> f64 {
+        match cylinders {
+            0 => 0.0,
+            n => self.seek_first + self.seek_more * (n - 1) as f64,
+        }
+    }
+
+    /// An average seek: a third of the way over the disk.
+    pub fn average_seek(&self) -> f64 {
+        self.seek(self.cylinders / 3)
+    }
+
+    fn cylinder(&self, sector: u64) -> u64 {
+        sector / (self.track * self.heads)
+    }
+
+    /// Where in a revolution a sector begins, from 0 to 1.
+    fn angle(&self, sector: u64) -> f64 {
+        (sector % self.track) as f64 / self.track as f64
+    }
+}
+
+/// A step of a script.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// The arm goes somewhere else: an average seek.
+    Seek,
+    /// The arm goes to so many cylinders from here.
+    ShortSeek(u64),
+    /// Half a revolution, until a sector comes that may be anywhere.
+    Latency,
+    /// A whole revolution.
+    Lost,
+    /// A revolution less so many sectors: back to the first of those that have
+    /// just gone past.
+    Back(u64),
+    /// So many sectors are read or written, or go past.
+    Transfer(u64),
+}
+
+/// What a script predicts, in microseconds.
+pub fn predict(drive: &Drive, script: &[Step]) -> f64 {
+    let time = |step: &Step| match *step {
+        Step::Seek => drive.average_seek(),
+        Step::ShortSeek(cylinders) => drive.seek(cylinders),
+        Step::Latency => drive.revolution / 2.0,
+        Step::Lost => drive.revolution,
+        Step::Back(sectors) => drive.revolution - drive.transfer(sectors),
+        Step::Transfer(sectors) => drive.transfer(sectors),
+    };
+    script.iter().map(time).sum()
+}
+
+/// What an operation costs that finds what it needs in a cache in `hits` of all
+/// cases (0 to 1), by its scripts for a hit and for a miss.
+pub fn weighted(drive: &Drive, hits: f64, hit: &[Step], miss: &[Step]) -> f64 {
+    hits * predict(drive, hit) + (1.0 - hits) * predict(drive, miss)
+}
+
+/// A disk whose arm and platter are somewhere.
+#[derive(Clone, Debug)]
+pub struct Turning {
+    drive: Drive,
+    cylinder: u64,
+    now: f64,
+}
+
+impl Turning {
+    /// A disk with its arm at the first cylinder, at the beginning of a
+    /// revolution.
+    pub fn new(drive: Drive) -> Self {
+        Self {
+            drive,
+            cylinder: 0,
+            now: 0.0,
+        }
+    }
+
+    /// Microseconds since the beginning.
+    pub fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Lets time pass without a request.
+    pub fn wait(&mut self, time: f64) {
+        self.now += time;
+    }
+
+    /// Reads or writes sectors in one request: the arm goes there, the first
+    /// sector comes round, all go past. Tracks and cylinders are laid out so
+    /// that going on to the next costs nothing but a seek's time of turning.
+    pub fn request(&mut self, first: u64, count: u64) {
+        let drive = self.drive;
+        let cylinder = drive.cylinder(first);
+        self.now += drive.seek(cylinder.abs_diff(self.cylinder));
+        let here = (self.now / drive.revolution).fract();
+        let wait = (drive.angle(first) - here).rem_euclid(1.0);
+        // Where it is at the sector but for rounding, it waits for nothing.
+        let wait = if wait > 1.0 - 1e-9 { 0.0 } else { wait };
+        self.now += wait * drive.revolution + drive.transfer(count);
+        self.cylinder = drive.cylinder(first + count.saturating_sub(1));
+        self.now += drive.seek(self.cylinder - cylinder);
+    }
+
+    /// Does what was recorded: reads and writes, in order.
+    pub fn play(&mut self, tape: &Tape) {
+        for event in &tape.events {
+            match event {
+                Event::Read(offset, len) => {
+                    let first = offset / SECTOR as u64;
+                    let end = (offset + len).div_ceil(SECTOR as u64);
+                    self.request(first, end - first);
+                }
+                Event::Write(sectors) => {
+                    if let Some((first, _)) = sectors.first() {
+                        self.request(*first, sectors.len() as u64);
+                    }
+                }
+                Event::Flush | Event::Began(_) | Event::Ended(_) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+    use crate::rng::Rng;
+    use crate::tape::Taped;
+    use volary_core::BlockDevice;
+
+    const DRIVE: Drive = Drive::TRIDENT;
+
+    /// The mean time of `work` on disks whose arm and platter are anywhere.
+    fn mean(work: impl Fn(&mut Turning, &mut Rng)) -> f64 {
+        let mut rng = Rng::new(1);
+        let rounds = 4000;
+        let total: f64 = (0..rounds)
+            .map(|_| {
+                let mut disk = Turning::new(DRIVE);
+                let all = DRIVE.track * DRIVE.heads * DRIVE.cylinders;
+                disk.request(rng.below(all), 1);
+                disk.wait(rng.below(100_000) as f64);
+                let begun = disk.now();
+                work(&mut disk, &mut rng);
+                disk.now() - begun
+            })
+            .sum();
+        total / f64::from(rounds)
+    }
+
+    fn within_5_percent(predicted: f64, measured: f64) {
+        let ratio = predicted / measured;
+        assert!((0.95..1.05).contains(&ratio), "{predicted} and {measured}");
+    }
+
+    /// The paper's example: making a file of one page in CFS, with labels.
+    #[test]
+    fn the_papers_script_of_a_create_holds_on_the_disk() {
+        let script = [
+            Step::Seek,
+            Step::Latency,
+            Step::Transfer(3),
+            Step::Back(3),
+            Step::Transfer(2),
+            Step::Lost,
+            Step::Transfer(1),
+        ];
+        // The sector after the two has begun to go past when it is to be written.
+        let measured = mean(|disk, rng| {
+            let first = rng.below(DRIVE.cylinders) * DRIVE.track * DRIVE.heads;
+            disk.request(first, 3);
+            disk.request(first, 2);
+            disk.wait(1.0);
+            disk.request(first + 2, 1);
+        });
+        within_5_percent(predict(&DRIVE, &script), measured);
+    }
+
+    #[test]
+    fn a_short_seek_and_a_latency_hold_on_the_disk() {
+        // What is done with the first sector before the others are asked for.
+        const PAUSE: u64 = 10_000;
+        let script = [Step::Seek, Step::Latency, Step::Transfer(1)];
+        let there = [Step::ShortSeek(4), Step::Latency, Step::Transfer(8)];
+        let whole = [&script[..], &there[..]].concat();
+        let measured = mean(|disk, rng| {
+            let cylinder = DRIVE.track * DRIVE.heads;
+            let first = rng.below(DRIVE.cylinders - 5) * cylinder + rng.below(DRIVE.track);
+            disk.request(first, 1);
+            disk.wait(rng.below(2 * PAUSE) as f64);
+            disk.request(
+                first / cylinder * cylinder + 4 * cylinder + rng.below(30),
+                8,
+            );
+        });
+        within_5_percent(predict(&DRIVE, &whole) + PAUSE as f64, measured);
+    }
+
+    #[test]
+    fn a_cache_is_weighed_by_its_hits() {
+        let (hit, miss) = ([Step::Transfer(1)], [Step::Lost, Step::Transfer(1)]);
+        let both = weighted(&DRIVE, 0.75, &hit, &miss);
+        assert!((both - DRIVE.transfer(1) - DRIVE.revolution / 4.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_recorded_run_takes_as_long_as_its_requests() {
+        let dev = Taped::new(Disk::new(vec![0; 100 * SECTOR])).with_reads();
+        dev.read_at(700, &mut [0; 400]).unwrap();
+        dev.write_at(40 * 512, &[1; 1024]).unwrap();
+        dev.flush().unwrap();
+        let (mut played, mut asked) = (Turning::new(DRIVE), Turning::new(DRIVE));
+        played.play(&dev.take());
+        asked.request(1, 2);
+        asked.request(40, 2);
+        assert!((played.now() - asked.now()).abs() < 1e-6);
+        // From the end of one sector to the start of another: no whole turn.
+        assert!(played.now() < 2.0 * DRIVE.revolution);
+    }
+}

@@ -1,0 +1,308 @@
+//! What a volume promised while a script ran, and whether what is found after
+//! a power cut keeps it.
+
+use crate::tape::Moment;
+use crate::tree::{Node, Tree, split};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a volume promises over a power cut, beside that all of it is sound and
+/// no file holds what was not written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Of what was changed since the last sync each change was made or not;
+    /// all else is there as it was synced. A file that was moved meanwhile is
+    /// there by one name or the other.
+    Synced,
+    /// All operations up to some moment since the last sync, and none after.
+    Prefix,
+}
+
+/// What was on the volume after each operation of a script.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// Before the first.
+    pub before: Tree,
+    /// After each.
+    pub after: Vec<Tree>,
+    /// Which operations make all durable that was done before.
+    pub durable: Vec<bool>,
+    /// Which one ended the attachment.
+    pub detached: Option<usize>,
+}
+
+/// One node between the last sync and a power cut.
+#[derive(Default)]
+struct Known {
+    is_dir: bool,
+    /// The directories that it was in, by their numbers, and its names there.
+    places: BTreeSet<(u32, String)>,
+    /// A file's versions.
+    contents: Vec<Arc<Vec<u8>>>,
+    /// In how many trees it is.
+    count: usize,
+}
+
+type Nodes = BTreeMap<u32, Known>;
+
+impl Story {
+    /// The trees that the volume had from the last sync on that ended.
+    fn window(&self, at: Moment) -> Vec<&Tree> {
+        let mut ended = self.durable.iter().take(at.ended);
+        let synced = ended.rposition(|durable| *durable);
+        let first = match synced {
+            None => vec![&self.before],
+            Some(_) => Vec::new(),
+        };
+        let since = self.after.iter().take(at.began);
+        first
+            .into_iter()
+            .chain(since.skip(synced.unwrap_or(0)))
+            .collect()
+    }
+
+    /// Whether the attachment had been ended.
+    pub fn is_detached(&self, at: Moment) -> bool {
+        self.detached.is_some_and(|op| at.ended > op)
+    }
+
+    /// Whether what was found keeps the promise.
+    ///
+    /// # Errors
+    /// In words: which file or directory, and what is wrong with it.
+    pub fn judge(&self, found: &Tree, promise: Promise, at: Moment) -> Result<(), String> {
+        let window = self.window(at);
+        let nodes = nodes(&window);
+        match promise {
+            Promise::Synced => each_change_or_not(found, &window, &nodes),
+            Promise::Prefix => is_one_of(found, &window, &nodes),
+        }
+    }
+}
+
+fn nodes(window: &[&Tree]) -> Nodes {
+    let mut nodes = Nodes::new();
+    for tree in window {
+        for (path, node) in *tree {
+            let (dir, name) = split(path);
+            let parent = match tree.get(dir) {
+                Some(Node::Dir(number)) => *number,
+                _ => 0,
+            };
+            let (Node::Dir(number) | Node::File(number, _)) = node;
+            let known = nodes.entry(*number).or_default();
+            known.places.insert((parent, name.to_owned()));
+            known.count += 1;
+            match node {
+                Node::Dir(_) => known.is_dir = true,
+                Node::File(_, content) => known.contents.push(content.clone()),
+            }
+        }
+    }
+    nodes
+}
+
+/// Whether a content may be left of a file: its own bytes or zeros, as long as
+/// it was at some time, and with all that it had all the time.
+fn fits(content: &[u8], tag: u32, file: &Known) -> bool {
+    let lengths = || file.contents.iter().map(|c| c.len());
+    let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
+    let own = content
+        .iter()
+        .zip(tag.to_le_bytes().into_iter().cycle())
+        .all(|(&found, own)| found == 0 || found == own);
+    let Some((first, others)) = file.contents.split_first() else {
+        return false;
+    };
+    let kept = others.iter().fold(first.len(), |len, other| {
+        let pairs = first.iter().zip(other.iter()).take(len);
+        pairs.take_while(|(a, b)| a == b).count()
+    });
+    let same = content
+        .iter()
+        .zip(first.iter())
+        .take(kept)
+        .all(|(a, b)| a == b);
+    own && same && (least..=most).contains(&content.len())
+}
+
+/// Whether each change was made or not: every node that was found was there, in
+/// the directory in which it is, and every node that was there all the time is
+/// found in a place that it had.
+fn each_change_or_not(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(), String> {
+    // Which directory each path may be.
+    let mut dirs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::from([("", BTreeSet::from([0]))]);
+    let mut seen = BTreeSet::new();
+    for (path, node) in found {
+        let (dir, name) = split(path);
+        let parents = dirs.get(dir).cloned().unwrap_or_default();
+        let here: Vec<u32> = nodes
+            .iter()
+            .filter(|(_, known)| was_here(known, &parents, name, dir, found))
+            .map(|(number, _)| *number)
+            .collect();
+        let is = |number: &u32| match (node, nodes.get(number)) {
+            (Node::Dir(_), Some(known)) => known.is_dir,
+            (Node::File(_, content), Some(known)) => !known.is_dir && fits(content, *number, known),
+            (_, None) => false,
+        };
+        let may_be: BTreeSet<u32> = here.iter().copied().filter(is).collect();
+        if may_be.is_empty() {
+            return Err(strange(path, node, here.is_empty()));
+        }
+        seen.extend(may_be.iter().copied());
+        if let Node::Dir(_) = node {
+            dirs.insert(path, may_be);
+        }
+    }
+    for (number, known) in nodes {
+        if known.count >= window.len() && !seen.contains(number) {
+            let names: Vec<&String> = known.places.iter().map(|(_, name)| name).collect();
+            return Err(format!("{names:?}: was synced, and is lost"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a node was in one of these directories by this name, or by a longer
+/// one for which FAT's short name (`ALONGN~1.TXT`) stands: the long one is lost
+/// when only the sector of the short one was written.
+fn was_here(known: &Known, parents: &BTreeSet<u32>, name: &str, dir: &str, found: &Tree) -> bool {
+    let stands_for = |long: &str| {
+        let head = name.split_once('~').and_then(|(head, _)| head.get(..2));
+        let same = |head: &str| long.get(..2).is_some_and(|h| h.eq_ignore_ascii_case(head));
+        head.is_some_and(same) && !found.contains_key(&format!("{dir}/{long}"))
+    };
+    let mut places = known.places.iter();
+    places.any(|(parent, own)| parents.contains(parent) && (own == name || stands_for(own)))
+}
+
+fn strange(path: &str, node: &Node, never: bool) -> String {
+    match node {
+        Node::Dir(_) => format!("{path}: a directory that was never there"),
+        Node::File(..) if never => format!("{path}: a file that was never there"),
+        Node::File(_, content) => {
+            let len = content.len();
+            let start = content.get(..8.min(len)).unwrap_or_default();
+            format!("{path}: {len} bytes that it never had, beginning with {start:02x?}")
+        }
+    }
+}
+
+fn is_one_of(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(), String> {
+    let is = |tree: &&&Tree| {
+        let alike = |((p, a), (q, b)): ((&String, &Node), (&String, &Node))| match (a, b) {
+            (Node::File(_, content), Node::File(tag, expected)) => {
+                let own = nodes.get(tag).is_some_and(|f| fits(content, *tag, f));
+                p == q && content.len() == expected.len() && own
+            }
+            (Node::Dir(_), Node::Dir(_)) => p == q,
+            _ => false,
+        };
+        tree.len() == found.len() && found.iter().zip(tree.iter()).all(alike)
+    };
+    if window.iter().any(|tree| is(&tree)) {
+        return Ok(());
+    }
+    let names: Vec<&String> = found.keys().collect();
+    Err(format!(
+        "{names:?} is none of the {} states since the last sync",
+        window.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Op, Ops};
+    use crate::tree::{apply, content};
+
+    #[test]
+    fn a_short_name_stands_for_a_long_one_that_is_not_there() {
+        let told = story("create /a-long-name-of-a-file; write /a-long-name-of-a-file 0 8");
+        let whole = ("/a-long-name-of-a-file", content(0x55, 8));
+        let alias = ("/A-LONG~1", content(0x55, 8));
+        assert!(judge(&told, std::slice::from_ref(&alias), Promise::Synced).is_ok());
+        assert!(judge(&told, &[alias, whole], Promise::Synced).is_err());
+        let other = ("/OTHERN~1", content(0x55, 8));
+        assert!(judge(&told, &[other], Promise::Synced).is_err());
+    }
+
+    fn story(text: &str) -> Story {
+        let ops: Ops = text.parse().unwrap();
+        let mut tree = Tree::new();
+        let mut after = Vec::new();
+        for (i, op) in ops.0.iter().enumerate() {
+            assert!(apply(&mut tree, op, 0x55 + (i as u32) * 256));
+            after.push(tree.clone());
+        }
+        Story {
+            before: Tree::new(),
+            after,
+            durable: ops.0.iter().map(|op| *op == Op::Sync).collect(),
+            detached: None,
+        }
+    }
+
+    fn judge(story: &Story, found: &[(&str, Vec<u8>)], promise: Promise) -> Result<(), String> {
+        let file = |(p, c): &(&str, Vec<u8>)| (p.to_string(), Node::File(0, Arc::new(c.clone())));
+        let found = found.iter().map(file).collect();
+        let count = story.after.len();
+        let at = Moment {
+            began: count,
+            ended: count,
+        };
+        story.judge(&found, promise, at)
+    }
+
+    #[test]
+    fn what_was_synced_is_there_and_what_was_not_may_be() {
+        let told = story("create /a; write /a 0 8; sync; create /b; write /a 8 8");
+        for (a, b, is) in [
+            (Some(8), false, true),
+            (Some(16), true, true),
+            (Some(12), true, true),
+            (Some(4), false, false),
+            (Some(20), false, false),
+            (None, true, false),
+        ] {
+            let mut found = Vec::new();
+            found.extend(a.map(|len| ("/a", content(0x55, len))));
+            found.extend(b.then(|| ("/b", Vec::new())));
+            let kept = judge(&told, &found, Promise::Synced);
+            assert_eq!(kept.is_ok(), is, "{a:?} {b}: {kept:?}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_has_all_operations_up_to_a_moment() {
+        let told = story("create /a; create /b; unlink /a");
+        let [a, b] = ["/a", "/b"].map(|p| (p, Vec::new()));
+        for (found, is) in [
+            (vec![], true),
+            (vec![a.clone()], true),
+            (vec![a, b.clone()], true),
+            (vec![b], true),
+        ] {
+            assert_eq!(judge(&told, &found, Promise::Prefix).is_ok(), is);
+        }
+        let told = story("create /a; create /b; sync");
+        let found = [("/a", Vec::new())];
+        assert!(judge(&told, &found, Promise::Prefix).is_err());
+        let told = story("create /a; create /b");
+        let found = [("/b", Vec::new())];
+        assert!(judge(&told, &found, Promise::Prefix).is_err());
+        assert!(judge(&told, &found, Promise::Synced).is_ok());
+    }
+
+    #[test]
+    fn bytes_of_others_are_seen_and_a_moved_file_is_somewhere() {
+        let told = story("create /a; write /a 0 8; sync; rename /a /b");
+        let own = content(0x55, 8);
+        assert!(judge(&told, &[("/b", own.clone())], Promise::Synced).is_ok());
+        assert!(judge(&told, &[("/a", own)], Promise::Synced).is_ok());
+        assert!(judge(&told, &[], Promise::Synced).is_err());
+        let stale = vec![0xdb; 8];
+        assert!(judge(&told, &[("/a", stale)], Promise::Synced).is_err());
+    }
+}

@@ -1,0 +1,336 @@
+//! Volumes of a format as subjects: one row each.
+
+use crate::cow::Cow;
+use crate::disk::Disk;
+use crate::op::{Op, Ops};
+use crate::story::{Promise, Story};
+use crate::subject::{Recovered, Subject};
+use crate::tape::{Moment, Taped};
+use crate::tree::{self, Node, Tree, apply, content, split};
+use std::sync::Arc;
+use volary_core::{
+    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Create, Cred, Ctx, Format, Fs, Kind,
+    Make, Mode, Name, NodeId, Options, Quiet, RenameFlags, Result, SetAttr, Time,
+};
+
+/// What free space holds before a volume is made: it must never be seen.
+const STALE: u8 = 0xdb;
+
+/// What makes good what a power cut left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// `fsck -p`, which must leave nothing; then the volume is attached.
+    Preen,
+    /// Attaching it; then `fsck -n` must find nothing.
+    Attach,
+}
+
+/// Something that stands between a driver and the device: a planted mistake.
+pub type Between = fn(Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>;
+
+/// A kind of volume to be tortured, with what it promises.
+#[derive(Clone, Copy)]
+pub struct Volume {
+    /// Its name in commands.
+    pub name: &'static str,
+    /// Its format.
+    pub format: &'static dyn Format,
+    /// The kind for [`Format::make`].
+    pub kind: &'static str,
+    /// Bytes of the device: small, so that little of it is read in vain.
+    pub size: u64,
+    /// Options of `make`.
+    pub make: &'static str,
+    /// Options of `attach`.
+    pub attach: &'static str,
+    /// A script that is done before the others, in words.
+    pub preset: &'static str,
+    /// What makes good what a power cut left.
+    pub recovery: Recovery,
+    /// What is promised then.
+    pub promise: Promise,
+    /// The finding that says that a volume was not cleanly left: where a check
+    /// finds anything to mend, it must find that.
+    pub dirty: Option<&'static str>,
+    /// Whether the device says that it keeps what it was given in memory.
+    pub keeping: bool,
+    /// What stands between the driver and the device.
+    pub between: Option<Between>,
+}
+
+/// Whether an operation makes all durable that was done before.
+fn is_durable(op: &Op) -> bool {
+    matches!(op, Op::Sync | Op::Fsync(_) | Op::Detach)
+}
+
+/// Runs `work` as root, at a time that `step` decides.
+fn with_ctx<R>(step: usize, work: impl FnOnce(&Ctx<'_>) -> R) -> R {
+    let (cred, cancel) = (Cred::root(), Cancel::new());
+    work(&Ctx {
+        cred: &cred,
+        now: Time::from_secs(1_700_000_000 + step as i64),
+        cancel: &cancel,
+    })
+}
+
+fn walk(fs: &Fs, cx: &Ctx<'_>, path: &str) -> Result<NodeId> {
+    let names = path.split('/').filter(|name| !name.is_empty());
+    names.into_iter().try_fold(fs.root(), |dir, name| {
+        Ok(fs.lookup(cx, dir, Name::new(name.as_bytes())?)?.node)
+    })
+}
+
+/// Opens a node for a while.
+fn opened<R>(
+    fs: &Fs,
+    cx: &Ctx<'_>,
+    node: NodeId,
+    mode: Mode,
+    work: impl FnOnce(volary_core::OpenId) -> Result<R>,
+) -> Result<R> {
+    let open = fs.open(cx, node, mode)?;
+    let result = work(open);
+    let closed = fs.close(cx, open);
+    let answer = result?;
+    closed.map(|()| answer)
+}
+
+/// Does an operation that can be done; `tag` is that of the file it is about.
+fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
+    let place = |path: &str| {
+        let (dir, name) = split(path);
+        walk(fs, cx, dir).map(|dir| (dir, name.to_owned()))
+    };
+    match op {
+        Op::Create(path) => {
+            let (dir, name) = place(path)?;
+            let name = Name::new(name.as_bytes())?;
+            let (_, open) = fs.create(cx, dir, name, Create::New, &SetAttr::default())?;
+            fs.close(cx, open)
+        }
+        Op::Mkdir(path) => {
+            let (dir, name) = place(path)?;
+            let name = Name::new(name.as_bytes())?;
+            fs.mkdir(cx, dir, name, &SetAttr::default()).map(|_| ())
+        }
+        Op::Unlink(path) => {
+            let (dir, name) = place(path)?;
+            fs.unlink(cx, dir, Name::new(name.as_bytes())?)
+        }
+        Op::Rmdir(path) => {
+            let (dir, name) = place(path)?;
+            fs.rmdir(cx, dir, Name::new(name.as_bytes())?)
+        }
+        Op::Rename(from, to) => {
+            let ((dir, name), (to, new)) = (place(from)?, place(to)?);
+            let (name, new) = (Name::new(name.as_bytes())?, Name::new(new.as_bytes())?);
+            fs.rename(cx, dir, name, to, new, RenameFlags::REPLACE)
+        }
+        Op::Write(path, at, len) => opened(fs, cx, walk(fs, cx, path)?, Mode::Write, |open| {
+            let bytes = content(tag, *len);
+            fs.write(cx, open, Some(*at), &bytes).map(|_| ())
+        }),
+        Op::Truncate(path, len) => fs
+            .setattr(cx, walk(fs, cx, path)?, &SetAttr::size(*len))
+            .map(|_| ()),
+        Op::Fsync(path) => opened(fs, cx, walk(fs, cx, path)?, Mode::Read, |open| {
+            fs.fsync(cx, open, false)
+        }),
+        Op::Sync => fs.sync(cx),
+        Op::Detach => fs.detach(cx),
+    }
+}
+
+impl Volume {
+    fn attach_on(&self, dev: Arc<dyn BlockDevice>, read_only: bool) -> Result<Fs> {
+        let how = Attach {
+            read_only,
+            options: Options::parse(self.attach),
+            ..Attach::default()
+        };
+        self.format.attach(dev, &how)
+    }
+
+    /// Checks a volume: which findings there were, and how many are left.
+    fn check(&self, dev: Arc<dyn BlockDevice>, mode: CheckMode) -> Result<(Vec<Said>, u64)> {
+        let how = Check {
+            mode,
+            now: Time::from_secs(1_700_000_000),
+            options: Options::new(),
+        };
+        let mut said = Vec::new();
+        let mut tell = |f: &volary_core::Finding| {
+            said.push((f.code, f.message.clone()));
+            Answer::Yes
+        };
+        let report = self.format.check(dev, &how, &mut tell, &Quiet)?;
+        Ok((said, report.left()))
+    }
+
+    fn checked(&self, dev: Arc<dyn BlockDevice>, mode: CheckMode) -> Findings {
+        let (said, left) = self.check(dev, mode).map_err(|e| format!("fsck: {e}"))?;
+        if left > 0 {
+            return Err(format!("fsck leaves {left}: {said:?}"));
+        }
+        Ok(said.into_iter().map(|(code, _)| code).collect())
+    }
+
+    /// Does operations, and tells of each on the tape, if there is one.
+    fn perform_all(
+        &self,
+        fs: &Fs,
+        ops: &[Op],
+        mut tree: Tree,
+        tape: Option<&Taped>,
+    ) -> std::result::Result<Story, String> {
+        let mut story = Story {
+            before: tree.clone(),
+            after: Vec::with_capacity(ops.len()),
+            durable: ops.iter().map(is_durable).collect(),
+            detached: ops.iter().position(|op| *op == Op::Detach),
+        };
+        for (i, op) in ops.iter().enumerate() {
+            tape.inspect(|tape| tape.begin(i));
+            let mut then = tree.clone();
+            let new = (tree_tag(tape.is_some(), i)) | 0x55;
+            if apply(&mut then, op, new) {
+                let tag = tag_of(&then, op).unwrap_or(new);
+                match with_ctx(i, |cx| perform(fs, cx, op, tag)) {
+                    Ok(()) => tree = then,
+                    // It did nothing.
+                    Err(e) if e == Kind::NoSpace => {}
+                    Err(e) => return Err(format!("{op}: {e}")),
+                }
+            }
+            tape.inspect(|tape| tape.end(i));
+            story.after.push(tree.clone());
+        }
+        Ok(story)
+    }
+
+    /// What the preset makes.
+    ///
+    /// # Errors
+    /// In words, if it cannot be done.
+    pub fn preset_tree(&self) -> std::result::Result<Tree, String> {
+        let ops: Ops = self.preset.parse()?;
+        let mut tree = Tree::new();
+        for (i, op) in ops.0.iter().enumerate() {
+            if !apply(&mut tree, op, tree_tag(false, i) | 0x55) {
+                return Err(format!("{op}: cannot be done"));
+            }
+        }
+        Ok(tree)
+    }
+}
+
+type Said = (&'static str, String);
+type Findings = std::result::Result<Vec<&'static str>, String>;
+
+/// Four bytes of which none is zero, for a file that operation `i` makes.
+fn tree_tag(script: bool, i: usize) -> u32 {
+    let number = i as u32 + 1;
+    let (low, high) = (number & 0x7f | 0x80, number >> 7 & 0x7f | 0x80);
+    low << 8 | high << 16 | if script { 0x0100_0000 } else { 0x0200_0000 }
+}
+
+/// The tag of the file that an operation writes to.
+fn tag_of(tree: &Tree, op: &Op) -> Option<u32> {
+    match op {
+        Op::Write(path, ..) => match tree.get(path) {
+            Some(Node::File(tag, _)) => Some(*tag),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Subject for Volume {
+    type Script = Ops;
+    type Story = Story;
+    type Found = Tree;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn make(&self) -> std::result::Result<Disk, String> {
+        let size = usize::try_from(self.size).map_err(|e| e.to_string())?;
+        let dev = Arc::new(Cow::new(Disk::new(vec![STALE; size])));
+        let how = Make {
+            options: Options::parse(self.make),
+            ..Make::default()
+        };
+        let words = |e: volary_core::Error| e.to_string();
+        self.format
+            .make(dev.clone(), self.kind, &how)
+            .map_err(words)?;
+        let fs = self.attach_on(dev.clone(), false).map_err(words)?;
+        let ops: Ops = self.preset.parse()?;
+        self.perform_all(&fs, &ops.0, Tree::new(), None)?;
+        with_ctx(0, |cx| fs.detach(cx)).map_err(words)?;
+        Ok(dev.disk().rebased())
+    }
+
+    fn play(&self, script: &Ops, dev: &Arc<Taped>) -> std::result::Result<Story, String> {
+        let below: Arc<dyn BlockDevice> = dev.clone();
+        let below = match self.between {
+            Some(between) => between(below),
+            None => below,
+        };
+        let fs = self.attach_on(below, false).map_err(|e| e.to_string())?;
+        self.perform_all(&fs, &script.0, self.preset_tree()?, Some(dev))
+    }
+
+    fn keeping(&self) -> bool {
+        self.keeping
+    }
+
+    fn recover(&self, dev: Arc<dyn BlockDevice>) -> Findings {
+        match self.recovery {
+            Recovery::Preen => self.checked(dev, CheckMode::Preen),
+            Recovery::Attach => {
+                let fs = self.attach_on(dev, false);
+                let fs = fs.map_err(|e| format!("attach: {e}"))?;
+                let detached = with_ctx(0, |cx| fs.detach(cx));
+                detached.map_err(|e| format!("detach: {e}"))?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn settles(&self) -> bool {
+        self.recovery == Recovery::Preen
+    }
+
+    fn look(&self, dev: Arc<dyn BlockDevice>) -> std::result::Result<Tree, String> {
+        if self.recovery == Recovery::Attach {
+            let found = self.checked(dev.clone(), CheckMode::Look)?;
+            if !found.is_empty() {
+                return Err(format!("fsck -n finds {found:?}"));
+            }
+        }
+        let fs = self.attach_on(dev, true);
+        let fs = fs.map_err(|e| format!("attach: {e}"))?;
+        with_ctx(0, |cx| tree::read(&fs, cx))
+    }
+
+    fn judge(
+        &self,
+        found: &Recovered<Tree>,
+        story: &Story,
+        at: Moment,
+    ) -> std::result::Result<(), String> {
+        let mended = &found.mended;
+        if story.is_detached(at) && !mended.is_empty() {
+            return Err(format!("cleanly left, but fsck finds {mended:?}"));
+        }
+        if let Some(dirty) = self.dirty
+            && !mended.is_empty()
+            && !mended.contains(&dirty)
+        {
+            return Err(format!("not marked as {dirty}, but fsck finds {mended:?}"));
+        }
+        story.judge(&found.found, self.promise, at)
+    }
+}

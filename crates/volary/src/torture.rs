@@ -1,0 +1,130 @@
+//! The volumes that `volary torture` knows, a row each.
+
+use volary_fat::FAT;
+pub use volary_sim::{
+    Bounds, Choice, Cut, Depth, Explorer, Failure, Op, Ops, Promise, Recovery, Tally, Volume,
+    scripts,
+};
+
+/// Bytes that a file of a random script has, at most: some clusters.
+pub const SIZE_MAX: u64 = 8192;
+
+/// A FAT volume with clusters of a sector; the rest differs.
+const FAT_ROW: Volume = Volume {
+    name: "fat12",
+    format: &FAT,
+    kind: "fat12",
+    size: 100 << 10,
+    make: "cluster=512,root-entries=64",
+    attach: "",
+    preset: scripts::PRESET,
+    recovery: Recovery::Preen,
+    promise: Promise::Synced,
+    dirty: Some("dirty"),
+    keeping: false,
+    between: None,
+};
+
+/// All of them. The names are for the command line.
+pub const VOLUMES: &[Volume] = &[
+    FAT_ROW,
+    Volume {
+        name: "fat12-keeping",
+        keeping: true,
+        ..FAT_ROW
+    },
+    Volume {
+        name: "fat16",
+        kind: "fat16",
+        size: 2200 << 10,
+        ..FAT_ROW
+    },
+    Volume {
+        name: "fat32",
+        kind: "fat32",
+        size: 300 << 10,
+        make: "cluster=512,small",
+        ..FAT_ROW
+    },
+    Volume {
+        name: "fat32-keeping",
+        kind: "fat32",
+        size: 300 << 10,
+        make: "cluster=512,small",
+        keeping: true,
+        ..FAT_ROW
+    },
+];
+
+/// The volume of this name.
+pub fn volume(name: &str) -> Option<&'static Volume> {
+    VOLUMES.iter().find(|v| v.name == name)
+}
+
+/// How far a run goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// All pairs of operations that come to this, of so many, by their number:
+    /// (0, 1) is all of them.
+    pub pairs: Option<(usize, usize)>,
+    /// Random scripts.
+    pub random: u64,
+    /// Operations of each.
+    pub steps: usize,
+    /// The first seed.
+    pub seed: u64,
+    /// Which states.
+    pub depth: Depth,
+}
+
+/// A failure of as few operations of a script as there are found: each that is
+/// not needed for some failure is left out.
+///
+/// # Errors
+/// In words, if a disk cannot be made.
+fn shrunk(
+    volume: &Volume,
+    depth: Depth,
+    script: Ops,
+    failure: Box<Failure>,
+) -> Result<Box<Failure>, String> {
+    let (mut script, mut failure) = (script, failure);
+    let mut at = script.0.len();
+    while at > 0 {
+        at -= 1;
+        let mut less = script.clone();
+        less.0.remove(at);
+        if let Err(found) = Explorer::new(volume, depth)?.explore(&less) {
+            (script, failure) = (less, found);
+        }
+    }
+    Ok(failure)
+}
+
+/// Runs a plan on a volume; `tell` hears how far it is.
+///
+/// # Errors
+/// The first state in which a promise was not kept, or why there is none.
+pub fn run(volume: &Volume, plan: &Plan, mut tell: impl FnMut(&Tally)) -> Result<Tally, String> {
+    let mut total = Tally::default();
+    if let Some((part, of)) = plan.pairs {
+        let mut explorer = Explorer::new(volume, plan.depth)?;
+        for script in scripts::pairs()?.iter().skip(part).step_by(of.max(1)) {
+            explorer.explore(script).map_err(|f| f.to_string())?;
+            tell(&explorer.tally());
+        }
+        total.add(&explorer.tally());
+    }
+    let tree = volume.preset_tree()?;
+    for seed in (plan.seed..).take(usize::try_from(plan.random).unwrap_or(usize::MAX)) {
+        let script = scripts::random(seed, plan.steps, &tree, SIZE_MAX);
+        // What is known of a disk is of no use to the next script.
+        let mut explorer = Explorer::new(volume, plan.depth)?;
+        if let Err(failure) = explorer.explore(&script) {
+            return Err(shrunk(volume, plan.depth, script, failure)?.to_string());
+        }
+        total.add(&explorer.tally());
+        tell(&total);
+    }
+    Ok(total)
+}

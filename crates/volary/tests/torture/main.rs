@@ -1,0 +1,4 @@
+//! What power cuts leave of volumes.
+
+mod fat;
+mod planted;

@@ -1,0 +1,217 @@
+//! XDR (RFC 4506): a checked cursor over what came, and a writer for what goes.
+
+/// What came does not decode: `GARBAGE_ARGS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Garbage;
+
+/// What decoding gives.
+pub(crate) type Decoded<T> = Result<T, Garbage>;
+
+/// What is left to decode. Nothing is copied, and no length is believed before
+/// the bytes are seen to be there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// What is left.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    fn take(&mut self, len: usize) -> Decoded<&'a [u8]> {
+        let (now, rest) = self.0.split_at_checked(len).ok_or(Garbage)?;
+        self.0 = rest;
+        Ok(now)
+    }
+
+    /// A fixed number of bytes, without padding: a multiple of four.
+    pub(crate) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
+        let (now, rest) = self.0.split_first_chunk::<N>().ok_or(Garbage)?;
+        self.0 = rest;
+        Ok(*now)
+    }
+
+    pub(crate) fn u32(&mut self) -> Decoded<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Decoded<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// 0 or 1, nothing else.
+    pub(crate) fn bool(&mut self) -> Decoded<bool> {
+        match self.u32()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Garbage),
+        }
+    }
+
+    /// Variable-length bytes, at most `max`, with their padding.
+    pub(crate) fn opaque(&mut self, max: usize) -> Decoded<&'a [u8]> {
+        let len = usize::try_from(self.u32()?).map_err(|_| Garbage)?;
+        if len > max {
+            return Err(Garbage);
+        }
+        let bytes = self.take(len)?;
+        self.take(padding(len))?;
+        Ok(bytes)
+    }
+
+    /// At most `max` numbers, with their count before them.
+    pub(crate) fn numbers(&mut self, max: usize) -> Decoded<impl Iterator<Item = u32> + use<'a>> {
+        let count = usize::try_from(self.u32()?).map_err(|_| Garbage)?;
+        if count > max {
+            return Err(Garbage);
+        }
+        let bytes = self.take(count * 4)?;
+        let (numbers, _) = bytes.as_chunks::<4>();
+        Ok(numbers.iter().map(|n| u32::from_be_bytes(*n)))
+    }
+}
+
+/// Zero bytes that come after `len` bytes.
+pub(crate) const fn padding(len: usize) -> usize {
+    len.wrapping_neg() % 4
+}
+
+/// What is written: into a buffer that is used again, so that it is not cleared
+/// each time. What counts is what comes before `len`.
+#[derive(Debug, Default)]
+pub struct Output {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Output {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was written.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    /// Forgets what was written; keeps the room.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Gives back room past `max` bytes, and forgets all.
+    pub(crate) fn shrink(&mut self, max: usize) {
+        self.len = 0;
+        self.bytes.truncate(max);
+        self.bytes.shrink_to_fit();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Forgets what was written from `len` on.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Room for `len` bytes, whatever is in them, counted as written.
+    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
+        let start = self.len;
+        let end = start + len;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.len = end;
+        self.bytes.get_mut(start..end).unwrap_or_default()
+    }
+
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+
+    pub(crate) fn u32(&mut self, n: u32) {
+        self.raw(&n.to_be_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, n: u64) {
+        self.raw(&n.to_be_bytes());
+    }
+
+    pub(crate) fn bool(&mut self, b: bool) {
+        self.u32(b.into());
+    }
+
+    pub(crate) fn opaque(&mut self, bytes: &[u8]) {
+        self.u32(count(bytes.len()));
+        self.raw(bytes);
+        self.room(padding(bytes.len())).fill(0);
+    }
+
+    /// Writes over the number at `place`.
+    pub(crate) fn patch(&mut self, place: usize, n: u32) {
+        let end = self.len.min(place + 4);
+        if let Some(there) = self.bytes.get_mut(place..end)
+            && there.len() == 4
+        {
+            there.copy_from_slice(&n.to_be_bytes());
+        }
+    }
+}
+
+/// A count of things that are in memory, as XDR has it.
+pub(crate) fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut out = Output::new();
+        out.u32(7);
+        out.u64(1 << 40);
+        out.bool(true);
+        out.opaque(b"abcde");
+        out.opaque(b"");
+        out.patch(0, 8);
+        assert_eq!(out.bytes().len(), 4 + 8 + 4 + 12 + 4);
+        let mut input = Input::new(out.bytes());
+        assert_eq!(input.u32(), Ok(8));
+        assert_eq!(input.u64(), Ok(1 << 40));
+        assert_eq!(input.bool(), Ok(true));
+        assert_eq!(input.opaque(5), Ok(&b"abcde"[..]));
+        assert_eq!(input.opaque(5), Ok(&b""[..]));
+        assert_eq!(input.u32(), Err(Garbage));
+    }
+
+    #[test]
+    fn a_buffer_that_is_used_again_shows_nothing_of_before() {
+        let mut out = Output::new();
+        out.raw(&[0xff; 64]);
+        out.clear();
+        out.opaque(b"a");
+        assert_eq!(out.bytes(), [0, 0, 0, 1, b'a', 0, 0, 0]);
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        for bytes in [
+            &[0xff, 0xff, 0xff, 0xff, 1][..],
+            &[0, 0, 0, 5, 1, 2, 3, 4, 5],
+            &[0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[0, 0, 0],
+        ] {
+            assert_eq!(Input::new(bytes).opaque(8), Err(Garbage), "{bytes:?}");
+            assert!(Input::new(bytes).numbers(2).is_err(), "{bytes:?}");
+        }
+        assert_eq!(Input::new(&[0, 0, 0, 2]).bool(), Err(Garbage));
+    }
+}

@@ -1,0 +1,172 @@
+//! What is on the wire, written for the tests alone: the server's own code is not
+//! its judge.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// XDR, written.
+#[derive(Clone, Default)]
+pub(crate) struct Args(pub(crate) Vec<u8>);
+
+impl Args {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+    pub(crate) fn u32(mut self, n: u32) -> Self {
+        self.0.extend(n.to_be_bytes());
+        self
+    }
+    pub(crate) fn u64(mut self, n: u64) -> Self {
+        self.0.extend(n.to_be_bytes());
+        self
+    }
+    pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
+        self.0.extend(bytes);
+        self
+    }
+    pub(crate) fn opaque(self, bytes: &[u8]) -> Self {
+        let pad = [0; 3];
+        let len = bytes.len();
+        self.u32(len as u32)
+            .raw(bytes)
+            .raw(&pad[..(4 - len % 4) % 4])
+    }
+    /// `Some`: 1 and the number.
+    pub(crate) fn maybe(self, n: Option<u32>) -> Self {
+        match n {
+            Some(n) => self.u32(1).u32(n),
+            None => self.u32(0),
+        }
+    }
+}
+
+/// XDR, read; panics where it is not as expected.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Reply {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, at: 0 }
+    }
+    pub(crate) fn take(&mut self, len: usize) -> &[u8] {
+        let at = self.at;
+        self.at += len;
+        &self.bytes[at..self.at]
+    }
+    pub(crate) fn u32(&mut self) -> u32 {
+        u32::from_be_bytes(self.take(4).try_into().unwrap())
+    }
+    pub(crate) fn u64(&mut self) -> u64 {
+        u64::from_be_bytes(self.take(8).try_into().unwrap())
+    }
+    pub(crate) fn bool(&mut self) -> bool {
+        match self.u32() {
+            0 => false,
+            1 => true,
+            n => panic!("{n} is no boolean"),
+        }
+    }
+    pub(crate) fn opaque(&mut self) -> Vec<u8> {
+        let len = self.u32() as usize;
+        let bytes = self.take(len).to_vec();
+        let pad = self.take((4 - len % 4) % 4).to_vec();
+        assert!(pad.iter().all(|b| *b == 0), "padding");
+        bytes
+    }
+    /// Nothing may be left.
+    pub(crate) fn end(self) {
+        assert_eq!(self.at, self.bytes.len(), "what is left of the answer");
+    }
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+}
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub(crate) enum Caller {
+    Nobody,
+    Sys(u32, u32, Vec<u32>),
+}
+
+impl Caller {
+    fn write(&self, args: Args) -> Args {
+        match self {
+            Self::Nobody => args.u32(0).u32(0),
+            Self::Sys(uid, gid, groups) => {
+                let mut body = Args::new().u32(1).opaque(b"test").u32(*uid).u32(*gid);
+                body = body.u32(groups.len() as u32);
+                for group in groups {
+                    body = body.u32(*group);
+                }
+                args.u32(1).opaque(&body.0)
+            }
+        }
+    }
+}
+
+/// A call, without its record mark.
+pub(crate) fn call(xid: u32, (program, version, procedure): (u32, u32, u32), who: &Caller) -> Args {
+    let head = Args::new().u32(xid).u32(0).u32(2);
+    let head = head.u32(program).u32(version).u32(procedure);
+    who.write(head).u32(0).u32(0)
+}
+
+/// A connection.
+pub(crate) struct Wire {
+    pub(crate) stream: TcpStream,
+    xid: u32,
+}
+
+impl Wire {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        Self { stream, xid: 1 }
+    }
+
+    pub(crate) fn send(&mut self, record: &[u8]) {
+        let mark = (record.len() as u32 | 1 << 31).to_be_bytes();
+        self.stream.write_all(&[&mark, record].concat()).unwrap();
+    }
+
+    /// One record; `None` if the server ended the connection.
+    pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut mark = [0; 4];
+        self.stream.read_exact(&mut mark).ok()?;
+        let len = u32::from_be_bytes(mark) & !(1 << 31);
+        let mut record = vec![0; len as usize];
+        self.stream.read_exact(&mut record).ok()?;
+        Some(record)
+    }
+
+    pub(crate) fn next_xid(&mut self) -> u32 {
+        self.xid += 1;
+        self.xid
+    }
+
+    /// Sends a call and gives the whole answer after the xid.
+    pub(crate) fn ask(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
+        let xid = self.next_xid();
+        self.send(&call(xid, what, who).raw(&args.0).0);
+        let mut reply = Reply::new(self.receive().expect("an answer"));
+        assert_eq!(reply.u32(), xid);
+        assert_eq!(reply.u32(), 1, "a reply");
+        reply
+    }
+
+    /// A call that is accepted, and what the procedure answers.
+    pub(crate) fn call(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
+        let mut reply = self.ask(what, who, args);
+        let head = [reply.u32(), reply.u32(), reply.u32(), reply.u32()];
+        assert_eq!(head, [0, 0, 0, 0], "accepted, no verifier, success");
+        reply
+    }
+}
