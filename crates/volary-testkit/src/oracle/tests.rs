@@ -126,3 +126,31 @@ fn fsck_fat_finds_what_is_broken() {
     std::fs::write(&image, bytes).expect("the image");
     dosfstools::check(&image).expect_err("a broken chain");
 }
+
+/// A vmrun that dies so often before its script begins.
+fn dying(times: u32) -> (tempfile::TempDir, Command) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = format!(
+        "cd '{}'; echo x >> tries\n[ $(wc -l < tries) -gt {times} ] || exit 125\n{}",
+        dir.path().display(),
+        vm::that_says_so("echo done; exit $RC")
+    );
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(text).env("RC", "0");
+    (dir, command)
+}
+
+#[test]
+fn a_guest_that_dies_as_it_boots_is_booted_again() {
+    for times in [0, 1, 2] {
+        let (_dir, mut command) = dying(times);
+        assert_eq!(vm::boot(&mut command).as_deref(), Ok("done\n"), "{times}");
+    }
+    let (_dir, mut command) = dying(3);
+    assert!(vm::boot(&mut command).is_err(), "three times at most");
+    // Once the script has begun, nothing is done twice.
+    let (dir, mut command) = dying(0);
+    assert!(vm::boot(command.env("RC", "125")).is_err());
+    let tries = std::fs::read_to_string(dir.path().join("tries"));
+    assert_eq!(tries.expect("tries"), "x\n");
+}

@@ -1,6 +1,6 @@
 //! Linux's own driver, in a guest that vmrun boots.
 
-use super::run;
+use super::failed;
 use crate::tree::{Leaf, Tree};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,7 +57,7 @@ pub fn script(
     script: &str,
 ) -> Result<String, String> {
     let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
-    std::fs::write(file.path(), script).map_err(|e| e.to_string())?;
+    std::fs::write(file.path(), that_says_so(script)).map_err(|e| e.to_string())?;
     let mut command = Command::new(vmrun);
     command.args(["--timeout", "400"]);
     for (image, how) in disks {
@@ -72,8 +72,42 @@ pub fn script(
         dir.push(",ro");
         command.arg("--share").arg(dir);
     }
-    let printed = run(command.arg("--script").arg(file.path()))?;
-    Ok(String::from_utf8_lossy(&printed).into_owned())
+    boot(command.arg("--script").arg(file.path()))
+}
+
+/// What a script prints first that [`boot`] is to run.
+const BEGUN: &str = "the script begins\n";
+
+/// A script that says when it begins, for [`boot`].
+pub fn that_says_so(script: &str) -> String {
+    format!("printf '{}'\n{script}", BEGUN.escape_default())
+}
+
+/// Runs vmrun with a script [`that_says_so`]; gives what that printed. A guest that
+/// dies before its script begins (the emulator's kernel does, now and then) is
+/// booted again, three times in all.
+///
+/// # Errors
+/// What was printed, if the script failed.
+pub fn boot(vmrun: &mut Command) -> Result<String, String> {
+    const BOOTS: u32 = 3;
+    /// As vmrun says that the guest died.
+    const DIED: i32 = 125;
+    let mut boots = 0;
+    loop {
+        boots += 1;
+        let output = vmrun.output().map_err(|e| e.to_string())?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let begun = printed.strip_prefix(BEGUN);
+        if output.status.success() {
+            return Ok(begun.unwrap_or(&printed).to_owned());
+        }
+        let died = output.status.code() == Some(DIED) && begun.is_none();
+        if !died || boots == BOOTS {
+            return Err(failed(vmrun, &output));
+        }
+        println!("the guest died before its script began: once more");
+    }
 }
 
 /// Options of a mount that shows names as we do, and times in UTC.

@@ -66,12 +66,14 @@ fn end(mut guest: Guest) -> String {
 }
 
 /// Runs a script in a guest, with the server at this port.
-pub(crate) fn run_in_guest(vmrun: &Path, port: u16, script: &str) {
-    end(begin(vmrun, port, &[], script));
-}
-
-fn guest(vmrun: &Path, served: &Served, options: &[&str], script: &str) -> String {
-    end(begin(vmrun, served.address().port(), options, script))
+pub(crate) fn run_in_guest(vmrun: &Path, port: u16, script: &str) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    let script = format!("PORT={port}\n{MOUNT}\n{script}");
+    std::fs::write(&file, vm::that_says_so(&script)).unwrap();
+    let mut command = Command::new(vmrun);
+    command.args(["--net", "--timeout", "500", "--script"]);
+    let printed = vm::boot(command.arg(&file));
+    printed.unwrap_or_else(|words| panic!("{words}"))
 }
 
 /// Makes a tree of `$DIRS` times a hundred files, copies it in and, after a new
@@ -132,7 +134,8 @@ fn copies_in_and_out(volume: impl FnOnce() -> Arc<Volume>) {
     } else {
         5
     };
-    let printed = guest(&vmrun, &served, &[], &format!("DIRS={dirs}{TREE}{WORK}"));
+    let port = served.address().port();
+    let printed = run_in_guest(&vmrun, port, &format!("DIRS={dirs}{TREE}{WORK}"));
     println!("{printed}");
     // The guest has left nothing, open files neither.
     let other = served.other();
