@@ -12,8 +12,10 @@ use crate::crypto::Role;
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT, flags};
 use crate::wire::{Command, Header};
 use parking_lot::Mutex;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
@@ -47,12 +49,14 @@ impl Sending {
     }
 
     fn write(&self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Broken> {
-        let mut socket = self.socket.lock();
+        let socket = self.socket.lock();
         let mut since = None;
         loop {
-            match socket.write_vectored(slices) {
+            // A client that is gone is an error, and not a signal to the whole process.
+            let mut nothing = SendAncillaryBuffer::default();
+            match sendmsg(&*socket, slices, &mut nothing, SendFlags::NOSIGNAL) {
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(Errno::INTR) => {}
                 Err(_) => return Err(Broken),
             }
             if slices.is_empty() {
