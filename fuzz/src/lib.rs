@@ -12,5 +12,6 @@ pub mod heap;
 pub mod input;
 pub mod iso;
 pub mod nfs;
+pub mod nfs_client;
 pub mod overlay;
 pub mod smb;

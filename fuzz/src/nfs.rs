@@ -78,7 +78,7 @@ fn call_all(programs: &Arc<Programs>, bytes: &[u8], port: u16) {
 }
 
 /// As the recordings were made.
-fn programs() -> (Arc<Volume>, Arc<Programs>) {
+pub(crate) fn programs() -> (Arc<Volume>, Arc<Programs>) {
     let mem = Mem::attach(MemOptions::sized(1 << 30), Time::EPOCH);
     let fs = mem.unwrap_or_else(|e| panic!("{e}"));
     let volume = Volume::new(fs, VolumeOptions::new("test", || Time::EPOCH));

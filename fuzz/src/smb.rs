@@ -1,7 +1,12 @@
-//! The targets for SMB: what a client can say before it has logged on.
+//! The targets for SMB: what a client can say before it has logged on, and after that.
 
 use crate::heap;
 use crate::input::Input;
+use std::sync::Arc;
+use std::time::Duration;
+use volary_core::{Caps, Time};
+use volary_mem::{Mem, MemOptions};
+use volary_session::{Volume, VolumeOptions};
 use volary_smb::fuzzing;
 
 /// Growth of the heap that a message may cause.
@@ -62,6 +67,70 @@ pub fn headers(input: &[u8]) {
 /// What is written to a pipe.
 pub fn pipe(input: &[u8]) {
     with_message(input, &[PIPE], fuzzing::pipe);
+}
+
+/// What clients sent, each on a new server: the command of a request, whether it is related to the
+/// one before, two bytes of length, and the body.
+const RECORDINGS: usize = 15;
+const RECORDED: [&[u8]; RECORDINGS] = [
+    include_bytes!("../seeds/smb_requests/acls-inheritance"),
+    include_bytes!("../seeds/smb_requests/compound-related1"),
+    include_bytes!("../seeds/smb_requests/create-blob"),
+    include_bytes!("../seeds/smb_requests/dir-find"),
+    include_bytes!("../seeds/smb_requests/durable-v2-open-create-blob"),
+    include_bytes!("../seeds/smb_requests/getinfo-complex"),
+    include_bytes!("../seeds/smb_requests/ioctl-copy-chunk-simple"),
+    include_bytes!("../seeds/smb_requests/ioctl-sparse-qar"),
+    include_bytes!("../seeds/smb_requests/lease-v2-epoch2"),
+    include_bytes!("../seeds/smb_requests/lock-lock"),
+    include_bytes!("../seeds/smb_requests/notify-dir"),
+    include_bytes!("../seeds/smb_requests/oplock-batch1"),
+    include_bytes!("../seeds/smb_requests/rename-simple"),
+    include_bytes!("../seeds/smb_requests/setinfo"),
+    include_bytes!("../seeds/smb_requests/smbclient"),
+];
+
+/// Growth of the heap that a whole run of requests may cause: of the volume too.
+const REQUESTS_HEAP: usize = 32 << 20;
+
+/// Requests after a logon, on a volume in memory that tells upper from lower case, or not.
+pub fn requests(input: &[u8]) {
+    let mut input = Input::new(input);
+    let choice = usize::from(input.byte());
+    let is_sensitive = choice & 0x80 != 0;
+    let bytes = match RECORDED.get(choice % 0x80 % (RECORDINGS + 1)) {
+        Some(recorded) => {
+            let mut bytes = recorded.to_vec();
+            while !input.is_empty() {
+                let (place, value) = (usize::from(input.short()), input.byte());
+                let place = place % bytes.len();
+                bytes[place] = value;
+            }
+            bytes
+        }
+        None => input.bytes(usize::MAX).to_vec(),
+    };
+    heap::limit(REQUESTS_HEAP);
+    let volume = volume(is_sensitive);
+    fuzzing::requests(&volume, &bytes);
+    assert_eq!(volume.open_count(), 0, "opens that nobody closed");
+    assert_eq!(volume.lease_count(), 0, "leases that nobody holds");
+    assert_eq!(volume.waiting_count(), 0, "waits that did not end");
+    heap::limit(usize::MAX);
+}
+
+fn volume(is_sensitive: bool) -> Arc<Volume> {
+    let now = || Time::EPOCH;
+    let mut options = MemOptions::default();
+    if !is_sensitive {
+        options.caps = options.caps.without(Caps::CASE_SENSITIVE);
+    }
+    let fs = Mem::attach(options, now()).expect("a volume in memory");
+    let options = VolumeOptions {
+        lease_timeout: Duration::ZERO,
+        ..VolumeOptions::new("fuzzed", now)
+    };
+    Volume::new(fs, options)
 }
 
 /// Runs a target on the input itself, or on an example that the input changes.

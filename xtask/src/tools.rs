@@ -11,6 +11,8 @@ const DEBIAN: &[(&str, &str)] = &[
     ("fls", "sleuthkit"),
     ("xorriso", "xorriso"),
     ("genisoimage", "genisoimage"),
+    ("makefs", "makefs"),
+    ("zstd", "zstd"),
     ("qemu-img", "qemu-utils"),
     ("fusermount3", "fuse3"),
     ("fusefat", "fusefat"),
@@ -22,6 +24,13 @@ const DEBIAN: &[(&str, &str)] = &[
     ("smbtorture", "samba-testsuite"),
     ("python3", "python3"),
     ("nfs-cp", "libnfs-utils"),
+    ("ganesha.nfsd", "nfs-ganesha"),
+    (
+        "/usr/share/doc/nfs-ganesha-vfs/copyright",
+        "nfs-ganesha-vfs",
+    ),
+    ("rpcbind", "rpcbind"),
+    ("ip", "iproute2"),
     ("/usr/include/nfsc/libnfs.h", "libnfs-dev"),
 ];
 

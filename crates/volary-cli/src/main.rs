@@ -30,7 +30,8 @@ use std::process::ExitCode;
 ///
 /// A volume is an image (raw or qcow2) or a block device, IMAGE; a partition
 /// of one, IMAGE#2; or memory, mem:64M;
-/// or a directory of the host, host:DIR. A place in it is VOLUME:/path;
+/// or a directory of the host, host:DIR; or an NFS export, nfs://HOST/EXPORT.
+/// A place in it is VOLUME:/path;
 /// anything else is a path of the host. A backslash takes the meaning from a
 /// colon or # in an image's name. `mem:` alone is a small volume with a few
 /// files in it, to try things on.

@@ -177,7 +177,10 @@ impl Session {
         let still = overlapped.filter(|held| held.owner == owner && held.range.overlaps(range));
         let told_below = self.volume.caps.has(Caps::SHARED_LOCKS) && !range.is_empty();
         if told_below && still.count() == 0 {
-            let want = self.wanted(open, owner.number, range, LockKind::Shared)?;
+            let want = Wanted {
+                owner,
+                ..self.wanted(open, owner.number, range, LockKind::Shared)?
+            };
             self.lock_below(open, &want, true)?;
         }
         Ok(())
@@ -324,7 +327,7 @@ impl Session {
             return Ok(());
         }
         let lock = Lock {
-            owner: want.owner.number,
+            owner: want.owner.below(),
             offset: want.range.first,
             len: want.range.lock_len(),
             exclusive: want.exclusive,

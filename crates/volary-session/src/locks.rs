@@ -7,6 +7,7 @@ use crate::volume::Limits;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use ranges::Holding;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use volary_core::{Kind, NodeId, OpenId, Result};
@@ -35,6 +36,17 @@ impl LockOwner {
             client: Some(ClientId(0)),
             number: open.0,
         }
+    }
+
+    /// What a file system that keeps locks with others knows the owner by: two owners are not the
+    /// same because their clients number them alike.
+    pub(crate) fn below(&self) -> u64 {
+        let Some(client) = self.client else {
+            return self.number;
+        };
+        let mut hasher = DefaultHasher::new();
+        (client, self.number).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The owner of an open's whole-file lock.

@@ -7,13 +7,14 @@ mod place;
 
 use crate::leases::Keys;
 use crate::sharing::{Rights, Share};
-use crate::volume::Limits;
+use crate::volume::VolumeOptions;
 use node::NodeUse;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use volary_core::{Caps, Kind, NodeId, OpenId, Result};
+use std::time::Duration;
+use volary_core::{Caps, Kind, NodeId, OpenId, Result, Time};
 
 pub(crate) use contend::{Ask, By, Patience};
 pub(crate) use node::{Deleter, Marked, Removal};
@@ -44,6 +45,9 @@ pub(crate) struct Uses {
     dirs_leased: AtomicUsize,
     /// Taken while a shard is held.
     keys: Mutex<Keys>,
+    /// Tells the time, and how long a lease may take to be given up.
+    clock: fn() -> Time,
+    timeout: Duration,
     waiting: AtomicUsize,
     waiting_max: usize,
     /// Grows when those who wait are to look again.
@@ -84,7 +88,8 @@ struct Shard {
 }
 
 impl Uses {
-    pub(crate) fn new(caps: Caps, limits: &Limits) -> Self {
+    pub(crate) fn new(caps: Caps, options: &VolumeOptions) -> Self {
+        let limits = &options.limits;
         Self {
             shards: Default::default(),
             naming: Naming::new(caps),
@@ -94,6 +99,8 @@ impl Uses {
             leased: AtomicUsize::new(0),
             dirs_leased: AtomicUsize::new(0),
             keys: Mutex::new(Keys::new(limits.leases, limits.client_leases)),
+            clock: options.clock,
+            timeout: options.lease_timeout,
             waiting: AtomicUsize::new(0),
             waiting_max: limits.waiting,
             wakes: AtomicU64::new(0),

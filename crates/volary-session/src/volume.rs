@@ -144,7 +144,7 @@ impl Volume {
     pub fn new(fs: Fs, options: VolumeOptions) -> Arc<Self> {
         let caps = fs.caps();
         let hub = Arc::new(Hub::default());
-        let uses = Arc::new(Uses::new(caps, &options.limits));
+        let uses = Arc::new(Uses::new(caps, &options));
         let from_driver = FromDriver {
             hub: Arc::downgrade(&hub),
             uses: Arc::downgrade(&uses),

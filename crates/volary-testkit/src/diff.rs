@@ -17,6 +17,7 @@ mod side;
 
 pub use op::{Op, Path};
 
+use crate::replay::panic_words;
 use crate::rng::Rng;
 use crate::suite::{Fresh, replay_command};
 use op::Show;
@@ -226,14 +227,6 @@ impl Diff {
         text += &replay_command("VOLARY_SEED", &seed.to_string());
         text
     }
-}
-
-fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
-    let words = panic
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-    format!("panicked: {}", words.unwrap_or_default())
 }
 
 #[cfg(test)]

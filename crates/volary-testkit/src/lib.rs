@@ -6,7 +6,9 @@
 //! | [`diff`] | random operations on a volume and on the model, shrunk when they differ |
 //! | [`oracle`] | other people's tools that read, write and check the same images |
 //! | [`hostfs`] | a mounted directory as a [`FileSystem`](volary_core::FileSystem) |
+//! | [`nfs`], [`smb`] | clients of the servers |
 //! | [`tree`] | a whole volume as one value that can be compared |
+//! | [`replay`] | random sequences: seeds, shrinking, the command that runs one again |
 //! | [`rng`] | random numbers from a seed |
 //!
 //! Everything here runs in tests, so what goes wrong panics with a sentence.
@@ -15,7 +17,10 @@
 mod cases;
 pub mod diff;
 pub mod hostfs;
+pub mod nfs;
 pub mod oracle;
+pub mod replay;
+pub mod smb;
 pub mod suite;
 pub mod tree;
 

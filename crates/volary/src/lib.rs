@@ -38,6 +38,7 @@
 //! | [`demo`] | a small volume in memory |
 //! | [`torture`] | what a power cut leaves of volumes, and whether that is what they promised |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
+//! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -66,6 +67,7 @@ pub use volary_host as host;
 pub use volary_layers as layers;
 pub use volary_mem as mem;
 pub use volary_nfs as nfs;
+pub use volary_nfs_client as nfs_client;
 pub use volary_session::{
     ClientId, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
     LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
@@ -75,10 +77,11 @@ pub use volary_smb as smb;
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 3] = [
+    static FORMATS: [&dyn Format; 4] = [
         &volary_fat::FAT,
         &volary_iso9660::ISO9660,
         &volary_cedar::CEDAR,
+        &volary_ffs::FFS,
     ];
     &FORMATS
 }

@@ -6,6 +6,7 @@ use crate::{Identity, Source, demo, identify};
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Error, Format, Fs, Kind, Probe, Result, Time};
 use volary_host::HostOptions;
+use volary_nfs_client::{Location, NfsOptions};
 
 /// Opens what holds a volume: an image (raw or qcow2), a block device, a
 /// partition of either, or memory. `now` is the time of what is made in
@@ -20,6 +21,10 @@ pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dy
     match source {
         Source::Host { .. } => {
             let words = "a directory of the host is no device";
+            Err(Error::note(Kind::Unsupported, words))
+        }
+        Source::Nfs(_) => {
+            let words = "an NFS export is no device";
             Err(Error::note(Kind::Unsupported, words))
         }
         Source::Memory { size: None } => demo::demo(now),
@@ -88,14 +93,19 @@ pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
 
 /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
 /// on it; or a directory of the host, for which this process may from now on
-/// have as many descriptors as the host allows it.
+/// have as many descriptors as the host allows it; or an NFS export.
 ///
 /// # Errors
 /// As [`open_source`] and [`attach`]; of a directory, `NotFound`, `NotDir`,
-/// `Access`, and `Invalid` for options.
+/// `Access`, and `Invalid` for options; of an export, as
+/// [`attach`](volary_nfs_client::attach) and [`with`](NfsOptions::with).
 pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
-    let Source::Host { path } = source else {
-        return attach(open_source(source, how.read_only, now)?, how);
+    let path = match source {
+        Source::Host { path } => path,
+        Source::Nfs(location) => return open_export(location, how),
+        Source::Image { .. } | Source::Memory { .. } => {
+            return attach(open_source(source, how.read_only, now)?, how);
+        }
     };
     how.options.check_known(&[])?;
     volary_host::raise_descriptor_limit();
@@ -106,6 +116,15 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
         ..HostOptions::default()
     };
     volary_host::attach(path, &options)
+}
+
+fn open_export(location: &Location, how: &Attach) -> Result<Fs> {
+    let options = NfsOptions {
+        read_only: how.read_only,
+        memory: how.memory,
+        ..NfsOptions::default()
+    };
+    volary_nfs_client::attach(location, &options.with(location, &how.options)?)
 }
 
 /// About what a node of a directory of the host takes in memory, in bytes.

@@ -8,6 +8,7 @@
 //! | `disk.img#2a:/a` | in the first of a BSD disklabel in that partition |
 //! | `mem:/a`, `mem:64M:/a` | a place in a volume in memory |
 //! | `host:DIR`, `host:DIR:/a` | a directory of the host as a volume, and a place in it |
+//! | `nfs://HOST/EXPORT`, `nfs://HOST/EXPORT:/a` | an NFS export as a volume, and a place in it |
 //! | anything without `:/` and without a colon at its end | a path of the host |
 //!
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
@@ -17,6 +18,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use volary_core::{Error, Kind, Options, Result};
+use volary_nfs_client::Location;
 
 /// What holds a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,14 +42,17 @@ pub enum Source {
         /// Where it is.
         path: PathBuf,
     },
+    /// An NFS export.
+    Nfs(Location),
 }
 
 impl Source {
-    /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`, `host:DIR`.
+    /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`, `host:DIR`,
+    /// `nfs://HOST/EXPORT`.
     ///
     /// # Errors
-    /// `Invalid` for no name, and for a size that is none; `Unsupported` for
-    /// `nfs:`, which this version does not open.
+    /// `Invalid` for no name, for a size that is none, and for an export that is
+    /// not named so.
     pub fn parse(text: &[u8]) -> Result<Self> {
         if let Some(size) = text.strip_prefix(b"mem:") {
             return memory(size);
@@ -55,10 +60,12 @@ impl Source {
         if let Some(path) = text.strip_prefix(b"host:") {
             return host(path);
         }
+        if let Some(export) = text.strip_prefix(b"nfs://") {
+            return Location::parse(&unescape(export)).map(Self::Nfs);
+        }
         if text.starts_with(b"nfs:") {
-            let words = "NFS exports cannot be opened as volumes by this version; use an image, \
-                         or write ./nfs:... for an image of that name";
-            return Err(Error::note(Kind::Unsupported, words));
+            let words = "write nfs://HOST/EXPORT, or ./nfs:... for an image of that name";
+            return Err(Error::note(Kind::Invalid, words));
         }
         let (name, partition) = split_partition(text);
         if name.is_empty() {
@@ -87,6 +94,7 @@ impl std::fmt::Display for Source {
                     volary_core::escape(path.as_os_str().as_bytes())
                 )
             }
+            Self::Nfs(location) => location.fmt(f),
             Self::Memory { size: None } => f.write_str("mem:"),
             Self::Memory { size: Some(n) } => write!(f, "mem:{n}"),
         }
@@ -269,6 +277,7 @@ mod tests {
     fn the_table_at_the_head_of_the_page_holds() {
         let memory = |size| Source::Memory { size };
         let host = |path: &str| Source::Host { path: path.into() };
+        let nfs = |text: &str| Source::Nfs(Location::parse(text.as_bytes()).unwrap());
         for (text, expected) in [
             ("disk.img:/a/b", in_volume(image("disk.img", None), "/a/b")),
             ("disk.img:", in_volume(image("disk.img", None), "/")),
@@ -280,6 +289,13 @@ mod tests {
             ("host:/srv:/a/b", in_volume(host("/srv"), "/a/b")),
             ("host:dir:", in_volume(host("dir"), "/")),
             (r"host:/odd\:/name:/a", in_volume(host("/odd:/name"), "/a")),
+            ("nfs://server/e", in_volume(nfs("server/e"), "/")),
+            ("nfs://server/e:/a/b", in_volume(nfs("server/e"), "/a/b")),
+            ("nfs://server/e:", in_volume(nfs("server/e"), "/")),
+            (
+                "nfs://[::1]:2049/e/f?uid=5&sync:/a",
+                in_volume(nfs("[::1]:2049/e/f?uid=5&sync"), "/a"),
+            ),
             ("mem:", in_volume(memory(None), "/")),
             ("mem:/a", in_volume(memory(None), "/a")),
             ("mem::/a", in_volume(memory(None), "/a")),
@@ -315,12 +331,17 @@ mod tests {
     }
 
     #[test]
-    fn what_this_version_cannot_open_is_refused_in_words() {
-        for text in ["nfs:server", "nfs://server/export:/a"] {
-            let e = Place::parse(text.as_bytes()).unwrap_err();
-            assert_eq!(e.kind(), Kind::Unsupported, "{text}");
-        }
-        for text in ["mem:lots", "mem:0", "host:", ":/a", "#1:/"] {
+    fn what_names_nothing_is_refused_in_words() {
+        for text in [
+            "mem:lots",
+            "mem:0",
+            "host:",
+            ":/a",
+            "#1:/",
+            "nfs:server",
+            "nfs:///export",
+            "nfs://server:0/export",
+        ] {
             let e = Place::parse(text.as_bytes()).unwrap_err();
             assert_eq!(e.kind(), Kind::Invalid, "{text}");
         }

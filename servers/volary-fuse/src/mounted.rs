@@ -31,6 +31,9 @@ pub enum Stop {
     /// open stay usable, and the mount ends when the last of them is closed. At the
     /// second it ends at once, and who still uses it gets errors.
     Signals,
+    /// By a call, as one of several that serve the volume: it stays attached when
+    /// the mount ends, and its changes are made durable.
+    CallBeside,
 }
 
 /// A volume that is mounted. Dropped, it is unmounted; if it is in use then,
@@ -51,8 +54,8 @@ struct End {
 }
 
 /// Mounts `volume` on the directory `mountpoint` and serves it, by threads of
-/// its own. When the mount ends, however it does, the volume is detached, so
-/// that everything is on its device.
+/// its own. When the mount ends, however it does, the volume is detached (but see
+/// [`Stop::CallBeside`]), so that everything is on its device.
 ///
 /// A mount point that is still covered by the mount of a server that was
 /// killed is freed first; [`Mounted::was_dead`] tells.
@@ -87,7 +90,7 @@ pub fn serve(
     let flusher = Flusher::start(Arc::clone(&volume), changed, options.sync_every);
     let end = Arc::new(End::default());
     let signals = match stop {
-        Stop::Call => None,
+        Stop::Call | Stop::CallBeside => None,
         Stop::Signals => Some(obey_signals(
             point.clone(),
             Arc::clone(&volume),
@@ -104,7 +107,7 @@ pub fn serve(
         let served = session.run();
         waiters.end();
         drop((teller, flusher));
-        end.note(finish(&volume, served));
+        end.note(finish(&volume, served, stop));
     };
     let runner = thread::Builder::new().name("volary-fuse".into());
     runner.spawn(running).map_err(|e| {
@@ -133,7 +136,7 @@ impl Mounted {
         &self.counts
     }
 
-    /// Unmounts, and waits until the volume is detached.
+    /// Unmounts, and waits until the volume is detached, or everything durable.
     ///
     /// # Errors
     /// `Busy` if it is in use: then it stays mounted. What
@@ -157,7 +160,8 @@ impl Mounted {
         self.point.unmount(true)
     }
 
-    /// Waits until the mount has ended and the volume is detached.
+    /// Waits until the mount has ended and the volume is detached, or everything
+    /// durable.
     ///
     /// # Errors
     /// The first error of making everything durable; told once.
@@ -203,8 +207,11 @@ impl End {
 }
 
 /// After the last request: everything to the device.
-fn finish(volume: &Volume, served: std::io::Result<()>) -> Result<()> {
-    let detached = volume.detach();
+fn finish(volume: &Volume, served: std::io::Result<()>, stop: Stop) -> Result<()> {
+    let detached = match stop {
+        Stop::CallBeside => volume.sync(),
+        Stop::Call | Stop::Signals => volume.detach(),
+    };
     served.map_err(|e| {
         let words = format!("the connection to the kernel failed: {e}");
         Error::note(Kind::Io, words)

@@ -13,7 +13,6 @@ use crate::options::Limits;
 use crate::programs::{Answer, Programs, Way};
 use crate::record::{Patience, Records};
 use crate::timer;
-use crate::xdr::Output;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use volary_rpc::Output;
 
 /// The longest record: the largest WRITE, and what comes before it.
 const RECORD_MAX: usize = (1 << 20) + (4 << 10);

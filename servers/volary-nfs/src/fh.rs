@@ -72,7 +72,7 @@ impl Key {
     ) -> Result<(u32, NodeId), BadFh> {
         let fh: &[u8; LEN] = fh.try_into().map_err(|_| BadFh::Shape)?;
         let (body, seal) = fh.split_at(SEALED);
-        let mut rest = crate::xdr::Input::new(body);
+        let mut rest = volary_rpc::Input::new(body);
         let mut read = || {
             let layout = rest.u32().ok()?;
             let (export, ino) = (rest.u32().ok()?, rest.u64().ok()?);

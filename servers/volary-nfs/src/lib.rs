@@ -8,7 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | `server`, `conn`, `record` | listen; a connection and its threads; records |
-//! | `xdr`, `rpc` | what is on the wire; calls, credentials, replies |
+//! | `rpc` | calls, credentials, replies; the wire itself is `volary-rpc`'s |
 //! | `programs` | from a call to its answer |
 //! | `nfs` | the procedures of NFS |
 //! | `mount`, `portmap`, `nlm` | the other programs |
@@ -67,9 +67,8 @@ mod server;
 mod stable;
 mod status;
 mod timer;
-mod xdr;
 
 pub use options::{Clients, ExportOptions, Limits, ServeOptions, Squash};
 pub use programs::{Answer, Programs, Way};
 pub use server::{Server, serve};
-pub use xdr::Output;
+pub use volary_rpc::Output;

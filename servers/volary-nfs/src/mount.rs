@@ -2,13 +2,14 @@
 
 use crate::export::Export;
 use crate::programs::{Call, Programs};
-use crate::rpc::{AUTH_NONE, AUTH_SYS, Refusal};
+use crate::rpc::Refusal;
 use crate::status::Status;
-use crate::xdr::{Decoded, Input, Output};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use volary_core::{FileKind, NodeId};
+use volary_rpc::numbers::{AUTH_NONE, AUTH_SYS};
+use volary_rpc::{Decoded, Input, Output};
 use volary_session::Follow;
 
 pub(crate) const PROGRAM: u32 = 100_005;

@@ -24,9 +24,9 @@ use crate::order::Wcc;
 use crate::programs::{Call, Programs};
 use crate::rpc::Refusal;
 use crate::status::Status;
-use crate::xdr::{Decoded, Input, Output};
 use attrs::Shown;
 use volary_core::{Attr, NodeId};
+use volary_rpc::{Decoded, Input, Output};
 use volary_session::Session;
 
 pub(crate) const PROGRAM: u32 = 100_003;

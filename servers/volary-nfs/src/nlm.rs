@@ -25,11 +25,11 @@ use crate::fh;
 use crate::programs::{Call, Programs};
 use crate::rpc::Refusal;
 use crate::status::{LockStatus, Status};
-use crate::xdr::{Decoded, Input, Output};
 use std::net::IpAddr;
 use std::sync::Arc;
 use table::{LockFile, Owner};
 use volary_core::NodeId;
+use volary_rpc::{Decoded, Input, Output};
 use volary_session::{HeldLock, LockKind, Range, Session, Wait};
 
 pub(crate) const PROGRAM: u32 = 100_021;

@@ -3,9 +3,9 @@
 
 use crate::programs::{Call, Programs};
 use crate::rpc::Refusal;
-use crate::xdr::{Decoded, Input, Output};
 use crate::{mount, nfs, nlm};
 use std::net::{IpAddr, SocketAddr};
+use volary_rpc::{Decoded, Input, Output};
 
 pub(crate) const PROGRAM: u32 = 100_000;
 pub(crate) const LOW: u32 = 2;

@@ -7,13 +7,13 @@ use crate::mount::{self, Mounts};
 use crate::nlm::{self, Locks};
 use crate::options::{ExportOptions, ServeOptions, is_this_host};
 use crate::rpc::{self, Auth, Head, NoCall, Refusal};
-use crate::xdr::{Input, Output};
 use crate::{nfs, portmap};
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use volary_rpc::{Input, Output};
 use volary_session::Volume;
 
 /// What there is to call, and what it keeps: everything of the server but its

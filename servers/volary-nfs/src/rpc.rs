@@ -1,21 +1,14 @@
 //! RPC (RFC 5531): the head of a call, who calls, and the heads of replies.
 
-use crate::xdr::{Decoded, Garbage, Input, Output};
 use volary_core::Cred;
+use volary_rpc::numbers::{AUTH_MAX, AUTH_NONE, AUTH_SYS, GROUPS_MAX, MACHINE_MAX};
+use volary_rpc::{Decoded, Garbage, Input, Output};
 
 const CALL: u32 = 0;
 const REPLY: u32 = 1;
 const VERSION: u32 = 2;
 const ACCEPTED: u32 = 0;
 const DENIED: u32 = 1;
-
-pub(crate) const AUTH_NONE: u32 = 0;
-pub(crate) const AUTH_SYS: u32 = 1;
-/// Longest credential or verifier (RFC 5531, section 8.2).
-const AUTH_MAX: usize = 400;
-/// RFC 5531, appendix A.
-const MACHINE_MAX: usize = 255;
-const GROUPS_MAX: usize = 16;
 
 /// The head of a call.
 #[derive(Clone, Debug)]
@@ -163,28 +156,6 @@ pub(crate) fn refuse_version(out: &mut Output, xid: u32) {
     for n in [xid, REPLY, DENIED, RPC_MISMATCH, VERSION, VERSION] {
         out.u32(n);
     }
-}
-
-/// The head of a call of our own, without credentials.
-pub(crate) fn call(out: &mut Output, xid: u32, program: u32, version: u32, procedure: u32) {
-    for n in [xid, CALL, VERSION, program, version, procedure] {
-        out.u32(n);
-    }
-    for n in [AUTH_NONE, 0, AUTH_NONE, 0] {
-        out.u32(n);
-    }
-}
-
-/// What a reply to a call of our own holds; nothing if it was refused.
-pub(crate) fn reply_to<'a>(reply: &'a [u8], xid: u32) -> Option<Input<'a>> {
-    let mut input = Input::new(reply);
-    let mut next = || input.u32().ok();
-    if next()? != xid || next()? != REPLY || next()? != ACCEPTED {
-        return None;
-    }
-    next()?;
-    input.opaque(AUTH_MAX).ok()?;
-    (input.u32().ok()? == 0).then_some(input)
 }
 
 #[cfg(test)]

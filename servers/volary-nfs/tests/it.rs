@@ -1,7 +1,5 @@
 //! The NFS server as its clients see it.
 
-#[path = "it/client.rs"]
-mod client;
 #[path = "it/conformance.rs"]
 mod conformance;
 #[path = "it/hostile.rs"]
@@ -22,5 +20,5 @@ mod remote;
 mod restart;
 #[path = "it/served.rs"]
 mod served;
-#[path = "it/wire.rs"]
-mod wire;
+
+use volary_testkit::nfs::{client, wire};

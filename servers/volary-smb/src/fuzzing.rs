@@ -1,5 +1,5 @@
-//! What a client can say before it has logged on, for fuzzing: each takes any
-//! bytes and must neither panic nor take long nor much memory.
+//! What a client can say, for fuzzing: each takes any bytes and must neither
+//! panic nor take long nor much memory.
 
 use crate::auth::{Exchange, Host, Step};
 use crate::config::User;
@@ -8,7 +8,9 @@ use crate::crypto::{Algorithm, Cipher, Keys, Preauth, TransformHeader};
 use crate::ipc::fuzzing as ipc;
 use crate::wire::{Header, ioctl, negotiate, setup};
 use crate::{Config, Dialect};
+use std::sync::Arc;
 use volary_core::{Cred, Time};
+use volary_session::Volume;
 
 /// NEGOTIATE, SMB1's too, and its validation; what is agreed on goes back out.
 pub fn negotiate(bytes: &[u8]) {
@@ -72,6 +74,14 @@ pub fn headers(bytes: &[u8]) {
         opener.open(&mut bytes.to_vec()).is_err(),
         "a forged message"
     );
+}
+
+/// Requests of one who has logged on, to a volume: each with its command, whether it is related
+/// to the one before, and the length of its body in two bytes before it. All that is open is
+/// ended at the end.
+pub fn requests(volume: &Arc<Volume>, bytes: &[u8]) {
+    let done = conn::requests(volume, bytes);
+    assert!(done.is_ok(), "no sockets to be had: {done:?}");
 }
 
 /// What is written to the pipe `srvsvc` (after a logon).

@@ -87,7 +87,7 @@ impl Server {
         let _ = (&self.shared.stop.0).write(&[1]);
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
@@ -171,6 +171,11 @@ impl Shared {
             self.left.wait(&mut conns);
         }
         drop(conns);
+        self.end_durables();
+    }
+
+    /// Ends what is kept for clients that are away.
+    pub(crate) fn end_durables(&self) {
         for common in &self.commons {
             common.durables.end_all();
         }

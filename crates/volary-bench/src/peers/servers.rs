@@ -39,6 +39,8 @@ pub(crate) const PHASES: [(&str, [&str; 3], f64); 7] = [
 /// Of the mounts: `passthrough_ll` is a kernel's calls passed on, and as fast as
 /// that can be.
 const FUSE_AIM: f64 = 1.0;
+const SMB: usize = 0;
+const NFS: usize = 1;
 const FUSE: usize = 2;
 
 /// Runs the comparison; `told` hears of each row as soon as it is there.
@@ -50,8 +52,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
     let place = Place::new(options.dir.as_deref())?;
     let clients = Clients::compile(&place)?;
     let mut rows = Vec::new();
-    for (index, pair) in pairs(&place, &clients, options)?.iter().enumerate() {
-        let names = PHASES.map(|(_, names, _)| names[index]);
+    for pair in &pairs(&place, &clients, options)? {
+        let names = PHASES.map(|(_, names, _)| names[pair.protocol]);
         let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
         if !names.iter().any(|name| wanted(name)) {
             continue;
@@ -68,7 +70,11 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
                 ours,
                 theirs,
                 ratio: theirs.median / ours.median,
-                aim: if index == FUSE { FUSE_AIM } else { *aim },
+                aim: if pair.protocol == FUSE {
+                    FUSE_AIM
+                } else {
+                    *aim
+                },
                 memory_aim: None,
             });
             told(&row);
@@ -80,6 +86,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
 
 /// volary and a rival, by one protocol.
 struct Pair<'a> {
+    /// Its place among the names of a phase.
+    protocol: usize,
     rival: &'static str,
     ours: Start<'a>,
     theirs: Start<'a>,
@@ -89,21 +97,30 @@ fn pairs<'a>(
     place: &'a Place,
     clients: &'a Clients,
     options: &'a Options,
-) -> Result<[Pair<'a>; 3]> {
+) -> Result<[Pair<'a>; 4]> {
     let volary = options.volary.as_path();
     let passthrough = rivals::compile_passthrough(&place.path("passthrough_ll"))?;
     Ok([
         Pair {
+            protocol: SMB,
             rival: "samba",
             ours: Box::new(move |dir| ours::smb(volary, dir, clients)),
-            theirs: Box::new(move |dir| rivals::samba(&place.path("samba"), dir, clients)),
+            theirs: Box::new(move |dir| rivals::samba(&place.path("samba"), dir, clients, false)),
         },
         Pair {
+            protocol: SMB,
+            rival: "samba, signed",
+            ours: Box::new(move |dir| ours::smb(volary, dir, clients)),
+            theirs: Box::new(move |dir| rivals::samba(&place.path("samba"), dir, clients, true)),
+        },
+        Pair {
+            protocol: NFS,
             rival: "nfs-ganesha",
             ours: Box::new(move |dir| ours::nfs(volary, dir, clients)),
             theirs: Box::new(move |dir| rivals::ganesha(&place.path("ganesha"), dir, clients)),
         },
         Pair {
+            protocol: FUSE,
             rival: "passthrough_ll",
             ours: Box::new(move |dir| ours::fuse(volary, dir, &place.path("ours"), clients)),
             theirs: Box::new(move |dir| {

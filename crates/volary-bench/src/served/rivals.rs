@@ -14,9 +14,10 @@ const MOUNT_PORT: u16 = 20_048;
 /// Where Debian's libfuse3-dev has the source.
 const PASSTHROUGH: &str = "/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c";
 
-/// Samba without modules: the fastest that it can be.
-pub(crate) fn samba(state: &Path, dir: &Path, clients: &Clients) -> Result<Started> {
-    let config = samba_config(state, dir)?;
+/// Samba without modules: the fastest that it can be. `signs`: every message is signed, as volary
+/// has it; otherwise, as Samba has it, none that the client does not sign.
+pub(crate) fn samba(state: &Path, dir: &Path, clients: &Clients, signs: bool) -> Result<Started> {
+    let config = samba_config(state, dir, signs)?;
     let log = state.join("out");
     let mut servers = Servers::default();
     let mut smbd = Command::new("smbd");
@@ -28,7 +29,7 @@ pub(crate) fn samba(state: &Path, dir: &Path, clients: &Clients) -> Result<Start
 }
 
 /// A configuration with all its state in one folder, and one user.
-fn samba_config(state: &Path, dir: &Path) -> Result<PathBuf> {
+fn samba_config(state: &Path, dir: &Path, signs: bool) -> Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let parts = ["private", "state", "cache", "lock", "pid", "ncalrpc"];
     for part in parts {
@@ -44,6 +45,9 @@ fn samba_config(state: &Path, dir: &Path) -> Result<PathBuf> {
          disable spoolss = yes\nrpc start on demand helpers = false\nkernel oplocks = no\n\
          pid directory = {at}/pid\n"
     );
+    if signs {
+        text.push_str("server signing = mandatory\n");
+    }
     for part in ["private", "state", "cache", "lock"] {
         text.push_str(&format!("{part} {} = {at}/{part}\n", directory(part)));
     }

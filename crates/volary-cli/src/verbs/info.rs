@@ -219,6 +219,11 @@ impl Formats {
             for format in volary::formats() {
                 out.write_all(text(*format).as_bytes())?;
             }
+            let nfs = specs_text(volary::nfs_client::OPTIONS);
+            writeln!(
+                out,
+                "\n{NFS} (-o, or after a ? with & between them):\n{nfs}"
+            )?;
             let layers = specs_text(volary::layers::LAYERS);
             writeln!(out, "\nLayers over any of them (--layer):\n{layers}")?;
         }
@@ -226,6 +231,9 @@ impl Formats {
         Ok(Exit::Done)
     }
 }
+
+/// What has no image, but options of its own.
+const NFS: &str = "nfs://HOST/EXPORT";
 
 fn json(format: &dyn Format) -> FormatJson {
     FormatJson {
@@ -251,13 +259,9 @@ fn text(format: &dyn Format) -> String {
 /// What `-o` of commands that open a volume takes, for help.
 pub(crate) fn attach_help() -> String {
     let formats = volary::formats().iter();
-    formats
-        .map(|f| {
-            format!(
-                "\nOptions of {} (-o):\n{}",
-                f.name(),
-                specs_text(f.attach_options())
-            )
-        })
+    let of_formats = formats.map(|f| (f.name(), f.attach_options()));
+    of_formats
+        .chain([(NFS, volary::nfs_client::OPTIONS)])
+        .map(|(name, options)| format!("\nOptions of {name} (-o):\n{}", specs_text(options)))
         .collect()
 }

@@ -1,5 +1,6 @@
 //! `volary mount`: a volume as a directory of this host.
 
+use super::serve::fuse_was_dead;
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, warn};
 use crate::stack::{Report, stack};
@@ -22,7 +23,8 @@ use volary::{Caps, Options, Volume, VolumeOptions};
 Examples:
   volary mount disk.img mnt
   volary mount --background -o ro,names=lower disk.img mnt
-  volary mount --layer subtree=/docs --layer readonly disk.img mnt")]
+  volary mount --layer subtree=/docs --layer readonly disk.img mnt
+  volary mount 'nfs://server/export?uid=1000' mnt")]
 #[command(after_long_help = long_help())]
 pub(crate) struct Mount {
     /// The volume
@@ -92,11 +94,7 @@ impl Mount {
             }
         };
         if mounted.was_dead() {
-            warn(&format!(
-                "{}: was still mounted by a server that was killed; the volume may need \
-                 volary fsck",
-                self.dir.display()
-            ));
+            warn(&fuse_was_dead(&self.dir));
         }
         if self.tell {
             leave_the_terminal().map_err(|e| Fail::host("background", e))?;

@@ -3,6 +3,7 @@
 mod address;
 mod config;
 mod key;
+mod mounts;
 mod say;
 mod smb;
 
@@ -12,6 +13,8 @@ use crate::stack::{Report, stack};
 use crate::volumes::{At, Use, attach_with};
 use address::Listen;
 use config::{Config, Entry};
+use mounts::Mounts;
+pub(super) use mounts::fuse_was_dead;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +41,7 @@ Examples:
   volary serve disk.img unix.img
   volary serve --ro --nfs 127.0.0.1:3049 disk.img
   VOLARY_PASSWORD=secret volary serve --smb --user me disk.img
+  volary serve --mount mnt disk.img
   volary serve --config volary.toml")]
 #[command(after_long_help = long_help())]
 pub(crate) struct Serve {
@@ -64,6 +68,10 @@ pub(crate) struct Serve {
     /// Users of SMB, one a line: name:uid:gid[,gid...]:NT hash
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
+    /// Mounts the volume here as well; what is locked, leased or changed there and
+    /// through the servers is one
+    #[arg(long, value_name = "DIR")]
+    mount: Option<PathBuf>,
     /// Answers as a portmapper too, on port 111 of the same address: for
     /// Windows, and for locks from other hosts (needs root)
     #[arg(long)]
@@ -113,6 +121,7 @@ Examples:
   volary serve disk.img unix.img
   volary serve --ro --nfs 127.0.0.1:3049 disk.img
   VOLARY_PASSWORD=secret volary serve --smb --user me disk.img
+  volary serve --mount mnt disk.img
   volary serve --config volary.toml
 
 A configuration file; all of it may be left out, and the command line goes first:
@@ -142,6 +151,7 @@ struct Served {
     source: Source,
     volume: Arc<Volume>,
     export: ExportOptions,
+    mount: Option<PathBuf>,
     reports: Vec<Report>,
 }
 
@@ -213,6 +223,15 @@ impl Serve {
         if entries.is_empty() {
             entries.push(Entry::named("mem:".as_ref()));
         }
+        if let Some(dir) = &self.mount {
+            let [entry] = &mut entries[..] else {
+                return Err(Fail::usage(
+                    "--mount: there are several volumes; name each one's directory in a \
+                     configuration file",
+                ));
+            };
+            entry.mount = Some(dir.clone());
+        }
         let mut names = Vec::new();
         for entry in &mut entries {
             let name = entry.export_name()?;
@@ -267,6 +286,7 @@ impl Serve {
                     read_only: read_only || export.read_only,
                     ..export
                 },
+                mount: entry.mount.clone(),
                 reports,
             }),
             Err(e) => {
@@ -311,6 +331,7 @@ impl Serve {
         open: &[Served],
         mut signals: signal_hook::iterator::Signals,
     ) -> Done<Exit> {
+        let mounts = Mounts::start(open)?;
         let portmap = plan.nfs.as_ref().is_some_and(|(listen, _)| listen.portmap);
         let nfs = match plan.nfs {
             Some((listen, key)) => Some(start_nfs(&listen, key, open)?),
@@ -336,12 +357,14 @@ impl Serve {
             say::serving(&said, open)?;
         }
         signals.forever().next();
+        let unmounted = mounts.stop();
         if let Some(server) = nfs {
             server.stop();
         }
         if let Some((running, _)) = smb {
             running.stop()?;
         }
+        unmounted?;
         Ok(Exit::Done)
     }
 }

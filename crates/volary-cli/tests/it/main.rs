@@ -4,6 +4,7 @@ mod bad_input;
 mod cedar;
 mod copying;
 mod examples;
+mod ffs;
 mod iso9660;
 mod layers;
 mod sandbox;

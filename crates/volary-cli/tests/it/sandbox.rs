@@ -101,6 +101,13 @@ impl Sandbox {
         fs::write(self.path(name), bytes).unwrap();
     }
 
+    /// A file that others may not read.
+    pub(crate) fn write_secret(&self, name: &str, bytes: &[u8]) {
+        use std::os::unix::fs::PermissionsExt;
+        self.write(name, bytes);
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }

@@ -216,6 +216,14 @@ fn the_key_is_made_once_and_kept_from_others() {
     assert!(words.contains("chmod 600"), "{words}");
 }
 
+/// Each line fails with this code, and with a line that has these words.
+fn tell(sandbox: &Sandbox, lines: &[(&str, i32, &str)]) {
+    for (line, code, words) in lines {
+        let told = sandbox.run(line).fails(*code);
+        assert!(told.contains(words), "{line}: {told}");
+    }
+}
+
 #[test]
 fn what_cannot_be_served_is_told_in_one_line() {
     let sandbox = Sandbox::new();
@@ -223,40 +231,118 @@ fn what_cannot_be_served_is_told_in_one_line() {
     sandbox.write("short", b"short");
     let first = Serving::start(&sandbox, "disk.img");
     let taken = format!("serve --key key --nfs {} unix.img", first.port());
-    for (line, code, words) in [
+    let elsewhere = "serve --nfs 203.0.113.1 --allow 10.0.0.1 --i-know-auth-sys --key key unix.img";
+    let layer = "serve --layer none unix.img --key key --nfs 0";
+    let lines = [
         (taken.as_str(), 1, "--nfs PORT"),
         ("serve --key key --nfs 0 disk.img", 3, "disk.img: in use"),
         ("serve --key key --nfs 0 none.img", 3, "none.img"),
         ("serve --key key --nfs 0 blank.img", 3, "mkfs"),
         ("serve --nfs 0.0.0.0 unix.img", 2, "--i-know-auth-sys"),
         ("serve --nfs here unix.img", 2, "127.0.0.1:2049"),
-        (
-            "serve --nfs 203.0.113.1 --allow 10.0.0.1 --i-know-auth-sys --key key unix.img",
-            1,
-            "no address of this host",
-        ),
+        (elsewhere, 1, "no address of this host"),
         ("serve --allow x unix.img --key key", 2, "--allow"),
         ("serve --squash some unix.img --key key", 2, "--squash"),
         ("serve --anonymous me unix.img --key key", 2, "--anonymous"),
-        (
-            "serve --layer none unix.img --key key --nfs 0",
-            2,
-            "unknown layer",
-        ),
+        (layer, 2, "unknown layer"),
         ("serve --key key unix.img unix.img", 2, "/unix"),
         ("serve --key short unix.img", 2, "chmod 600"),
-        ("serve --config bad.toml", 2, "bad.toml: line 1"),
+        ("serve --config bad.toml", 2, "bad.toml: line 1, column 7"),
         ("serve --config none.toml", 2, "none.toml"),
         ("serve --smb unix.img --key key", 2, "nobody could log on"),
         ("serve --smb --user me unix.img", 2, "VOLARY_PASSWORD"),
         ("serve --smb=here unix.img", 2, "127.0.0.1:4450"),
         ("serve --smb --users words unix.img", 2, "chmod 600"),
         ("serve -o ro=maybe --key key unix.img", 2, "ro"),
-    ] {
-        let told = sandbox.run(line).fails(code);
-        assert!(told.contains(words), "{line}: {told}");
-    }
+    ];
+    tell(&sandbox, &lines);
     first.stop("-TERM");
+    sandbox.is_clean("unix.img");
+}
+
+#[test]
+fn names_layers_and_mounts_that_cannot_be_are_told_in_one_line() {
+    let sandbox = Sandbox::new();
+    sandbox.write_secret("users", b"me:0:0:00112233445566778899aabbccddeeff\n");
+    sandbox.write_secret("bad-users", b"m/e:0:0:00112233445566778899aabbccddeeff\n");
+    let casefold = "serve --layer casefold --nfs 0 --key key unix.img";
+    let elsewhere = "serve --smb=203.0.113.1:0 --users users unix.img";
+    let none = "serve --mount none unix.img --key key --nfs 0";
+    let file = "serve --mount words unix.img --key key --nfs 0";
+    let bad_users = "serve --smb=0 --users bad-users unix.img";
+    let lines = [
+        (none, 1, "none"),
+        (file, 1, "words"),
+        ("serve --mount mnt disk.img unix.img", 2, "several volumes"),
+        (elsewhere, 1, "no address of this host"),
+        ("serve --smb --users users a:b.img", 2, "no name of a share"),
+        (bad_users, 2, "bad-users: 'm/e' is no name"),
+        ("serve --smb --user m:e unix.img", 2, "'m:e' is no name"),
+        (casefold, 2, "casefold"),
+    ];
+    tell(&sandbox, &lines);
+    sandbox.is_clean("unix.img");
+}
+
+/// Whether this host can mount; says so if not.
+fn can_mount() -> bool {
+    let able = std::path::Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
+    let ci = std::env::var("CI").as_deref() == Ok("true");
+    assert!(able || !ci, "no /dev/fuse, or no right to mount");
+    if !able {
+        println!("skipped: no /dev/fuse, or no right to mount");
+    }
+    able
+}
+
+#[test]
+fn a_mount_beside_the_servers_shares_files_and_locks_with_their_clients() {
+    use rustix::fs::{FlockOperation, fcntl_lock};
+    use volary_testkit::nfs::client::Client;
+    use volary_testkit::nfs::locks::{DENIED, GRANTED, Locker};
+    if !can_mount() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, "--squash none --mount mnt unix.img");
+    assert_eq!(serving.said["volumes"][0]["mount"], "mnt");
+    let file = sandbox.path("mnt/new");
+    std::fs::write(&file, b"through the mount").unwrap();
+    let mut nfs = Client::new(serving.said["nfs"].as_str().unwrap().parse().unwrap());
+    let root = nfs.mnt("/unix").unwrap();
+    let (fh, _) = nfs.lookup(&root, b"new").unwrap();
+    assert_eq!(nfs.read(&fh, 0, 100).unwrap().0, b"through the mount");
+    let held = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    fcntl_lock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let mut locker = Locker::new(nfs, &fh, b"one", 1);
+    assert_eq!(locker.lock((0, 1), true, false), DENIED);
+    fcntl_lock(&held, FlockOperation::NonBlockingUnlock).unwrap();
+    assert_eq!(locker.lock((0, 1), true, false), GRANTED);
+    let refused = fcntl_lock(&held, FlockOperation::NonBlockingLockExclusive);
+    assert_eq!(refused.unwrap_err(), rustix::io::Errno::AGAIN);
+    drop(held);
+    serving.stop("-TERM");
+    assert!(!file.exists(), "still mounted");
+    sandbox.is_clean("unix.img");
+    assert_eq!(sandbox.run("cat unix.img:/new").ok(), "through the mount");
+}
+
+#[test]
+fn a_mount_that_its_user_ends_leaves_the_servers_as_they_are() {
+    if !can_mount() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, "--squash none --mount mnt unix.img");
+    std::fs::write(sandbox.path("mnt/new"), b"new").unwrap();
+    let mut umount = Command::new("umount");
+    assert!(umount.arg(sandbox.path("mnt")).status().unwrap().success());
+    let address = serving.said["nfs"].as_str().unwrap().parse().unwrap();
+    let mut nfs = volary_testkit::nfs::client::Client::new(address);
+    let root = nfs.mnt("/unix").unwrap();
+    assert!(nfs.lookup(&root, b"new").is_ok());
+    assert!(nfs.remove(&root, b"new").is_ok());
+    serving.stop("-TERM");
     sandbox.is_clean("unix.img");
 }
 
@@ -331,4 +417,48 @@ fn samba_s_client_copies_in_and_out() {
     assert_ne!(client(&sandbox, "smbclient", &wrong).unwrap().code, 0);
     serving.stop("-TERM");
     sandbox.is_clean("unix.img");
+}
+
+#[test]
+fn what_is_served_can_be_used_as_a_volume_again() {
+    let sandbox = Sandbox::new();
+    let first = Serving::start(&sandbox, "--squash none unix.img");
+    let export = format!("nfs://127.0.0.1:{}/unix", first.port());
+    sandbox.run(&format!("cp -r tree {export}:/copy")).ok();
+    let listed = sandbox.run(&format!("ls {export}:/copy")).ok();
+    assert_eq!(listed, "a.txt\nsub\n");
+    sandbox
+        .run(&format!("mv {export}:/copy/sub {export}:/moved"))
+        .ok();
+    // And served once more.
+    let second = Serving::start(&sandbox, &format!("--squash none {export}"));
+    let again = format!("nfs://127.0.0.1:{}/unix?uid=0", second.port());
+    sandbox.run(&format!("cp {again}:/moved/b.bin back")).ok();
+    assert!(sandbox.read("back") == noise(300_000));
+    sandbox.run(&format!("rm -r {again}:/copy")).ok();
+    second.stop("-TERM");
+    first.stop("-TERM");
+    sandbox.is_clean("unix.img");
+    let left = sandbox.run("ls unix.img").ok();
+    assert!(left.contains("moved") && !left.contains("copy"), "{left}");
+}
+
+#[test]
+fn exports_that_cannot_be_had_are_refused_in_a_line() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, "disk.img");
+    let port = serving.port().to_owned();
+    for (export, words) in [
+        ("/other", "has no export /other"),
+        ("/disk?what=1", "unknown option 'what'"),
+        ("/disk?timeout=0", "option 'timeout' is out of range"),
+    ] {
+        let line = format!("ls nfs://127.0.0.1:{port}{export}");
+        let said = sandbox.run(&line).fails(3);
+        assert!(said.contains(words), "{said}");
+    }
+    serving.stop("-TERM");
+    let gone = sandbox.run(&format!("ls nfs://127.0.0.1:{port}/disk?timeout=1"));
+    let said = gone.fails(3);
+    assert!(said.contains("cannot connect"), "{said}");
 }

@@ -1,8 +1,9 @@
-//! One lease: what is granted, and how it is taken away. No waiting, no time.
+//! One lease: what is granted, and how it is taken away. No waiting, no clock.
 
 use super::{Impact, Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink, Notice};
 use std::sync::Arc;
-use volary_core::{Kind, OpenId, Result};
+use std::time::Duration;
+use volary_core::{Kind, OpenId, Result, Time};
 
 /// A lease that a client holds.
 pub(crate) struct Held {
@@ -10,6 +11,8 @@ pub(crate) struct Held {
     granted: LeaseBits,
     epoch: u16,
     breaking: Option<Breaking>,
+    /// When it was asked to be given up.
+    since: Time,
     sink: Arc<dyn LeaseSink>,
     open: OpenId,
     pub(crate) is_dir: bool,
@@ -46,10 +49,24 @@ impl Held {
             granted,
             epoch: 1,
             breaking: None,
+            since: Time::EPOCH,
             sink,
             open,
             is_dir,
         }
+    }
+
+    /// What is being taken away was asked for at that time.
+    pub(crate) fn asked_at(&mut self, now: Time) {
+        self.since = now;
+    }
+
+    /// Takes it away if that was asked for longer ago than `limit`. True if it was.
+    pub(crate) fn expire_late(&mut self, now: Time, limit: Duration) -> bool {
+        let asked = i128::from(self.since.secs) * 1_000_000_000 + i128::from(self.since.nanos);
+        let now = i128::from(now.secs) * 1_000_000_000 + i128::from(now.nanos);
+        let limit = i128::try_from(limit.as_nanos()).unwrap_or(i128::MAX);
+        self.is_breaking() && now - asked >= limit && self.expire()
     }
 
     /// What is held until it is acknowledged.

@@ -137,9 +137,13 @@ impl Uses {
     /// to wait.
     pub(crate) fn strip(&self, node: NodeId, by: By, impact: Impact) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
+        let now = (self.clock)();
         let awaited = self.peek(node, |this| {
             for held in this.others(by, impact) {
+                // Nobody may have waited for what it was to give up before.
+                held.expire_late(now, self.timeout);
                 if let Some(told) = held.strip(impact) {
+                    held.asked_at(now);
                     notices.push(held.notice(told));
                 }
             }
@@ -151,11 +155,14 @@ impl Uses {
     /// Takes everything from everybody.
     pub(crate) fn strip_all(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
+        let now = (self.clock)();
         for shard in &self.shards {
             let mut nodes = shard.nodes.lock();
             for held in nodes.values_mut().flat_map(|this| &mut this.leases) {
-                let told = held.strip(Impact::CHANGED);
-                notices.extend(told.map(|told| held.notice(told)));
+                if let Some(told) = held.strip(Impact::CHANGED) {
+                    held.asked_at(now);
+                    notices.push(held.notice(told));
+                }
             }
         }
         notices
@@ -238,6 +245,10 @@ impl Uses {
         if open.ok_or(Kind::Invalid)?.key != Some(ask.key) {
             return Err(Kind::Invalid.into());
         }
+        let now = (self.clock)();
+        for held in &mut this.leases {
+            held.expire_late(now, self.timeout);
+        }
         let granted = this.grantable(&ask);
         if let Some(held) = this.leases.iter_mut().find(|held| held.key == ask.key) {
             held.ask(ask.want & ask.most, granted, ask.sink, ask.open);
@@ -269,8 +280,10 @@ impl Uses {
     /// # Errors
     /// `Invalid` if there is no break, or it may not keep that much.
     pub(crate) fn acknowledge(&self, key: &LeaseKey, bits: LeaseBits) -> Result<Option<Notice>> {
+        let now = (self.clock)();
         self.with_lease(key, |held| {
             let told = held.acknowledge(bits)?;
+            held.asked_at(now);
             Ok(told.map(|told| held.notice(told)))
         })?
     }

@@ -121,6 +121,34 @@ fn a_lock_that_others_hold_elsewhere_is_not_had_here() {
     assert_eq!(*shares.told.lock(), told);
 }
 
+#[test]
+fn owners_that_two_clients_number_alike_are_two_below() {
+    let shares = Arc::new(SharesLocks {
+        below: memory(),
+        told: Mutex::default(),
+    });
+    let volume = volume_of(shares.clone(), false);
+    let sessions = [(); 2].map(|()| root(&volume).with_client(volume.client()));
+    for (at, s) in (0..).zip(&sessions) {
+        let (_, open) = s.open_file(s.root(), "f");
+        let range = Range::new(at * 10, 5);
+        s.lock(open, 7, range, LockKind::Exclusive, Wait::No)
+            .unwrap();
+        s.unlock(open, 7, range).unwrap();
+        s.lock_exact(open, range, LockKind::Shared, Wait::No)
+            .unwrap();
+        s.unlock_exact(open, range).unwrap();
+    }
+    let told = shares.told.lock();
+    let owners: Vec<u64> = told.iter().map(|(owner, _)| *owner).collect();
+    assert_eq!(owners.len(), 8);
+    for (at, pair) in owners.chunks(2).enumerate() {
+        assert_eq!(pair[0], pair[1], "what is taken is given back");
+        let others = owners.iter().filter(|other| **other == pair[0]);
+        assert_eq!(others.count(), 2, "{at}");
+    }
+}
+
 /// Tells of changes made elsewhere.
 struct Watches {
     below: Fs,

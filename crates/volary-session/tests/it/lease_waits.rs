@@ -2,6 +2,7 @@
 
 use crate::leases::{ALL, NONE, R, RH, RHW, RW, held, key, open, setup, shared, sink_of};
 use crate::{Make, NOW, kind, root};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -60,6 +61,31 @@ fn a_lease_ends_with_its_last_open_and_those_who_wait_go_on() {
     opened.unwrap();
     assert_eq!(kind(s.acknowledge(key(1, 1), RH)), Some(Kind::Invalid));
     assert_eq!((volume.lease_count(), s.leased_node(key(1, 1))), (0, None));
+}
+
+/// Nobody waited for it to be given up when it was asked for, and nobody does.
+#[test]
+fn a_lease_that_is_not_given_up_in_time_is_gone_for_who_comes_later() {
+    static CLOCK: AtomicI64 = AtomicI64::new(1000);
+    let now = || Time::from_secs(CLOCK.load(Ordering::SeqCst));
+    let fs = Mem::attach(MemOptions::default(), now()).unwrap();
+    let volume = Volume::new(fs, VolumeOptions::new("late", now));
+    let s = root(&volume);
+    let (node, writer) = s.open_file(s.root(), "f");
+    let (sink, breaks) = sink_of(false);
+    let one = open(&s, node, key(1, 1));
+    s.lease(one, key(1, 1), RH, sink).unwrap();
+    s.write(writer, Some(0), b"new").unwrap();
+    assert!(breaks.recv().unwrap().must_ack);
+    assert!(s.lease_state(key(1, 1)).unwrap().breaking);
+    CLOCK.fetch_add(34, Ordering::SeqCst);
+    s.write(writer, Some(0), b"new").unwrap();
+    assert_eq!(held(&s, key(1, 1)), RH, "it has its time");
+    CLOCK.fetch_add(1, Ordering::SeqCst);
+    s.write(writer, Some(0), b"new").unwrap();
+    let state = s.lease_state(key(1, 1)).unwrap();
+    assert_eq!((state.granted, state.breaking), (NONE, false));
+    assert_eq!(kind(s.acknowledge(key(1, 1), NONE)), Some(Kind::Invalid));
 }
 
 #[test]

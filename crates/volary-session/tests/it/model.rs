@@ -6,15 +6,14 @@ mod reference;
 use crate::leases::{held, key};
 use crate::{kind, root, volume};
 use reference::{Broken, Reference};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use volary_core::{Create, Mode, NodeId, OpenId, RenameFlags, Result, SetAttr};
 use volary_session::{
     LeaseBits, LeaseBreak, LeaseSink, LockKind, OpenHow, Range, Rights, Session, Share, Volume,
     Wait,
 };
+use volary_testkit::replay;
 use volary_testkit::rng::Rng;
-use volary_testkit::suite::replay_command;
 
 pub(crate) const NAMES: [&[u8]; 3] = [b"a", b"b", b"c"];
 const CALLERS: u64 = 3;
@@ -275,57 +274,19 @@ fn lease_key(caller: u8, file: usize) -> volary_session::LeaseKey {
     key(caller, file as u8)
 }
 
-/// What goes wrong, if anything does.
-fn failure(ops: &[Op]) -> Option<String> {
-    let run = || {
-        let mut pair = Pair::new();
-        for op in ops {
-            pair.step(*op);
-        }
-    };
-    let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
-    let words = panic.downcast_ref::<String>().cloned();
-    Some(words.unwrap_or_else(|| "a panic without words".into()))
-}
-
-/// Leaves out what the failure does not need.
-fn shrunk(mut ops: Vec<Op>) -> Vec<Op> {
-    let mut chunk = ops.len() / 2;
-    while chunk > 0 {
-        let mut at = 0;
-        while at < ops.len() {
-            let mut fewer = ops.clone();
-            fewer.drain(at..(at + chunk).min(ops.len()));
-            if failure(&fewer).is_some() {
-                ops = fewer;
-            } else {
-                at += chunk;
-            }
-        }
-        chunk /= 2;
-    }
-    ops
-}
-
 #[test]
 fn callers_see_each_other_as_the_model_says() {
-    let number = |name| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let seeds = match number("VOLARY_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("VOLARY_SEQS").unwrap_or(1500),
-    };
-    for seed in seeds {
+    replay::seeds(0..1500, |seed| {
         let mut rng = Rng::new(seed);
         let ops: Vec<Op> = (0..OPS).map(|_| random_op(&mut rng)).collect();
-        if failure(&ops).is_some() {
-            let ops = shrunk(ops);
-            let words = failure(&ops).unwrap_or_default();
-            let again = replay_command("VOLARY_SEED", &seed.to_string());
-            panic!("{words}\nafter {ops:#?}\nto replay: {again}");
-        }
-    }
+        replay::hold(
+            seed,
+            ops,
+            || (),
+            |ops| {
+                let mut pair = Pair::new();
+                ops.iter().for_each(|op| pair.step(*op));
+            },
+        );
+    });
 }

@@ -1,8 +1,8 @@
 //! Attributes as NFS has them (RFC 1813, sections 2.5 and 2.6).
 
 use crate::order::Wcc;
-use crate::xdr::{Decoded, Garbage, Input, Output};
 use volary_core::{Attr, Caps, FileKind, SetAttr, SetTime, Time};
+use volary_rpc::{Decoded, Garbage, Input, Output};
 
 /// A second.
 const NANOS: u64 = 1_000_000_000;

@@ -7,9 +7,9 @@ use crate::opens::Held;
 use crate::order::Wcc;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use crate::xdr::{Decoded, Garbage, Input, Output, count, padding};
 use std::sync::Arc;
 use volary_core::{Attr, Kind, Mode};
+use volary_rpc::{Decoded, Garbage, Input, Output, count, padding};
 
 /// `stable_how`: what of a WRITE is durable when it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,8 +11,8 @@ use super::{Answered, At, read_fh};
 use crate::fh;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use crate::xdr::{Decoded, Input, Output, padding};
 use volary_core::{Attr, Caps, Cookie, DirBuf, DirEntry, Kind, Name};
+use volary_rpc::{Decoded, Input, Output, padding};
 
 /// What comes before the session's cookies.
 const DOTS: u64 = 2;

@@ -6,8 +6,8 @@ use crate::exclusive::Verifier;
 use crate::order::Wcc;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use crate::xdr::{Decoded, Garbage, Input, Output};
 use volary_core::{Attr, Create, FileKind, Kind, Mode, SetAttr};
+use volary_rpc::{Decoded, Garbage, Input, Output};
 use volary_session::PATH_MAX;
 
 /// How often CREATE tries again while others make and remove the name.

@@ -6,8 +6,8 @@ use super::{Answered, At, attrs, read_fh, read_place, write_changed};
 use crate::order::Wcc;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use crate::xdr::{Decoded, Input, Output};
 use volary_core::RenameFlags;
+use volary_rpc::{Decoded, Input, Output};
 
 impl Programs {
     pub(super) fn lookup(

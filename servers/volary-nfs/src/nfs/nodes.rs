@@ -5,8 +5,8 @@ use super::{Answered, At, read_fh, write_changed};
 use crate::order::Wcc;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use crate::xdr::{Decoded, Input, Output};
 use volary_core::{Access, Attr, FileKind, Kind, Mode, SetAttr, Time};
+use volary_rpc::{Decoded, Input, Output};
 
 /// The bits of ACCESS (RFC 1813, section 3.3.4).
 mod bits {

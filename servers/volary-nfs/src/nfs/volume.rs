@@ -5,8 +5,8 @@ use super::{DATA_MAX, read_fh};
 use crate::nfs::attrs::write_time;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use crate::xdr::{Decoded, Input, Output, count};
 use volary_core::{Caps, Time};
+use volary_rpc::{Decoded, Input, Output, count};
 
 /// What READDIR is best asked for, in bytes.
 const LIST_BEST: u32 = 64 << 10;

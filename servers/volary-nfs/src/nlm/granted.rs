@@ -1,18 +1,16 @@
 //! Calls a client's own lock manager: it has a lock that it waited for.
 
-use super::{PROGRAM, VERSION, Wanted};
+use super::Wanted;
 use crate::record::{Patience, Records};
-use crate::xdr::{Input, Output};
-use crate::{portmap, rpc};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use volary_rpc::numbers::{GETPORT, LAST_FRAGMENT, NLM, PORTMAP, Program, TCP};
+use volary_rpc::{Input, Output, caller};
 use volary_session::LockKind;
 
 /// How long one step may take.
 const STEP: Duration = Duration::from_secs(5);
-const TCP: u32 = 6;
-const GETPORT: u32 = 3;
 const GRANTED: u32 = 5;
 
 /// Whether the client was told, and takes the lock. Its portmapper is asked at
@@ -24,8 +22,8 @@ pub(super) fn tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> bool {
 fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
     let peer = want.owner.peer;
     let at = SocketAddr::new(peer, portmap_port);
-    let port = ask(at, portmap::PROGRAM, portmap::LOW, GETPORT, |out| {
-        for n in [PROGRAM, VERSION, TCP, 0] {
+    let port = ask(at, PORTMAP, GETPORT, |out| {
+        for n in [NLM.number, NLM.version, TCP, 0] {
             out.u32(n);
         }
     })?;
@@ -33,17 +31,11 @@ fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
     if port == 0 {
         return None;
     }
-    let answer = ask(
-        SocketAddr::new(peer, port),
-        PROGRAM,
-        VERSION,
-        GRANTED,
-        |out| {
-            out.opaque(b"");
-            out.bool(kind == LockKind::Exclusive);
-            want.write(out);
-        },
-    )?;
+    let answer = ask(SocketAddr::new(peer, port), NLM, GRANTED, |out| {
+        out.opaque(b"");
+        out.bool(kind == LockKind::Exclusive);
+        want.write(out);
+    })?;
     let mut answer = Input::new(&answer);
     answer.opaque(super::OBJECT_MAX).ok()?;
     Some(answer.u32().ok()? == 0)
@@ -52,18 +44,16 @@ fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
 /// One call, and what its answer holds.
 fn ask(
     at: SocketAddr,
-    program: u32,
-    version: u32,
+    program: Program,
     procedure: u32,
     write: impl FnOnce(&mut Output),
 ) -> Option<Vec<u8>> {
     const XID: u32 = 1;
-    const LAST: u32 = 1 << 31;
     let mut out = Output::new();
     out.u32(0);
-    rpc::call(&mut out, XID, program, version, procedure);
+    caller::call(&mut out, XID, program, procedure, None);
     write(&mut out);
-    out.patch(0, LAST | u32::try_from(out.len() - 4).ok()?);
+    out.patch(0, LAST_FRAGMENT | u32::try_from(out.len() - 4).ok()?);
     let mut stream = TcpStream::connect_timeout(&at, STEP).ok()?;
     stream.set_read_timeout(Some(STEP)).ok()?;
     stream.set_write_timeout(Some(STEP)).ok()?;
@@ -77,6 +67,8 @@ fn ask(
     let len = Records::new()
         .read(&mut stream, &patience, &mut record, |_| ())
         .ok()??;
-    let answer = rpc::reply_to(record.get(..len)?, XID)?;
-    Some(answer.rest().to_vec())
+    match caller::reply(record.get(..len)?).ok()? {
+        (XID, caller::Reply::Done(answer)) => Some(answer.rest().to_vec()),
+        _ => None,
+    }
 }

@@ -5,7 +5,7 @@
 use super::OBJECT_MAX;
 use crate::programs::{Call, Programs};
 use crate::rpc::Refusal;
-use crate::xdr::{Input, Output};
+use volary_rpc::{Input, Output};
 
 pub(crate) const PROGRAM: u32 = 100_024;
 pub(crate) const VERSION: u32 = 1;

@@ -1,6 +1,6 @@
 //! Locks of NFS clients, beside those of others on the same volume.
 
-use crate::client::{Client, How, Set};
+use crate::client::{How, Set};
 use crate::served::{Served, export, mem, options, until};
 use crate::wire::{Args, Caller, Reply, call};
 use std::io::{Read, Write};
@@ -8,83 +8,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use volary_core::Mode;
 use volary_session::{LockKind, Range, Wait};
+use volary_testkit::nfs::locks::{BLOCKED, DENIED, GRANTED, Locker, NLM, STALE};
 
-const NLM: u32 = 100_021;
-const GRANTED: u32 = 0;
-const DENIED: u32 = 1;
-const BLOCKED: u32 = 3;
-const STALE: u32 = 7;
-
-/// A process of a client machine that locks one file.
-struct Locker {
-    client: Client,
-    fh: Vec<u8>,
-    machine: &'static [u8],
-    process: u32,
-}
-
-impl Locker {
-    fn new(served: &Served, fh: &[u8], machine: &'static [u8], process: u32) -> Self {
-        Self {
-            client: served.client(),
-            fh: fh.to_vec(),
-            machine,
-            process,
-        }
-    }
-
-    fn lock_args(&self, args: Args, (offset, len): (u64, u64)) -> Args {
-        let owner = [self.machine, &self.process.to_be_bytes()].concat();
-        let args = args.opaque(self.machine).opaque(&self.fh).opaque(&owner);
-        args.u32(self.process).u64(offset).u64(len)
-    }
-
-    /// The status of a procedure that answers a cookie and a status.
-    fn ask(&mut self, procedure: u32, args: &Args) -> (u32, Reply) {
-        let mut reply = self
-            .client
-            .wire
-            .call((NLM, 4, procedure), &self.client.who, args);
-        assert_eq!(reply.opaque(), b"cookie");
-        (reply.u32(), reply)
-    }
-
-    fn lock(&mut self, range: (u64, u64), exclusive: bool, waits: bool) -> u32 {
-        let args = Args::new().opaque(b"cookie");
-        let args = args.u32(waits.into()).u32(exclusive.into());
-        let args = self.lock_args(args, range).u32(0).u32(1);
-        let (status, reply) = self.ask(2, &args);
-        reply.end();
-        status
-    }
-
-    fn unlock(&mut self, range: (u64, u64)) -> u32 {
-        let args = self.lock_args(Args::new().opaque(b"cookie"), range);
-        let (status, reply) = self.ask(4, &args);
-        reply.end();
-        status
-    }
-
-    fn cancel(&mut self, range: (u64, u64)) -> u32 {
-        let args = Args::new().opaque(b"cookie").u32(1).u32(1);
-        let (status, reply) = self.ask(3, &self.lock_args(args, range));
-        reply.end();
-        status
-    }
-
-    /// Who is in the way: whether exclusively, process, range.
-    fn test(&mut self, range: (u64, u64), exclusive: bool) -> Option<(bool, u32, u64, u64)> {
-        let args = Args::new().opaque(b"cookie").u32(exclusive.into());
-        let (status, mut reply) = self.ask(1, &self.lock_args(args, range));
-        let holder = (status == DENIED).then(|| {
-            let (exclusive, process) = (reply.bool(), reply.u32());
-            reply.opaque();
-            (exclusive, process, reply.u64(), reply.u64())
-        });
-        assert!(holder.is_some() || status == GRANTED, "{status}");
-        reply.end();
-        holder
-    }
+fn locker(served: &Served, fh: &[u8], machine: &'static [u8], process: u32) -> Locker {
+    Locker::new(served.client(), fh, machine, process)
 }
 
 fn started() -> (Served, Vec<u8>) {
@@ -106,8 +33,8 @@ fn with(volume: std::sync::Arc<volary_session::Volume>, portmap: u16) -> (Served
 #[test]
 fn locks_are_kept_apart_by_owner_and_range() {
     let (served, fh) = started();
-    let mut a = Locker::new(&served, &fh, b"one", 1);
-    let mut b = Locker::new(&served, &fh, b"one", 2);
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"one", 2);
     assert_eq!(a.lock((0, 10), true, false), GRANTED);
     assert_eq!(a.lock((0, 10), true, false), GRANTED);
     assert_eq!(b.lock((5, 1), false, false), DENIED);
@@ -130,7 +57,7 @@ fn locks_of_other_servers_clients_are_seen_and_seen_by_them() {
     let other = served.other().with_client(served.volume.client());
     let node = other.lookup(other.root(), b"file").unwrap().node;
     let open = other.open(node, Mode::ReadWrite).unwrap();
-    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut a = locker(&served, &fh, b"one", 1);
     let first = Range::new(0, 10);
     other
         .lock(open, 7, first, LockKind::Exclusive, Wait::No)
@@ -152,8 +79,8 @@ fn locks_of_other_servers_clients_are_seen_and_seen_by_them() {
 fn a_client_that_waits_is_called_back() {
     let (portmap, calls) = lock_manager(0);
     let (served, fh) = with(mem(), portmap);
-    let mut a = Locker::new(&served, &fh, b"one", 1);
-    let mut b = Locker::new(&served, &fh, b"two", 2);
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
     assert_eq!(a.lock((0, 0), true, false), GRANTED);
     assert_eq!(b.lock((5, 5), true, true), BLOCKED);
     assert_eq!(b.lock((5, 5), true, true), BLOCKED);
@@ -176,8 +103,8 @@ fn a_client_that_waits_is_called_back() {
 fn a_lock_that_the_client_does_not_want_any_more_goes_back() {
     let (portmap, calls) = lock_manager(1);
     let (served, fh) = with(mem(), portmap);
-    let mut a = Locker::new(&served, &fh, b"one", 1);
-    let mut b = Locker::new(&served, &fh, b"two", 2);
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
     assert_eq!(a.lock((0, 0), true, false), GRANTED);
     assert_eq!(b.lock((0, 0), true, true), BLOCKED);
     assert_eq!(a.unlock((0, 0)), GRANTED);
@@ -194,8 +121,8 @@ fn a_lock_that_the_client_does_not_want_any_more_goes_back() {
 fn a_client_that_cannot_be_called_asks_again() {
     // Nobody answers there.
     let (served, fh) = with(mem(), 1);
-    let mut a = Locker::new(&served, &fh, b"one", 1);
-    let mut b = Locker::new(&served, &fh, b"two", 2);
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
     assert_eq!(a.lock((0, 0), true, false), GRANTED);
     assert_eq!(b.lock((0, 0), true, true), BLOCKED);
     assert_eq!(a.unlock((0, 0)), GRANTED);
@@ -216,8 +143,8 @@ fn a_client_that_cannot_be_called_asks_again() {
 #[test]
 fn waiting_is_cancelled() {
     let (served, fh) = started();
-    let mut a = Locker::new(&served, &fh, b"one", 1);
-    let mut b = Locker::new(&served, &fh, b"two", 2);
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
     assert_eq!(a.lock((0, 0), true, false), GRANTED);
     assert_eq!(b.lock((0, 0), true, true), BLOCKED);
     assert_eq!(b.cancel((0, 0)), GRANTED);
@@ -236,8 +163,8 @@ fn waiting_is_cancelled() {
 fn a_machine_that_restarts_has_no_locks() {
     let (served, fh) = started();
     for program in [NLM, 100_024] {
-        let mut a = Locker::new(&served, &fh, b"one", 1);
-        let mut b = Locker::new(&served, &fh, b"two", 2);
+        let mut a = locker(&served, &fh, b"one", 1);
+        let mut b = locker(&served, &fh, b"two", 2);
         assert_eq!(a.lock((0, 10), true, false), GRANTED);
         assert_eq!(b.lock((10, 10), true, false), GRANTED);
         let args = Args::new().opaque(b"one").u32(3);
@@ -257,7 +184,7 @@ fn who_may_not_touch_a_file_may_not_lock_it() {
     let (served, fh) = started();
     let mut c = served.client();
     c.setattr(&fh, &Set::mode(0o600), None).unwrap();
-    let mut a = Locker::new(&served, &fh, b"one", 1);
+    let mut a = locker(&served, &fh, b"one", 1);
     a.client.who = Caller::Sys(1000, 100, vec![]);
     assert_eq!(a.lock((0, 0), false, false), DENIED);
     a.client.who = Caller::Sys(0, 0, vec![]);
@@ -270,8 +197,8 @@ fn who_may_not_touch_a_file_may_not_lock_it() {
 fn locks_and_waits_end_with_the_server() {
     let (served, fh) = started();
     let volume = served.volume.clone();
-    let mut a = Locker::new(&served, &fh, b"one", 1);
-    let mut b = Locker::new(&served, &fh, b"two", 2);
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
     assert_eq!(a.lock((0, 0), true, false), GRANTED);
     assert_eq!(b.lock((0, 0), true, true), BLOCKED);
     drop(served);

@@ -11,7 +11,7 @@ use volary_mem::{Mem, MemOptions};
 use volary_nfs::{ExportOptions, ServeOptions, Server, Squash, serve};
 use volary_session::{Session, Volume, VolumeOptions};
 
-pub(crate) const NAME: &str = "test";
+pub(crate) use volary_testkit::nfs::client::NAME;
 
 /// A server with one volume; detached when dropped.
 pub(crate) struct Served {

@@ -15,6 +15,8 @@ mod buffers;
 mod compound;
 mod dispatch;
 mod frame;
+#[cfg(feature = "fuzzing")]
+mod fuzzed;
 mod logon;
 mod negotiate;
 mod send;
@@ -173,6 +175,7 @@ impl fmt::Debug for Conn {
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing {
     pub(crate) use super::compound::take_apart as compound;
+    pub(crate) use super::fuzzed::requests;
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub(super) const EXAMPLE: &str = r#"
   [[volume]]
   volume = "disk.img"
   name = "disk"                   # clients mount /disk
+  mount = "/mnt/disk"             # on this host too
 
   [[volume]]
   volume = "unix.img:/docs"
@@ -64,6 +65,7 @@ pub(super) struct Config {
 pub(super) struct Entry {
     pub(super) volume: OsStringOfText,
     pub(super) name: Option<String>,
+    pub(super) mount: Option<PathBuf>,
     #[serde(default)]
     pub(super) read_only: bool,
     #[serde(default)]
@@ -101,7 +103,7 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// In one line, with the file's name and the number of the line in it.
+    /// In one line, with the file's name and the place in it.
     pub(super) fn read(path: &Path) -> Done<Self> {
         let shown = volary::escape(path.as_os_str().as_bytes()).to_string();
         let fail = |e: std::io::Error| Fail::usage(format!("{shown}: {}", crate::exit::words(&e)));
@@ -114,9 +116,12 @@ impl Config {
     fn parse(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|e| {
             let before = e.span().and_then(|span| text.get(..span.start));
-            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            let before = before.unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let last = before.rsplit('\n').next().unwrap_or_default();
+            let column = last.chars().count() + 1;
             let words: Vec<&str> = e.message().split_whitespace().collect();
-            format!("line {line}: {}", plain(&words.join(" ")))
+            format!("line {line}, column {column}: {}", plain(&words.join(" ")))
         })
     }
 }
@@ -127,6 +132,7 @@ impl Entry {
         Self {
             volume: OsStringOfText(volume.into()),
             name: None,
+            mount: None,
             read_only: false,
             options: Vec::new(),
             layers: Vec::new(),
@@ -167,6 +173,13 @@ impl Entry {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into(),
+            (None, Source::Nfs(location)) => {
+                let last = location
+                    .export
+                    .rsplit(|&b| b == b'/')
+                    .find(|p| !p.is_empty());
+                last.map_or("nfs".into(), |name| String::from_utf8_lossy(name).into())
+            }
             (None, Source::Image { path, partition }) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 match partition {
@@ -209,12 +222,18 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_told_with_its_line() {
         for (text, line) in [
-            ("nfs = 5\n", "line 1: "),
-            ("\nportmap = true\nsmb = 1\n", "line 3: "),
-            ("\n\nftp = 1\n", "line 3: "),
-            ("[[volume]]\nname = 'x'\n", "line 1: missing field `volume`"),
-            ("[[volume]]\nvolume = 'x'\nreadonly = true\n", "line 3: "),
-            ("= \x1b[2J", "line 1: "),
+            ("nfs = 5\n", "line 1, column 7: "),
+            ("\nportmap = true\nsmb = 1\n", "line 3, column 7: "),
+            ("\n\nftp = 1\n", "line 3, column 1: "),
+            (
+                "[[volume]]\nname = 'x'\n",
+                "line 1, column 1: missing field `volume`",
+            ),
+            (
+                "[[volume]]\nvolume = 'x'\nreadonly = true\n",
+                "line 3, column 1: ",
+            ),
+            ("= \x1b[2J", "line 1, column 1: "),
         ] {
             let words = Config::parse(text).unwrap_err();
             assert!(words.starts_with(line), "{text:?}: {words}");

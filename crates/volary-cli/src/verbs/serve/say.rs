@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
 
 /// Where what is served.
 pub(super) struct At<'a> {
@@ -30,6 +31,7 @@ struct Exported {
     volume: String,
     export: String,
     read_only: bool,
+    mount: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -43,6 +45,7 @@ pub(super) fn serving_json(at: &At<'_>, open: &[Served]) -> Done {
         volume: served.source.to_string(),
         export: format!("/{}", served.export.name),
         read_only: served.export.read_only,
+        mount: served.mount.as_ref().map(|dir| dir.display().to_string()),
     });
     line(&Serving {
         status: "serving",
@@ -76,6 +79,10 @@ pub(super) fn serving(at: &At<'_>, open: &[Served]) -> Done {
         let name = volary::escape(served.export.name.as_bytes());
         // Writing to a string does not fail.
         let _ = writeln!(text, "{} is /{name}{how}", served.source);
+        if let Some(dir) = &served.mount {
+            let dir = volary::escape(dir.as_os_str().as_bytes());
+            let _ = writeln!(text, "  mounted on {dir}");
+        }
     }
     let first = open.first().map_or("", |served| &served.export.name);
     let name = volary::escape(first.as_bytes()).to_string();

@@ -16,6 +16,8 @@ use volary::{Cred, Users};
 
 /// Longest list of users that is read, in bytes; more than there may be.
 const USERS_MAX: u64 = 2 << 20;
+/// Longest name of a user (MS-SAMR has 20 for accounts, others more).
+const USER_MAX: usize = 256;
 /// Longest name of a share (MS-SMB2 3.3.1.6 leaves it to MS-SRVS, 80).
 const NAME_MAX: usize = 80;
 
@@ -48,6 +50,7 @@ pub(super) fn users(file: Option<&Path>, one: Option<&str>) -> Done<Vec<User>> {
         None => Vec::new(),
     };
     if let Some(name) = one {
+        check_user("--user", name)?;
         let password = password(name)?;
         let cred = Cred::new(geteuid().as_raw(), getegid().as_raw());
         users.push(User::with_password(name, &password, cred));
@@ -78,6 +81,9 @@ fn read(path: &Path) -> Done<Vec<User>> {
     let mut text = Vec::new();
     file.take(USERS_MAX).read_to_end(&mut text).map_err(fail)?;
     let users = Users::parse(&text, mode).map_err(|e| Fail::usage(format!("{shown}: {e}")))?;
+    for user in users.iter() {
+        check_user(&shown, &user.name)?;
+    }
     let with_hash = users.iter().filter_map(|user| {
         Some(User {
             name: user.name.clone(),
@@ -86,6 +92,23 @@ fn read(path: &Path) -> Done<Vec<User>> {
         })
     });
     Ok(with_hash.collect())
+}
+
+/// Whether a client could log on by this name: Windows takes what stands before a
+/// backslash for a domain, and has none of the others in names.
+///
+/// # Errors
+/// Of the command line.
+fn check_user(option: &str, name: &str) -> Done {
+    let bad = |c: char| c.is_control() || r#"\/[]:;|=,+*?<>""#.contains(c);
+    let len = name.chars().count();
+    if len == 0 || len > USER_MAX || name.contains(bad) {
+        return Err(Fail::usage(format!(
+            "{option}: '{}' is no name of a user",
+            plain(name)
+        )));
+    }
+    Ok(())
 }
 
 /// Whether a volume can be a share of this name.
@@ -142,6 +165,17 @@ pub(super) fn start(address: SocketAddr, users: Vec<User>, shares: Vec<Share>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_nobody_could_log_on_by_are_refused() {
+        for good in ["me", "Jürgen", "some.body@example.org", "o'neill-2"] {
+            assert!(check_user("--user", good).is_ok(), "{good}");
+        }
+        let long = "x".repeat(257);
+        for bad in ["", "a:b", "DOMAIN\\me", "a/b", "a\nb", &long] {
+            assert!(check_user("--user", bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn names_that_no_client_could_ask_for_are_refused() {

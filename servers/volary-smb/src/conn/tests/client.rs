@@ -8,7 +8,7 @@ use crate::conn::{Conn, dispatch};
 use crate::crypto::{Algorithm, Cipher, Keys, Preauth, Role};
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT, flags};
 use crate::wire::{Command, Cursor, Header, Out, Status};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +110,20 @@ impl Client {
             }
             rest = more;
         }
+    }
+
+    /// Puts bytes on the wire, for a connection that reads for itself.
+    pub(super) fn say(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).expect("a connection");
+    }
+
+    /// Waits until the server ends the connection.
+    pub(super) fn await_end(&mut self) {
+        let patience = Some(Duration::from_secs(60));
+        self.socket.set_read_timeout(patience).expect("a time-out");
+        let end = self.socket.read(&mut [0; 64]);
+        let reset = std::io::ErrorKind::ConnectionReset;
+        assert!(end.map_or_else(|e| e.kind() == reset, |len| len == 0));
     }
 
     /// A request, neither signed nor sealed, which uses up `charge` ids.

@@ -5,6 +5,7 @@ mod client;
 mod durable;
 mod forgery;
 mod rules;
+mod slow;
 
 use crate::config::{Config, Dialect, Share, User};
 use crate::conn::Conn;

@@ -7,25 +7,25 @@ use std::time::Duration;
 
 /// XDR, written.
 #[derive(Clone, Default)]
-pub(crate) struct Args(pub(crate) Vec<u8>);
+pub struct Args(pub Vec<u8>);
 
 impl Args {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
-    pub(crate) fn u32(mut self, n: u32) -> Self {
+    pub fn u32(mut self, n: u32) -> Self {
         self.0.extend(n.to_be_bytes());
         self
     }
-    pub(crate) fn u64(mut self, n: u64) -> Self {
+    pub fn u64(mut self, n: u64) -> Self {
         self.0.extend(n.to_be_bytes());
         self
     }
-    pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
+    pub fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend(bytes);
         self
     }
-    pub(crate) fn opaque(self, bytes: &[u8]) -> Self {
+    pub fn opaque(self, bytes: &[u8]) -> Self {
         let pad = [0; 3];
         let len = bytes.len();
         self.u32(len as u32)
@@ -33,7 +33,7 @@ impl Args {
             .raw(&pad[..(4 - len % 4) % 4])
     }
     /// `Some`: 1 and the number.
-    pub(crate) fn maybe(self, n: Option<u32>) -> Self {
+    pub fn maybe(self, n: Option<u32>) -> Self {
         match n {
             Some(n) => self.u32(1).u32(n),
             None => self.u32(0),
@@ -43,34 +43,34 @@ impl Args {
 
 /// XDR, read; panics where it is not as expected.
 #[derive(Clone, Debug)]
-pub(crate) struct Reply {
+pub struct Reply {
     bytes: Vec<u8>,
     at: usize,
 }
 
 impl Reply {
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+    pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, at: 0 }
     }
-    pub(crate) fn take(&mut self, len: usize) -> &[u8] {
+    pub fn take(&mut self, len: usize) -> &[u8] {
         let at = self.at;
         self.at += len;
         &self.bytes[at..self.at]
     }
-    pub(crate) fn u32(&mut self) -> u32 {
+    pub fn u32(&mut self) -> u32 {
         u32::from_be_bytes(self.take(4).try_into().unwrap())
     }
-    pub(crate) fn u64(&mut self) -> u64 {
+    pub fn u64(&mut self) -> u64 {
         u64::from_be_bytes(self.take(8).try_into().unwrap())
     }
-    pub(crate) fn bool(&mut self) -> bool {
+    pub fn bool(&mut self) -> bool {
         match self.u32() {
             0 => false,
             1 => true,
             n => panic!("{n} is no boolean"),
         }
     }
-    pub(crate) fn opaque(&mut self) -> Vec<u8> {
+    pub fn opaque(&mut self) -> Vec<u8> {
         let len = self.u32() as usize;
         let bytes = self.take(len).to_vec();
         let pad = self.take((4 - len % 4) % 4).to_vec();
@@ -78,17 +78,17 @@ impl Reply {
         bytes
     }
     /// Nothing may be left.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         assert_eq!(self.at, self.bytes.len(), "what is left of the answer");
     }
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 }
 
 /// Who calls.
 #[derive(Clone, Debug)]
-pub(crate) enum Caller {
+pub enum Caller {
     Nobody,
     Sys(u32, u32, Vec<u32>),
 }
@@ -110,20 +110,20 @@ impl Caller {
 }
 
 /// A call, without its record mark.
-pub(crate) fn call(xid: u32, (program, version, procedure): (u32, u32, u32), who: &Caller) -> Args {
+pub fn call(xid: u32, (program, version, procedure): (u32, u32, u32), who: &Caller) -> Args {
     let head = Args::new().u32(xid).u32(0).u32(2);
     let head = head.u32(program).u32(version).u32(procedure);
     who.write(head).u32(0).u32(0)
 }
 
 /// A connection.
-pub(crate) struct Wire {
-    pub(crate) stream: TcpStream,
+pub struct Wire {
+    pub stream: TcpStream,
     xid: u32,
 }
 
 impl Wire {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream
@@ -132,13 +132,13 @@ impl Wire {
         Self { stream, xid: 1 }
     }
 
-    pub(crate) fn send(&mut self, record: &[u8]) {
+    pub fn send(&mut self, record: &[u8]) {
         let mark = (record.len() as u32 | 1 << 31).to_be_bytes();
         self.stream.write_all(&[&mark, record].concat()).unwrap();
     }
 
     /// One record; `None` if the server ended the connection.
-    pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
+    pub fn receive(&mut self) -> Option<Vec<u8>> {
         let mut mark = [0; 4];
         self.stream.read_exact(&mut mark).ok()?;
         let len = u32::from_be_bytes(mark) & !(1 << 31);
@@ -147,13 +147,13 @@ impl Wire {
         Some(record)
     }
 
-    pub(crate) fn next_xid(&mut self) -> u32 {
+    pub fn next_xid(&mut self) -> u32 {
         self.xid += 1;
         self.xid
     }
 
     /// Sends a call and gives the whole answer after the xid.
-    pub(crate) fn ask(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
+    pub fn ask(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
         let xid = self.next_xid();
         self.send(&call(xid, what, who).raw(&args.0).0);
         let mut reply = Reply::new(self.receive().expect("an answer"));
@@ -163,7 +163,7 @@ impl Wire {
     }
 
     /// A call that is accepted, and what the procedure answers.
-    pub(crate) fn call(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
+    pub fn call(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
         let mut reply = self.ask(what, who, args);
         let head = [reply.u32(), reply.u32(), reply.u32(), reply.u32()];
         assert_eq!(head, [0, 0, 0, 0], "accepted, no verifier, success");

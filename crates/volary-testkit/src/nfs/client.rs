@@ -1,62 +1,63 @@
 //! A client of NFS: one connection, one call at a time.
 
-use crate::served::NAME;
-use crate::wire::{Args, Caller, Reply, Wire};
+use super::wire::{Args, Caller, Reply, Wire};
 use std::net::SocketAddr;
 
-pub(crate) const NFS: u32 = 100_003;
-pub(crate) const MOUNT: u32 = 100_005;
+pub const NFS: u32 = 100_003;
+pub const MOUNT: u32 = 100_005;
+/// The export that tests use.
+pub const NAME: &str = "test";
 
 /// A file handle.
-pub(crate) type Fh = Vec<u8>;
+pub type Fh = Vec<u8>;
 
 /// What a procedure answered: a status that is not 0.
-pub(crate) type Nfs<T> = Result<T, u32>;
+pub type Nfs<T> = Result<T, u32>;
 
 /// `fattr3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fattr {
-    pub(crate) kind: u32,
-    pub(crate) mode: u32,
-    pub(crate) nlink: u32,
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    pub(crate) size: u64,
-    pub(crate) used: u64,
-    pub(crate) rdev: u64,
-    pub(crate) fsid: u64,
-    pub(crate) fileid: u64,
-    pub(crate) atime: (u32, u32),
-    pub(crate) mtime: (u32, u32),
-    pub(crate) ctime: (u32, u32),
+pub struct Fattr {
+    pub kind: u32,
+    pub mode: u32,
+    pub nlink: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub size: u64,
+    pub used: u64,
+    pub rdev: u64,
+    pub fsid: u64,
+    pub fileid: u64,
+    pub atime: (u32, u32),
+    pub mtime: (u32, u32),
+    pub ctime: (u32, u32),
 }
 
 /// What `wcc_data` says of before: size, mtime, ctime.
-pub(crate) type Before = (u64, (u32, u32), (u32, u32));
+pub type Before = (u64, (u32, u32), (u32, u32));
 
 /// `wcc_data`.
-pub(crate) type Wcc = (Option<Before>, Option<Fattr>);
+pub type Wcc = (Option<Before>, Option<Fattr>);
 
 /// `sattr3`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Set {
-    pub(crate) mode: Option<u32>,
-    pub(crate) uid: Option<u32>,
-    pub(crate) gid: Option<u32>,
-    pub(crate) size: Option<u64>,
+pub struct Set {
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub size: Option<u64>,
     /// `None`: as it is; `Some(None)`: the server's time.
-    pub(crate) atime: Option<Option<(u32, u32)>>,
-    pub(crate) mtime: Option<Option<(u32, u32)>>,
+    pub atime: Option<Option<(u32, u32)>>,
+    pub mtime: Option<Option<(u32, u32)>>,
 }
 
 impl Set {
-    pub(crate) fn mode(mode: u32) -> Self {
+    pub fn mode(mode: u32) -> Self {
         Self {
             mode: Some(mode),
             ..Self::default()
         }
     }
-    pub(crate) fn size(size: u64) -> Self {
+    pub fn size(size: u64) -> Self {
         Self {
             size: Some(size),
             ..Self::default()
@@ -80,7 +81,7 @@ impl Set {
 
 /// How to create.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum How {
+pub enum How {
     Unchecked(Set),
     Guarded(Set),
     Exclusive([u8; 8]),
@@ -88,46 +89,46 @@ pub(crate) enum How {
 
 /// One entry of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
-    pub(crate) fileid: u64,
-    pub(crate) name: Vec<u8>,
-    pub(crate) cookie: u64,
-    pub(crate) attr: Option<Fattr>,
-    pub(crate) fh: Option<Fh>,
+pub struct Listed {
+    pub fileid: u64,
+    pub name: Vec<u8>,
+    pub cookie: u64,
+    pub attr: Option<Fattr>,
+    pub fh: Option<Fh>,
 }
 
 /// A part of a listing.
 #[derive(Clone, Debug)]
-pub(crate) struct Page {
-    pub(crate) verifier: u64,
-    pub(crate) entries: Vec<Listed>,
-    pub(crate) eof: bool,
-    pub(crate) len: usize,
+pub struct Page {
+    pub verifier: u64,
+    pub entries: Vec<Listed>,
+    pub eof: bool,
+    pub len: usize,
 }
 
-pub(crate) struct Client {
-    pub(crate) wire: Wire,
-    pub(crate) who: Caller,
+pub struct Client {
+    pub wire: Wire,
+    pub who: Caller,
 }
 
 impl Client {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr) -> Self {
         Self {
             wire: Wire::new(address),
             who: Caller::Sys(0, 0, Vec::new()),
         }
     }
 
-    pub(crate) fn of_user(mut self, uid: u32, gid: u32) -> Self {
+    pub fn of_user(mut self, uid: u32, gid: u32) -> Self {
         self.who = Caller::Sys(uid, gid, Vec::new());
         self
     }
 
-    pub(crate) fn nfs(&mut self, procedure: u32, args: &Args) -> Reply {
+    pub fn nfs(&mut self, procedure: u32, args: &Args) -> Reply {
         self.wire.call((NFS, 3, procedure), &self.who, args)
     }
 
-    pub(crate) fn mnt(&mut self, path: &str) -> Nfs<Fh> {
+    pub fn mnt(&mut self, path: &str) -> Nfs<Fh> {
         let args = Args::new().opaque(path.as_bytes());
         let mut reply = self.wire.call((MOUNT, 3, 1), &self.who, &args);
         match reply.u32() {
@@ -141,11 +142,11 @@ impl Client {
         Ok(fh)
     }
 
-    pub(crate) fn root(&mut self) -> Fh {
+    pub fn root(&mut self) -> Fh {
         self.mnt(&format!("/{NAME}")).unwrap()
     }
 
-    pub(crate) fn getattr(&mut self, fh: &[u8]) -> Nfs<Fattr> {
+    pub fn getattr(&mut self, fh: &[u8]) -> Nfs<Fattr> {
         let mut reply = self.nfs(1, &Args::new().opaque(fh));
         let status = reply.u32();
         let attr = (status == 0).then(|| fattr(&mut reply));
@@ -153,7 +154,7 @@ impl Client {
         attr.ok_or(status)
     }
 
-    pub(crate) fn setattr(&mut self, fh: &[u8], set: &Set, guard: Option<(u32, u32)>) -> Nfs<Wcc> {
+    pub fn setattr(&mut self, fh: &[u8], set: &Set, guard: Option<(u32, u32)>) -> Nfs<Wcc> {
         let args = set.write(Args::new().opaque(fh));
         let args = match guard {
             Some((secs, nanos)) => args.u32(1).u32(secs).u32(nanos),
@@ -171,7 +172,7 @@ impl Client {
         if status == 0 { Ok(wcc) } else { Err(status) }
     }
 
-    pub(crate) fn lookup(&mut self, dir: &[u8], name: &[u8]) -> Nfs<(Fh, Fattr)> {
+    pub fn lookup(&mut self, dir: &[u8], name: &[u8]) -> Nfs<(Fh, Fattr)> {
         let mut reply = self.nfs(3, &Args::new().opaque(dir).opaque(name));
         let status = reply.u32();
         let found = (status == 0).then(|| (reply.opaque(), post(&mut reply).unwrap()));
@@ -180,7 +181,7 @@ impl Client {
         found.ok_or(status)
     }
 
-    pub(crate) fn access(&mut self, fh: &[u8], want: u32) -> Nfs<u32> {
+    pub fn access(&mut self, fh: &[u8], want: u32) -> Nfs<u32> {
         let mut reply = self.nfs(4, &Args::new().opaque(fh).u32(want));
         let status = reply.u32();
         post(&mut reply);
@@ -189,7 +190,7 @@ impl Client {
         granted.ok_or(status)
     }
 
-    pub(crate) fn readlink(&mut self, fh: &[u8]) -> Nfs<Vec<u8>> {
+    pub fn readlink(&mut self, fh: &[u8]) -> Nfs<Vec<u8>> {
         let mut reply = self.nfs(5, &Args::new().opaque(fh));
         let status = reply.u32();
         post(&mut reply);
@@ -199,7 +200,7 @@ impl Client {
     }
 
     /// The bytes, and whether they are the last.
-    pub(crate) fn read(&mut self, fh: &[u8], offset: u64, len: u32) -> Nfs<(Vec<u8>, bool)> {
+    pub fn read(&mut self, fh: &[u8], offset: u64, len: u32) -> Nfs<(Vec<u8>, bool)> {
         let mut reply = self.nfs(6, &Args::new().opaque(fh).u64(offset).u32(len));
         let status = reply.u32();
         let attr = post(&mut reply);
@@ -216,7 +217,7 @@ impl Client {
     }
 
     /// What it came to, and the verifier.
-    pub(crate) fn write(
+    pub fn write(
         &mut self,
         fh: &[u8],
         offset: u64,
@@ -238,7 +239,7 @@ impl Client {
         done.ok_or(status)
     }
 
-    pub(crate) fn commit(&mut self, fh: &[u8]) -> Nfs<u64> {
+    pub fn commit(&mut self, fh: &[u8]) -> Nfs<u64> {
         let mut reply = self.nfs(21, &Args::new().opaque(fh).u64(0).u32(0));
         let status = reply.u32();
         wcc(&mut reply);
@@ -247,7 +248,7 @@ impl Client {
         verifier.ok_or(status)
     }
 
-    pub(crate) fn create(&mut self, dir: &[u8], name: &[u8], how: How) -> Nfs<(Fh, Fattr)> {
+    pub fn create(&mut self, dir: &[u8], name: &[u8], how: How) -> Nfs<(Fh, Fattr)> {
         let args = Args::new().opaque(dir).opaque(name);
         let args = match how {
             How::Unchecked(set) => set.write(args.u32(0)),
@@ -257,16 +258,16 @@ impl Client {
         self.made(8, &args)
     }
 
-    pub(crate) fn mkdir(&mut self, dir: &[u8], name: &[u8], set: &Set) -> Nfs<(Fh, Fattr)> {
+    pub fn mkdir(&mut self, dir: &[u8], name: &[u8], set: &Set) -> Nfs<(Fh, Fattr)> {
         self.made(9, &set.write(Args::new().opaque(dir).opaque(name)))
     }
 
-    pub(crate) fn symlink(&mut self, dir: &[u8], name: &[u8], target: &[u8]) -> Nfs<(Fh, Fattr)> {
+    pub fn symlink(&mut self, dir: &[u8], name: &[u8], target: &[u8]) -> Nfs<(Fh, Fattr)> {
         let args = Set::mode(0o777).write(Args::new().opaque(dir).opaque(name));
         self.made(10, &args.opaque(target))
     }
 
-    pub(crate) fn mknod(
+    pub fn mknod(
         &mut self,
         dir: &[u8],
         name: &[u8],
@@ -295,15 +296,15 @@ impl Client {
         made.ok_or(status)
     }
 
-    pub(crate) fn remove(&mut self, dir: &[u8], name: &[u8]) -> Nfs<Wcc> {
+    pub fn remove(&mut self, dir: &[u8], name: &[u8]) -> Nfs<Wcc> {
         self.changed(12, &Args::new().opaque(dir).opaque(name))
     }
 
-    pub(crate) fn rmdir(&mut self, dir: &[u8], name: &[u8]) -> Nfs<Wcc> {
+    pub fn rmdir(&mut self, dir: &[u8], name: &[u8]) -> Nfs<Wcc> {
         self.changed(13, &Args::new().opaque(dir).opaque(name))
     }
 
-    pub(crate) fn rename(
+    pub fn rename(
         &mut self,
         (from, name): (&[u8], &[u8]),
         (to, new_name): (&[u8], &[u8]),
@@ -316,7 +317,7 @@ impl Client {
         if status == 0 { Ok(wccs) } else { Err(status) }
     }
 
-    pub(crate) fn link(&mut self, fh: &[u8], dir: &[u8], name: &[u8]) -> Nfs<Fattr> {
+    pub fn link(&mut self, fh: &[u8], dir: &[u8], name: &[u8]) -> Nfs<Fattr> {
         let args = Args::new().opaque(fh).opaque(dir).opaque(name);
         let mut reply = self.nfs(15, &args);
         let status = reply.u32();
@@ -330,13 +331,13 @@ impl Client {
         }
     }
 
-    pub(crate) fn readdir(&mut self, dir: &[u8], from: (u64, u64), max: u32) -> Nfs<Page> {
+    pub fn readdir(&mut self, dir: &[u8], from: (u64, u64), max: u32) -> Nfs<Page> {
         let args = Args::new().opaque(dir).u64(from.0).u64(from.1).u32(max);
         let reply = self.nfs(16, &args);
         page(reply, false)
     }
 
-    pub(crate) fn readdirplus(
+    pub fn readdirplus(
         &mut self,
         dir: &[u8],
         from: (u64, u64),
@@ -348,7 +349,7 @@ impl Client {
     }
 
     /// All entries, in pages of `max` bytes.
-    pub(crate) fn list(&mut self, dir: &[u8], max: u32) -> Nfs<Vec<Listed>> {
+    pub fn list(&mut self, dir: &[u8], max: u32) -> Nfs<Vec<Listed>> {
         let (mut all, mut from) = (Vec::new(), (0, 0));
         loop {
             let page = self.readdir(dir, from, max)?;
@@ -395,7 +396,7 @@ fn time(reply: &mut Reply) -> (u32, u32) {
     (reply.u32(), reply.u32())
 }
 
-pub(crate) fn fattr(reply: &mut Reply) -> Fattr {
+pub fn fattr(reply: &mut Reply) -> Fattr {
     Fattr {
         kind: reply.u32(),
         mode: reply.u32(),
@@ -413,11 +414,11 @@ pub(crate) fn fattr(reply: &mut Reply) -> Fattr {
     }
 }
 
-pub(crate) fn post(reply: &mut Reply) -> Option<Fattr> {
+pub fn post(reply: &mut Reply) -> Option<Fattr> {
     reply.bool().then(|| fattr(reply))
 }
 
-pub(crate) fn wcc(reply: &mut Reply) -> Wcc {
+pub fn wcc(reply: &mut Reply) -> Wcc {
     let before = reply
         .bool()
         .then(|| (reply.u64(), time(reply), time(reply)));

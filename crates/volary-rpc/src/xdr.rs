@@ -1,24 +1,25 @@
 //! XDR (RFC 4506): a checked cursor over what came, and a writer for what goes.
 
-/// What came does not decode: `GARBAGE_ARGS`.
+/// What came does not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Garbage;
+pub struct Garbage;
 
 /// What decoding gives.
-pub(crate) type Decoded<T> = Result<T, Garbage>;
+pub type Decoded<T> = Result<T, Garbage>;
 
 /// What is left to decode. Nothing is copied, and no length is believed before
 /// the bytes are seen to be there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Input<'a>(&'a [u8]);
+pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// All of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
     /// What is left.
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    pub fn rest(&self) -> &'a [u8] {
         self.0
     }
 
@@ -29,22 +30,36 @@ impl<'a> Input<'a> {
     }
 
     /// A fixed number of bytes, without padding: a multiple of four.
-    pub(crate) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
+    ///
+    /// # Errors
+    /// [`Garbage`] if less is left.
+    pub fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
         let (now, rest) = self.0.split_first_chunk::<N>().ok_or(Garbage)?;
         self.0 = rest;
         Ok(*now)
     }
 
-    pub(crate) fn u32(&mut self) -> Decoded<u32> {
+    /// A number.
+    ///
+    /// # Errors
+    /// [`Garbage`] if less is left.
+    pub fn u32(&mut self) -> Decoded<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Decoded<u64> {
+    /// A number of two words.
+    ///
+    /// # Errors
+    /// [`Garbage`] if less is left.
+    pub fn u64(&mut self) -> Decoded<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
     /// 0 or 1, nothing else.
-    pub(crate) fn bool(&mut self) -> Decoded<bool> {
+    ///
+    /// # Errors
+    /// [`Garbage`] for anything else, and if less is left.
+    pub fn bool(&mut self) -> Decoded<bool> {
         match self.u32()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -53,7 +68,10 @@ impl<'a> Input<'a> {
     }
 
     /// Variable-length bytes, at most `max`, with their padding.
-    pub(crate) fn opaque(&mut self, max: usize) -> Decoded<&'a [u8]> {
+    ///
+    /// # Errors
+    /// [`Garbage`] for more than that, and if less is left.
+    pub fn opaque(&mut self, max: usize) -> Decoded<&'a [u8]> {
         let len = usize::try_from(self.u32()?).map_err(|_| Garbage)?;
         if len > max {
             return Err(Garbage);
@@ -64,7 +82,10 @@ impl<'a> Input<'a> {
     }
 
     /// At most `max` numbers, with their count before them.
-    pub(crate) fn numbers(&mut self, max: usize) -> Decoded<impl Iterator<Item = u32> + use<'a>> {
+    ///
+    /// # Errors
+    /// [`Garbage`] for more than that, and if less is left.
+    pub fn numbers(&mut self, max: usize) -> Decoded<impl Iterator<Item = u32> + use<'a>> {
         let count = usize::try_from(self.u32()?).map_err(|_| Garbage)?;
         if count > max {
             return Err(Garbage);
@@ -76,7 +97,7 @@ impl<'a> Input<'a> {
 }
 
 /// Zero bytes that come after `len` bytes.
-pub(crate) const fn padding(len: usize) -> usize {
+pub const fn padding(len: usize) -> usize {
     len.wrapping_neg() % 4
 }
 
@@ -105,23 +126,29 @@ impl Output {
     }
 
     /// Gives back room past `max` bytes, and forgets all.
-    pub(crate) fn shrink(&mut self, max: usize) {
+    pub fn shrink(&mut self, max: usize) {
         self.len = 0;
         self.bytes.truncate(max);
         self.bytes.shrink_to_fit();
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How much was written, in bytes.
+    pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Forgets what was written from `len` on.
-    pub(crate) fn truncate(&mut self, len: usize) {
+    pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
     /// Room for `len` bytes, whatever is in them, counted as written.
-    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
+    pub fn room(&mut self, len: usize) -> &mut [u8] {
         let start = self.len;
         let end = start + len;
         if self.bytes.len() < end {
@@ -131,30 +158,35 @@ impl Output {
         self.bytes.get_mut(start..end).unwrap_or_default()
     }
 
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+    /// Bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
-    pub(crate) fn u32(&mut self, n: u32) {
+    /// A number.
+    pub fn u32(&mut self, n: u32) {
         self.raw(&n.to_be_bytes());
     }
 
-    pub(crate) fn u64(&mut self, n: u64) {
+    /// A number of two words.
+    pub fn u64(&mut self, n: u64) {
         self.raw(&n.to_be_bytes());
     }
 
-    pub(crate) fn bool(&mut self, b: bool) {
+    /// 0 or 1.
+    pub fn bool(&mut self, b: bool) {
         self.u32(b.into());
     }
 
-    pub(crate) fn opaque(&mut self, bytes: &[u8]) {
+    /// Bytes with their count before them and their padding after.
+    pub fn opaque(&mut self, bytes: &[u8]) {
         self.u32(count(bytes.len()));
         self.raw(bytes);
         self.room(padding(bytes.len())).fill(0);
     }
 
     /// Writes over the number at `place`.
-    pub(crate) fn patch(&mut self, place: usize, n: u32) {
+    pub fn patch(&mut self, place: usize, n: u32) {
         let end = self.len.min(place + 4);
         if let Some(there) = self.bytes.get_mut(place..end)
             && there.len() == 4
@@ -165,7 +197,7 @@ impl Output {
 }
 
 /// A count of things that are in memory, as XDR has it.
-pub(crate) fn count(n: usize) -> u32 {
+pub fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 

@@ -1,0 +1,87 @@
+//! Volumes of the Fast File System on the command line.
+
+use crate::sandbox::Sandbox;
+use std::process::Command;
+
+/// A tree and an image of it in this format; none where no program makes one.
+fn image(version: u32, order: &str) -> Option<Sandbox> {
+    let sandbox = Sandbox::empty();
+    std::fs::create_dir_all(sandbox.path("src/docs")).unwrap();
+    sandbox.write("src/docs/words", b"words\n");
+    std::os::unix::fs::symlink("docs/words", sandbox.path("src/link")).unwrap();
+    let made = Command::new("makefs")
+        .args(["-t", "ffs", "-s", "1m", "-B", order, "-o"])
+        .arg(format!("version={version},bsize=4096,fsize=512"))
+        .arg(sandbox.path("disk.img"))
+        .arg(sandbox.path("src"))
+        .output();
+    match made {
+        Ok(made) => {
+            assert!(made.status.success(), "{made:?}");
+            Some(sandbox)
+        }
+        Err(e) => {
+            let ci = std::env::var("CI").as_deref() == Ok("true");
+            assert!(!ci, "makefs is missing: apt-get install makefs");
+            println!("skipped: makefs: {e}");
+            None
+        }
+    }
+}
+
+#[test]
+fn an_ffs_volume_can_be_looked_at_copied_and_checked() {
+    for (version, order, words) in [(1, "le", "little"), (1, "be", "big"), (2, "le", "little")] {
+        let Some(sandbox) = image(version, order) else {
+            return;
+        };
+        assert_eq!(sandbox.run("ls disk.img").ok(), "docs\nlink\n");
+        assert_eq!(sandbox.run("cat disk.img:/link").ok(), "words\n");
+        sandbox.run("cp -r disk.img:/ copy").ok();
+        assert_eq!(sandbox.read("copy/docs/words"), b"words\n");
+        let link = std::fs::read_link(sandbox.path("copy/link")).unwrap();
+        assert_eq!(link.to_str(), Some("docs/words"));
+        let info = sandbox.run("info disk.img").ok();
+        assert!(info.contains(&format!("UFS{version}")), "{info}");
+        assert!(info.contains(&format!("{words}-endian")), "{info}");
+        let checked = sandbox.run("fsck -n disk.img").ok();
+        assert!(checked.contains("clean"), "{checked}");
+        let dumped = sandbox.run("dump disk.img directory 2").ok();
+        assert!(dumped.contains("\"docs\""), "{dumped}");
+        let listed = sandbox.run("dump disk.img superblocks").ok();
+        assert!(listed.contains("good"), "{listed}");
+        sandbox.run("map disk.img").ok();
+        sandbox.run("cp disk.img:/docs/words mem:/").ok();
+    }
+}
+
+#[test]
+fn an_ffs_volume_takes_no_changes() {
+    let Some(sandbox) = image(2, "be") else {
+        return;
+    };
+    let told = sandbox.run("rm disk.img:/link").fails(1);
+    assert!(told.contains("read-only"), "{told}");
+}
+
+#[test]
+fn ffs_volumes_are_made_in_both_formats_and_byte_orders() {
+    let sandbox = Sandbox::empty();
+    for (kind, order, words) in [
+        ("ffs1", "little", "UFS1"),
+        ("ffs1", "big,old", "4.3BSD"),
+        ("ffs2", "big", "UFS2"),
+    ] {
+        let made = format!("mkfs -t {kind} --force --size 8M -o order={order} new.img");
+        sandbox.run(&made).ok();
+        let info = sandbox.run("info new.img").ok();
+        assert!(info.contains(words) && info.contains("8388608"), "{info}");
+        assert_eq!(sandbox.run("ls new.img").ok(), "");
+        let checked = sandbox.run("fsck -n new.img").ok();
+        assert!(checked.contains("clean"), "{checked}");
+    }
+    let told = sandbox
+        .run("mkfs -t ffs1 --force --size 8M -o block=7 new.img")
+        .fails(2);
+    assert!(told.contains("block=7"), "{told}");
+}

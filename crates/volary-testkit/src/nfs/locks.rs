@@ -1,0 +1,83 @@
+//! A process of a client machine that locks files (NLM version 4).
+
+use super::client::Client;
+use super::wire::{Args, Reply};
+
+pub const NLM: u32 = 100_021;
+pub const GRANTED: u32 = 0;
+pub const DENIED: u32 = 1;
+pub const BLOCKED: u32 = 3;
+pub const STALE: u32 = 7;
+
+/// A process of a client machine that locks one file.
+pub struct Locker {
+    pub client: Client,
+    pub fh: Vec<u8>,
+    machine: &'static [u8],
+    process: u32,
+}
+
+impl Locker {
+    /// Calls as `client` does.
+    pub fn new(client: Client, fh: &[u8], machine: &'static [u8], process: u32) -> Self {
+        Self {
+            client,
+            fh: fh.to_vec(),
+            machine,
+            process,
+        }
+    }
+
+    fn lock_args(&self, args: Args, (offset, len): (u64, u64)) -> Args {
+        let owner = [self.machine, &self.process.to_be_bytes()].concat();
+        let args = args.opaque(self.machine).opaque(&self.fh).opaque(&owner);
+        args.u32(self.process).u64(offset).u64(len)
+    }
+
+    /// The status of a procedure that answers a cookie and a status.
+    fn ask(&mut self, procedure: u32, args: &Args) -> (u32, Reply) {
+        let mut reply = self
+            .client
+            .wire
+            .call((NLM, 4, procedure), &self.client.who, args);
+        assert_eq!(reply.opaque(), b"cookie");
+        (reply.u32(), reply)
+    }
+
+    pub fn lock(&mut self, range: (u64, u64), exclusive: bool, waits: bool) -> u32 {
+        let args = Args::new().opaque(b"cookie");
+        let args = args.u32(waits.into()).u32(exclusive.into());
+        let args = self.lock_args(args, range).u32(0).u32(1);
+        let (status, reply) = self.ask(2, &args);
+        reply.end();
+        status
+    }
+
+    pub fn unlock(&mut self, range: (u64, u64)) -> u32 {
+        let args = self.lock_args(Args::new().opaque(b"cookie"), range);
+        let (status, reply) = self.ask(4, &args);
+        reply.end();
+        status
+    }
+
+    pub fn cancel(&mut self, range: (u64, u64)) -> u32 {
+        let args = Args::new().opaque(b"cookie").u32(1).u32(1);
+        let (status, reply) = self.ask(3, &self.lock_args(args, range));
+        reply.end();
+        status
+    }
+
+    /// Who is in the way: whether exclusively, process, range.
+    pub fn test(&mut self, range: (u64, u64), exclusive: bool) -> Option<(bool, u32, u64, u64)> {
+        let args = Args::new().opaque(b"cookie").u32(exclusive.into());
+        let (status, mut reply) = self.ask(1, &self.lock_args(args, range));
+        let holder = (status == DENIED).then(|| {
+            let (exclusive, process) = (reply.bool(), reply.u32());
+            reply.opaque();
+            (exclusive, process, reply.u64(), reply.u64())
+        });
+        assert!(holder.is_some() || status == GRANTED, "{status}");
+        reply.end();
+        holder
+    }
+}

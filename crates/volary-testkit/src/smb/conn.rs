@@ -1,0 +1,256 @@
+//! One connection: messages, signatures, and the thread that hears.
+
+use super::logon;
+use super::status;
+use super::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
+use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::{Condvar, Mutex};
+use sha2::Sha256;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+const SMB_2_1: u16 = 0x0210;
+const SIGNED: u32 = 8;
+/// How long an answer may take; longer than any lease may take to break.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Codes of commands.
+pub(super) mod command {
+    pub(crate) const NEGOTIATE: u16 = 0;
+    pub(crate) const SESSION_SETUP: u16 = 1;
+    pub(crate) const TREE_CONNECT: u16 = 3;
+    pub(crate) const CREATE: u16 = 5;
+    pub(crate) const CLOSE: u16 = 6;
+    pub(crate) const FLUSH: u16 = 7;
+    pub(crate) const READ: u16 = 8;
+    pub(crate) const WRITE: u16 = 9;
+    pub(crate) const LOCK: u16 = 10;
+    pub(crate) const ECHO: u16 = 13;
+    pub(crate) const QUERY_DIRECTORY: u16 = 14;
+    pub(crate) const SET_INFO: u16 = 17;
+    pub(crate) const OPLOCK_BREAK: u16 = 18;
+}
+
+/// Why a request was not answered as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fail {
+    /// The server said no.
+    Status(u32),
+    /// The connection ended.
+    Gone,
+}
+
+/// A lease is being broken (MS-SMB2 2.2.23.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseBreak {
+    pub key: [u8; 16],
+    pub from: u32,
+    pub to: u32,
+    /// It is to be acknowledged.
+    pub must_ack: bool,
+}
+
+/// A client that has logged on; can be used by several threads.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    session: u64,
+    tree: u32,
+    key: Option<[u8; 16]>,
+}
+
+struct Shared {
+    sending: Mutex<Sending>,
+    heard: Mutex<Heard>,
+    more: Condvar,
+}
+
+struct Sending {
+    stream: TcpStream,
+    next_id: u64,
+}
+
+#[derive(Default)]
+struct Heard {
+    replies: HashMap<u64, Vec<u8>>,
+    is_over: bool,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // It may be closed already.
+        let _ = self.sending.get_mut().stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Client {
+    /// Logs on and connects to a share; `guid` tells clients apart. What is heard
+    /// of breaks comes out of the receiver.
+    ///
+    /// # Errors
+    /// Of the logon or the share; of the connection.
+    pub fn connect(
+        address: SocketAddr,
+        (user, password): (&str, &str),
+        share: &str,
+        guid: [u8; 16],
+    ) -> Result<(Self, Receiver<LeaseBreak>), Fail> {
+        let stream = TcpStream::connect(address).map_err(|_| Fail::Gone)?;
+        stream.set_nodelay(true).map_err(|_| Fail::Gone)?;
+        let hearing = stream.try_clone().map_err(|_| Fail::Gone)?;
+        let shared = Arc::new(Shared {
+            sending: Mutex::new(Sending { stream, next_id: 0 }),
+            heard: Mutex::default(),
+            more: Condvar::new(),
+        });
+        let (tell, breaks) = channel();
+        let weak = Arc::downgrade(&shared);
+        thread::spawn(move || hear(hearing, &weak, &tell));
+        let mut client = Self {
+            shared,
+            session: 0,
+            tree: 0,
+            key: None,
+        };
+        client.negotiate(guid)?;
+        client.log_on(user, password)?;
+        client.join(share)?;
+        Ok((client, breaks))
+    }
+
+    fn negotiate(&self, guid: [u8; 16]) -> Result<(), Fail> {
+        let body = Body::new(36).u16(1).u16(1).u16(0).u32(6);
+        let body = body.bytes(&guid).zeros(8).u16(SMB_2_1);
+        let reply = self.ask(command::NEGOTIATE, &body)?;
+        assert_eq!(u16_at(&reply, HEADER_LEN + 4), SMB_2_1, "the dialect");
+        Ok(())
+    }
+
+    fn log_on(&mut self, user: &str, password: &str) -> Result<(), Fail> {
+        let setup = |token: &[u8]| {
+            let body = Body::new(25).u8(0).u8(1).u32(0).u32(0);
+            let body = body.u16(HEADER_LEN as u16 + 24).u16(token.len() as u16);
+            body.u64(0).bytes(token)
+        };
+        let first = self.send(command::SESSION_SETUP, &setup(&logon::negotiate()))?;
+        let reply = self.wait(first)?;
+        if u32_at(&reply, 8) != status::MORE_PROCESSING_REQUIRED {
+            return Err(Fail::Status(u32_at(&reply, 8)));
+        }
+        self.session = u64_at(&reply, 40);
+        let challenge = part(&reply, u16_at(&reply, 68).into(), u16_at(&reply, 70).into());
+        let (token, key) = logon::authenticate(challenge, user, password);
+        self.ask(command::SESSION_SETUP, &setup(&token))?;
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn join(&mut self, share: &str) -> Result<(), Fail> {
+        let path = utf16(&format!("\\\\server\\{share}"));
+        let body = Body::new(9).u16(0).u16(HEADER_LEN as u16 + 8);
+        let body = body.u16(path.len() as u16).bytes(&path);
+        let reply = self.ask(command::TREE_CONNECT, &body)?;
+        self.tree = u32_at(&reply, 36);
+        Ok(())
+    }
+
+    /// Ends the connection, as if the client had died.
+    pub fn hang_up(&self) {
+        // It may be closed already.
+        let _ = self.shared.sending.lock().stream.shutdown(Shutdown::Both);
+    }
+
+    /// Sends a request and gives the whole reply, header and all.
+    pub(super) fn ask(&self, command: u16, body: &Body) -> Result<Vec<u8>, Fail> {
+        let id = self.send(command, body)?;
+        let reply = self.wait(id)?;
+        match u32_at(&reply, 8) {
+            0 => Ok(reply),
+            failed => Err(Fail::Status(failed)),
+        }
+    }
+
+    fn send(&self, command: u16, body: &Body) -> Result<u64, Fail> {
+        let mut sending = self.shared.sending.lock();
+        let id = sending.next_id;
+        sending.next_id += 1;
+        let flags = if self.key.is_some() { SIGNED } else { 0 };
+        let head = Body::default().bytes(b"\xFESMB").u16(64).u16(1).u32(0);
+        let head = head.u16(command).u16(64).u32(flags).u32(0).u64(id);
+        let head = head.u32(0).u32(self.tree).u64(self.session).zeros(16);
+        let mut message = head.bytes(&body.0).0;
+        if let Some(key) = &self.key {
+            let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length will do");
+            mac.update(&message);
+            let whole = mac.finalize().into_bytes();
+            message[48..64].copy_from_slice(&whole[..16]);
+        }
+        let framed = [&(message.len() as u32).to_be_bytes()[..], &message].concat();
+        let sent = sending.stream.write_all(&framed);
+        sent.map_err(|_| Fail::Gone)?;
+        Ok(id)
+    }
+
+    fn wait(&self, id: u64) -> Result<Vec<u8>, Fail> {
+        let mut heard = self.shared.heard.lock();
+        loop {
+            if let Some(reply) = heard.replies.remove(&id) {
+                return Ok(reply);
+            }
+            if heard.is_over {
+                return Err(Fail::Gone);
+            }
+            let late = self.shared.more.wait_for(&mut heard, PATIENCE).timed_out();
+            assert!(!late, "SMB request {id} was not answered");
+        }
+    }
+}
+
+/// A part of a reply.
+pub(super) fn part(reply: &[u8], at: usize, len: usize) -> &[u8] {
+    reply.get(at..at + len).expect("within the reply")
+}
+
+fn hear(mut stream: TcpStream, shared: &std::sync::Weak<Shared>, breaks: &Sender<LeaseBreak>) {
+    while let Some(message) = receive(&mut stream) {
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        let (id, command) = (u64_at(&message, 24), u16_at(&message, 12));
+        if id == u64::MAX && command == command::OPLOCK_BREAK {
+            // Who does not listen does not hear.
+            let _ = breaks.send(lease_break(&message));
+        } else if u32_at(&message, 8) != status::PENDING {
+            shared.heard.lock().replies.insert(id, message);
+            shared.more.notify_all();
+        }
+    }
+    if let Some(shared) = shared.upgrade() {
+        shared.heard.lock().is_over = true;
+        shared.more.notify_all();
+    }
+}
+
+fn receive(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut len = [0; 4];
+    stream.read_exact(&mut len).ok()?;
+    let mut message = vec![0; u32::from_be_bytes(len) as usize];
+    stream.read_exact(&mut message).ok()?;
+    (message.len() > HEADER_LEN).then_some(message)
+}
+
+fn lease_break(message: &[u8]) -> LeaseBreak {
+    let body = &message[HEADER_LEN..];
+    assert_eq!(u16_at(body, 0), 44, "a break of a lease");
+    LeaseBreak {
+        key: body[8..24].try_into().expect("a key"),
+        from: u32_at(body, 24),
+        to: u32_at(body, 28),
+        must_ack: u32_at(body, 4) & 1 != 0,
+    }
+}

@@ -1,0 +1,274 @@
+//! What a client asks for. Paths are from the share's root, with `\`.
+
+use super::conn::{Client, Fail, command, part};
+use super::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
+use super::{access, disposition, status};
+
+/// `FileId`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Open([u8; 16]);
+
+/// How to open.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub access: u32,
+    pub share: u32,
+    pub disposition: u32,
+    pub options: u32,
+    /// A key, and the state that is wanted: R 1, H 2, W 4.
+    pub lease: Option<([u8; 16], u32)>,
+}
+
+/// What was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    pub open: Open,
+    pub size: u64,
+    /// The state of the lease that was asked for.
+    pub lease: u32,
+}
+
+const DIRECTORY: u32 = 1;
+const NON_DIRECTORY: u32 = 0x40;
+/// The most bytes that one request moves: what one credit pays for.
+const IO_MAX: usize = 64 << 10;
+
+impl How {
+    /// What is there, for these rights; others may do all.
+    pub fn open(access: u32) -> Self {
+        Self {
+            access,
+            share: access::SHARE_ALL,
+            disposition: disposition::OPEN,
+            options: NON_DIRECTORY,
+            lease: None,
+        }
+    }
+}
+
+impl Client {
+    /// # Errors
+    /// As the server says.
+    pub fn open(&self, path: &str, how: &How) -> Result<Opened, Fail> {
+        const NAME_AT: usize = HEADER_LEN + 56;
+        let name = utf16(path);
+        let level = if how.lease.is_some() { 0xff } else { 0 };
+        let body = Body::new(57).u8(0).u8(level).u32(2).zeros(16);
+        let body = body.u32(how.access | access::READ_ATTRIBUTES).u32(0);
+        let body = body.u32(how.share).u32(how.disposition).u32(how.options);
+        let body = body.u16(NAME_AT as u16).u16(name.len() as u16);
+        let contexts_at = (NAME_AT + name.len()).next_multiple_of(8);
+        let body = match how.lease {
+            None => body.u32(0).u32(0).bytes(&name).zeros(1),
+            Some((key, state)) => {
+                let body = body.u32(contexts_at as u32).u32(24 + 32).bytes(&name);
+                let body = body.zeros(contexts_at - NAME_AT - name.len());
+                let body = body.u32(0).u16(16).u16(4).u16(0).u16(24).u32(32);
+                let body = body.bytes(b"RqLs").u32(0).bytes(&key).u32(state);
+                body.u32(0).u64(0)
+            }
+        };
+        let reply = self.ask(command::CREATE, &body)?;
+        Ok(Opened {
+            open: Open(reply[128..144].try_into().expect("an id")),
+            size: u64_at(&reply, 112),
+            lease: granted(&reply),
+        })
+    }
+
+    /// # Errors
+    /// As the server says.
+    pub fn close(&self, open: Open) -> Result<(), Fail> {
+        let body = Body::new(24).u16(0).u32(0).bytes(&open.0);
+        self.ask(command::CLOSE, &body).map(drop)
+    }
+
+    /// # Errors
+    /// As the server says.
+    pub fn flush(&self, open: Open) -> Result<(), Fail> {
+        let body = Body::new(24).u16(0).u32(0).bytes(&open.0);
+        self.ask(command::FLUSH, &body).map(drop)
+    }
+
+    /// # Errors
+    /// As the server says.
+    pub fn echo(&self) -> Result<(), Fail> {
+        self.ask(command::ECHO, &Body::new(4).u16(0)).map(drop)
+    }
+
+    /// Fewer bytes than asked for only at the end.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn read(&self, open: Open, offset: u64, len: usize) -> Result<Vec<u8>, Fail> {
+        let mut all = Vec::new();
+        while all.len() < len {
+            let want = (len - all.len()).min(IO_MAX);
+            let at = offset + all.len() as u64;
+            let body = Body::new(49).u16(0x50).u32(want as u32).u64(at);
+            let body = body.bytes(&open.0).u32(0).u32(0).zeros(9);
+            let reply = match self.ask(command::READ, &body) {
+                Err(Fail::Status(status::END_OF_FILE)) => return Ok(all),
+                reply => reply?,
+            };
+            let (at, got) = (reply[HEADER_LEN + 2].into(), u32_at(&reply, 68) as usize);
+            all.extend(part(&reply, at, got));
+            if got < want {
+                return Ok(all);
+            }
+        }
+        Ok(all)
+    }
+
+    /// # Errors
+    /// As the server says; what comes before is written then.
+    pub fn write(&self, open: Open, offset: u64, data: &[u8]) -> Result<(), Fail> {
+        for (index, chunk) in data.chunks(IO_MAX).enumerate() {
+            let at = offset + (index * IO_MAX) as u64;
+            let body = Body::new(49).u16(HEADER_LEN as u16 + 48);
+            let body = body.u32(chunk.len() as u32).u64(at).bytes(&open.0);
+            let body = body.u32(0).u32(0).u32(0).u32(0).bytes(chunk);
+            let reply = self.ask(command::WRITE, &body)?;
+            assert_eq!(u32_at(&reply, 68) as usize, chunk.len(), "all is written");
+        }
+        Ok(())
+    }
+
+    /// Takes a lock on a range of bytes, without waiting.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn lock(&self, open: Open, range: (u64, u64), exclusive: bool) -> Result<(), Fail> {
+        const AT_ONCE: u32 = 0x10;
+        self.locking(open, range, AT_ONCE | if exclusive { 2 } else { 1 })
+    }
+
+    /// # Errors
+    /// As the server says.
+    pub fn unlock(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
+        self.locking(open, range, 4)
+    }
+
+    fn locking(&self, open: Open, (offset, len): (u64, u64), flags: u32) -> Result<(), Fail> {
+        let body = Body::new(48).u16(1).u32(0).bytes(&open.0);
+        let body = body.u64(offset).u64(len).u32(flags).u32(0);
+        self.ask(command::LOCK, &body).map(drop)
+    }
+
+    /// Whether it goes with its last open.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn set_delete(&self, open: Open, goes: bool) -> Result<(), Fail> {
+        self.set_info(open, 13, &[goes.into()])
+    }
+
+    /// # Errors
+    /// As the server says.
+    pub fn set_size(&self, open: Open, size: u64) -> Result<(), Fail> {
+        self.set_info(open, 20, &size.to_le_bytes())
+    }
+
+    /// Renames what is open, replacing what is there.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn rename(&self, open: Open, to: &str) -> Result<(), Fail> {
+        let name = utf16(to);
+        let body = Body::default().u8(1).zeros(15).u32(name.len() as u32);
+        self.set_info(open, 10, &body.bytes(&name).zeros(4).0)
+    }
+
+    fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
+        let body = Body::new(33).u8(1).u8(class).u32(data.len() as u32);
+        let body = body.u16(HEADER_LEN as u16 + 32).u16(0).u32(0);
+        self.ask(command::SET_INFO, &body.bytes(&open.0).bytes(data))
+            .map(drop)
+    }
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn make_dir(&self, path: &str) -> Result<(), Fail> {
+        let how = How {
+            disposition: disposition::CREATE,
+            options: DIRECTORY,
+            ..How::open(access::READ)
+        };
+        self.close(self.open(path, &how)?.open)
+    }
+
+    /// The names in a directory, without `.` and `..`.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn list(&self, path: &str) -> Result<Vec<String>, Fail> {
+        let how = How {
+            options: DIRECTORY,
+            ..How::open(access::READ)
+        };
+        let dir = self.open(path, &how)?.open;
+        let listed = self.list_open(dir);
+        self.close(dir)?;
+        listed
+    }
+
+    fn list_open(&self, dir: Open) -> Result<Vec<String>, Fail> {
+        const NAMES: u8 = 12;
+        let pattern = utf16("*");
+        let mut names = Vec::new();
+        loop {
+            let body = Body::new(33).u8(NAMES).u8(0).u32(0).bytes(&dir.0);
+            let body = body.u16(HEADER_LEN as u16 + 32).u16(pattern.len() as u16);
+            let body = body.u32(IO_MAX as u32).bytes(&pattern);
+            let reply = match self.ask(command::QUERY_DIRECTORY, &body) {
+                Err(Fail::Status(status::NO_MORE_FILES)) => return Ok(names),
+                reply => reply?,
+            };
+            let (at, len) = (u16_at(&reply, 66).into(), u32_at(&reply, 68) as usize);
+            names.extend(names_of(part(&reply, at, len)));
+        }
+    }
+
+    /// Gives up all of a lease but `keeps`, as it was told to.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn acknowledge(&self, key: [u8; 16], keeps: u32) -> Result<(), Fail> {
+        let body = Body::new(36).u16(0).u32(0).bytes(&key).u32(keeps).u64(0);
+        self.ask(command::OPLOCK_BREAK, &body).map(drop)
+    }
+}
+
+/// The state of the lease that a CREATE was answered with.
+fn granted(reply: &[u8]) -> u32 {
+    let (at, len) = (u32_at(reply, 144) as usize, u32_at(reply, 148) as usize);
+    if len == 0 {
+        return 0;
+    }
+    let context = part(reply, at, len);
+    assert_eq!(&context[16..20], b"RqLs", "the one that was asked for");
+    let data: usize = u16_at(context, 10).into();
+    u32_at(context, data + 16)
+}
+
+/// The names out of a list of `FileNamesInformation`.
+fn names_of(mut list: &[u8]) -> Vec<String> {
+    let mut names = Vec::new();
+    loop {
+        let len = u32_at(list, 8) as usize;
+        let units: Vec<u16> = list[12..12 + len]
+            .chunks(2)
+            .map(|pair| u16_at(pair, 0))
+            .collect();
+        let name = String::from_utf16(&units).expect("UTF-16");
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+        match u32_at(list, 0) as usize {
+            0 => return names,
+            next => list = &list[next..],
+        }
+    }
+}

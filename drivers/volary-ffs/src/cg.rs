@@ -1,0 +1,145 @@
+//! Cylinder groups: their head, and the maps of inodes and fragments behind it.
+
+use crate::blocks::Reader;
+use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, CgHeader, Stored, ocg};
+use crate::volume::{Variant, Volume};
+use volary_core::{Error, Result};
+
+/// A cylinder group's head, checked.
+pub(crate) struct Group {
+    /// Where it stands, in bytes.
+    pub(crate) at: u64,
+    pub(crate) raw: CgHeader,
+    /// The head with its maps, as they are stored.
+    pub(crate) bytes: Vec<u8>,
+    /// Where the maps stand in it.
+    pub(crate) iusedoff: usize,
+    pub(crate) freeoff: usize,
+    /// Fragments of the group.
+    pub(crate) fragments: u64,
+    /// Inodes that have been written once: those after are free, whatever they hold. UFS2
+    /// initialises inodes as they are needed.
+    pub(crate) initialised: u64,
+}
+
+impl Group {
+    /// Reads a group's head and checks it.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming the field; `Io`.
+    pub(crate) fn read(reader: &Reader<'_>, group: u64) -> Result<Self> {
+        let volume = reader.volume;
+        let at = volume.head_at(group);
+        let len = volume
+            .cgsize
+            .min(volume.size * volume.fsize - at.min(volume.size * volume.fsize));
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        reader.cache.read(at, &mut bytes)?;
+        Self::parse(volume, group, at, bytes)
+    }
+
+    fn parse(volume: &Volume, group: u64, at: u64, bytes: Vec<u8>) -> Result<Self> {
+        let order = volume.order;
+        let raw = CgHeader::read(order, &bytes);
+        let bad = |name: &'static str, expected: String| {
+            let field = raw.fields().into_iter().find(|field| field.0 == name);
+            let (_, within, value) = field.unwrap_or((name, 0, "missing".into()));
+            Error::corrupt(name, at + within as u64, value, expected)
+        };
+        let is_42 = volume.is_42_groups() && u32::get(order, &bytes, CG_MAGIC_AT) != CG_MAGIC;
+        let magic_at = if is_42 { ocg::MAGIC } else { CG_MAGIC_AT };
+        let magic = u32::get(order, &bytes, magic_at);
+        if magic != CG_MAGIC {
+            let (at, found) = (at + magic_at as u64, format!("{magic:#x}"));
+            return Err(Error::corrupt(
+                "cg_magic",
+                at,
+                found,
+                format!("{CG_MAGIC:#x}"),
+            ));
+        }
+        if u64::from(raw.cg_cgx) != group {
+            return Err(bad("cg_cgx", group.to_string()));
+        }
+        let fragments = volume.end(group) - volume.base(group);
+        if u64::from(raw.cg_ndblk) != fragments {
+            return Err(bad("cg_ndblk", fragments.to_string()));
+        }
+        let own = (raw.cg_iusedoff, raw.cg_freeoff);
+        let (iusedoff, freeoff) = if is_42 { (ocg::IUSED, ocg::FREE) } else { own };
+        let head = if is_42 {
+            u64::from(ocg::IUSED)
+        } else {
+            CgHeader::SIZE as u64
+        };
+        let maps = [
+            ("cg_iusedoff", iusedoff, volume.ipg),
+            ("cg_freeoff", freeoff, volume.fpg),
+        ];
+        for (name, offset, bits) in maps {
+            let range = head..=(bytes.len() as u64).saturating_sub(bits.div_ceil(8));
+            if !range.contains(&u64::from(offset)) {
+                return Err(bad(name, format!("{} to {}", range.start(), range.end())));
+            }
+        }
+        let initialised = match volume.variant {
+            Variant::Ufs2 => u64::from(raw.cg_initediblk),
+            _ => volume.ipg,
+        };
+        if initialised > volume.ipg {
+            return Err(bad("cg_initediblk", format!("at most {}", volume.ipg)));
+        }
+        Ok(Self {
+            at,
+            raw,
+            bytes,
+            iusedoff: iusedoff as usize,
+            freeoff: freeoff as usize,
+            fragments,
+            initialised,
+        })
+    }
+
+    /// Whether inode `index` of the group is in use.
+    pub(crate) fn is_used(&self, index: u64) -> bool {
+        self.bit(self.iusedoff, index)
+    }
+
+    /// Whether fragment `index` of the group is free.
+    pub(crate) fn is_free(&self, index: u64) -> bool {
+        self.bit(self.freeoff, index)
+    }
+
+    /// Bits count from the lowest of each byte.
+    fn bit(&self, map: usize, index: u64) -> bool {
+        let at = usize::try_from(index / 8).unwrap_or(usize::MAX);
+        let byte = self.bytes.get(map.saturating_add(at));
+        byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
+    }
+
+    /// Free blocks and free fragments in blocks that are not free, counted in the map.
+    pub(crate) fn count_free(&self, volume: &Volume) -> (u64, u64, [u64; 8]) {
+        let (mut blocks, mut fragments, mut runs) = (0, 0, [0; 8]);
+        for block in (0..self.fragments).step_by(usize::try_from(volume.frag).unwrap_or(1)) {
+            let end = (block + volume.frag).min(self.fragments);
+            let free = (block..end).filter(|&i| self.is_free(i)).count() as u64;
+            if free == volume.frag {
+                blocks += 1;
+                continue;
+            }
+            fragments += free;
+            let mut run = 0;
+            for i in block..=end {
+                if i < end && self.is_free(i) {
+                    run += 1;
+                    continue;
+                }
+                if let Some(count) = runs.get_mut(run).filter(|_| run > 0) {
+                    *count += 1;
+                }
+                run = 0;
+            }
+        }
+        (blocks, fragments, runs)
+    }
+}

@@ -1,0 +1,253 @@
+//! Phase 1: which inodes are in use, and which fragments are theirs.
+
+use super::findings::{Findings, finding};
+use crate::blocks::{Block, Reader};
+use crate::cg::Group;
+use crate::inode::Inode;
+use crate::map::reserved;
+use crate::scan::{Visitor, scan};
+use crate::volume::Volume;
+use std::collections::BTreeMap;
+use volary_core::{Error, FileKind, Finding, Kind, Result, Severity};
+
+/// An inode in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) kind: FileKind,
+    /// Links that it says it has, and those that were found.
+    pub(super) nlink: i16,
+    pub(super) found: u32,
+    /// The directory that holds a directory; 0 until one is found.
+    pub(super) parent: u32,
+}
+
+/// What phase 1 finds out.
+pub(super) struct Inodes {
+    pub(super) all: BTreeMap<u32, Seen>,
+    /// A bit for each fragment: taken by the format or by an inode.
+    taken: Vec<u64>,
+    free: u64,
+    /// Whether some of what inodes have could not be told.
+    pub(super) is_partial: bool,
+}
+
+impl Inodes {
+    /// # Errors
+    /// `Interrupted`; `Io`.
+    pub(super) fn read(reader: Reader<'_>, findings: &mut Findings<'_>) -> Result<Self> {
+        let volume = reader.volume;
+        let words = usize::try_from(volume.size.div_ceil(64)).unwrap_or(0);
+        let mut inodes = Self {
+            all: BTreeMap::new(),
+            taken: vec![0; words],
+            free: volume.size,
+            is_partial: false,
+        };
+        for group in 0..volume.ncg {
+            let (first, end) = reserved(volume, group);
+            inodes.take_system(first, end);
+        }
+        let summaries = volume.csaddr + volume.cssize.div_ceil(volume.fsize);
+        inodes.take_system(volume.csaddr, summaries);
+        let mut phase = Phase {
+            reader,
+            findings,
+            inodes,
+            duplicates: volume.size,
+        };
+        scan(&reader, &mut phase)?;
+        Ok(phase.inodes)
+    }
+
+    fn take_system(&mut self, first: u64, end: u64) {
+        for fragment in first..end {
+            self.take(fragment);
+        }
+    }
+
+    /// Whether it was not taken before.
+    fn take(&mut self, fragment: u64) -> bool {
+        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
+        let bit = 1 << (fragment % 64);
+        let Some(word) = self.taken.get_mut(index) else {
+            return false;
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        self.free -= u64::from(is_new);
+        is_new
+    }
+
+    pub(super) fn is_taken(&self, fragment: u64) -> bool {
+        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
+        let word = self.taken.get(index).copied().unwrap_or(u64::MAX);
+        word >> (fragment % 64) & 1 == 1
+    }
+
+    pub(super) fn free_fragments(&self) -> u64 {
+        self.free
+    }
+
+    pub(super) fn dirs(&self) -> u64 {
+        let dirs = self.all.values().filter(|seen| seen.kind == FileKind::Dir);
+        dirs.count() as u64
+    }
+
+    pub(super) fn files(&self) -> u64 {
+        self.all.len() as u64 - self.dirs()
+    }
+}
+
+struct Phase<'a, 'b> {
+    reader: Reader<'a>,
+    findings: &'a mut Findings<'b>,
+    inodes: Inodes,
+    /// Fragments that may be found twice before the rest is passed over.
+    duplicates: u64,
+}
+
+impl Phase<'_, '_> {
+    fn volume(&self) -> &Volume {
+        self.reader.volume
+    }
+
+    /// An inode's blocks: sectors that it takes.
+    fn blocks(&mut self, inode: &Inode) -> Result<u64> {
+        let (mut fragments, mut twice) = (0, 0);
+        let mut first_twice = 0;
+        let (inodes, left) = (&mut self.inodes, &mut self.duplicates);
+        let all = self.reader.blocks(inode, &mut |block: Block| {
+            fragments += block.fragments;
+            for fragment in block.first..block.first + block.fragments {
+                if !inodes.take(fragment) {
+                    first_twice = if twice == 0 { fragment } else { first_twice };
+                    twice += 1;
+                    *left = left.checked_sub(1).ok_or_else(too_many)?;
+                }
+            }
+            Ok(())
+        });
+        if twice > 0 {
+            let message = format!(
+                "inode {}: {twice} of its fragments belong to others too, the first is {first_twice}",
+                inode.ino
+            );
+            self.findings.tell(&Finding {
+                code: "duplicate-blocks",
+                ..finding(Severity::Damage, inode.at, message)
+            });
+        }
+        match all {
+            Err(e) if e != Kind::Corrupt => return Err(e),
+            Err(e) => self.bad_block(inode, &e),
+            Ok(()) => {}
+        }
+        Ok(fragments * (self.volume().fsize / 512))
+    }
+
+    fn bad_block(&mut self, inode: &Inode, e: &Error) {
+        self.inodes.is_partial = true;
+        self.findings.tell(&Finding {
+            code: "bad-block",
+            ..finding(Severity::Damage, inode.at, e.to_string())
+        });
+    }
+
+    fn count(&mut self, inode: &Inode) -> Result<()> {
+        if inode.is_snapshot(self.volume()) {
+            self.inodes.is_partial = true;
+            let message = format!(
+                "inode {} is a snapshot; its blocks are not looked at",
+                inode.ino
+            );
+            self.findings.tell(&Finding {
+                code: "snapshot",
+                ..finding(Severity::Note, inode.at, message)
+            });
+            return Ok(());
+        }
+        let was_partial = std::mem::take(&mut self.inodes.is_partial);
+        let sectors = self.blocks(inode)?;
+        if !self.inodes.is_partial && sectors != inode.blocks {
+            let message = format!(
+                "inode {} takes {sectors} sectors, and says {}",
+                inode.ino, inode.blocks
+            );
+            self.findings.tell(&Finding {
+                code: "block-count",
+                ..finding(Severity::Crash, inode.at, message)
+            });
+        }
+        self.inodes.is_partial |= was_partial;
+        Ok(())
+    }
+}
+
+fn too_many() -> Error {
+    let expected = "each fragment in one file";
+    Error::corrupt(
+        "blocks",
+        0,
+        "more duplicates than the volume has fragments",
+        expected,
+    )
+}
+
+impl Visitor for Phase<'_, '_> {
+    fn group(&mut self, number: u64, group: &Result<Group>) -> Result<()> {
+        self.findings
+            .progress("groups", number, self.volume().ncg)?;
+        if let Err(e) = group {
+            let at = self.volume().head_at(number);
+            self.findings.tell(&Finding {
+                code: "group",
+                ..finding(
+                    Severity::Damage,
+                    at,
+                    format!("cylinder group {number}: {e}"),
+                )
+            });
+        }
+        Ok(())
+    }
+
+    fn inode(&mut self, inode: Inode, used: Option<bool>) -> Result<()> {
+        let (at, ino) = (inode.at, inode.ino);
+        let is_used = inode.mode != 0;
+        if used.is_some_and(|used| used != is_used) {
+            let words = if is_used {
+                "in use, and free"
+            } else {
+                "free, and in use"
+            };
+            let message = format!("inode {ino} is {words} in its group's map");
+            self.findings.tell(&Finding {
+                code: "inode-map",
+                ..finding(Severity::Crash, at, message)
+            });
+        }
+        if !is_used {
+            return Ok(());
+        }
+        let inode = match inode.check(self.reader.volume) {
+            Ok(inode) => inode,
+            Err(e) => {
+                self.inodes.is_partial = true;
+                self.findings.tell(&Finding {
+                    code: "inode",
+                    ..finding(Severity::Damage, at, format!("inode {ino}: {e}"))
+                });
+                return Ok(());
+            }
+        };
+        self.count(&inode)?;
+        let seen = Seen {
+            kind: inode.kind().unwrap_or(FileKind::File),
+            nlink: inode.nlink,
+            found: 0,
+            parent: 0,
+        };
+        self.inodes.all.insert(ino, seen);
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Phase 5: the maps and sums of cylinder groups against what phases 1 to 4 found.
+
+use super::findings::{Findings, finding};
+use super::inodes::Inodes;
+use crate::blocks::Reader;
+use crate::cg::Group;
+use crate::ondisk::Stored;
+use crate::superblock::Found;
+use volary_core::{FileKind, Finding, Kind, Result, Severity};
+
+/// # Errors
+/// `Interrupted`; `Io`.
+pub(super) fn check(
+    reader: Reader<'_>,
+    inodes: &Inodes,
+    findings: &mut Findings<'_>,
+) -> Result<()> {
+    let volume = reader.volume;
+    let mut total = [0; 4];
+    let mut all_known = !inodes.is_partial;
+    for number in 0..volume.ncg {
+        findings.progress("maps", number, volume.ncg)?;
+        let group = match Group::read(&reader, number) {
+            Ok(group) => group,
+            Err(e) if e == Kind::Io => return Err(e),
+            // Phase 1 has told of it.
+            Err(_) => {
+                all_known = false;
+                continue;
+            }
+        };
+        replica(reader, number, findings)?;
+        fragments(reader, inodes, number, &group, findings);
+        let counted = sums(reader, inodes, number, &group);
+        check_sums(reader, number, &group, counted, findings)?;
+        for (sum, n) in total.iter_mut().zip(counted) {
+            *sum += n;
+        }
+    }
+    if all_known && total != volume.total {
+        let message = format!(
+            "the superblock counts {} directories, {} blocks, {} inodes and {} fragments free; there are {}, {}, {}, {}",
+            volume.total[0],
+            volume.total[1],
+            volume.total[2],
+            volume.total[3],
+            total[0],
+            total[1],
+            total[2],
+            total[3],
+        );
+        findings.tell(&Finding {
+            code: "totals",
+            ..finding(Severity::Crash, volume.found.at, message)
+        });
+    }
+    Ok(())
+}
+
+/// The group's replica of the superblock: what does not change must be the same in it.
+fn replica(reader: Reader<'_>, number: u64, findings: &mut Findings<'_>) -> Result<()> {
+    let volume = reader.volume;
+    let at = volume.replica_at(number);
+    let fixed = |found: &Found| {
+        let raw = &found.raw;
+        let sizes = [
+            raw.fs_bsize,
+            raw.fs_fsize,
+            raw.fs_fpg,
+            raw.fs_cgsize,
+            raw.fs_cssize,
+        ];
+        (found.order, found.is_ufs2, raw.fs_ipg, sizes)
+    };
+    let found = Found::read(&**reader.cache.device(), at)?;
+    if found.as_ref().map(fixed) != Some(fixed(&volume.found)) {
+        let message =
+            format!("group {number}'s replica of the superblock is none, or another volume's");
+        findings.tell(&Finding {
+            code: "replica",
+            ..finding(Severity::Damage, at, message)
+        });
+    }
+    Ok(())
+}
+
+/// The map of free fragments against what is taken.
+fn fragments(
+    reader: Reader<'_>,
+    inodes: &Inodes,
+    number: u64,
+    group: &Group,
+    findings: &mut Findings<'_>,
+) {
+    let base = reader.volume.base(number);
+    let (mut taken, mut lost) = (0_u64, 0_u64);
+    for i in 0..group.fragments {
+        match (inodes.is_taken(base + i), group.is_free(i)) {
+            (true, true) => taken += 1,
+            (false, false) => lost += 1,
+            _ => {}
+        }
+    }
+    if taken > 0 {
+        let message = format!("group {number}: {taken} fragments are free in the map, and taken");
+        findings.tell(&Finding {
+            code: "free-map",
+            ..finding(Severity::Crash, group.at, message)
+        });
+    }
+    if lost > 0 && !inodes.is_partial {
+        let message =
+            format!("group {number}: {lost} fragments are taken in the map, and nobody's");
+        findings.tell(&Finding {
+            code: "lost-blocks",
+            ..finding(Severity::Crash, group.at, message)
+        });
+    }
+}
+
+/// Directories, free blocks, free inodes, free fragments of a group, counted in its maps.
+fn sums(reader: Reader<'_>, inodes: &Inodes, number: u64, group: &Group) -> [u64; 4] {
+    let volume = reader.volume;
+    let first = number * volume.ipg;
+    let range = u32::try_from(first).unwrap_or(u32::MAX)
+        ..u32::try_from(first + volume.ipg).unwrap_or(u32::MAX);
+    let dirs = inodes
+        .all
+        .range(range)
+        .filter(|(_, seen)| seen.kind == FileKind::Dir);
+    let free_inodes = (0..volume.ipg).filter(|&i| !group.is_used(i));
+    let (blocks, fragments, _) = group.count_free(volume);
+    [
+        dirs.count() as u64,
+        blocks,
+        free_inodes.count() as u64,
+        fragments,
+    ]
+}
+
+/// What the group and the summary area say of the same.
+fn check_sums(
+    reader: Reader<'_>,
+    number: u64,
+    group: &Group,
+    counted: [u64; 4],
+    findings: &mut Findings<'_>,
+) -> Result<()> {
+    let volume = reader.volume;
+    let as_counted = counted.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
+    let mut bytes = [0; 16];
+    let at = volume.csaddr * volume.fsize + number * 16;
+    reader.cache.read(at, &mut bytes)?;
+    let summary: [i32; 4] = Stored::get(volume.order, &bytes, 0);
+    for (place, there) in [(group.at + 24, group.raw.cg_cs), (at, summary)] {
+        if there != as_counted {
+            let message = format!(
+                "group {number} counts {there:?} directories, blocks, inodes and fragments free; there are {as_counted:?}"
+            );
+            findings.tell(&Finding {
+                code: "summary",
+                ..finding(Severity::Crash, place, message)
+            });
+        }
+    }
+    let (_, _, runs) = group.count_free(volume);
+    let said = group.raw.cg_frsum.map(u64::from);
+    if said != runs {
+        let message =
+            format!("group {number} counts {said:?} free runs of fragments; there are {runs:?}");
+        findings.tell(&Finding {
+            code: "summary",
+            ..finding(Severity::Crash, group.at + 52, message)
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Directories: chunks of 512 bytes, filled with entries to the last byte.
+
+use crate::blocks::Reader;
+use crate::inode::Inode;
+use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored, UFS_WINO};
+use std::ops::Range;
+use volary_core::{Error, FileKind, Kind, Result};
+
+/// Bytes that are read at a time: whole chunks.
+const WINDOW: usize = 8192;
+
+/// Damaged chunks of a directory after which the rest of it is passed over.
+pub(crate) const DAMAGE_MAX: u32 = 64;
+
+/// An entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) ino: u32,
+    /// What it says that the inode is, where it says so.
+    pub(crate) kind: Option<FileKind>,
+    pub(crate) name: &'a [u8],
+    /// The places where it begins and ends in the directory, in bytes.
+    pub(crate) at: u64,
+    pub(crate) end: u64,
+}
+
+impl Entry<'_> {
+    /// Whether it leads to a node: free room does not, nor do holes in a union mount.
+    pub(crate) fn is_used(&self) -> bool {
+        self.ino != 0 && self.ino != UFS_WINO
+    }
+
+    /// Whether it is `.` or `..`.
+    pub(crate) fn is_dots(&self) -> bool {
+        self.name == b"." || self.name == b".."
+    }
+}
+
+/// Goes through a directory, a window at a time.
+pub(crate) struct Dir<'a> {
+    reader: Reader<'a>,
+    pub(crate) inode: &'a Inode,
+    window: Vec<u8>,
+    /// The place of the window in the directory.
+    start: Option<u64>,
+}
+
+impl<'a> Dir<'a> {
+    /// # Errors
+    /// `NotDir`.
+    pub(crate) fn new(reader: Reader<'a>, inode: &'a Inode) -> Result<Self> {
+        if inode.kind() != Some(FileKind::Dir) {
+            return Err(Kind::NotDir.into());
+        }
+        Ok(Self {
+            reader,
+            inode,
+            window: Vec::new(),
+            start: None,
+        })
+    }
+
+    /// The entry at `at`, free room or not; `None` at the end of the directory.
+    ///
+    /// # Errors
+    /// `Corrupt` for what is no entry; `Io`.
+    pub(crate) fn entry(&mut self, at: u64) -> Result<Option<Entry<'_>>> {
+        if at >= self.inode.size {
+            return Ok(None);
+        }
+        self.fill(at)?;
+        let within = usize::try_from(at % WINDOW as u64).unwrap_or(0);
+        match self.parse(within) {
+            Ok((ino, kind, name, reclen)) => Ok(Some(Entry {
+                ino,
+                kind,
+                name: self.window.get(name).unwrap_or_default(),
+                at,
+                end: at + reclen,
+            })),
+            Err((what, found, expected)) => {
+                let place = self.place(at)?;
+                Err(Error::corrupt(what, place, found, expected))
+            }
+        }
+    }
+
+    /// The first place at or after `at` where an entry begins.
+    ///
+    /// # Errors
+    /// As [`entry`](Self::entry).
+    pub(crate) fn border(&mut self, at: u64) -> Result<u64> {
+        let mut here = at - at % DIRBLKSIZ as u64;
+        while here < at {
+            match self.entry(here)? {
+                Some(entry) => here = entry.end,
+                None => break,
+            }
+        }
+        Ok(here)
+    }
+
+    /// The next chunk after `at`: where to go on after damage.
+    pub(crate) fn next_chunk(at: u64) -> u64 {
+        (at / DIRBLKSIZ as u64 + 1) * DIRBLKSIZ as u64
+    }
+
+    fn fill(&mut self, at: u64) -> Result<()> {
+        let start = at - at % WINDOW as u64;
+        if self.start == Some(start) {
+            return Ok(());
+        }
+        self.start = None;
+        let left = usize::try_from(self.inode.size - start).unwrap_or(WINDOW);
+        self.window.resize(left.min(WINDOW), 0);
+        self.reader.read(self.inode, start, &mut self.window)?;
+        self.start = Some(start);
+        Ok(())
+    }
+
+    /// The entry at `at` in the window: inode, kind, name, length.
+    fn parse(&self, at: usize) -> std::result::Result<Parsed, Wrong> {
+        let order = self.reader.volume.order;
+        let bytes = self.window.as_slice();
+        let room = (DIRBLKSIZ - at % DIRBLKSIZ).min(bytes.len().saturating_sub(at));
+        let ino = u32::get(order, bytes, at);
+        let reclen = usize::from(u16::get(order, bytes, at + 4));
+        if reclen < DIRECT_HEAD || reclen > room || !reclen.is_multiple_of(4) {
+            let expected = format!("a multiple of 4, {DIRECT_HEAD} to {room}");
+            return Err(("d_reclen", reclen.to_string(), expected));
+        }
+        let (kind, len) = match self.reader.volume.has_types {
+            true => (
+                kind_of(u8::get(order, bytes, at + 6)),
+                usize::from(u8::get(order, bytes, at + 7)),
+            ),
+            false => (None, usize::from(u16::get(order, bytes, at + 6))),
+        };
+        let most = (reclen - DIRECT_HEAD).min(255);
+        if ino != 0 && (len == 0 || len > most) {
+            return Err(("d_namlen", len.to_string(), format!("1 to {most}")));
+        }
+        let name = at + DIRECT_HEAD..at + DIRECT_HEAD + len.min(most);
+        Ok((ino, kind, name, reclen as u64))
+    }
+
+    /// Where a place of the directory is on the device.
+    pub(crate) fn place(&self, at: u64) -> Result<u64> {
+        let mut found = None;
+        self.reader.runs(self.inode, at, 1, &mut |run| {
+            found = run.place;
+            Ok(())
+        })?;
+        Ok(found.unwrap_or(self.inode.at))
+    }
+
+    /// Where the entry `name` is, searched from chunk border `from` on and then from the
+    /// start: programs ask for names in the order in which they were listed.
+    ///
+    /// # Errors
+    /// `NotFound`; as [`entry`](Self::entry); of `go_on`, which is asked at each window.
+    pub(crate) fn find(
+        &mut self,
+        name: &[u8],
+        from: u64,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<(u32, u64)> {
+        let from = from - from % DIRBLKSIZ as u64;
+        for part in [from..self.inode.size, 0..from] {
+            let mut at = part.start;
+            while at < part.end {
+                if at.is_multiple_of(WINDOW as u64) {
+                    go_on()?;
+                }
+                let Some(entry) = self.entry(at)? else { break };
+                if entry.name == name && entry.is_used() {
+                    return Ok((entry.ino, entry.at));
+                }
+                at = entry.end;
+            }
+        }
+        Err(Kind::NotFound.into())
+    }
+}
+
+/// Inode, kind, name, length.
+type Parsed = (u32, Option<FileKind>, Range<usize>, u64);
+/// Field, what is there, what should be.
+type Wrong = (&'static str, String, String);
+
+/// `d_type`: the upper bits of the mode.
+fn kind_of(d_type: u8) -> Option<FileKind> {
+    FileKind::from_mode(u32::from(d_type) << 12)
+}

@@ -1,0 +1,103 @@
+//! The format.
+
+use crate::attached::{Attached, OPTIONS};
+use crate::fs::FfsFs;
+use crate::superblock::Found;
+use crate::{check, dump, info, make, map};
+use std::fmt;
+use std::sync::Arc;
+use volary_core::{
+    Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs, Kind, Make,
+    OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+};
+
+/// The Fast File System, for making and reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ffs;
+
+/// The format.
+pub const FFS: Ffs = Ffs;
+
+impl Format for Ffs {
+    fn name(&self) -> &'static str {
+        "ffs"
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["ffs1", "ffs2"]
+    }
+
+    fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
+        let found = Found::first(dev)?;
+        Ok(found.map(|found| Probe {
+            kind: if found.is_ufs2 { "ffs2" } else { "ffs1" },
+            label: info::label(&found),
+        }))
+    }
+
+    fn attach_options(&self) -> &'static [OptionSpec] {
+        OPTIONS
+    }
+
+    fn make_options(&self) -> &'static [OptionSpec] {
+        make::OPTIONS
+    }
+
+    fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
+        Ok(Arc::new(FfsFs(Attached::new(dev, how)?)))
+    }
+
+    fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {
+        let is_ufs2 = match kind {
+            "ffs1" => false,
+            "ffs2" => true,
+            _ => return Err(unknown_kind(self, kind)),
+        };
+        make::make(&*dev, is_ufs2, how)
+    }
+
+    fn check(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        how: &Check,
+        report: &mut dyn FnMut(&Finding) -> Answer,
+        progress: &dyn Progress,
+    ) -> Result<CheckReport> {
+        how.options.check_known(OPTIONS)?;
+        check::check(dev, how.options.number("superblock")?, report, progress)
+    }
+
+    fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
+        info::info(&*dev)
+    }
+
+    fn dump_topics(&self) -> &'static [OptionSpec] {
+        dump::TOPICS
+    }
+
+    fn dump(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        what: &[String],
+        out: &mut dyn fmt::Write,
+    ) -> Result<()> {
+        dump::dump(dev, what, out)
+    }
+
+    fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
+        map::map(dev, cells)
+    }
+
+    fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
+        Err(change())
+    }
+
+    fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
+        Err(change())
+    }
+}
+
+/// The answer to what changes a volume that is there.
+fn change() -> Error {
+    Error::note(Kind::Unsupported, "ffs volumes take no changes here")
+}

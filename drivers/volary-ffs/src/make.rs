@@ -1,0 +1,36 @@
+//! Making an empty volume (`newfs`).
+//!
+//! All is planned and checked before the first byte is written. Where a superblock can stand
+//! is cleared first, and the superblock is written last: a make that was stopped leaves no
+//! volume rather than half of one.
+
+mod plan;
+mod request;
+mod write;
+
+pub(crate) use request::OPTIONS;
+
+use crate::info;
+use plan::Plan;
+use request::Request;
+use volary_core::{BlockDevice, Error, Fact, Kind, Make, Result};
+
+/// Makes an empty volume over the whole device: flushed when it returns.
+///
+/// # Errors
+/// `Invalid` for an option, or for a device that is too small or too large: nothing is
+/// written then. `ReadOnly`; `Io`.
+pub(crate) fn make(dev: &dyn BlockDevice, is_ufs2: bool, how: &Make) -> Result<Vec<Fact>> {
+    let geometry = dev.geometry();
+    let request = Request::new(is_ufs2, geometry.size, how)?;
+    let plan = Plan::new(geometry.size, request)?;
+    if geometry.read_only {
+        return Err(Error::note(Kind::ReadOnly, "the device is read-only"));
+    }
+    write::write(dev, &plan, how)?;
+    info::info(dev)
+}
+
+fn invalid(words: impl Into<String>) -> Error {
+    Error::note(Kind::Invalid, words)
+}

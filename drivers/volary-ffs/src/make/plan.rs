@@ -1,0 +1,214 @@
+//! How the volume is laid out.
+
+use super::invalid;
+use super::request::{Request, What};
+use crate::ondisk::SBLOCKSIZE;
+use volary_core::Result;
+
+/// Groups that a volume has at least, unless it is too small for them.
+const GROUPS_MIN: u64 = 4;
+/// `sizeof(struct cg)`, as its `CGSIZE` counts it.
+const CG_SIZE: u64 = 176;
+
+/// The layout, counted in fragments as the format does.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) request: Request,
+    /// Where the first superblock stands, in bytes.
+    pub(super) sblockloc: u64,
+    pub(super) size: u64,
+    pub(super) dsize: u64,
+    pub(super) ncg: u64,
+    pub(super) fpg: u64,
+    pub(super) ipg: u64,
+    pub(super) sblkno: u64,
+    pub(super) cblkno: u64,
+    pub(super) iblkno: u64,
+    pub(super) dblkno: u64,
+    pub(super) cgsize: u64,
+    pub(super) cssize: u64,
+    pub(super) contigsumsize: u64,
+}
+
+impl Plan {
+    /// Lays out a volume on a device of `bytes` bytes.
+    ///
+    /// # Errors
+    /// `Invalid` if it is too small or too large, or a group cannot be as asked for.
+    pub(super) fn new(bytes: u64, request: Request) -> Result<Self> {
+        let (fsize, frag) = (request.fsize, request.frag());
+        let sblockloc: u64 = if request.what == What::Ufs2 {
+            65_536
+        } else {
+            8192
+        };
+        let superblock = (SBLOCKSIZE as u64).div_ceil(fsize).next_multiple_of(frag);
+        let sblkno = sblockloc.div_ceil(fsize) + (SBLOCKSIZE as u64).div_ceil(fsize);
+        let sblkno = sblkno.next_multiple_of(frag);
+        let cblkno = sblkno + superblock;
+        let iblkno = cblkno + frag;
+        let maxcontig = u64::from(request.maxcontig.cast_unsigned());
+        let mut plan = Self {
+            sblockloc,
+            size: bytes / fsize,
+            dsize: 0,
+            ncg: 0,
+            fpg: 0,
+            ipg: 0,
+            sblkno,
+            cblkno,
+            iblkno,
+            dblkno: 0,
+            cgsize: 0,
+            cssize: 0,
+            contigsumsize: if maxcontig > 1 { maxcontig.min(16) } else { 0 },
+            request,
+        };
+        plan.size -= plan.size % frag;
+        if plan.request.what != What::Ufs2 && plan.size > u64::from(u32::MAX >> 1) {
+            return Err(invalid("too large for ffs1; ffs2 has room"));
+        }
+        plan.groups()?;
+        plan.end()?;
+        Ok(plan)
+    }
+
+    /// How large groups are.
+    fn groups(&mut self) -> Result<()> {
+        let frag = self.request.frag();
+        let most = self.largest_group();
+        let fpg = match self.request.group {
+            Some(asked) if asked > most || !asked.is_multiple_of(frag) => {
+                let words = format!("group={asked}: a multiple of {frag}, at most {most}");
+                return Err(invalid(words));
+            }
+            Some(asked) => asked,
+            None => {
+                let least = self.smallest_group();
+                let share = self.size.div_ceil(GROUPS_MIN).next_multiple_of(frag);
+                share.max(least).min(self.size).min(most)
+            }
+        };
+        self.set_group(fpg);
+        if self.dblkno + 2 * frag > fpg {
+            let bytes = (self.dblkno + 2 * frag) * self.request.fsize;
+            return Err(invalid(format!(
+                "too small: a group takes at least {bytes} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Groups in which half is data, at least.
+    fn smallest_group(&self) -> u64 {
+        2 * (self.iblkno + self.request.frag()).next_power_of_two()
+    }
+
+    /// The largest group whose maps fit in a block.
+    fn largest_group(&self) -> u64 {
+        let frag = self.request.frag();
+        let (mut fits, mut too_large) = (frag, self.request.bsize * 8);
+        while fits + frag < too_large {
+            let middle = (fits + (too_large - fits) / 2) / frag * frag;
+            let mut plan = self.clone();
+            plan.set_group(middle);
+            match plan.maps_fit() {
+                true => fits = middle,
+                false => too_large = middle,
+            }
+        }
+        fits
+    }
+
+    /// Whether a group's maps fit in a block, and UFS1's counts of 16 bits are enough.
+    fn maps_fit(&self) -> bool {
+        let counts = self.ipg.max(self.fpg / self.request.frag());
+        let counted = self.request.what == What::Ufs2 || counts <= 0x7fff;
+        self.cgsize <= self.request.bsize && counted
+    }
+
+    /// What follows from the length of a group.
+    fn set_group(&mut self, fpg: u64) {
+        let (fsize, frag) = (self.request.fsize, self.request.frag());
+        let inopb = self.request.bsize / self.inode_size();
+        self.fpg = fpg;
+        let inodes = (fpg * fsize).div_ceil(self.request.density);
+        self.ipg = inodes.max(1).next_multiple_of(inopb);
+        self.dblkno = self.iblkno + self.ipg / inopb * frag;
+        let old = if self.request.what == What::Ufs2 {
+            0
+        } else {
+            6
+        };
+        let clusters = match self.contigsumsize {
+            0 => 0,
+            n => 4 * n + (fpg / frag).div_ceil(8),
+        };
+        let maps = self.ipg.div_ceil(8) + fpg.div_ceil(8);
+        self.cgsize = (CG_SIZE + 4 + old + maps + clusters).next_multiple_of(fsize);
+    }
+
+    /// How many groups, and what is left for data.
+    fn end(&mut self) -> Result<()> {
+        let (fsize, frag) = (self.request.fsize, self.request.frag());
+        self.ncg = self.size.div_ceil(self.fpg);
+        // A last group without room for data is none.
+        let last = self.size - (self.ncg - 1).min(self.ncg) * self.fpg;
+        if self.ncg > 1 && last < self.dblkno + frag {
+            self.ncg -= 1;
+            self.size = self.ncg * self.fpg;
+        }
+        if self.ncg.saturating_mul(self.ipg) > u64::from(u32::MAX) {
+            return Err(invalid(
+                "more inodes than 32 bits count; a larger density= helps",
+            ));
+        }
+        self.cssize = (self.ncg * 16).next_multiple_of(fsize);
+        let taken = self.sblkno + self.ncg * (self.dblkno - self.sblkno) + self.cssize / fsize;
+        self.dsize = self.size.saturating_sub(taken);
+        let first = self.fpg.min(self.size);
+        if self.dblkno + self.cssize / fsize + 2 * frag > first {
+            let least = (self.dblkno + self.cssize / fsize + 2 * frag) * fsize;
+            return Err(invalid(format!(
+                "too small: it takes at least {least} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn inode_size(&self) -> u64 {
+        if self.request.what == What::Ufs2 {
+            256
+        } else {
+            128
+        }
+    }
+
+    /// Where the summaries are: at the first data of the first group.
+    pub(super) fn csaddr(&self) -> u64 {
+        self.dblkno
+    }
+
+    /// Where the root directory is: in the first whole block after them.
+    pub(super) fn root(&self) -> u64 {
+        let after = self.csaddr() + self.cssize / self.request.fsize;
+        after.next_multiple_of(self.request.frag())
+    }
+
+    /// Fragments of a group.
+    pub(super) fn fragments(&self, group: u64) -> u64 {
+        self.fpg.min(self.size - group * self.fpg)
+    }
+
+    /// Whether a fragment of a group is free in an empty volume.
+    pub(super) fn is_free(&self, group: u64, fragment: u64) -> bool {
+        if fragment < self.sblkno {
+            return group > 0;
+        }
+        let used = match group {
+            0 => self.csaddr() + self.cssize / self.request.fsize,
+            _ => self.dblkno,
+        };
+        fragment >= used && !(group == 0 && fragment == self.root())
+    }
+}

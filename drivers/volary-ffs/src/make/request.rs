@@ -1,0 +1,201 @@
+//! What the user asked for, each part checked by itself.
+
+use super::invalid;
+use crate::ondisk::{Order, VOLNAME};
+use volary_core::{Make, OptionSpec, Options, Result};
+
+const fn spec(name: &'static str, value: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, value, help }
+}
+
+/// The options of newfs.
+pub(crate) const OPTIONS: &[OptionSpec] = &[
+    spec(
+        "block",
+        "SIZE",
+        "bytes of a block, 4096 to 65536 (default: 4096 below 20 MiB, 8192 below 1 GiB, 16384)",
+    ),
+    spec(
+        "fragment",
+        "SIZE",
+        "bytes of a fragment: a block, or a half, fourth or eighth of one (default: an eighth)",
+    ),
+    spec(
+        "density",
+        "SIZE",
+        "bytes of the volume for each inode (default: four fragments)",
+    ),
+    spec(
+        "group",
+        "NUMBER",
+        "fragments of a cylinder group (default: as many as its maps have room for, in at least \
+         four groups)",
+    ),
+    spec("minfree", "PERCENT", "kept free for root (default 10)"),
+    spec(
+        "optim",
+        "time|space",
+        "what is saved where room is short (default: time, space below 8 percent kept free)",
+    ),
+    spec(
+        "maxcontig",
+        "NUMBER",
+        "blocks that are put in a row (default: 64k's worth)",
+    ),
+    spec(
+        "maxbpg",
+        "NUMBER",
+        "blocks that a file takes of a group before it goes to another (default: as an indirect \
+         block has pointers)",
+    ),
+    spec(
+        "rotdelay",
+        "MS",
+        "time to begin a transfer, for blocks in a row (ffs1; default 0)",
+    ),
+    spec(
+        "rps",
+        "NUMBER",
+        "revolutions of the disk a second (ffs1; default 60)",
+    ),
+    spec(
+        "avgfilesize",
+        "SIZE",
+        "what files are expected to have (default 16k)",
+    ),
+    spec(
+        "avgfpdir",
+        "NUMBER",
+        "files expected in a directory (default 64)",
+    ),
+    spec("order", "little|big", "byte order (default little)"),
+    spec(
+        "old",
+        "",
+        "4.3BSD's format: owners of 16 bits, entries without types (ffs1)",
+    ),
+];
+
+/// Which format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Bsd43,
+    Ufs1,
+    Ufs2,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) what: What,
+    pub(super) order: Order,
+    pub(super) bsize: u64,
+    pub(super) fsize: u64,
+    pub(super) density: u64,
+    pub(super) group: Option<u64>,
+    pub(super) minfree: i32,
+    pub(super) optim: i32,
+    pub(super) maxcontig: i32,
+    pub(super) maxbpg: i32,
+    pub(super) rotdelay: i32,
+    pub(super) rps: i32,
+    pub(super) avgfilesize: u32,
+    pub(super) avgfpdir: u32,
+    pub(super) label: Vec<u8>,
+}
+
+impl Request {
+    /// # Errors
+    /// `Invalid`.
+    pub(super) fn new(is_ufs2: bool, size: u64, how: &Make) -> Result<Self> {
+        let options = &how.options;
+        options.check_known(OPTIONS)?;
+        let what = match (is_ufs2, options.flag("old", false)?) {
+            (true, true) => return Err(invalid("option 'old' is for ffs1")),
+            (true, false) => What::Ufs2,
+            (false, true) => What::Bsd43,
+            (false, false) => What::Ufs1,
+        };
+        let (bsize, fsize) = sizes(options, size)?;
+        let minfree = small(options, "minfree", 10, 0..=99)?;
+        let by_room = if minfree < 8 { 1 } else { 0 };
+        let pointer = if is_ufs2 { 8 } else { 4 };
+        let orders = [("little", Order::Little), ("big", Order::Big)];
+        Ok(Self {
+            what,
+            order: options.choice("order", &orders)?.unwrap_or(Order::Little),
+            bsize,
+            fsize,
+            density: options.number("density")?.unwrap_or(4 * fsize).max(1),
+            group: options.number("group")?,
+            minfree,
+            optim: options
+                .choice("optim", &[("time", 0), ("space", 1)])?
+                .unwrap_or(by_room),
+            maxcontig: small(options, "maxcontig", (65_536 / bsize).max(1), 1..=1 << 20)?,
+            maxbpg: small(options, "maxbpg", bsize / pointer, 1..=1 << 30)?,
+            rotdelay: small(options, "rotdelay", 0, 0..=1000)?,
+            rps: small(options, "rps", 60, 1..=10_000)?,
+            avgfilesize: small(options, "avgfilesize", 16_384, 1..=1 << 30)?.cast_unsigned(),
+            avgfpdir: small(options, "avgfpdir", 64, 1..=1 << 30)?.cast_unsigned(),
+            label: label(what, how)?,
+        })
+    }
+
+    /// Fragments of a block.
+    pub(super) fn frag(&self) -> u64 {
+        self.bsize / self.fsize
+    }
+}
+
+/// Sizes of a block and of a fragment.
+fn sizes(options: &Options, size: u64) -> Result<(u64, u64)> {
+    let by_size = match size >> 20 {
+        0..20 => 4096,
+        20..1024 => 8192,
+        _ => 16_384,
+    };
+    let bsize = options.number("block")?;
+    let asked = options.number("fragment")?;
+    let bsize = bsize.unwrap_or_else(|| by_size.max(asked.unwrap_or(0)));
+    if !bsize.is_power_of_two() || !(4096..=65_536).contains(&bsize) {
+        return Err(invalid(format!(
+            "block={bsize}: a power of two, 4096 to 65536"
+        )));
+    }
+    let fsize = asked.unwrap_or(bsize / 8);
+    let least = bsize / 8;
+    if !fsize.is_power_of_two() || !(least..=bsize).contains(&fsize) {
+        return Err(invalid(format!(
+            "fragment={fsize}: a power of two, {least} to {bsize}"
+        )));
+    }
+    Ok((bsize, fsize))
+}
+
+fn small(
+    options: &Options,
+    name: &str,
+    default: u64,
+    range: std::ops::RangeInclusive<u64>,
+) -> Result<i32> {
+    let n = options.number(name)?.unwrap_or(default);
+    let words = || invalid(format!("{name}={n}: {} to {}", range.start(), range.end()));
+    let fits = i32::try_from(n).ok().filter(|_| range.contains(&n));
+    fits.ok_or_else(words)
+}
+
+fn label(what: What, how: &Make) -> Result<Vec<u8>> {
+    let label = how.label.as_deref().unwrap_or_default().as_bytes();
+    if what == What::Bsd43 && !label.is_empty() {
+        return Err(invalid("4.3BSD's format keeps no label"));
+    }
+    if label.len() >= VOLNAME.len() || label.contains(&0) {
+        let most = VOLNAME.len() - 1;
+        return Err(invalid(format!(
+            "the label has {} bytes: at most {most}",
+            label.len()
+        )));
+    }
+    Ok(label.to_vec())
+}

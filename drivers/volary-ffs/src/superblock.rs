@@ -1,0 +1,123 @@
+//! The superblock as it stands: where it is, in which byte order, and its replicas.
+
+use crate::ondisk::{
+    FS_FLAGS_UPDATED, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Order, SBLOCKSEARCH, Superblock,
+};
+use volary_core::{BlockDevice, Error, Kind, Result};
+
+/// A superblock, not checked but for its magic.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Where it stands, in bytes.
+    pub(crate) at: u64,
+    pub(crate) order: Order,
+    /// What it is of: UFS2, else UFS1.
+    pub(crate) is_ufs2: bool,
+    pub(crate) raw: Superblock,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Found {
+    /// What has a superblock's magic at byte `at`.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn read(dev: &dyn BlockDevice, at: u64) -> Result<Option<Self>> {
+        let end = at.saturating_add(Superblock::SIZE as u64);
+        if end > dev.geometry().size {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; Superblock::SIZE];
+        dev.read_at(at, &mut bytes)?;
+        Ok(Self::parse(at, bytes))
+    }
+
+    /// The same in bytes that were read at `at`.
+    pub(crate) fn parse(at: u64, bytes: Vec<u8>) -> Option<Self> {
+        let read = |order| {
+            let raw = Superblock::read(order, &bytes);
+            let is_ufs2 = raw.fs_magic == FS_UFS2_MAGIC;
+            let known = is_ufs2 || raw.fs_magic == FS_UFS1_MAGIC;
+            known.then_some((order, is_ufs2, raw))
+        };
+        let (order, is_ufs2, raw) = read(Order::Little).or_else(|| read(Order::Big))?;
+        Some(Self {
+            at,
+            order,
+            is_ufs2,
+            raw,
+            bytes,
+        })
+    }
+
+    /// The first superblock: looked for where the BSDs put it, those that stand in the
+    /// place of another's replica passed over.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn first(dev: &dyn BlockDevice) -> Result<Option<Self>> {
+        for at in SBLOCKSEARCH {
+            let found = Self::read(dev, at)?;
+            if let Some(found) = found.filter(Self::is_at_home) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether it is the first one. UFS2's says where it stands; of UFS1 there is a replica
+    /// at byte 65536 where blocks have that length.
+    fn is_at_home(&self) -> bool {
+        if self.is_ufs2 || self.has_new_fields() {
+            return u64::try_from(self.raw.fs_sblockloc) == Ok(self.at);
+        }
+        self.at <= 8192
+    }
+
+    /// The superblock at a sector that the user names.
+    ///
+    /// # Errors
+    /// `Corrupt` if there is none; `Io`.
+    pub(crate) fn at_sector(dev: &dyn BlockDevice, sector: u64) -> Result<Self> {
+        let at = sector.saturating_mul(512);
+        let missing = || {
+            Error::corrupt(
+                "fs_magic",
+                at.saturating_add(1372),
+                "none",
+                "UFS1's or UFS2's",
+            )
+        };
+        Self::read(dev, at)?.ok_or_else(missing)
+    }
+
+    /// The superblock that an attachment goes by.
+    ///
+    /// # Errors
+    /// `Corrupt` if there is none; `Io`.
+    pub(crate) fn choose(dev: &dyn BlockDevice, sector: Option<u64>) -> Result<Self> {
+        if let Some(sector) = sector {
+            return Self::at_sector(dev, sector);
+        }
+        let missing = || {
+            let words = "no superblock at bytes 65536, 8192, 0 and 262144; 'volary dump VOLUME \
+                         superblocks' finds replicas, -o superblock=SECTOR goes by one";
+            Error::note(Kind::Corrupt, words)
+        };
+        Self::first(dev)?.ok_or_else(missing)
+    }
+
+    /// Whether UFS1's wider fields past byte 860 are kept; 4.3BSD has other things there.
+    pub(crate) fn has_new_fields(&self) -> bool {
+        let raw = &self.raw;
+        raw.fs_old_flags & FS_FLAGS_UPDATED != 0 && raw.fs_maxbsize == raw.fs_bsize
+    }
+
+    /// `Corrupt` for a field, by its name.
+    pub(crate) fn bad(&self, name: &'static str, expected: impl Into<String>) -> Error {
+        let fields = self.raw.fields();
+        let field = fields.into_iter().find(|field| field.0 == name);
+        let (_, at, value) = field.unwrap_or((name, 0, "missing".into()));
+        Error::corrupt(name, self.at.saturating_add(at as u64), value, expected)
+    }
+}

@@ -1,0 +1,421 @@
+//! Writing: gathered, sent behind the caller's back as UNSTABLE, and kept until a
+//! COMMIT whose verifier is the one that the WRITE had (RFC 1813, section 3.3.7).
+//!
+//! Bytes that the server may still lose are in memory. If the verifier has changed
+//! the server was restarted, and they are written again, in their order. A failure
+//! is told by the next write, `fsync` or `close` of the node. Near the end of the
+//! volume's room writes are not put off, so that who writes is told at once.
+
+use crate::data::{Part, Sent, State};
+use crate::fail;
+use crate::node::Node;
+use crate::opens::Opened;
+use crate::proto::{Wcc, error_of, procedure, status};
+use crate::timer;
+use crate::volume::{Volume, Who, after_status};
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use volary_core::{Cred, FileKind, Kind, Mode, Result};
+use volary_rpc::{Decoded, Input, Output, count};
+
+/// `stable_how`.
+const UNSTABLE: u32 = 0;
+const FILE_SYNC: u32 = 2;
+
+/// With less room than this, writes are not put off, in bytes.
+const NEAR_FULL: u64 = 16 << 20;
+/// How long the server's word for its room is believed.
+const ROOM_AGE: Duration = Duration::from_secs(1);
+
+impl Volume {
+    /// See [`write`](volary_core::FileSystem::write).
+    pub(crate) fn write_at(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        open: &Opened,
+        offset: Option<u64>,
+        data: &[u8],
+    ) -> Result<u64> {
+        self.check_writable()?;
+        let node = &open.node;
+        if node.kind == FileKind::Dir {
+            return Err(Kind::IsDir.into());
+        }
+        if open.mode == Mode::Read {
+            return Err(Kind::Access.into());
+        }
+        let _alone = node.io.write();
+        node.data().state.lock().check_failed()?;
+        let offset = match offset {
+            Some(offset) => offset,
+            None => {
+                self.settle(node)?;
+                self.fetch_attr(who, node)?.size
+            }
+        };
+        let end = offset.checked_add(data.len() as u64).ok_or(Kind::TooBig)?;
+        if end > self.info.caps.size_max {
+            return Err(Kind::TooBig.into());
+        }
+        if data.is_empty() {
+            return Ok(end);
+        }
+        if self.options.sync || !self.has_room(who, data.len())? {
+            self.settle(node)?;
+            self.write_through(who, node, offset, data)?;
+        } else {
+            self.gather(node, who.cred, offset, data);
+        }
+        self.keep_bound(who, node)?;
+        Ok(end)
+    }
+
+    /// Whether there is room for more than what is written, as far as is known.
+    fn has_room(&self, who: Who<'_>, len: usize) -> Result<bool> {
+        let len = len as u64;
+        let mut room = self.room.lock();
+        let fresh = room.at.is_some_and(|at| at.elapsed() < ROOM_AGE);
+        if !fresh || room.left < len.saturating_add(NEAR_FULL) {
+            let behind = self.behind.load(Ordering::Relaxed) as u64;
+            room.left = self.room_of(who)?.available.saturating_sub(behind);
+            room.at = Some(timer::now());
+        }
+        let enough = room.left >= len.saturating_add(NEAR_FULL);
+        if enough {
+            room.left -= len;
+        }
+        Ok(enough)
+    }
+
+    fn write_through(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        node: &Arc<Node>,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<()> {
+        let stable = if self.options.sync {
+            FILE_SYNC
+        } else {
+            UNSTABLE
+        };
+        let mut at = offset;
+        for bytes in data.chunks(self.info.write_max) {
+            let part = Part {
+                offset: at,
+                bytes: bytes.to_vec(),
+                cred: who.cred.clone(),
+            };
+            at = part.end();
+            self.begin_part(node, &part);
+            self.send_part(who, node, part, stable)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to what is gathered, and sends what is full.
+    fn gather(self: &Arc<Self>, node: &Arc<Node>, cred: &Cred, offset: u64, data: &[u8]) {
+        let (mut at, mut rest) = (offset, data);
+        while !rest.is_empty() {
+            let mut state = node.data().state.lock();
+            let goes_on = state.gathered.as_ref().is_some_and(|part| {
+                part.end() == at && part.bytes.len() < self.info.write_max && part.cred == *cred
+            });
+            if !goes_on {
+                if let Some(part) = self.take_gathered(node, &mut state) {
+                    drop(state);
+                    self.send_behind(node, part);
+                    continue;
+                }
+                let dropped = state.drop_chunks();
+                self.ahead.fetch_sub(dropped, Ordering::Relaxed);
+            }
+            let part = state.gathered.get_or_insert_with(|| Part {
+                offset: at,
+                bytes: Vec::new(),
+                cred: cred.clone(),
+            });
+            let room = self.info.write_max.saturating_sub(part.bytes.len());
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            part.bytes.extend_from_slice(now);
+            self.behind.fetch_add(now.len(), Ordering::Relaxed);
+            at = part.end();
+            rest = later;
+            if part.bytes.len() >= self.info.write_max
+                && let Some(full) = self.take_gathered(node, &mut state)
+            {
+                drop(state);
+                self.send_behind(node, full);
+            }
+        }
+        node.touch();
+        self.dirty.lock().insert(node.id, Arc::clone(node));
+    }
+
+    /// Takes what is gathered and notes that it is being sent, once nothing is that
+    /// it overlaps. Nobody is to find that it is neither here nor on its way.
+    fn take_gathered(&self, node: &Node, state: &mut MutexGuard<'_, State>) -> Option<Part> {
+        loop {
+            let range = state.gathered.as_ref()?.range();
+            if !state.is_sending(&range) {
+                state.sending.push(range);
+                return state.gathered.take();
+            }
+            node.data().turned.wait(state);
+        }
+    }
+
+    /// Notes that a part is being sent, once nothing is that it overlaps.
+    fn begin_part(&self, node: &Node, part: &Part) {
+        let (data, range) = (node.data(), part.range());
+        let mut state = data.state.lock();
+        while state.is_sending(&range) {
+            data.turned.wait(&mut state);
+        }
+        let dropped = state.drop_chunks();
+        self.ahead.fetch_sub(dropped, Ordering::Relaxed);
+        state.sending.push(range);
+    }
+
+    /// Sends a part whose bytes are counted as behind, and that is noted.
+    fn send_behind(self: &Arc<Self>, node: &Arc<Node>, part: Part) {
+        let (volume, of) = (Arc::clone(self), Arc::clone(node));
+        let job = move || {
+            let (cred, len) = (part.cred.clone(), part.bytes.len());
+            let sent = volume.send_part(Who::behind(&cred), &of, part, UNSTABLE);
+            // Counted again if it is kept.
+            volume.behind.fetch_sub(len, Ordering::Relaxed);
+            if let Err(e) = sent {
+                of.data().state.lock().fail(&e);
+            }
+        };
+        if let Err(job) = self.workers.hire(job) {
+            job();
+        }
+    }
+
+    /// Sends a part that is noted as being sent. What the server may lose of it is
+    /// kept.
+    fn send_part(&self, who: Who<'_>, node: &Arc<Node>, part: Part, stable: u32) -> Result<()> {
+        let range = part.range();
+        let done = self.write_all(who, node, &part, stable);
+        let mut state = node.data().state.lock();
+        if let Some(at) = state.sending.iter().position(|r| *r == range) {
+            state.sending.swap_remove(at);
+        }
+        let done = done.map(|unstable| {
+            if let Some(verifier) = unstable {
+                self.behind.fetch_add(part.bytes.len(), Ordering::Relaxed);
+                state.unstable.push(Sent { part, verifier });
+            }
+            state.unstable.is_empty()
+        });
+        drop(state);
+        node.data().turned.notify_all();
+        if !done? {
+            self.dirty.lock().insert(node.id, Arc::clone(node));
+        }
+        Ok(())
+    }
+
+    /// WRITE, as often as it takes: the verifier, unless all is stable.
+    fn write_all(
+        &self,
+        who: Who<'_>,
+        node: &Node,
+        part: &Part,
+        stable: u32,
+    ) -> Result<Option<[u8; 8]>> {
+        let (mut at, mut rest) = (part.offset, part.bytes.as_slice());
+        let mut unstable: Option<[u8; 8]> = None;
+        while !rest.is_empty() {
+            let wrote = self.write_once(who, node, at, rest, stable)?;
+            rest = rest.get(wrote.len..).unwrap_or_default();
+            at = at.saturating_add(wrote.len as u64);
+            if let Some(verifier) = wrote.unstable {
+                // Of two verifiers the first part may be lost: it fits no COMMIT.
+                unstable = match unstable {
+                    Some(before) if before != verifier => Some([0xff; 8]),
+                    _ => Some(verifier),
+                };
+            }
+        }
+        Ok(unstable)
+    }
+
+    fn write_once(
+        &self,
+        who: Who<'_>,
+        node: &Node,
+        at: u64,
+        bytes: &[u8],
+        stable: u32,
+    ) -> Result<Wrote> {
+        let changing = node.begin_change();
+        let put = |out: &mut Output| {
+            node.fh.write(out);
+            out.u64(at);
+            out.u32(count(bytes.len()));
+            out.u32(stable);
+            out.opaque(bytes);
+        };
+        let done = self.nfs(who, procedure::WRITE, put);
+        let (status, done) = done.inspect_err(|_| node.expire())?;
+        let mut input = after_status(&done);
+        changing.end(&Wcc::read(&mut input).map_err(fail::garbage)?)?;
+        if status != status::OK {
+            return Err(error_of(status));
+        }
+        let read =
+            |input: &mut Input<'_>| Decoded::Ok((input.u32()?, input.u32()?, input.array()?));
+        let (len, committed, verifier) = read(&mut input).map_err(fail::garbage)?;
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        if len == 0 || len > bytes.len() {
+            let words = format!("1 to {}", bytes.len());
+            return Err(fail::nonsense("count of WRITE", len, words));
+        }
+        let unstable = (committed == UNSTABLE).then_some(verifier);
+        Ok(Wrote { len, unstable })
+    }
+
+    /// Has the server know all that was written, though it may lose it still.
+    /// What fails is told by the next write, `fsync` or `close`.
+    ///
+    /// # Errors
+    /// `Stale` once it is detached.
+    pub(crate) fn settle(self: &Arc<Self>, node: &Arc<Node>) -> Result<()> {
+        self.check()?;
+        if node.data_if_any().is_some() {
+            self.settle_data(node);
+        }
+        Ok(())
+    }
+
+    fn settle_data(self: &Arc<Self>, node: &Arc<Node>) {
+        let data = node.data();
+        let mut state = data.state.lock();
+        while state.is_behind() {
+            if let Some(part) = self.take_gathered(node, &mut state) {
+                drop(state);
+                self.send_behind(node, part);
+                state = data.state.lock();
+            } else if state.is_behind() {
+                data.turned.wait(&mut state);
+            }
+        }
+    }
+
+    /// Has the server have all that was written for good.
+    ///
+    /// # Errors
+    /// Of this, and of writes before.
+    pub(crate) fn commit(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
+        let _alone = node.io.write();
+        self.commit_alone(who, node)
+    }
+
+    /// The same for one who has the node's content alone.
+    fn commit_alone(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
+        let Some(data) = node.data_if_any() else {
+            return Ok(());
+        };
+        let only = {
+            let mut state = data.state.lock();
+            let is_only = state.sending.is_empty() && state.unstable.is_empty();
+            // One WRITE does what it would take a COMMIT for besides.
+            is_only
+                .then(|| self.take_gathered(node, &mut state))
+                .flatten()
+        };
+        if let Some(only) = only {
+            let (cred, len) = (only.cred.clone(), only.bytes.len());
+            let sent = self.send_part(Who { cred: &cred, ..who }, node, only, FILE_SYNC);
+            self.behind.fetch_sub(len, Ordering::Relaxed);
+            sent?;
+        }
+        self.settle_data(node);
+        let mut state = data.state.lock();
+        let unstable = std::mem::take(&mut state.unstable);
+        let failed = state.check_failed();
+        drop(state);
+        self.dirty.lock().remove(&node.id);
+        let len: usize = unstable.iter().map(|sent| sent.part.bytes.len()).sum();
+        let kept = self.commit_sent(who, node, unstable);
+        self.behind.fetch_sub(len, Ordering::Relaxed);
+        failed.and(kept)
+    }
+
+    /// COMMIT; what a server that was restarted may have lost is written again.
+    fn commit_sent(&self, who: Who<'_>, node: &Arc<Node>, unstable: Vec<Sent>) -> Result<()> {
+        if unstable.is_empty() {
+            return Ok(());
+        }
+        let changing = node.begin_change();
+        let put = |out: &mut Output| {
+            node.fh.write(out);
+            out.u64(0);
+            out.u32(0);
+        };
+        let done = self.nfs(who, procedure::COMMIT, put);
+        let (status, done) = done.inspect_err(|_| node.expire())?;
+        let mut input = after_status(&done);
+        changing.end(&Wcc::read(&mut input).map_err(fail::garbage)?)?;
+        if status != status::OK {
+            return Err(error_of(status));
+        }
+        let verifier: [u8; 8] = input.array().map_err(fail::garbage)?;
+        let is_lost = unstable.iter().any(|sent| sent.verifier != verifier);
+        // All of it, not only what is lost: later bytes lie over earlier ones.
+        for sent in unstable.into_iter().filter(|_| is_lost) {
+            let who = Who {
+                cred: &sent.part.cred,
+                ..who
+            };
+            self.write_all(who, node, &sent.part, FILE_SYNC)?;
+        }
+        Ok(())
+    }
+
+    /// With too much in memory, has some of it be the server's.
+    fn keep_bound(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
+        let bound = usize::try_from(self.options.memory / 4).unwrap_or(usize::MAX);
+        let is_over = || self.behind.load(Ordering::Relaxed) > bound.max(4 * self.info.write_max);
+        if !is_over() {
+            return Ok(());
+        }
+        self.commit_alone(who, node)?;
+        let others: Vec<_> = self.dirty.lock().values().cloned().collect();
+        for other in others {
+            if !is_over() {
+                break;
+            }
+            // Who has it alone is about to do the same.
+            if let Some(_alone) = other.io.try_write()
+                && let Err(e) = self.commit_alone(who, &other)
+            {
+                other.data().state.lock().fail(&e);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the server have everything for good.
+    ///
+    /// # Errors
+    /// The first of all nodes'.
+    pub(crate) fn commit_all(self: &Arc<Self>, who: Who<'_>) -> Result<()> {
+        let all: Vec<_> = self.dirty.lock().values().cloned().collect();
+        let mut first = Ok(());
+        for node in all {
+            first = first.and(self.commit(who, &node));
+        }
+        first
+    }
+}
+
+struct Wrote {
+    len: usize,
+    unstable: Option<[u8; 8]>,
+}

@@ -1,0 +1,260 @@
+//! One connection: many callers, of whom one at a time reads.
+//!
+//! Whoever waits for a reply takes the turn at reading if nobody has it, hands
+//! what comes to those who wait for it, and passes the turn on once its own reply
+//! has come. So a single caller reads its own reply, without a change of threads,
+//! and no thread is kept for the connection.
+
+use crate::record::{Record, Records};
+use crate::timer;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+use volary_core::Cancel;
+
+/// Replies to nobody's call, one after the other, that are suffered: those to
+/// calls that were given up come late.
+const STRAYS_MAX: u32 = 1024;
+
+pub(crate) struct Conn {
+    socket: TcpStream,
+    /// Our port.
+    pub(crate) port: Option<u16>,
+    /// Locked by who sends.
+    sending: Mutex<()>,
+    state: Mutex<State>,
+    /// Locked by who has the turn.
+    records: Mutex<Records>,
+    /// Calls that wait.
+    pub(crate) busy: AtomicUsize,
+    /// A call was answered on it.
+    pub(crate) is_proven: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<u32, Waiter>,
+    is_read: bool,
+    strays: u32,
+    broken: Option<String>,
+}
+
+struct Waiter {
+    reply: Option<Record>,
+    told: Arc<Condvar>,
+}
+
+/// Why there is no reply.
+#[derive(Debug)]
+pub(crate) enum NoReply {
+    /// The connection is of no use any more.
+    Broken(String),
+    /// It did not come in time.
+    Late,
+    /// The caller has lost interest.
+    Cancelled,
+}
+
+impl Conn {
+    pub(crate) fn new(socket: TcpStream) -> Self {
+        let port = socket.local_addr().ok().map(|at| at.port());
+        Self {
+            socket,
+            port,
+            sending: Mutex::new(()),
+            state: Mutex::default(),
+            records: Mutex::new(Records::new()),
+            busy: AtomicUsize::new(0),
+            is_proven: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.state.lock().broken.is_some()
+    }
+
+    /// Ends it: all who wait are told.
+    pub(crate) fn end(&self, why: impl Into<String>) {
+        let mut state = self.state.lock();
+        self.end_locked(&mut state, why.into());
+    }
+
+    fn end_locked(&self, state: &mut State, why: String) {
+        state.broken.get_or_insert(why);
+        crate::socket::forsake(&self.socket);
+        // It may have ended by itself.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        for waiter in state.waiting.values() {
+            waiter.told.notify_one();
+        }
+    }
+
+    /// Sends a call, a whole record with its fragment's head, and waits for the
+    /// reply with this number.
+    pub(crate) fn call(
+        &self,
+        xid: u32,
+        record: &[u8],
+        until: Instant,
+        cancel: Option<&Cancel>,
+    ) -> Result<Record, NoReply> {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        let told = Arc::new(Condvar::new());
+        let waiter = Waiter {
+            reply: None,
+            told: Arc::clone(&told),
+        };
+        self.state.lock().waiting.insert(xid, waiter);
+        let done = self.send(record, until).and_then(|()| {
+            let done = self.wait(xid, &told, until, cancel);
+            self.pass_turn();
+            done
+        });
+        self.state.lock().waiting.remove(&xid);
+        self.busy.fetch_sub(1, Ordering::Relaxed);
+        done
+    }
+
+    /// Takes the room of a reply back.
+    pub(crate) fn give_back(&self, record: Record) {
+        if let Some(mut records) = self.records.try_lock() {
+            records.give_back(record);
+        }
+    }
+
+    fn send(&self, record: &[u8], until: Instant) -> Result<(), NoReply> {
+        let sending = self.sending.lock();
+        let mut left = record;
+        while !left.is_empty() {
+            match (&self.socket).write(left) {
+                Ok(0) => return Err(self.broke("it was closed")),
+                Ok(len) => left = left.get(len..).unwrap_or_default(),
+                Err(e) if is_wait(&e) && timer::now() < until => {
+                    // It may be that the server waits for us to read.
+                    self.read_if_free();
+                }
+                Err(e) => return Err(self.broke(&e.to_string())),
+            }
+        }
+        drop(sending);
+        Ok(())
+    }
+
+    fn broke(&self, why: &str) -> NoReply {
+        self.end(why);
+        NoReply::Broken(why.to_owned())
+    }
+
+    fn wait(
+        &self,
+        xid: u32,
+        told: &Condvar,
+        until: Instant,
+        cancel: Option<&Cancel>,
+    ) -> Result<Record, NoReply> {
+        let mut state = self.state.lock();
+        loop {
+            let waiter = state.waiting.get_mut(&xid);
+            if let Some(reply) = waiter.and_then(|w| w.reply.take()) {
+                return Ok(reply);
+            }
+            if let Some(why) = &state.broken {
+                return Err(NoReply::Broken(why.clone()));
+            }
+            if cancel.is_some_and(Cancel::is_set) {
+                return Err(NoReply::Cancelled);
+            }
+            if timer::now() >= until {
+                return Err(NoReply::Late);
+            }
+            if state.is_read {
+                let look_up = timer::now() + crate::socket::LOOK_UP;
+                told.wait_until(&mut state, look_up.min(until));
+            } else {
+                state = self.read_one(state);
+            }
+        }
+    }
+
+    /// With the turn: reads a record, or finds that none comes now.
+    fn read_one<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.is_read = true;
+        drop(state);
+        let read = self.records.lock().read(&mut &self.socket);
+        let mut state = self.state.lock();
+        state.is_read = false;
+        match read {
+            Ok(record) => self.deliver(&mut state, record),
+            Err(e) if is_wait(&e) => {}
+            Err(e) => self.end_locked(&mut state, words(&e)),
+        }
+        state
+    }
+
+    fn read_if_free(&self) {
+        let state = self.state.lock();
+        if !state.is_read && state.broken.is_none() {
+            drop(self.read_one(state));
+        }
+        self.pass_turn();
+    }
+
+    /// Hands a reply to who waits for it.
+    fn deliver(&self, state: &mut State, record: Record) {
+        let xid = record
+            .bytes()
+            .first_chunk::<4>()
+            .map(|x| u32::from_be_bytes(*x));
+        let waiter = xid.and_then(|xid| state.waiting.get_mut(&xid));
+        match waiter {
+            Some(waiter) if waiter.reply.is_none() => {
+                waiter.reply = Some(record);
+                waiter.told.notify_one();
+                state.strays = 0;
+            }
+            _ => {
+                state.strays += 1;
+                if state.strays > STRAYS_MAX {
+                    let why = "the server answers what nobody asked";
+                    self.end_locked(state, why.to_owned());
+                }
+            }
+        }
+    }
+
+    /// Has somebody read who still waits.
+    fn pass_turn(&self) {
+        let state = self.state.lock();
+        if state.is_read {
+            return;
+        }
+        let next = state.waiting.values().find(|w| w.reply.is_none());
+        if let Some(next) = next {
+            next.told.notify_one();
+        }
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+fn is_wait(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+fn words(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+        _ => e.to_string(),
+    }
+}

@@ -1,0 +1,30 @@
+//! What goes wrong between us and the server, in words.
+
+use std::fmt::Display;
+use std::io;
+use volary_core::{Error, Kind};
+use volary_rpc::Garbage;
+
+/// The server cannot be reached, or failed.
+pub(crate) fn io(cause: impl Into<String>) -> Error {
+    Error::note(Kind::Io, cause)
+}
+
+/// What the host says of a socket, and of whom.
+pub(crate) fn socket(doing: &str, at: impl Display, e: &io::Error) -> Error {
+    io(format!("{doing} {at}: {e}"))
+}
+
+/// A reply that contradicts the protocol or itself.
+pub(crate) fn nonsense(
+    what: &'static str,
+    found: impl Display,
+    expected: impl Into<String>,
+) -> Error {
+    Error::corrupt(what, 0, found.to_string(), expected)
+}
+
+/// A reply that does not decode.
+pub(crate) fn garbage(_: Garbage) -> Error {
+    nonsense("reply", "bytes that do not decode", "what RFC 1813 says")
+}

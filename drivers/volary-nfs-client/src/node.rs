@@ -1,0 +1,414 @@
+//! What is known of one node: its handle and, for a while, its attributes.
+
+use crate::data::Data;
+use crate::proto::{Fattr, Fh, Wcc};
+use crate::timer;
+use parking_lot::{Mutex, RwLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use volary_core::{Access, Attr, Cred, FileKind, Kind, NodeId, Result, Time};
+
+/// How many callers' rights on a node are remembered.
+const RIGHTS_MAX: usize = 4;
+
+/// Counts calls, so that of two answers the later is known.
+static CLOCK: AtomicU64 = AtomicU64::new(1);
+
+/// A moment among calls.
+pub(crate) fn tick() -> u64 {
+    CLOCK.fetch_add(1, Ordering::SeqCst)
+}
+
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) fh: Fh,
+    pub(crate) kind: FileKind,
+    known: Mutex<Known>,
+    /// Opens of it.
+    pub(crate) opens: AtomicU32,
+    /// Taken shared while it is opened, and alone while its last name may go.
+    pub(crate) going: RwLock<()>,
+    /// Where it is while it is open without a name of its own.
+    pub(crate) hidden: Mutex<Option<Hidden>>,
+    /// Taken shared to read the content, and alone to change it.
+    pub(crate) io: RwLock<()>,
+    data: OnceLock<Data>,
+}
+
+/// An entry by which a file is kept whose name was removed while it was open.
+#[derive(Clone, Debug)]
+pub(crate) struct Hidden {
+    pub(crate) dir: NodeId,
+    pub(crate) name: Vec<u8>,
+}
+
+struct Known {
+    attr: Fattr,
+    /// When the call was made that brought it; see [`tick`].
+    asked: u64,
+    at: Option<Instant>,
+    /// See [`Attr::change`].
+    change: u64,
+    /// Counts the times that others changed its entries.
+    epoch: u64,
+    changing: u32,
+    overlaps: bool,
+    rights: Vec<Rights>,
+}
+
+struct Rights {
+    cred: Cred,
+    asked: Access,
+    granted: Access,
+    at: Instant,
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId, fh: Fh, attr: Fattr, asked: u64) -> Self {
+        Self {
+            id,
+            fh,
+            kind: attr.kind,
+            known: Mutex::new(Known {
+                attr,
+                asked,
+                at: Some(timer::now()),
+                change: nanos(attr.ctime),
+                epoch: 0,
+                changing: 0,
+                overlaps: false,
+                rights: Vec::new(),
+            }),
+            opens: AtomicU32::new(0),
+            going: RwLock::new(()),
+            hidden: Mutex::new(None),
+            io: RwLock::new(()),
+            data: OnceLock::new(),
+        }
+    }
+
+    /// What is read ahead, and written behind.
+    pub(crate) fn data(&self) -> &Data {
+        self.data.get_or_init(Data::default)
+    }
+
+    /// The same, if any was.
+    pub(crate) fn data_if_any(&self) -> Option<&Data> {
+        self.data.get()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.opens.load(Ordering::SeqCst) > 0
+    }
+
+    /// The attributes, if they are not older than `age`.
+    pub(crate) fn attr(&self, age: Duration) -> Option<Attr> {
+        let known = self.known.lock();
+        let fresh = known.at.is_some_and(|at| at.elapsed() < age);
+        fresh.then(|| self.show(&known))
+    }
+
+    /// The attributes as they were last known.
+    pub(crate) fn last_attr(&self) -> Attr {
+        self.show(&self.known.lock())
+    }
+
+    /// The same as the server gave them.
+    pub(crate) fn last_fattr(&self) -> Fattr {
+        self.known.lock().attr
+    }
+
+    fn show(&self, known: &Known) -> Attr {
+        let a = &known.attr;
+        let hidden = self.hidden.lock().is_some();
+        Attr {
+            node: self.id,
+            kind: self.kind,
+            mode: a.mode,
+            // The name by which it is kept is not one of its own.
+            nlink: a.nlink.saturating_sub(hidden.into()),
+            uid: a.uid,
+            gid: a.gid,
+            rdev: a.rdev,
+            size: a.size,
+            allocated: a.used,
+            io_size: 1 << 16,
+            atime: a.atime,
+            mtime: a.mtime,
+            ctime: a.ctime,
+            btime: None,
+            change: known.change,
+            dos: None,
+        }
+    }
+
+    /// Takes what a call, made at `asked`, brought that changed nothing.
+    ///
+    /// # Errors
+    /// `Stale` if the handle leads to another node now.
+    pub(crate) fn note(&self, attr: &Fattr, asked: u64) -> Result<()> {
+        self.check(attr)?;
+        let mut known = self.known.lock();
+        if asked < known.asked || known.changing > 0 {
+            return Ok(());
+        }
+        known.take(attr, asked, None);
+        Ok(())
+    }
+
+    fn check(&self, attr: &Fattr) -> Result<()> {
+        if attr.kind == self.kind {
+            Ok(())
+        } else {
+            Err(Kind::Stale.into())
+        }
+    }
+
+    /// Whether no call of ours has changed it since `asked`, as far as is known.
+    pub(crate) fn is_unchanged_since(&self, asked: u64) -> bool {
+        let known = self.known.lock();
+        known.changing == 0 && known.asked <= asked
+    }
+
+    /// Begins a change by a call of ours.
+    pub(crate) fn begin_change(&self) -> Changing<'_> {
+        let mut known = self.known.lock();
+        known.overlaps |= known.changing > 0;
+        known.changing += 1;
+        Changing(self)
+    }
+
+    /// Its content was changed here, though the server does not know yet.
+    pub(crate) fn touch(&self) {
+        self.known.lock().change += 1;
+    }
+
+    /// What is known of attributes is not believed any more.
+    pub(crate) fn expire(&self) {
+        let mut known = self.known.lock();
+        known.at = None;
+        known.rights.clear();
+    }
+
+    /// The same, and its entries may be others.
+    pub(crate) fn expire_entries(&self) {
+        let mut known = self.known.lock();
+        known.at = None;
+        known.epoch += 1;
+    }
+
+    /// Tells the entries of one time from those of another.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.known.lock().epoch
+    }
+
+    /// What part of `want` this caller was granted, if it is known and not older
+    /// than `age`.
+    pub(crate) fn rights(&self, cred: &Cred, want: Access, age: Duration) -> Option<Access> {
+        let known = self.known.lock();
+        let found = known.rights.iter().find(|r| r.cred == *cred)?;
+        let fresh = found.at.elapsed() < age && found.asked.has(want);
+        fresh.then_some(Access(found.granted.0 & want.0))
+    }
+
+    pub(crate) fn note_rights(&self, cred: &Cred, asked: Access, granted: Access) {
+        let mut known = self.known.lock();
+        known.rights.retain(|r| r.cred != *cred);
+        if known.rights.len() >= RIGHTS_MAX {
+            known.rights.remove(0);
+        }
+        known.rights.push(Rights {
+            cred: cred.clone(),
+            asked,
+            granted,
+            at: timer::now(),
+        });
+    }
+}
+
+impl Known {
+    /// `before` is what the node's times were before a change of our own.
+    fn take(&mut self, attr: &Fattr, asked: u64, own: Option<Option<(Time, Time)>>) {
+        let differs = !attr.is_same_content(&self.attr);
+        let older = attr.ctime < self.attr.ctime;
+        let expected = own.flatten() == Some((self.attr.mtime, self.attr.ctime));
+        if differs && !expected {
+            self.epoch += 1;
+        }
+        if (attr.uid, attr.gid, attr.mode) != (self.attr.uid, self.attr.gid, self.attr.mode) {
+            self.rights.clear();
+        }
+        if differs || own.is_some() {
+            self.change = (self.change + 1).max(nanos(attr.ctime));
+        }
+        self.attr = *attr;
+        self.asked = asked;
+        // A time that goes back is a reply that was overtaken, or a clock that
+        // was set: it is looked at again.
+        self.at = (!older).then(timer::now);
+    }
+}
+
+/// A change by a call of ours that is under way.
+pub(crate) struct Changing<'a>(&'a Node);
+
+impl Changing<'_> {
+    /// Takes what the call brought.
+    ///
+    /// # Errors
+    /// `Stale` if the handle leads to another node now.
+    pub(crate) fn end(self, wcc: &Wcc) -> Result<()> {
+        let asked = tick();
+        let node = self.0;
+        let mut known = node.known.lock();
+        match &wcc.after {
+            Some(attr) => {
+                node.check(attr)?;
+                known.take(attr, asked, Some(wcc.before));
+            }
+            None => {
+                known.at = None;
+                known.epoch += 1;
+                known.change += 1;
+                known.asked = asked;
+            }
+        }
+        if known.overlaps {
+            known.at = None;
+            known.epoch += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        let mut known = self.0.known.lock();
+        known.changing -= 1;
+        if known.changing == 0 {
+            known.overlaps = false;
+        }
+    }
+}
+
+/// Nanoseconds since 1970, which fit for 584 years.
+fn nanos(time: Time) -> u64 {
+    let secs = u64::try_from(time.secs).unwrap_or_default();
+    secs.saturating_mul(1_000_000_000)
+        .saturating_add(time.nanos.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU64;
+
+    const AGE: Duration = Duration::from_secs(1000);
+
+    fn attr(secs: i64, size: u64) -> Fattr {
+        let t = Time::from_secs(secs);
+        Fattr {
+            kind: FileKind::Dir,
+            mode: 0o755,
+            nlink: 2,
+            uid: 0,
+            gid: 0,
+            size,
+            used: size,
+            rdev: 0,
+            fileid: 7,
+            atime: t,
+            mtime: t,
+            ctime: t,
+        }
+    }
+
+    fn node() -> Node {
+        let id = NodeId {
+            ino: NonZeroU64::MIN,
+            generation: 0,
+        };
+        Node::new(id, Fh::new(b"fh").unwrap(), attr(1, 1), tick())
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_changes_nothing() {
+        let node = node();
+        let early = tick();
+        let wcc = Wcc {
+            before: None,
+            after: Some(attr(5, 5)),
+        };
+        node.begin_change().end(&wcc).unwrap();
+        node.note(&attr(3, 3), early).unwrap();
+        assert_eq!(node.attr(AGE).unwrap().size, 5);
+        node.note(&attr(6, 6), tick()).unwrap();
+        assert_eq!(node.attr(AGE).unwrap().size, 6);
+    }
+
+    #[test]
+    fn changes_at_the_same_time_leave_nothing_to_believe() {
+        let node = node();
+        let (a, b) = (node.begin_change(), node.begin_change());
+        let wcc = |secs| Wcc {
+            before: None,
+            after: Some(attr(secs, 1)),
+        };
+        a.end(&wcc(2)).unwrap();
+        b.end(&wcc(3)).unwrap();
+        assert!(node.attr(AGE).is_none());
+        node.begin_change().end(&wcc(4)).unwrap();
+        assert!(node.attr(AGE).is_some());
+    }
+
+    #[test]
+    fn the_change_count_grows_though_the_clock_stands() {
+        let node = node();
+        let first = node.last_attr().change;
+        for more in 1..5 {
+            let wcc = Wcc {
+                before: None,
+                after: Some(attr(1, 1)),
+            };
+            node.begin_change().end(&wcc).unwrap();
+            assert_eq!(node.last_attr().change, first + more);
+        }
+    }
+
+    #[test]
+    fn entries_are_others_unless_we_alone_changed_them() {
+        let node = node();
+        let (epoch, t) = (node.epoch(), Time::from_secs(1));
+        let ours = Wcc {
+            before: Some((t, t)),
+            after: Some(attr(2, 2)),
+        };
+        node.begin_change().end(&ours).unwrap();
+        assert_eq!(node.epoch(), epoch);
+        node.begin_change().end(&ours).unwrap();
+        let same = node.epoch();
+        node.note(&attr(9, 9), tick()).unwrap();
+        assert!(node.epoch() > same);
+    }
+
+    #[test]
+    fn a_handle_of_something_else_is_stale() {
+        let node = node();
+        let other = Fattr {
+            kind: FileKind::File,
+            ..attr(1, 1)
+        };
+        assert_eq!(node.note(&other, tick()).unwrap_err(), Kind::Stale);
+    }
+
+    #[test]
+    fn rights_are_each_callers_own() {
+        let (node, a, b) = (node(), Cred::new(1, 1), Cred::new(2, 2));
+        node.note_rights(&a, Access::READ.and(Access::WRITE), Access::READ);
+        assert_eq!(node.rights(&a, Access::WRITE, AGE), Some(Access::default()));
+        assert_eq!(node.rights(&a, Access::READ, AGE), Some(Access::READ));
+        assert_eq!(node.rights(&a, Access::EXEC, AGE), None);
+        assert_eq!(node.rights(&b, Access::READ, AGE), None);
+    }
+}

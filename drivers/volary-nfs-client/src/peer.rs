@@ -1,0 +1,316 @@
+//! A server's port: a few connections, made as they are needed, and calls that
+//! outlive them.
+//!
+//! A call that has no reply when its connection ends is sent again on another,
+//! with the same number and from the same port, by which the server knows it (RFC
+//! 1813, section 4.4). A server that says nothing for half of the time that is left
+//! is tried on another connection; past the whole of it the call answers `Io`. From then on
+//! the server is held to be gone, and calls fail as soon as it cannot be
+//! connected to, until it can be.
+
+use crate::conn::{Conn, NoReply};
+use crate::fail;
+use crate::record::Record;
+use crate::socket::connect_to;
+use crate::timer;
+use parking_lot::{Condvar, Mutex};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use volary_core::{Cancel, Cred, Error, Kind, Result};
+use volary_rpc::caller::{self, Reply};
+use volary_rpc::numbers::{LAST_FRAGMENT, NFS, NULL, Program};
+use volary_rpc::{Input, Output, count};
+
+/// Between two tries to connect: at first, and at most.
+const RETRY: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+/// Calls that any server takes from anybody, in bytes.
+const SHORT: usize = 32 << 10;
+/// How long a server may say nothing, at the least.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long one try may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How a server is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    /// How long a call may take.
+    pub(crate) timeout: Duration,
+    /// Connections at once.
+    pub(crate) connections: usize,
+    /// From a port that only root may have.
+    pub(crate) reserved: bool,
+    /// The name of this machine, as the server is told it.
+    pub(crate) machine: Arc<[u8]>,
+}
+
+/// One port of a server.
+pub(crate) struct Peer {
+    at: SocketAddr,
+    way: Way,
+    conns: Mutex<Vec<Arc<Conn>>>,
+    xid: AtomicU32,
+    /// A call had no reply in time, and none came since.
+    is_gone: AtomicBool,
+    /// Detached.
+    is_ended: AtomicBool,
+    pause: (Mutex<()>, Condvar),
+}
+
+/// A call: whose, of what, and what it is to be done with.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) program: Program,
+    pub(crate) procedure: u32,
+    pub(crate) cred: Option<&'a Cred>,
+    pub(crate) cancel: Option<&'a Cancel>,
+}
+
+/// A reply that says that the call was done.
+pub(crate) struct Done {
+    conn: Arc<Conn>,
+    record: Option<Record>,
+    /// Where the results begin.
+    start: usize,
+    /// It was sent more than once.
+    pub(crate) is_resent: bool,
+}
+
+impl Done {
+    /// The procedure's results.
+    pub(crate) fn results(&self) -> Input<'_> {
+        let bytes = self.record.as_ref().map(Record::bytes);
+        Input::new(bytes.and_then(|b| b.get(self.start..)).unwrap_or_default())
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            self.conn.give_back(record);
+        }
+    }
+}
+
+impl Peer {
+    /// Nothing is connected yet. `seed` is where the numbers of calls begin.
+    pub(crate) fn new(at: SocketAddr, way: Way, seed: u32) -> Self {
+        Self {
+            at,
+            way,
+            conns: Mutex::default(),
+            xid: AtomicU32::new(seed),
+            is_gone: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
+            pause: (Mutex::new(()), Condvar::new()),
+        }
+    }
+
+    /// If it cannot be connected to at once, calls fail at once.
+    pub(crate) fn hurry(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends all connections; calls that wait answer `Stale`, and so do later ones.
+    pub(crate) fn end(&self) {
+        self.is_ended.store(true, Ordering::SeqCst);
+        for conn in self.conns.lock().drain(..) {
+            conn.end("it was detached");
+        }
+        self.pause.1.notify_all();
+    }
+
+    /// Makes a call whose arguments `write` writes.
+    ///
+    /// # Errors
+    /// `Unsupported` if the server lacks the program or procedure; `Access` if it
+    /// refuses the credentials; `Interrupted`; `Io` if no reply came in time, or
+    /// the server failed; `Corrupt` for a reply that is none.
+    pub(crate) fn call(&self, call: &Call<'_>, write: impl FnOnce(&mut Output)) -> Result<Done> {
+        let xid = self.xid.fetch_add(1, Ordering::Relaxed);
+        let mut out = Output::new();
+        out.u32(0);
+        let cred = call.cred.map(|cred| (cred, &*self.way.machine));
+        caller::call(&mut out, xid, call.program, call.procedure, cred);
+        write(&mut out);
+        out.patch(0, LAST_FRAGMENT | count(out.len().saturating_sub(4)));
+        let (conn, record, is_resent) = self.exchange(xid, out.bytes(), call.cancel)?;
+        let len = record.bytes().len();
+        let start = match caller::reply(record.bytes()).map_err(fail::garbage)?.1 {
+            Reply::Done(results) => len.saturating_sub(results.rest().len()),
+            Reply::Unavailable => return Err(Kind::Unsupported.into()),
+            Reply::Denied => return Err(self.denied()),
+            Reply::Garbage => return Err(fail::io("the server could not read the call")),
+            Reply::Failed => return Err(fail::io("the server failed at the call")),
+        };
+        Ok(Done {
+            conn,
+            record: Some(record),
+            start,
+            is_resent,
+        })
+    }
+
+    fn denied(&self) -> Error {
+        let words = format!("{}: the server refuses AUTH_SYS credentials", self.at);
+        Error::note(Kind::Access, words)
+    }
+
+    /// Sends a record until a reply comes.
+    fn exchange(
+        &self,
+        xid: u32,
+        record: &[u8],
+        cancel: Option<&Cancel>,
+    ) -> Result<(Arc<Conn>, Record, bool)> {
+        let begun = timer::now();
+        let until = begun + self.way.timeout;
+        let mut is_resent = false;
+        let mut rest = RETRY;
+        let mut port = None;
+        loop {
+            let conn = self.conn(port, until, cancel)?;
+            port = conn.port;
+            // Half of what is left: the rest is for another try.
+            let now = timer::now();
+            let half = until.saturating_duration_since(now) / 2;
+            let patience = until.min(now + half.max(PATIENCE));
+            match self.call_on(&conn, xid, record, patience, cancel) {
+                Ok(reply) => {
+                    self.is_gone.store(false, Ordering::Relaxed);
+                    return Ok((conn, reply, is_resent));
+                }
+                Err(NoReply::Cancelled) => return Err(Kind::Interrupted.into()),
+                Err(NoReply::Late) => conn.end("the server says nothing"),
+                Err(NoReply::Broken(why)) if timer::now() >= until => return Err(self.gone(&why)),
+                Err(NoReply::Broken(_)) if is_resent => {
+                    // A server that ends each connection is not asked as fast as can be.
+                    self.rest(rest);
+                    rest = (rest * 2).min(RETRY_MAX);
+                }
+                Err(NoReply::Broken(_)) => {}
+            }
+            if timer::now() >= until {
+                return Err(self.gone("no answer"));
+            }
+            is_resent = true;
+        }
+    }
+
+    /// One call on one connection. A server may take only short calls from one that
+    /// it knows nothing of: a long one follows a call of nothing.
+    fn call_on(
+        &self,
+        conn: &Conn,
+        xid: u32,
+        record: &[u8],
+        until: Instant,
+        cancel: Option<&Cancel>,
+    ) -> std::result::Result<Record, NoReply> {
+        if record.len() > SHORT && !conn.is_proven.load(Ordering::Relaxed) {
+            let xid = self.xid.fetch_add(1, Ordering::Relaxed);
+            let mut out = Output::new();
+            out.u32(0);
+            caller::call(&mut out, xid, NFS, NULL, None);
+            out.patch(0, LAST_FRAGMENT | count(out.len().saturating_sub(4)));
+            let reply = conn.call(xid, out.bytes(), until, cancel)?;
+            conn.give_back(reply);
+        }
+        let reply = conn.call(xid, record, until, cancel)?;
+        conn.is_proven.store(true, Ordering::Relaxed);
+        Ok(reply)
+    }
+
+    fn gone(&self, why: &str) -> Error {
+        self.is_gone.store(true, Ordering::Relaxed);
+        let secs = self.way.timeout.as_secs();
+        fail::io(format!("{}: no reply in {secs} s: {why}", self.at))
+    }
+
+    /// The least busy connection; a new one if all are busy and more are allowed. For
+    /// a call that was sent before, the one from the same `port`.
+    fn conn(
+        &self,
+        port: Option<u16>,
+        until: Instant,
+        cancel: Option<&Cancel>,
+    ) -> Result<Arc<Conn>> {
+        let mut rest = RETRY;
+        loop {
+            if self.is_ended.load(Ordering::SeqCst) {
+                return Err(Kind::Stale.into());
+            }
+            let found = match port {
+                Some(_) => self.conn_from(port),
+                None => self.free_conn(),
+            };
+            if let Some(conn) = found {
+                return Ok(conn);
+            }
+            let tried = timer::now() + CONNECT;
+            let made = match connect_to(self.at, port, self.way.reserved, tried.min(until)) {
+                Ok(socket) => return Ok(self.add(Conn::new(socket))),
+                Err(e) => e,
+            };
+            // Others may have one that works.
+            if let Some(conn) = self.least_busy() {
+                return Ok(conn);
+            }
+            if self.is_gone.load(Ordering::Relaxed) || timer::now() + rest >= until {
+                self.is_gone.store(true, Ordering::Relaxed);
+                return Err(fail::socket("cannot connect to", self.at, &made));
+            }
+            if cancel.is_some_and(Cancel::is_set) {
+                return Err(Kind::Interrupted.into());
+            }
+            self.rest(rest);
+            rest = (rest * 2).min(RETRY_MAX);
+        }
+    }
+
+    /// Lets some time pass, unless it ends meanwhile.
+    pub(crate) fn rest(&self, time: Duration) {
+        let mut held = self.pause.0.lock();
+        if !self.is_ended.load(Ordering::SeqCst) {
+            self.pause.1.wait_for(&mut held, time);
+        }
+    }
+
+    fn add(&self, conn: Conn) -> Arc<Conn> {
+        let conn = Arc::new(conn);
+        let mut conns = self.conns.lock();
+        if self.is_ended.load(Ordering::SeqCst) {
+            conn.end("it was detached");
+        } else if conns.len() < self.way.connections {
+            conns.push(Arc::clone(&conn));
+        }
+        conn
+    }
+
+    /// One that nobody waits on, or any if there are as many as may be.
+    fn free_conn(&self) -> Option<Arc<Conn>> {
+        let mut conns = self.conns.lock();
+        conns.retain(|conn| !conn.is_broken());
+        let idle = conns.iter().find(|c| c.busy.load(Ordering::Relaxed) == 0);
+        if idle.is_none() && conns.len() < self.way.connections {
+            return None;
+        }
+        let idle = idle.or_else(|| conns.iter().min_by_key(|c| c.busy.load(Ordering::Relaxed)));
+        idle.cloned()
+    }
+
+    fn conn_from(&self, port: Option<u16>) -> Option<Arc<Conn>> {
+        let mut conns = self.conns.lock();
+        conns.retain(|conn| !conn.is_broken());
+        conns.iter().find(|conn| conn.port == port).cloned()
+    }
+
+    fn least_busy(&self) -> Option<Arc<Conn>> {
+        let mut conns = self.conns.lock();
+        conns.retain(|conn| !conn.is_broken());
+        let least = conns.iter().min_by_key(|c| c.busy.load(Ordering::Relaxed));
+        least.cloned()
+    }
+}

@@ -1,0 +1,103 @@
+//! Connections to a server, from a port that it trusts if need be.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
+};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How long a thread that reads waits before it looks up.
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(250);
+/// The ports that only root may have, but for those of well-known services.
+const RESERVED: std::ops::RangeInclusive<u16> = 665..=1023;
+
+/// Connects to `at`: from the port `before`, by which the server knows calls that it
+/// has had already, if it can be had again.
+///
+/// # Errors
+/// `TimedOut` at `until`; those of the socket.
+pub(crate) fn connect_to(
+    at: SocketAddr,
+    before: Option<u16>,
+    reserved: bool,
+    until: Instant,
+) -> io::Result<TcpStream> {
+    let again = before.and_then(|port| begin(at, Some(port)).ok());
+    let fd = match again {
+        Some(fd) => fd,
+        None if reserved => from_reserved(at)?,
+        None => begin(at, None)?,
+    };
+    wait(&fd, until)?;
+    let stream = TcpStream::from(fd);
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(LOOK_UP))?;
+    // A server that takes nothing for so long is dead to us; see `Conn::send`.
+    stream.set_write_timeout(Some(LOOK_UP))?;
+    Ok(stream)
+}
+
+/// Has nothing be left of a connection once it is closed, so that its port can be
+/// had again.
+pub(crate) fn forsake(stream: &TcpStream) {
+    // If not, the next connection is from another port.
+    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+/// From a reserved port if there is one to be had, and from any if not.
+fn from_reserved(at: SocketAddr) -> io::Result<OwnedFd> {
+    let start = std::process::id();
+    let count = u32::from(RESERVED.end() - RESERVED.start()) + 1;
+    for step in 0..count {
+        let offset = start.wrapping_add(step) % count;
+        let port = u16::try_from(offset).unwrap_or_default() + RESERVED.start();
+        match begin(at, Some(port)) {
+            Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) => {}
+            Err(Errno::ACCESS | Errno::PERM) => break,
+            begun => return Ok(begun?),
+        }
+    }
+    Ok(begin(at, None)?)
+}
+
+/// A socket that is being connected.
+fn begin(at: SocketAddr, from: Option<u16>) -> Result<OwnedFd, Errno> {
+    let (family, any): (_, IpAddr) = match at {
+        SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
+        SocketAddr::V6(_) => (AddressFamily::INET6, Ipv6Addr::UNSPECIFIED.into()),
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    if let Some(port) = from {
+        // One that another connection had a moment ago may be had at once.
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        bind(&fd, &SocketAddr::new(any, port))?;
+    }
+    match connect(&fd, &at) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+        Err(e) => Err(e),
+    }
+}
+
+fn wait(fd: &OwnedFd, until: Instant) -> io::Result<()> {
+    loop {
+        let left = until.saturating_duration_since(crate::timer::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(sockopt::socket_error(fd)??),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}

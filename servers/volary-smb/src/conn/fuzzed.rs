@@ -1,0 +1,159 @@
+//! Requests of a client that has logged on, for fuzzing: see [`crate::fuzzing`].
+
+use super::tree;
+use super::work::Worker;
+use super::{Conn, Logon, dispatch};
+use crate::config::{Config, Dialect, Share, User};
+use crate::crypto::{Algorithm, Keys, Preauth};
+use crate::server::Server;
+use crate::wire::header::flags;
+use crate::wire::{Command, Header, Out};
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+use volary_core::{Cred, Time};
+use volary_session::Volume;
+
+/// A client that is connected to a share, and the server's side of it.
+struct Client {
+    conn: Arc<Conn>,
+    worker: Arc<Worker>,
+    socket: TcpStream,
+    next_id: u64,
+    session: u64,
+    tree: u32,
+}
+
+/// A client's requests, each with its command, whether it is related to the one before, and the
+/// length of its body in two bytes before it. At the end, the connection is lost.
+///
+/// # Errors
+/// The system's, of sockets.
+pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()> {
+    let server = Server::new(config(volume))?;
+    let mut client = Client::new(&server)?;
+    let mut compound: Vec<(Command, &[u8])> = Vec::new();
+    while let Some(([command, related, low, high], rest)) = bytes.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
+        let (body, more) = rest.split_at(len);
+        bytes = more;
+        let Some(command) = Command::from_code(u16::from(command % 20)) else {
+            continue;
+        };
+        if related & 1 == 0 && !client.send(&std::mem::take(&mut compound)) {
+            break;
+        }
+        compound.push((command, body));
+    }
+    client.send(&compound);
+    client.conn.close();
+    client.conn.end_logons();
+    server.shared().end_durables();
+    Ok(())
+}
+
+fn config(volume: &Arc<Volume>) -> Config {
+    let mut config = Config::new("SERVER", || Time::EPOCH);
+    config.users = vec![User::with_password("user", "pass", Cred::root())];
+    config.shares = vec![Share {
+        name: "share".to_owned(),
+        volume: Arc::clone(volume),
+        read_only: false,
+        encrypt: false,
+    }];
+    config.signing_required = false;
+    config.max_dialect = Dialect::Smb302;
+    // Nobody is there for whom to wait.
+    config.limits.waiting = 0;
+    config.limits.io = 64 << 10;
+    config.limits.failed_logon_delay = Duration::ZERO;
+    config
+}
+
+impl Client {
+    fn new(server: &Server) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let socket = TcpStream::connect(listener.local_addr()?)?;
+        socket.set_nonblocking(true)?;
+        let (theirs, peer) = listener.accept()?;
+        let conn = Arc::new(Conn::new(server.shared(), theirs, peer.ip())?);
+        let mut client = Self {
+            conn,
+            worker: Arc::default(),
+            socket,
+            next_id: 0,
+            session: 1,
+            tree: 1,
+        };
+        let mut hello = Out::new();
+        hello.u16(36).u16(1).u16(1).u16(0).u32(0x7f).bytes(&[7; 16]);
+        hello.u64(0).u16(Dialect::Smb302.code());
+        client.send(&[(Command::Negotiate, &hello.done())]);
+        client.log_on(server);
+        Ok(client)
+    }
+
+    fn log_on(&self, server: &Server) {
+        let keys = Keys::derive(
+            &[1; 16],
+            Dialect::Smb302,
+            Algorithm::AesCmac,
+            None,
+            &Preauth::START,
+        );
+        let shared = server.shared();
+        let Some(user) = shared.config.users.first() else {
+            return;
+        };
+        let logon = Arc::new(Logon::new(self.session, user, keys, false, false));
+        let mut message = Header::default().emit().to_vec();
+        let path: Vec<u8> = "\\\\s\\share"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let mut body = Out::new();
+        body.u16(9).u16(0).u16(72).len16(path.len()).bytes(&path);
+        message.extend(body.done());
+        let joined = tree::connect(&self.conn, &logon, &message);
+        assert_eq!(joined.map(|(id, _)| id).ok(), Some(self.tree));
+        self.conn
+            .logons
+            .write()
+            .insert(self.session, Arc::clone(&logon));
+        shared.add_logon(&self.conn, &logon);
+    }
+
+    /// Sends requests as one message; `false` once the connection has to end.
+    fn send(&mut self, requests: &[(Command, &[u8])]) -> bool {
+        let mut message = Vec::new();
+        for (at, (command, body)) in requests.iter().enumerate() {
+            let is_last = at + 1 == requests.len();
+            let len = 64 + body.len().next_multiple_of(8);
+            let header = Header {
+                credit_charge: 1,
+                command: command.code(),
+                credits: 32,
+                message_id: self.next_id,
+                tree_id: self.tree,
+                session_id: self.session,
+                flags: if at > 0 { flags::RELATED } else { 0 },
+                next_command: if is_last { 0 } else { len as u32 },
+                ..Header::default()
+            };
+            self.next_id += 1;
+            message.extend(header.emit());
+            message.extend_from_slice(body);
+            if !is_last {
+                message.resize(message.len().next_multiple_of(8), 0);
+            }
+        }
+        if requests.is_empty() {
+            return true;
+        }
+        let sent = dispatch::message(&self.conn, &self.worker, &mut message);
+        let mut taken = [0; 4096];
+        while matches!(self.socket.read(&mut taken), Ok(1..)) {}
+        sent.is_ok() && !self.conn.is_closed()
+    }
+}

@@ -1,0 +1,80 @@
+//! Clients that have logged on and then say too little, or ask for too much at once.
+
+use super::client::{Client, Heard};
+use super::*;
+use crate::conn::begin;
+use crate::wire::header::HEADER_LEN;
+use crate::wire::{Command, Out, Status};
+
+const ECHO: [u8; 4] = [4, 0, 0, 0];
+
+fn server(change: impl FnOnce(&mut Config)) -> Server {
+    let mut config = config(Dialect::Smb311);
+    change(&mut config);
+    Server::new(config).expect("a server")
+}
+
+fn client(server: &Server) -> Client {
+    joined(server, Dialect::Smb311, Some(1), Some(2))
+}
+
+/// Opens the share's root, for reading.
+fn open_root(client: &mut Client) -> [u8; 16] {
+    let mut out = Out::new();
+    out.u16(57).u8(0).u8(0).u32(2).zeros(16);
+    out.u32(0x0012_0089).u32(0).u32(7).u32(1).u32(1);
+    out.u16(HEADER_LEN as u16 + 56).u16(0).u32(0).u32(0);
+    let heard = client.ask(Command::Create, &out.done()).expect("a reply");
+    assert_eq!(heard.status(), Status::SUCCESS);
+    let at = HEADER_LEN + 64;
+    heard.message[at..at + 16].try_into().expect("an id")
+}
+
+fn watch(client: &mut Client, id: [u8; 16]) -> Heard {
+    let mut out = Out::new();
+    out.u16(32).u16(0).u32(4096).bytes(&id).u32(1).u32(0);
+    client
+        .ask(Command::ChangeNotify, &out.done())
+        .expect("a reply")
+}
+
+#[test]
+fn a_message_that_does_not_end_ends_the_session_and_no_other() {
+    let server = server(|config| config.limits.message_time = Duration::from_millis(100));
+    let volume = Arc::clone(&server.shared().config.shares[0].volume);
+    let mut slow = client(&server);
+    open_root(&mut slow);
+    assert_eq!(volume.open_count(), 1);
+    let mut other = client(&server);
+    begin(&slow.conn);
+    slow.say(&[0, 0, 0, 100, 0xFE, b'S', b'M', b'B']);
+    slow.await_end();
+    let begun = crate::conn::frame::now();
+    while volume.open_count() > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "still open");
+        std::thread::yield_now();
+    }
+    let heard = other.ask(Command::Echo, &ECHO).expect("a reply");
+    assert_eq!(heard.status(), Status::SUCCESS);
+}
+
+#[test]
+fn requests_that_wait_are_bounded_and_end_with_the_connection() {
+    let server = server(|config| {
+        config.limits.waiting = 2;
+        config.limits.parked = 3;
+    });
+    let volume = Arc::clone(&server.shared().config.shares[0].volume);
+    let mut client = client(&server);
+    let id = open_root(&mut client);
+    for at in 0..5 {
+        assert_eq!(watch(&mut client, id).status(), Status::PENDING, "{at}");
+    }
+    let refused = watch(&mut client, id).status();
+    assert_eq!(refused, Status::INSUFFICIENT_RESOURCES);
+    let heard = client.ask(Command::Echo, &ECHO).expect("a reply");
+    assert_eq!(heard.status(), Status::SUCCESS);
+    client.conn.close();
+    client.conn.end_logons();
+    assert_eq!(volume.open_count(), 0);
+}
