@@ -19,6 +19,8 @@ cargo xtask COMMAND
                    (installs missing tools by apt and cargo; --no-install leaves that out)
   suites           the suites of others: pjdfstest and fsx on real mounts (needs /dev/fuse)
   soak             the long runs: 2,000 differential sequences of each kind
+  soak servers [--minutes N]
+                   16 clients of servers that are killed on the way, N minutes (10) for each volume
   fuzz TARGET [N]  one fuzz target under libFuzzer, N runs (default 1,000,000)
   tools            installs what `test` needs, and says what it found
 ";
@@ -32,6 +34,8 @@ fn main() -> Result<()> {
         ["test", "--no-install"] => test::everything(false),
         ["suites"] => test::suites(),
         ["soak"] => test::soak(),
+        ["soak", "servers"] => test::soak_servers("10"),
+        ["soak", "servers", "--minutes", minutes] => test::soak_servers(minutes),
         ["fuzz", target] => test::fuzz(target, "1000000"),
         ["fuzz", target, runs] => test::fuzz(target, runs),
         ["tools"] => tools::install(),

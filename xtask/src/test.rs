@@ -60,6 +60,13 @@ pub(crate) fn soak() -> Result<()> {
     Ok(())
 }
 
+/// Clients of servers that are killed on the way, on each kind of volume.
+pub(crate) fn soak_servers(minutes: &str) -> Result<()> {
+    Step::new("cargo test --profile soak -p volary-cli --test soak -- --nocapture --test-threads 1")
+        .env("VOLARY_SOAK", minutes)
+        .run()
+}
+
 /// One fuzz target.
 pub(crate) fn fuzz(target: &str, runs: &str) -> Result<()> {
     Step::new(&format!("./run {target} {runs}"))

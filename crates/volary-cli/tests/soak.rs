@@ -1,0 +1,145 @@
+//! The soak: 16 clients of NFS, SMB and a mount use one volume, while the servers are
+//! killed and started again. No byte that was flushed and acknowledged is lost; then,
+//! with the servers left alone, neither their memory nor their descriptors grow.
+//!
+//! Runs with `VOLARY_SOAK` set to minutes for each volume (`cargo xtask soak servers`).
+
+#[path = "soak/client.rs"]
+mod client;
+#[path = "soak/server.rs"]
+mod server;
+
+use client::{Client, Kind};
+use server::{Server, Use};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the servers run before they are killed.
+const RUN: Duration = Duration::from_secs(12);
+/// Between two looks at what the servers use.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Minutes for each volume, if the soak is to run.
+fn minutes() -> Option<f64> {
+    std::env::var("VOLARY_SOAK").ok()?.parse().ok()
+}
+
+#[test]
+fn servers_of_a_fat_volume_lose_and_keep_nothing() {
+    soak("disk.img");
+}
+
+#[test]
+fn servers_of_a_directory_of_the_host_lose_and_keep_nothing() {
+    soak("host:dir");
+}
+
+#[expect(clippy::disallowed_methods, reason = "the soak goes by the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the soak goes by the clock")]
+fn rest(time: Duration) {
+    thread::sleep(time);
+}
+
+/// What all clients go by.
+#[derive(Default)]
+struct Signals {
+    /// Nobody begins anything.
+    pause: AtomicBool,
+    end: AtomicBool,
+    /// Clients that stand still.
+    still: AtomicU64,
+    done: AtomicU64,
+}
+
+fn soak(volume: &str) {
+    let Some(minutes) = minutes() else {
+        println!("skipped: VOLARY_SOAK is not set");
+        return;
+    };
+    client::be_quiet();
+    let time = Duration::from_secs_f64(minutes * 60.0);
+    let server = Arc::new(Server::new(volume));
+    let signals = Arc::new(Signals::default());
+    let kinds = [Kind::Nfs, Kind::Smb, Kind::Fuse, Kind::Nfs, Kind::Smb];
+    let threads: Vec<_> = (0..16)
+        .map(|number| {
+            let (server, signals) = (Arc::clone(&server), Arc::clone(&signals));
+            let kind = kinds[number % kinds.len()];
+            let name = format!("client {number} ({kind:?})");
+            let client = move || Client::new(number, kind, server).run(&signals);
+            thread::Builder::new().name(name).spawn(client).unwrap()
+        })
+        .collect();
+    let count = threads.len() as u64;
+    let begun = now();
+    while begun.elapsed() < time.mul_f64(0.5) && !threads.iter().any(|t| t.is_finished()) {
+        rest(RUN);
+        server.restart();
+    }
+    let uses = looks(&server, &signals, (begun, time), count);
+    signals.end.store(true, Ordering::SeqCst);
+    for client in threads {
+        let name = client.thread().name().unwrap_or_default().to_owned();
+        let outcome = client.join();
+        assert!(outcome.is_ok(), "{name} has lost something, or was refused");
+    }
+    println!(
+        "{volume}: {} steps, {} restarts; memory and descriptors: {uses:?}",
+        signals.done.load(Ordering::SeqCst),
+        server.restarts(),
+    );
+    server.stop();
+    check_growth(&uses);
+}
+
+/// What the servers use when all clients stand still, again and again.
+fn looks(
+    server: &Server,
+    signals: &Signals,
+    (begun, time): (Instant, Duration),
+    count: u64,
+) -> Vec<Use> {
+    let mut uses = Vec::new();
+    while begun.elapsed() < time {
+        rest(LOOK_EVERY);
+        signals.pause.store(true, Ordering::SeqCst);
+        let paused = now();
+        while signals.still.load(Ordering::SeqCst) < count {
+            assert!(
+                paused.elapsed() < Duration::from_secs(120),
+                "a client hangs"
+            );
+            rest(Duration::from_millis(20));
+        }
+        // NFS's server keeps opens for some seconds, and the kernel what it closes.
+        rest(Duration::from_secs(5));
+        uses.push(server.used());
+        signals.pause.store(false, Ordering::SeqCst);
+    }
+    uses
+}
+
+/// After a third for warming up, at most one part in a hundred more memory, and no
+/// more descriptors.
+fn check_growth(uses: &[Use]) {
+    let warm = &uses[uses.len() / 3..];
+    if warm.len() < 4 {
+        println!("too short to tell whether anything grows");
+        return;
+    }
+    let (early, late) = warm.split_at(warm.len() / 2);
+    let most = |of: fn(&Use) -> u64, part: &[Use]| part.iter().map(of).max().unwrap_or(0);
+    let (was, is) = (most(|u| u.memory, early), most(|u| u.memory, late));
+    assert!(is <= was + was / 100, "memory grew from {was} to {is} KiB");
+    let (was, is) = (
+        most(|u| u.descriptors, early),
+        most(|u| u.descriptors, late),
+    );
+    assert!(is <= was, "descriptors grew from {was} to {is}");
+}
