@@ -30,7 +30,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-cedar",
         &["volary-core", "volary-block"],
-        &["volary-testkit"],
+        &["volary-testkit", "volary-sim"],
     ),
     (
         "volary-ffs",

@@ -3,6 +3,7 @@
 use crate::cookies::Cookies;
 use crate::core::{Core, Takes};
 use crate::entry::{Entry as Named, Head, Part, dir_prefix};
+use crate::mistakes::{Mistake, made};
 use crate::names::{Make, set_times};
 use crate::nodes::{is_named, node_id, uid_of};
 use crate::options::MountOptions;
@@ -449,7 +450,7 @@ impl Core {
     pub(crate) fn destroy_all_nameless(&mut self) -> Result<()> {
         let now = volary_core::Time::EPOCH;
         let found = self.nameless()?;
-        if found.is_empty() || self.takes == Takes::Nothing {
+        if found.is_empty() || self.takes == Takes::Nothing || made(Mistake::NamelessStay) {
             return Ok(());
         }
         for (_, head) in found {

@@ -3,6 +3,7 @@
 
 use crate::core::{Core, Pending, Takes};
 use crate::log::{self, Anchor, Place};
+use crate::mistakes::{Mistake, made};
 use crate::ondisk::stamp;
 use crate::page::Image;
 use crate::table::{read_back, write_home};
@@ -55,7 +56,9 @@ impl Core {
     /// # Errors
     /// `Io`.
     pub(crate) fn start_epoch(&mut self) -> Result<()> {
-        self.log.epoch += 1;
+        if !made(Mistake::SameEpoch) {
+            self.log.epoch += 1;
+        }
         self.log.position = 0;
         self.log.third = 0;
         self.log.before = 0;
@@ -82,11 +85,17 @@ impl Core {
     fn commit_batch(&mut self, now: Time) -> Result<()> {
         let seq = self.log.seq;
         for (page, leader) in std::mem::take(&mut self.batch.fresh) {
+            if made(Mistake::NewLeaderForgotten) {
+                continue;
+            }
             let image = leader.encode(&self.layout, page, self.log.epoch, seq);
             self.cache
                 .write(self.layout.offset(page), &image, Stage::DATA)?;
         }
-        self.cache.commit()?;
+        match made(Mistake::RecordBeforeData) {
+            true => self.cache.write_stage(Stage::DATA)?,
+            false => self.cache.commit()?,
+        }
         if self.batch.pages.is_empty() && self.batch.leaders.is_empty() {
             return Ok(());
         }
@@ -109,12 +118,18 @@ impl Core {
         let built = log::build(&self.layout, place, &logged);
         let dev = self.cache.device();
         dev.write_at(self.layout.offset(self.layout.log + position), &built.bytes)?;
-        self.cache.flush()?;
+        if !made(Mistake::RecordNotFlushed) {
+            self.cache.flush()?;
+        }
         self.log.before = built.head_crc;
         self.log.records.push_back((position, len, seq));
         self.log.position = log::next_place(&self.layout, position + len);
         self.log.seq += 1;
-        self.committed(logged, self.third_of(position));
+        let third = match made(Mistake::TagByEnd) {
+            true => self.third_of(position + len - 1),
+            false => self.third_of(position),
+        };
+        self.committed(logged, third);
         Ok(())
     }
 
@@ -134,7 +149,10 @@ impl Core {
             let image = leader.encode(&self.layout, *page, epoch, seq);
             (*page, image.into())
         });
-        tables.chain(leaders).collect()
+        match made(Mistake::LeaderNotLogged) {
+            true => tables.collect(),
+            false => tables.chain(leaders).collect(),
+        }
     }
 
     /// A record is durable: what it freed is free, what it logged is pending.
@@ -164,7 +182,9 @@ impl Core {
     /// Enters a third: whatever has its newest image only there goes home, and
     /// the log begins behind it. Only then may it be overwritten.
     fn enter(&mut self, third: u8, position: u32, seq: u64) -> Result<()> {
-        self.go_home(third)?;
+        if !made(Mistake::AnchorBeforeHome) {
+            self.go_home(third)?;
+        }
         let mut moved = false;
         while let Some((start, _, _)) = self.log.records.front().copied() {
             if self.third_of(start) != third {
@@ -181,12 +201,21 @@ impl Core {
             Some((start, _, seq)) => (*start, *seq),
             None => (position, seq),
         };
-        self.anchor_at(position, seq)
+        self.anchor_at(position, seq)?;
+        self.go_home(third)
     }
 
     /// Writes what is due of a third to both its homes, durably.
     fn go_home(&mut self, third: u8) -> Result<()> {
-        let due = self.table.due(third);
+        let mut due = self.table.due(third);
+        if made(Mistake::SkipChangedAgain) {
+            due.retain(|(index, _)| !self.batch.pages.contains(index));
+        }
+        if made(Mistake::HomeFromCache) {
+            for (index, image) in &mut due {
+                *image = self.uncommitted(*index, image);
+            }
+        }
         let leaders: BTreeMap<u32, Image> = self
             .leaders
             .iter()
@@ -197,14 +226,24 @@ impl Core {
             return Ok(());
         }
         write_home(&self.cache, &self.layout, &due)?;
-        for (page, image) in &leaders {
+        for (page, image) in leaders.iter().filter(|_| !made(Mistake::LeaderStaysAway)) {
             self.cache.write_direct(self.layout.offset(*page), image)?;
         }
-        self.cache.flush()?;
+        if !made(Mistake::HomeNotFlushed) {
+            self.cache.flush()?;
+        }
         read_back(&**self.cache.device(), &self.layout, &due)?;
         self.table.came_home(third);
         self.leaders.retain(|_, pending| pending.third != third);
         Ok(())
+    }
+
+    /// The image that operations see, sealed: what must not go home.
+    fn uncommitted(&self, index: u32, committed: &Image) -> Image {
+        let now = self.table.get(index).unwrap_or_else(|| committed.clone());
+        let mut image = now.to_vec();
+        stamp(&mut image, self.log.epoch, self.log.seq);
+        image.into()
     }
 
     /// Saves the allocation map, if it was not since the last commit. The batch
@@ -217,7 +256,10 @@ impl Core {
             return Ok(());
         }
         let first = self.layout.map + self.map_slot as u32 * self.layout.map_len;
-        let seq = self.log.seq.saturating_sub(1);
+        let seq = match made(Mistake::MapOfNextCommit) {
+            true => self.log.seq,
+            false => self.log.seq.saturating_sub(1),
+        };
         let bytes = self.vam.encode(&self.layout, first, self.log.epoch, seq);
         let written = self
             .cache
@@ -247,5 +289,48 @@ impl Core {
         self.log.records.clear();
         let result = self.anchor_at(self.log.position, self.log.seq);
         self.or_fail(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cedar::CEDAR;
+    use crate::info::LOOK;
+    use crate::recover::{How, open};
+    use std::sync::Arc;
+    use volary_block::MemDevice;
+    use volary_core::{Format, Make, Options, Time};
+
+    /// Paper, section 5.3: "this simple algorithm averages 5/6ths of the log in use".
+    #[test]
+    fn five_sixths_of_the_log_are_in_use() {
+        let dev = Arc::new(MemDevice::new(4 << 20));
+        let make = Make {
+            options: Options::parse("page=512,log=642k"),
+            ..Make::default()
+        };
+        CEDAR.make(dev.clone(), "cedar", &make).unwrap();
+        let how = How {
+            read_only: false,
+            ..LOOK
+        };
+        let (mut core, _) = open(dev, &how).unwrap();
+        let (mut used, mut samples, mut end) = (0, 0, 0);
+        for i in 0..3000_u32 {
+            let key = (i % 50).to_be_bytes();
+            core.change(Time::EPOCH, |c| c.put(&key, &[7; 100]))
+                .unwrap();
+            core.commit(Time::EPOCH).unwrap();
+            end = end.max(core.log.position);
+            if i > 500 {
+                used += core.log.records.iter().map(|r| u64::from(r.1)).sum::<u64>();
+                samples += 1;
+            }
+        }
+        // Behind the last place where the longest record fits none begins.
+        let share = used as f64 / (samples * u64::from(end)) as f64;
+        let whole = used as f64 / (samples * u64::from(core.layout.log_len())) as f64;
+        println!("{share:.3} of what records fill is in use, {whole:.3} of the log");
+        assert!((share - 5.0 / 6.0).abs() < 0.03, "{share}");
     }
 }

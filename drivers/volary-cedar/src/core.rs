@@ -8,6 +8,7 @@
 
 use crate::leader::Leader;
 use crate::log::Anchor;
+use crate::mistakes::{Mistake, made};
 use crate::page::Image;
 use crate::runs::{Run, Runs};
 use crate::table::Table;
@@ -104,6 +105,7 @@ pub(crate) struct Core {
     pub(crate) commit_ms: u64,
     /// Whether data is written as soon as it comes, as in the paper.
     pub(crate) through: bool,
+    pub(crate) ahead: crate::file::Ahead,
     next_uid: u64,
 }
 
@@ -126,6 +128,7 @@ impl Core {
             map_slot: 0,
             commit_ms: 500,
             through: false,
+            ahead: crate::file::Ahead::default(),
             next_uid: 1,
         }
     }
@@ -323,6 +326,29 @@ impl Core {
         self.batch.taken.iter().chain(&self.txn.taken).any(holds)
     }
 
+    /// Forgets what the cache has of pages that are free once this is committed.
+    fn give_up(&mut self, runs: &[Run]) {
+        for run in runs {
+            self.forget(*run);
+            if made(Mistake::FreeAtDelete) {
+                self.vam.mark(run.start, run.len, false);
+            }
+            if made(Mistake::LeaderGoesAtDelete) {
+                self.leaders.remove(&run.start);
+            }
+        }
+    }
+
+    /// Commits half of a change before the other half: what must never be.
+    fn split_txn(&mut self, now: Time) -> Result<()> {
+        if let Some((index, image)) = self.txn.pages.pop_first() {
+            self.table.change(index, image);
+            self.batch.pages.insert(index);
+            self.commit(now)?;
+        }
+        Ok(())
+    }
+
     /// Makes the txn part of the batch.
     fn install(&mut self, now: Time) -> Result<()> {
         let own = self.txn.pages.len() + self.txn.leaders.len();
@@ -344,6 +370,9 @@ impl Core {
         }
         if all > most {
             self.commit(now)?;
+        }
+        if made(Mistake::EachPageAlone) && !self.txn.pages.is_empty() {
+            self.split_txn(now)?;
         }
         let fresh: Vec<u32> = self
             .txn
@@ -374,9 +403,7 @@ impl Core {
                 into.insert(page, leader);
             }
         }
-        for run in &txn.freed {
-            self.forget(*run);
-        }
+        self.give_up(&txn.freed);
         self.batch.taken.extend(txn.taken);
         self.batch.freed.extend(txn.freed);
         self.batch.since.get_or_insert(now);

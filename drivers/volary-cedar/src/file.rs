@@ -7,6 +7,22 @@ use crate::runs::{Run, Runs};
 use volary_block::Stage;
 use volary_core::{Error, Extent, FileKind, Kind, Place, Result};
 
+/// Pages between two files that are still read in order.
+const NEAR: u32 = 8;
+/// Pages that are read ahead at first.
+const FIRST_AHEAD: u32 = 8;
+
+/// Where small files were read, and how far ahead.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ahead {
+    /// The first page past the last file.
+    read: u32,
+    /// The first page that was not read ahead.
+    until: u32,
+    /// Pages of the last request.
+    pages: u32,
+}
+
 /// Zeros that are written at a time, in bytes.
 const ZEROS: usize = 64 << 10;
 
@@ -190,19 +206,39 @@ impl Core {
         )
     }
 
+    /// Reads a file's leader and first `len` bytes in one request. Files that are
+    /// read in the order in which they lie are read ahead of: twice as much with
+    /// each request, up to the longest.
+    fn read_ahead(&mut self, page: u32, len: u64) {
+        if len >= self.cache.io_size() as u64 {
+            return;
+        }
+        let end = page.saturating_add(self.pages_for(len));
+        let near = self.ahead.read..self.ahead.read.saturating_add(NEAR);
+        let follows = near.contains(&page);
+        self.ahead.read = end;
+        if follows && end <= self.ahead.until {
+            return;
+        }
+        self.ahead.pages = match follows {
+            true => (self.ahead.pages * 2).max(FIRST_AHEAD),
+            false => 0,
+        };
+        let most = (self.cache.io_size() as u32 / self.layout.page).max(1);
+        self.ahead.pages = self.ahead.pages.min(most);
+        let pages = self.ahead.pages.max(end - page);
+        self.ahead.until = page.saturating_add(pages);
+        let bytes = u64::from(pages) * u64::from(self.layout.page);
+        self.cache.prefetch(self.layout.offset(page), bytes);
+    }
+
     /// Holds the leader to the name table, with the first access to a file's
     /// first page; both are read in one request.
     fn check_leader(&mut self, uid: u64, runs: &Runs, len: u64) -> Result<()> {
         let Some(page) = runs.leader() else {
             return Ok(());
         };
-        let size = u64::from(self.layout.page);
-        if len < self.cache.io_size() as u64 {
-            self.cache.prefetch(
-                self.layout.offset(page),
-                (size + len).min(u64::from(runs.find(0).map_or(0, |r| r.len)) * size),
-            );
-        }
+        self.read_ahead(page, len);
         let found = match self.leader(page) {
             Ok(found) => found,
             Err(e) if e == Kind::Io => None,

@@ -49,6 +49,7 @@ mod leader;
 mod log;
 pub mod make;
 pub mod map;
+mod mistakes;
 mod names;
 mod nodes;
 pub mod ondisk;
@@ -63,5 +64,8 @@ mod vam;
 pub mod volume;
 mod walk;
 mod xattrs;
+
+#[cfg(test)]
+mod torture;
 
 pub use cedar::{CEDAR, Cedar};

@@ -5,6 +5,7 @@ use crate::entry::{
     Entry, FIRST_VERSION, HEAD, Head, NAME_KEY, NOWHERE, PART_KEY, Part, Place, ROOT_NAME,
     ROOT_UID, name_prefix, part_key, place_key, place_of_key, place_prefix,
 };
+use crate::mistakes::{Mistake, made};
 use crate::page::cell_max;
 use crate::runs::{RUN, Run, Runs};
 use crate::volume::Layout;
@@ -206,6 +207,9 @@ impl Core {
             next.and_then(|(key, value)| Some((place_of_key(&key)?.1, Place::decode(&value)?)));
         let (number, place) = found.ok_or_else(|| self.bad_entry("place"))?;
         head.number = number;
+        if made(Mistake::HeadLosesLink) {
+            head.nlink += 1;
+        }
         self.keep(&place, head)
     }
 
@@ -217,6 +221,9 @@ impl Core {
         let runs = self.runs(&head)?;
         self.set_leader(head.uid, runs.leader(), &Runs::default());
         self.free(runs.0);
+        if made(Mistake::PartsStay) {
+            return Ok(());
+        }
         for part in [Part::Runs, Part::Target, Part::Xattrs] {
             self.set_parts(&mut head, part, &[])?;
         }

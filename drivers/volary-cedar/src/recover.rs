@@ -7,8 +7,10 @@
 use crate::core::{Core, LogState, Pending, Takes};
 use crate::leader::Leader;
 use crate::log::{Anchor, LogImage, Record, read_anchors};
+use crate::mistakes::{Mistake, made};
 use crate::ondisk::{Header, PageType};
 use crate::page::{self, Image};
+use crate::runs::Runs;
 use crate::table::{Table, read_pages, write_home};
 use crate::vam::Vam;
 use crate::volume::Layout;
@@ -119,6 +121,7 @@ fn what_is_lost(log: &LogImage<'_>, anchor: &Anchor, last: u64) -> Option<String
 /// `Corrupt` for a page that belongs nowhere.
 fn newest(layout: &Layout, records: &[Record]) -> Result<Newest> {
     let mut out = Newest::default();
+    let oldest = made(Mistake::OldestWins);
     for record in records {
         for (target, image) in &record.pages {
             let header = Header::read(image).filter(|h| h.nonce == layout.nonce);
@@ -131,7 +134,10 @@ fn newest(layout: &Layout, records: &[Record]) -> Result<Newest> {
                     if header.is_some_and(|h| h.page == index)
                         && page::check(image, layout.table_len).is_ok() =>
                 {
-                    out.table.insert(index, image.clone());
+                    let there = out.table.entry(index).or_insert_with(|| image.clone());
+                    if !oldest {
+                        *there = image.clone();
+                    }
                 }
                 (None, Some(PageType::Leader)) if layout.is_data(*target) => {
                     out.leaders.insert(*target, image.clone());
@@ -178,7 +184,7 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Core, Recove
     if let (Some(words), false, false) = (&recovered.lost, read_only, how.salvage) {
         return Err(lost(&layout, words));
     }
-    let newest = newest(&layout, &records)?;
+    let mut newest = newest(&layout, &records)?;
     let log = LogState {
         epoch: anchor.epoch,
         seq: last + 1,
@@ -201,11 +207,11 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Core, Recove
     for (index, image) in &newest.table {
         core.table.logged(*index, image.clone(), 0);
     }
-    if !read_only {
+    if !read_only && !made(Mistake::LogEmptiedFirst) {
         send_home(&mut core, &newest)?;
     }
     load_map(&mut core, last, how.salvage, &mut recovered)?;
-    let wanted = wanted_leaders(&mut core, newest.leaders)?;
+    let wanted = wanted_leaders(&mut core, std::mem::take(&mut newest.leaders))?;
     if read_only {
         core.leaders.extend(
             wanted
@@ -217,6 +223,9 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Core, Recove
     core.takes = Takes::Unopened;
     if recovered.records > 0 || recovered.lost.is_some() || anchors != [true, true] {
         finish(&mut core, &wanted)?;
+        if made(Mistake::LogEmptiedFirst) {
+            send_home(&mut core, &newest)?;
+        }
     }
     Ok((core, recovered))
 }
@@ -269,10 +278,13 @@ fn wanted_leaders(core: &mut Core, logged: BTreeMap<u32, Image>) -> Result<BTree
         };
         let runs = match core.runs_of_uid(leader.uid) {
             Ok(runs) => runs,
+            Err(_) if made(Mistake::AnyLeader) => Runs::default(),
             Err(e) if matches!(e.kind(), Kind::Stale | Kind::Corrupt) => continue,
             Err(e) => return Err(e),
         };
-        if runs.leader() == Some(page) && leader == Leader::of(leader.uid, &runs, &core.layout) {
+        if made(Mistake::AnyLeader)
+            || runs.leader() == Some(page) && leader == Leader::of(leader.uid, &runs, &core.layout)
+        {
             wanted.insert(page, image);
         }
     }

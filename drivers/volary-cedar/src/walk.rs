@@ -3,6 +3,7 @@
 
 use crate::core::Core;
 use crate::entry::{Entry, Part, Place, part_of_key};
+use crate::mistakes::{Mistake, made};
 use crate::page;
 use crate::runs::{Run, Runs};
 use crate::tree::LEVELS_MAX;
@@ -178,7 +179,9 @@ pub(crate) fn runs_of_cell(key: &[u8], value: &[u8]) -> Vec<Run> {
         };
     }
     match part_of_key(key) {
-        Some((_, kind, _)) if kind == Part::Runs as u8 => Runs::decode(value).collect(),
+        Some((_, kind, _)) if kind == Part::Runs as u8 && !made(Mistake::MapWithoutParts) => {
+            Runs::decode(value).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -1,7 +1,9 @@
 //! Tests of the driver as a whole.
 
 mod conformance;
+mod damage;
 mod differential;
+mod figures;
 mod layers;
 mod quiet;
 mod volumes;

@@ -1,0 +1,119 @@
+//! Mistakes that can be planted, so that the tests can be tested: each is one
+//! that the paper leaves room for, or that was made once. Outside of this
+//! crate's own tests none is ever made, and the compiler takes the questions out.
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// A page is tagged with the third in which its record ends.
+    TagByEnd,
+    /// A page that was changed again is not taken home.
+    SkipChangedAgain,
+    /// What is taken home is what operations see, not what was committed.
+    HomeFromCache,
+    /// Recovery writes every leader that the log has.
+    AnyLeader,
+    /// The record may be durable before the data that it names.
+    RecordBeforeData,
+    /// The anchor moves before the pages are home.
+    AnchorBeforeHome,
+    /// Pages are free as soon as their file is deleted.
+    FreeAtDelete,
+    /// The pages of a record are believed without their checksums.
+    PagesNotChecked,
+    /// A leader is forgotten before its file's deletion is durable.
+    LeaderGoesAtDelete,
+    /// A changed leader is not in the record.
+    LeaderNotLogged,
+    /// A logged leader is never taken home.
+    LeaderStaysAway,
+    /// Recovery leaves the epoch as it was.
+    SameEpoch,
+    /// A record may begin where the longest does not fit.
+    NoRoomAtEnd,
+    /// A commit ends before the record is durable.
+    RecordNotFlushed,
+    /// The anchor moves before what was taken home is durable.
+    HomeNotFlushed,
+    /// Only one copy is taken home.
+    OneCopyHome,
+    /// A saved map is believed, whatever commit it is of.
+    OldMap,
+    /// A map that is rebuilt has not the runs outside of heads.
+    MapWithoutParts,
+    /// Of the images of a page in the log the oldest counts.
+    OldestWins,
+    /// Recovery empties the log before what was in it is home.
+    LogEmptiedFirst,
+    /// What a crash left without a name is never given back.
+    NamelessStay,
+    /// A change may be committed by halves.
+    EachPageAlone,
+    /// A head that moves to another name counts one too many.
+    HeadLosesLink,
+    /// Any record that is whole is taken for the next.
+    AnyRecordFollows,
+    /// The leader of a new file is never written.
+    NewLeaderForgotten,
+    /// The map is saved as that of the next commit.
+    MapOfNextCommit,
+    /// What is kept of a node beside its head stays when it goes.
+    PartsStay,
+}
+
+#[cfg(test)]
+impl Mistake {
+    /// All of them.
+    pub(crate) const ALL: [Self; 27] = [
+        Self::TagByEnd,
+        Self::SkipChangedAgain,
+        Self::HomeFromCache,
+        Self::AnyLeader,
+        Self::RecordBeforeData,
+        Self::AnchorBeforeHome,
+        Self::FreeAtDelete,
+        Self::PagesNotChecked,
+        Self::LeaderGoesAtDelete,
+        Self::LeaderNotLogged,
+        Self::LeaderStaysAway,
+        Self::SameEpoch,
+        Self::NoRoomAtEnd,
+        Self::RecordNotFlushed,
+        Self::HomeNotFlushed,
+        Self::OneCopyHome,
+        Self::OldMap,
+        Self::MapWithoutParts,
+        Self::OldestWins,
+        Self::LogEmptiedFirst,
+        Self::NamelessStay,
+        Self::EachPageAlone,
+        Self::HeadLosesLink,
+        Self::AnyRecordFollows,
+        Self::NewLeaderForgotten,
+        Self::MapOfNextCommit,
+        Self::PartsStay,
+    ];
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants a mistake in this thread, or none.
+#[cfg(test)]
+pub(crate) fn plant(mistake: Option<Mistake>) {
+    PLANTED.set(mistake);
+}
+
+/// Whether a mistake is made.
+#[cfg(test)]
+pub(crate) fn made(mistake: Mistake) -> bool {
+    PLANTED.get() == Some(mistake)
+}
+
+/// Whether a mistake is made: never.
+#[cfg(not(test))]
+pub(crate) const fn made(_: Mistake) -> bool {
+    false
+}

@@ -1,0 +1,79 @@
+//! No state that a cut may leave loses what was promised.
+//! `VOLARY_TORTURE` says how many scripts of each kind.
+
+use super::script::{Script, script};
+use super::subject::Volume;
+use volary_sim::{Bounds, Depth, Explorer, Tally};
+
+/// Pages of a sector, the shortest log that there can be.
+pub(super) fn volume(attach: &'static str) -> Volume {
+    Volume {
+        make: "page=512,name-table=48k,log=186k",
+        size: 700 << 10,
+        attach,
+        mistake: None,
+        warm: script(77, 30, true),
+        lap: Script(Vec::new()),
+    }
+}
+
+/// How far to go in CI.
+pub(super) fn depth(garbage: bool) -> Depth {
+    let bounds = Bounds {
+        eager: 6,
+        random: 6,
+        garbage,
+        seed: 1,
+    };
+    Depth {
+        bounds,
+        nested: 1,
+        nested_bounds: Bounds {
+            eager: 3,
+            random: 2,
+            ..bounds
+        },
+        nested_each: 150,
+        lies: false,
+    }
+}
+
+fn scripts(default: u64) -> u64 {
+    let asked = std::env::var("VOLARY_TORTURE").ok();
+    asked.and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+fn torture(volume: &Volume, depth: Depth, scripts: impl Iterator<Item = Script>) -> Tally {
+    let mut explorer = Explorer::new(volume, depth).unwrap();
+    for script in scripts {
+        explorer
+            .explore(&script)
+            .unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    println!("{}", explorer.tally());
+    explorer.tally()
+}
+
+#[test]
+fn a_commit_with_each_change_stands_every_cut() {
+    let volume = volume("commit=0");
+    let scripts = (0..scripts(2)).map(|seed| script(seed, 12, true));
+    let tally = torture(&volume, depth(false), scripts);
+    assert!(tally.states > 1000 && tally.nested > 0, "{tally}");
+}
+
+#[test]
+fn gathered_changes_stand_every_cut() {
+    let volume = volume("");
+    let scripts = (100..100 + scripts(2)).map(|seed| script(seed, 30, true));
+    let tally = torture(&volume, depth(false), scripts);
+    assert!(tally.states > 300, "{tally}");
+}
+
+#[test]
+fn sectors_that_were_written_badly_are_told() {
+    let volume = volume("commit=0");
+    let scripts = (200..200 + scripts(1)).map(|seed| script(seed, 10, false));
+    let tally = torture(&volume, depth(true), scripts);
+    assert!(tally.states > 1000, "{tally}");
+}

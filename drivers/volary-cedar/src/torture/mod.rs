@@ -1,0 +1,8 @@
+//! Power cuts: every state that a cut may leave of scripts is recovered, checked
+//! and held to what the script was promised; and mistakes that are planted are
+//! caught by that.
+
+mod caught;
+mod cuts;
+mod script;
+mod subject;
