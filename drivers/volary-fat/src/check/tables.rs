@@ -214,7 +214,8 @@ impl Mender<'_, '_> {
             }
         }
         if changed {
-            self.vol.disk.edit(offset, info.as_bytes(), Rank::Last)?;
+            // The marks are taken away last, when this is durable.
+            self.vol.disk.edit(offset, info.as_bytes(), Rank::Late)?;
         }
         Ok(())
     }
