@@ -382,3 +382,26 @@ fn names_that_would_move_the_cursor_are_escaped() {
     let said = run.fails(NOT_OPENED);
     assert!(said.contains("evil\\u{1b}[2J.img"), "{said}");
 }
+
+#[test]
+fn torture_says_what_it_does_not_know() {
+    let sandbox = Sandbox::empty();
+    for (words, why) in [
+        (&["run", "fat64", "--random", "1"][..], "no volume"),
+        (&["run", "fat12"], "nothing to run"),
+        (&["run", "fat12", "--pairs", "--part", "3/3"], "N/M"),
+        (
+            &["replay", "fat12", "remove /x", "--cut", "1:-"],
+            "no operation",
+        ),
+        (&["replay", "fat12", "sync", "--cut", "1"], "EVENT:CHOICE"),
+        (&["replay", "fat12", "sync", "--cut", "1:2"], "EVENT:CHOICE"),
+    ] {
+        let words = [&["torture"], words].concat();
+        let said = sandbox.run_words(&words).fails(2);
+        assert!(said.contains(why), "{said}");
+    }
+    let words = ["torture", "replay", "fat12", "sync", "--cut", "999:-"];
+    let said = sandbox.run_words(&words).fails(1);
+    assert!(said.contains("no cut at event 999"), "{said}");
+}

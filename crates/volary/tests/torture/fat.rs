@@ -1,6 +1,6 @@
 //! FAT: recovery is `fsck -p`, then attaching.
 
-use volary::torture::{Depth, Plan, run, volume};
+use volary::torture::{Bounds, Depth, Plan, run, volume};
 
 fn plan() -> Plan {
     Plan {
@@ -27,13 +27,48 @@ fn all_pairs_of_operations_on_each_kind() {
     }
 }
 
+/// `VOLARY_TORTURE=COUNT` runs more.
+fn scripts() -> u64 {
+    let given = std::env::var("VOLARY_TORTURE").ok();
+    given.map_or(4, |count| {
+        count.parse().expect("VOLARY_TORTURE is a number")
+    })
+}
+
+#[test]
+fn cuts_of_the_check_leave_what_the_check_mends() {
+    let few = Bounds {
+        eager: 5,
+        random: 16,
+        garbage: false,
+        seed: 0,
+    };
+    let depth = Depth {
+        nested: 2,
+        nested_bounds: few,
+        nested_each: 2,
+        ..Depth::default()
+    };
+    for name in ["fat12", "fat16", "fat32"] {
+        let pairs = Some((0, 7));
+        torture(
+            name,
+            &Plan {
+                pairs,
+                depth,
+                ..plan()
+            },
+        );
+    }
+}
+
 #[test]
 fn random_scripts_on_each_kind() {
     for name in ["fat12", "fat12-keeping", "fat16", "fat32", "fat32-keeping"] {
         torture(
             name,
             &Plan {
-                random: 4,
+                random: scripts(),
                 ..plan()
             },
         );
