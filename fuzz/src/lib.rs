@@ -8,6 +8,7 @@
 //! on inputs from seeds.
 
 pub mod fat;
+pub mod ffs;
 pub mod heap;
 pub mod input;
 pub mod iso;

@@ -126,6 +126,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-nfs-client",
             "volary-smb",
             "volary-fat",
+            "volary-ffs",
             "volary-iso9660",
         ],
         &[],
