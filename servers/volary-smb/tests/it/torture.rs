@@ -21,7 +21,7 @@ const TIMEOUT: Tool = Tool {
     package: "coreutils",
 };
 /// What a suite may take, in seconds: some wait for leases that nobody gives up.
-const SUITE_TIME: &str = "400";
+const SUITE_TIME: &str = "1200";
 
 /// What is known of a suite.
 #[derive(Debug, Default, Deserialize)]
