@@ -186,17 +186,18 @@ impl Volume {
         let mut story = Story {
             before: tree.clone(),
             after: Vec::with_capacity(ops.len()),
-            durable: ops.iter().map(is_durable).collect(),
+            durable: Vec::with_capacity(ops.len()),
             detached: ops.iter().position(|op| *op == Op::Detach),
         };
         for (i, op) in ops.iter().enumerate() {
             tape.inspect(|tape| tape.begin(i));
+            let mut done = false;
             let mut then = tree.clone();
             let new = (tree_tag(tape.is_some(), i)) | 0x55;
             if apply(&mut then, op, new) {
                 let tag = tag_of(&then, op).unwrap_or(new);
                 match with_ctx(i, |cx| perform(fs, cx, op, tag)) {
-                    Ok(()) => tree = then,
+                    Ok(()) => (tree, done) = (then, true),
                     // It did nothing.
                     Err(e) if e == Kind::NoSpace => {}
                     Err(e) => return Err(format!("{op}: {e}")),
@@ -204,6 +205,7 @@ impl Volume {
             }
             tape.inspect(|tape| tape.end(i));
             story.after.push(tree.clone());
+            story.durable.push(done && is_durable(op));
         }
         Ok(story)
     }
