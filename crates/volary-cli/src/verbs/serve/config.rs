@@ -233,7 +233,7 @@ mod tests {
                 "[[volume]]\nvolume = 'x'\nreadonly = true\n",
                 "line 3, column 1: ",
             ),
-            ("= \x1b[2J", "line 1, column 1: "),
+            ("= \x1b[2J", "line 1, column 4: "),
         ] {
             let words = Config::parse(text).unwrap_err();
             assert!(words.starts_with(line), "{text:?}: {words}");
