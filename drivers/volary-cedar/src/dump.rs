@@ -11,7 +11,7 @@ use crate::volume::{Checked, Layout, read_roots};
 use std::fmt::{self, Write};
 use volary_core::{BlockDevice, Error, Kind, OptionSpec, Result, escape};
 
-/// What [`dump`] can show.
+/// What the dump can show.
 pub const DUMP_TOPICS: &[OptionSpec] = &[
     OptionSpec {
         name: "root",

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use volary_block::{Cache, CacheOptions};
 use volary_core::{BlockDevice, Error, Fact, Kind, Make, OptionSpec, Result};
 
-/// What [`make`] knows.
+/// What making knows.
 pub const MAKE_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "page",

@@ -2,7 +2,7 @@
 
 use volary_core::{Attach, Error, Kind, OptionSpec, Result};
 
-/// What [`MountOptions`] knows.
+/// What attaching knows.
 pub const MOUNT_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "commit",
