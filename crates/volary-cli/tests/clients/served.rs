@@ -26,7 +26,7 @@ name = 'host'
 squash = 'none'
 
 [[volume]]
-volume = 'mem:'
+volume = 'mem:1G'
 name = 'memory'
 squash = 'none'
 ";
