@@ -32,7 +32,7 @@ impl Host {
             && self.ids.open_by_handle()
         {
             self.check_open(writes, FileKind::File)?;
-            let fd = self.with_descriptors(|| self.ids.open(node, SAFE | flags_of(mode)))?;
+            let fd = self.open_id(node, SAFE | flags_of(mode))?;
             return Ok(self.enter(node, FileKind::File, mode, fd));
         }
         let (kind, fd) = self.node(node)?;
@@ -73,8 +73,9 @@ impl Host {
     pub(crate) fn end_open(&self, id: OpenId) -> Result<()> {
         let open = self.opens.remove(id)?;
         self.locks.end_open(&open);
-        // A descriptor held beside it would keep the room of what has no name.
-        let last = !self.ids.open_by_handle() && self.nodes.is_last_open(open.node, id);
+        // Of what has no name, nothing is remembered; and a descriptor held beside
+        // the open would keep its room.
+        let last = self.nodes.is_last_open(open.node, id);
         let gone = last && crate::ids::look(&open.fd, b"").is_ok_and(|stat| stat.stx_nlink == 0);
         self.nodes.end_open(&open);
         if gone {

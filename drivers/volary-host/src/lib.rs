@@ -90,6 +90,8 @@ mod nodes;
 mod opens;
 mod probe;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod volume;
 mod watch;
 

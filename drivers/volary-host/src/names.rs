@@ -340,11 +340,7 @@ impl Host {
         } else {
             AtFlags::empty()
         };
-        let old = if is_dir || !self.ids.open_by_handle() {
-            self.glance(&fd, name)
-        } else {
-            None
-        };
+        let old = self.glance(&fd, name);
         rustix::fs::unlinkat(&fd, name.as_bytes(), flags)
             .map_err(|e| self.in_dir(dir, &fd, from_errno(e)))?;
         self.let_go(old);
@@ -356,13 +352,18 @@ impl Host {
         self.ids.node_at(dir, name.as_bytes()).ok()
     }
 
-    /// Lets go of a node that has lost a name, if it was the last.
+    /// Lets go of a node that has lost a name, if it was the last; what is open
+    /// goes with its last close.
     fn let_go(&self, node: Option<NodeId>) {
-        if let Some(node) = node
-            && let Some(seen) = self.nodes.get(node)
-            && let Some(fd) = seen.fd
+        let Some((node, seen)) = node.and_then(|node| Some((node, self.nodes.get(node)?))) else {
+            return;
+        };
+        // If it is gone, both answer `Stale`, and let go.
+        if let Some(fd) = seen.fd {
+            drop(self.attr_by(node, fd));
+        } else if self.ids.open_by_handle()
+            && let Ok(fd) = self.open_id(node, PATH)
         {
-            // If it is gone, this answers `Stale`, and lets go.
             drop(self.attr_by(node, fd));
         }
     }

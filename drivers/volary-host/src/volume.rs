@@ -151,7 +151,7 @@ impl Host {
     /// Descriptors of directories are held, as names will be looked up in them;
     /// others are not, as they would keep the room of what is removed.
     fn by_id(&self, node: NodeId, kind: Option<FileKind>) -> Result<(FileKind, Arc<OwnedFd>)> {
-        let fd = self.with_descriptors(|| self.ids.open(node, PATH))?;
+        let fd = self.open_id(node, PATH)?;
         let kind = match kind {
             Some(kind) => kind,
             None => {
@@ -168,6 +168,19 @@ impl Host {
             self.hold(node, &fd);
         }
         Ok((kind, fd))
+    }
+
+    /// Opens a node by its id; lets go of one that is gone.
+    ///
+    /// # Errors
+    /// `Stale` if there is no such node; the host's.
+    pub(crate) fn open_id(&self, node: NodeId, flags: OFlags) -> Result<OwnedFd> {
+        self.with_descriptors(|| self.ids.open(node, flags))
+            .inspect_err(|e| {
+                if *e == Kind::Stale {
+                    self.nodes.remove(node);
+                }
+            })
     }
 
     fn hold(&self, node: NodeId, fd: &Arc<OwnedFd>) {

@@ -99,7 +99,7 @@ impl Known {
             return;
         }
         if nodes.kept.len() >= NODES_MAX {
-            nodes.kept.clear();
+            nodes.kept = HashMap::new();
         }
         nodes.kept.insert(node, (kept, now()));
     }
@@ -123,7 +123,7 @@ impl Known {
             News::Made { dir, name, .. } => self.names.add(*dir, name),
             News::Removed { node, .. } => {
                 if let Some(node) = node {
-                    self.names.forget(*node);
+                    self.forget_node(*node);
                 }
             }
             News::Renamed {
@@ -132,22 +132,29 @@ impl Known {
                 to,
                 new_name,
                 swapped,
+                replaced,
                 ..
             } => {
+                if let Some(node) = replaced {
+                    self.forget_node(*node);
+                }
                 self.names.add(*to, new_name);
                 if *swapped {
                     self.names.add(*from, name);
                 }
             }
             News::Attr(node) => self.forget_kept(*node),
-            News::Gone(node) => {
-                self.forget_kept(*node);
-                self.names.forget(*node);
-            }
+            News::Gone(node) => self.forget_node(*node),
             News::Entries(dir) => self.names.forget(*dir),
             News::Everything => self.forget_all(),
             News::Data(_) => {}
         }
+    }
+
+    /// What is remembered of a node that may be gone.
+    fn forget_node(&self, node: NodeId) {
+        self.forget_kept(node);
+        self.names.forget(node);
     }
 
     fn forget_kept(&self, node: NodeId) {

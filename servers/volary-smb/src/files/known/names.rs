@@ -5,7 +5,8 @@
 //! is not; one that is there means that the directory has to be read. So there may be too many, but
 //! never too few: a name that is made is added before the one who makes it is answered, also while
 //! the directory is still being read; and none is taken out, as news of a removal may come late,
-//! after the name was made once more. The next reading leaves it out.
+//! after the name was made once more. The next reading leaves it out, and comes when there are
+//! many more names than the last one found.
 
 use crate::conn::now;
 use crate::files::wildcard::fold;
@@ -21,6 +22,8 @@ const DIR_MAX: usize = 1 << 18;
 const ALL_MAX: usize = 1 << 19;
 /// Most directories.
 const DIRS_MAX: usize = 1024;
+/// A directory is read again when it was given more names than twice those it had, and this.
+const SLACK: usize = 1024;
 
 /// The same for names that differ in case alone; for no others, but by chance.
 pub(crate) fn hash(name: &str) -> u64 {
@@ -68,6 +71,8 @@ struct Dir {
     reading: u64,
     /// It has been read to its end.
     whole: bool,
+    /// Most names until it has to be read again.
+    most: usize,
     used: u64,
 }
 
@@ -78,6 +83,8 @@ pub(crate) struct Names(Mutex<State>);
 #[derive(Default)]
 struct State {
     dirs: HashMap<NodeId, Dir>,
+    /// Names of all of them.
+    names: usize,
     /// Grows with each use and each reading.
     ticks: u64,
 }
@@ -90,16 +97,18 @@ impl State {
 
     /// Makes room by forgetting those that were not used for longest.
     fn trim(&mut self) {
-        let count = |dirs: &HashMap<NodeId, Dir>| dirs.values().map(|d| d.hashes.len()).sum();
-        let mut all: usize = count(&self.dirs);
-        while all > ALL_MAX || self.dirs.len() > DIRS_MAX {
+        while self.names > ALL_MAX || self.dirs.len() > DIRS_MAX {
             let oldest = self.dirs.iter().min_by_key(|(_, dir)| dir.used);
             let Some(oldest) = oldest.map(|(node, _)| *node) else {
                 return;
             };
-            let gone = self.dirs.remove(&oldest);
-            all = all.saturating_sub(gone.map_or(0, |dir| dir.hashes.len()));
+            self.remove(oldest);
         }
+    }
+
+    fn remove(&mut self, dir: NodeId) {
+        let gone = self.dirs.remove(&dir).map_or(0, |dir| dir.hashes.len());
+        self.names = self.names.saturating_sub(gone);
     }
 }
 
@@ -116,7 +125,7 @@ impl Names {
         let tick = state.tick();
         let known = state.dirs.get_mut(&dir).filter(|dir| dir.whole)?;
         if !fresh(known.since) {
-            state.dirs.remove(&dir);
+            state.remove(dir);
             return None;
         }
         known.used = tick;
@@ -135,8 +144,10 @@ impl Names {
             since: now(),
             reading,
             whole: false,
+            most: DIR_MAX,
             used: reading,
         };
+        state.remove(dir);
         state.dirs.insert(dir, empty);
         state.trim();
         Some(Build {
@@ -153,18 +164,23 @@ impl Names {
         let Some(known) = state.dirs.get_mut(&dir) else {
             return;
         };
-        known.hashes.insert(hash);
-        if known.hashes.len() > DIR_MAX {
-            state.dirs.remove(&dir);
+        let new = known.hashes.insert(hash);
+        let too_many = known.hashes.len() > known.most;
+        state.names += usize::from(new);
+        if too_many {
+            state.remove(dir);
         }
+        state.trim();
     }
 
     pub(super) fn forget(&self, dir: NodeId) {
-        self.0.lock().dirs.remove(&dir);
+        self.0.lock().remove(dir);
     }
 
     pub(super) fn forget_all(&self) {
-        self.0.lock().dirs = HashMap::new();
+        let mut state = self.0.lock();
+        state.dirs = HashMap::new();
+        state.names = 0;
     }
 }
 
@@ -197,8 +213,12 @@ impl Build<'_> {
         if hashes.len() > DIR_MAX {
             return;
         }
+        let made = dir.hashes.len();
         dir.hashes.extend(hashes);
         dir.whole = true;
+        dir.most = DIR_MAX.min(2 * dir.hashes.len() + SLACK);
+        let new = dir.hashes.len() - made;
+        state.names += new;
         state.trim();
     }
 }
@@ -208,7 +228,7 @@ impl Drop for Build<'_> {
         let mut state = self.names.0.lock();
         let unfinished = |dir: &Dir| dir.reading == self.reading && !dir.whole;
         if state.dirs.get(&self.dir).is_some_and(unfinished) {
-            state.dirs.remove(&self.dir);
+            state.remove(self.dir);
         }
     }
 }
@@ -270,6 +290,42 @@ mod tests {
         assert!(names.0.lock().dirs.is_empty(), "given up");
         read(&names, dir, &["x"]);
         assert_eq!(names.may_have(dir, hash("x"), |_| false), None, "too old");
+    }
+
+    #[test]
+    fn names_that_come_and_go_do_not_add_up() {
+        let (names, dir) = (Names::default(), node(1));
+        let mut readings = 0;
+        for number in 0..20 * SLACK {
+            if has(&names, dir, "x").is_none() {
+                read(&names, dir, &["x"]);
+                readings += 1;
+            }
+            names.add(dir, number.to_string().as_bytes());
+            assert!(names.0.lock().names <= SLACK + 2, "at {number}");
+        }
+        assert_eq!(readings, 20);
+    }
+
+    #[test]
+    fn what_all_directories_are_given_is_bounded() {
+        let names = Names::default();
+        let dirs = (ALL_MAX / SLACK + 2) as u64;
+        for number in 1..=dirs {
+            read(&names, node(number), &[]);
+        }
+        for number in 1..=dirs {
+            for name in 0..SLACK {
+                names.add(node(number), name.to_string().as_bytes());
+            }
+        }
+        let state = names.0.lock();
+        let all: usize = state.dirs.values().map(|dir| dir.hashes.len()).sum();
+        assert!(
+            all <= ALL_MAX && state.names == all,
+            "{all}, {}",
+            state.names
+        );
     }
 
     #[test]

@@ -103,3 +103,29 @@ fn where_changes_are_unheard_nothing_is_remembered() {
     assert_eq!(known.kept(node), None);
     assert!(known.read_names(node).is_none());
 }
+
+#[test]
+fn nothing_is_remembered_of_what_is_gone() {
+    let known = Known::new(Hearing::All);
+    let (dir, node) = (NodeId::new(1, 0).unwrap(), NodeId::new(7, 0).unwrap());
+    let name: Box<[u8]> = b"a"[..].into();
+    let removed = News::Removed {
+        dir,
+        name: name.clone(),
+        node: Some(node),
+    };
+    let replaced = News::Renamed {
+        from: dir,
+        name: name.clone(),
+        to: dir,
+        new_name: name,
+        replaced: Some(node),
+        swapped: false,
+    };
+    for news in [removed, replaced, News::Gone(node)] {
+        known.keep(node, Kept::NOTHING, known.as_of());
+        assert_eq!(known.nodes.lock().kept.len(), 1);
+        known.hear(&news);
+        assert!(known.nodes.lock().kept.is_empty(), "{news:?}");
+    }
+}
