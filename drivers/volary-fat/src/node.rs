@@ -206,6 +206,9 @@ struct Inner {
 /// while all are dirty, each look would cost more than the node itself.
 const REST: u32 = 64;
 
+/// How many nodes a look for room looks at.
+const LOOKS: u32 = 8;
+
 /// What a node takes in the table, about, in bytes.
 pub(crate) const NODE_COST: u64 = 512;
 
@@ -361,16 +364,26 @@ impl Inner {
         let node = Arc::new(make(id, self.floor));
         self.by_ino.insert(id.ino.get(), node.clone());
         self.queue.push_back(id.ino.get());
+        self.tidy();
         node
+    }
+
+    /// Takes the numbers of nodes that are gone from the queue, and those that are
+    /// there twice, once they may be most of it.
+    fn tidy(&mut self) {
+        if self.queue.len() > 2 * self.by_ino.len() + 64 {
+            let mut seen = NumberMap::default();
+            let nodes = &self.by_ino;
+            self.queue
+                .retain(|ino| nodes.contains_key(ino) && seen.insert(*ino, ()).is_none());
+        }
     }
 
     /// Looks at a few of the oldest nodes and drops those that nobody needs.
     /// Whether it dropped one.
     fn make_room(&mut self, max: usize) -> bool {
         let before = self.by_ino.len();
-        // Numbers of nodes that are gone stay in the queue; do not let them pile up.
-        let looks = if self.queue.len() > 2 * max { 64 } else { 8 };
-        for _ in 0..looks {
+        for _ in 0..LOOKS {
             let Some(ino) = self.queue.pop_front() else {
                 break;
             };
@@ -411,6 +424,47 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zerocopy::FromZeros;
+
+    fn file(id: NodeId, change: u64) -> Node {
+        let time = Time::EPOCH;
+        let meta = Meta {
+            entry: DirEntry::new_zeroed(),
+            place: None,
+            size: 0,
+            mtime: time,
+            ctime: time,
+            change,
+            rdev: 0,
+            dirty: false,
+            moved: false,
+            gone: false,
+        };
+        Node {
+            id,
+            kind: FileKind::File,
+            opens: AtomicU32::new(0),
+            meta: Mutex::new(meta),
+            body: RwLock::new(Body::File(Runs::default())),
+        }
+    }
+
+    #[test]
+    fn nodes_that_come_and_go_leave_nothing() {
+        let nodes = Nodes::new(1 << 20);
+        let stays = nodes.at_or(key_of(3, 0), 0, file).unwrap();
+        for number in 0..10_000 {
+            // Few places, used again and again, and ever new ones.
+            for slot in [1 + number % 50, 100 + number] {
+                let node = nodes.at_or(key_of(3, slot), number, file).unwrap();
+                nodes.remove(node.id);
+            }
+            let inner = nodes.inner.lock();
+            assert_eq!((inner.by_ino.len(), inner.odd.len()), (1, 0));
+            assert!(inner.queue.len() <= 68, "{}", inner.queue.len());
+            assert!(inner.queue.contains(&stays.id.ino.get()));
+        }
+    }
 
     #[test]
     fn numbers_say_where_the_entry_is() {
