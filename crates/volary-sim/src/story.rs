@@ -31,12 +31,15 @@ pub struct Story {
     pub detached: Option<usize>,
 }
 
+/// A directory, by its number, and a name there.
+type Place = (u32, String);
+
 /// One node between the last sync and a power cut.
 #[derive(Default)]
 struct Known {
     is_dir: bool,
-    /// The directories that it was in, by their numbers, and its names there.
-    places: BTreeSet<(u32, String)>,
+    /// Where it was, and in which of the trees.
+    places: BTreeMap<Place, Vec<usize>>,
     /// A file's versions.
     contents: Vec<Arc<Vec<u8>>>,
     /// In how many trees it is.
@@ -82,7 +85,7 @@ impl Story {
 
 fn nodes(window: &[&Tree]) -> Nodes {
     let mut nodes = Nodes::new();
-    for tree in window {
+    for (time, tree) in window.iter().enumerate() {
         for (path, node) in *tree {
             let (dir, name) = split(path);
             let parent = match tree.get(dir) {
@@ -91,7 +94,8 @@ fn nodes(window: &[&Tree]) -> Nodes {
             };
             let (Node::Dir(number) | Node::File(number, _)) = node;
             let known = nodes.entry(*number).or_default();
-            known.places.insert((parent, name.to_owned()));
+            let times = known.places.entry((parent, name.to_owned()));
+            times.or_default().push(time);
             known.count += 1;
             match node {
                 Node::Dir(_) => known.is_dir = true,
@@ -134,47 +138,74 @@ fn each_change_or_not(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(
     let mut dirs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::from([("", BTreeSet::from([0]))]);
     let mut seen = BTreeSet::new();
     for (path, node) in found {
-        let (dir, name) = split(path);
-        let parents = dirs.get(dir).cloned().unwrap_or_default();
+        let parents = dirs.get(split(path).0).cloned().unwrap_or_default();
         let here: Vec<u32> = nodes
             .iter()
-            .filter(|(_, known)| was_here(known, &parents, name, dir, found))
+            .filter(|(_, known)| was_here(known, &parents, path, found, nodes))
             .map(|(number, _)| *number)
             .collect();
-        let is = |number: &u32| match (node, nodes.get(number)) {
-            (Node::Dir(_), Some(known)) => known.is_dir,
-            (Node::File(_, content), Some(known)) => !known.is_dir && fits(content, *number, known),
-            (_, None) => false,
-        };
-        let may_be: BTreeSet<u32> = here.iter().copied().filter(is).collect();
-        if may_be.is_empty() {
+        let is = |number: &u32| nodes.get(number).is_some_and(|k| may_be(node, *number, k));
+        let these: BTreeSet<u32> = here.iter().copied().filter(is).collect();
+        if these.is_empty() {
             return Err(strange(path, node, here.is_empty()));
         }
-        seen.extend(may_be.iter().copied());
+        seen.extend(these.iter().copied());
         if let Node::Dir(_) = node {
-            dirs.insert(path, may_be);
+            dirs.insert(path, these);
         }
     }
     for (number, known) in nodes {
         if known.count >= window.len() && !seen.contains(number) {
-            let names: Vec<&String> = known.places.iter().map(|(_, name)| name).collect();
+            let names: Vec<&String> = known.places.keys().map(|(_, name)| name).collect();
             return Err(format!("{names:?}: was synced, and is lost"));
         }
     }
     Ok(())
 }
 
-/// Whether a node was in one of these directories by this name, or by a longer
-/// one for which FAT's short name (`ALONGN~1.TXT`) stands: the long one is lost
-/// when only the sector of the short one was written.
-fn was_here(known: &Known, parents: &BTreeSet<u32>, name: &str, dir: &str, found: &Tree) -> bool {
-    let stands_for = |long: &str| {
-        let head = name.split_once('~').and_then(|(head, _)| head.get(..2));
+/// Whether what was found may be left of a node.
+fn may_be(found: &Node, number: u32, known: &Known) -> bool {
+    match found {
+        Node::Dir(_) => known.is_dir,
+        Node::File(_, content) => !known.is_dir && fits(content, number, known),
+    }
+}
+
+/// Whether a node was in one of these directories by the name of this path, or
+/// by a longer one for which FAT's short name (`ALONGN~1.TXT`) stands: the long
+/// one is lost when only the sector of the short one was written. Then it is
+/// not there, or is that of a node to which this one left it, or the reverse.
+fn was_here(
+    known: &Known,
+    parents: &BTreeSet<u32>,
+    path: &str,
+    found: &Tree,
+    nodes: &Nodes,
+) -> bool {
+    let (dir, name) = split(path);
+    let head = name.split_once('~').and_then(|(head, _)| head.get(..2));
+    let stands_for = |place: &Place| {
+        let long = &place.1;
         let same = |head: &str| long.get(..2).is_some_and(|h| h.eq_ignore_ascii_case(head));
-        head.is_some_and(same) && !found.contains_key(&format!("{dir}/{long}"))
+        let whole = || found.get(&format!("{dir}/{long}"));
+        let is_others = |whole: &Node| {
+            let mut all = nodes.iter();
+            all.any(|(n, other)| may_be(whole, *n, other) && took_turns(place, known, other, nodes))
+        };
+        head.is_some_and(same) && whole().is_none_or(is_others)
     };
-    let mut places = known.places.iter();
-    places.any(|(parent, own)| parents.contains(parent) && (own == name || stands_for(own)))
+    let mut places = known.places.keys();
+    places.any(|place| parents.contains(&place.0) && (place.1 == name || stands_for(place)))
+}
+
+/// Whether two nodes were in a place, and nothing was at some time in between:
+/// neither took the place over from the other at one blow.
+fn took_turns(place: &Place, a: &Known, b: &Known, nodes: &Nodes) -> bool {
+    let times = |known: &Known| known.places.get(place).cloned().unwrap_or_default();
+    let taken: BTreeSet<usize> = nodes.values().flat_map(times).collect();
+    let apart = |i: usize, j: usize| (i.min(j)..i.max(j)).any(|time| !taken.contains(&time));
+    let later = times(b);
+    !std::ptr::eq(a, b) && times(a).iter().any(|i| later.iter().any(|j| apart(*i, *j)))
 }
 
 fn strange(path: &str, node: &Node, never: bool) -> String {
@@ -226,6 +257,35 @@ mod tests {
         assert!(judge(&told, &[alias, whole], Promise::Synced).is_err());
         let other = ("/OTHERN~1", content(0x55, 8));
         assert!(judge(&told, &[other], Promise::Synced).is_err());
+    }
+
+    #[test]
+    fn a_short_name_stands_beside_the_long_one_of_a_file_made_after_a_removal() {
+        let made = "create /Mixed.Case; write /Mixed.Case 0 8; create /b; sync; ";
+        let [again, over] = [
+            "unlink /Mixed.Case; create /Mixed.Case; write /Mixed.Case 0 4",
+            "rename /b /Mixed.Case; write /Mixed.Case 0 4",
+        ]
+        .map(|then| story(&format!("{made}{then}")));
+        let old = content(0x55, 8);
+        let [new, moved] = [5, 2].map(|i| content(0x55 + i * 256, 4));
+        for (told, short, whole, is) in [
+            (&again, &old, &new, true),
+            (&again, &new, &old, true),
+            (&again, &old, &old, false),
+            (&again, &new, &new, false),
+            (&over, &old, &moved, false),
+            (&over, &moved, &old, false),
+        ] {
+            let found = [
+                ("/MIXED~1.CAS", short),
+                ("/Mixed.Case", whole),
+                ("/b", &Vec::new()),
+            ];
+            let found = found.map(|(path, content)| (path, content.clone()));
+            let kept = judge(told, &found, Promise::Synced);
+            assert_eq!(kept.is_ok(), is, "{short:x?} {whole:x?}: {kept:?}");
+        }
     }
 
     fn story(text: &str) -> Story {
