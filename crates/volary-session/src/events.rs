@@ -163,6 +163,20 @@ struct Waiting {
     closed: bool,
 }
 
+/// For how many events an empty queue keeps room.
+const ROOM_KEPT: usize = 1024;
+
+impl Waiting {
+    /// The next event. With the last, the room that a flood of them took goes.
+    fn next(&mut self) -> Option<Event> {
+        let event = self.events.pop_front();
+        if self.events.is_empty() {
+            self.events.shrink_to(ROOM_KEPT);
+        }
+        event
+    }
+}
+
 impl EventQueue {
     /// A queue for at most `limit` events (at least one).
     pub fn new(limit: usize) -> Self {
@@ -178,7 +192,7 @@ impl EventQueue {
     pub fn take(&self) -> Option<Event> {
         let mut state = self.state.lock();
         loop {
-            if let Some(event) = state.events.pop_front() {
+            if let Some(event) = state.next() {
                 return Some(event);
             }
             if state.closed {
@@ -190,7 +204,7 @@ impl EventQueue {
 
     /// The next event, if there is one now.
     pub fn try_take(&self) -> Option<Event> {
-        self.state.lock().events.pop_front()
+        self.state.lock().next()
     }
 
     /// Takes no more events, and lets those who wait for one go.
@@ -217,5 +231,34 @@ impl EventSink for EventQueue {
         }
         drop(state);
         self.came.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_events_leaves_no_room_behind() {
+        let queue = EventQueue::new(1 << 16);
+        let event = Event {
+            origin: None,
+            news: News::Everything,
+        };
+        for by_try in [true, false] {
+            for _ in 0..20 * ROOM_KEPT {
+                queue.event(&event);
+            }
+            for _ in 0..20 * ROOM_KEPT {
+                let taken = if by_try {
+                    queue.try_take()
+                } else {
+                    queue.take()
+                };
+                assert_eq!(taken.as_ref(), Some(&event));
+            }
+            let room = queue.state.lock().events.capacity();
+            assert!(room <= 2 * ROOM_KEPT, "{room}");
+        }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) const PASSWORD: &str = "pass";
 /// What a process has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
+    /// After so many steps of all clients, with this process.
+    pub(crate) steps: u64,
     /// Resident, its own, in KiB.
     pub(crate) memory: u64,
     pub(crate) descriptors: u64,
@@ -123,7 +125,7 @@ impl Server {
         name.trim_end_matches(".img")
     }
 
-    pub(crate) fn used(&self) -> Use {
+    pub(crate) fn used(&self, steps: u64) -> Use {
         let id = self.running.lock().unwrap().child.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
         let line = status
@@ -132,6 +134,7 @@ impl Server {
         let memory = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         let descriptors = std::fs::read_dir(format!("/proc/{id}/fd")).unwrap();
         Use {
+            steps,
             memory: memory.expect("RssAnon"),
             descriptors: descriptors.count() as u64,
         }
