@@ -51,6 +51,10 @@ fn start(volume: &str, dir: &TempDir) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_volary"));
     command.args(words.split(' '));
     command.args(["--user", "tester", "--mount", "mnt", volume]);
+    if !volume.starts_with("host:") {
+        // A small cache is full soon: what grows after that is no cache.
+        command.args(["-o", "memory=8M"]);
+    }
     command
         .env("VOLARY_PASSWORD", PASSWORD)
         .env("HOME", dir.path());
