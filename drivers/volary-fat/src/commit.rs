@@ -256,8 +256,8 @@ impl Attached {
         self.writable()?;
         self.mark_dirty()?;
         self.relieve()?;
-        // A rename asks three times at most, where nobody else makes it wait.
-        for _ in 0..5 {
+        // A rename asks four times at most, where nobody else makes it wait.
+        for _ in 0..6 {
             let epoch = self.share_epoch()?;
             match step(&epoch) {
                 Ok(r) => return Ok(r),

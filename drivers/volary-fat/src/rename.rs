@@ -36,6 +36,16 @@ impl Dirs<'_> {
             Self::One(dir) | Self::Two(_, dir) => dir_of_mut(dir),
         }
     }
+
+    /// Asks for a commit before anything is moved into a directory that was made in
+    /// this epoch from one that was not: the new directory's own entry may be on its
+    /// way as late as the loss of the old name is.
+    fn durable_first(&mut self, epoch: &Epoch) -> Step<()> {
+        if epoch.is_born(self.to()?.first) && !epoch.is_born(self.from()?.first) {
+            return Err(Stop::Commit);
+        }
+        Ok(())
+    }
 }
 
 /// A rename under way.
@@ -127,6 +137,7 @@ impl Attached {
                 self.settle(at, epoch, &located)?;
                 return Ok(located);
             }
+            dirs.durable_first(epoch)?;
             slots.set_birth(&self.moved_entry(&at.node));
             let to = dirs.to()?;
             let first = to.room(self, epoch, slots.count())?;
@@ -287,6 +298,7 @@ impl Attached {
         };
         self.load_all(&mut content)?;
         let located = self.change(|epoch| {
+            dirs.durable_first(epoch)?;
             let mut entry = self.moved_entry(&at.node);
             if self.stamp(&entry, 0) == self.stamp(&target.entry, 0) {
                 // An id of what was there must not lead to what is there now.

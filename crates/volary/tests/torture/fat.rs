@@ -1,6 +1,6 @@
 //! FAT: recovery is `fsck -p`, then attaching.
 
-use volary::torture::{Bounds, Depth, Plan, run, volume};
+use volary::torture::{Bounds, Depth, Explorer, Ops, Plan, run, volume};
 
 fn plan() -> Plan {
     Plan {
@@ -72,5 +72,28 @@ fn random_scripts_on_each_kind() {
                 ..plan()
             },
         );
+    }
+}
+
+/// The entry of the new directory was on its way as late as the loss of the old name.
+#[test]
+fn what_moves_into_a_new_directory_is_not_lost_with_it() {
+    let before = "create /full/a-long-name-that-takes-three-slots; mkdir /full/B.TXT; rename /full/B.TXT /d/B.TXT; \
+        mkdir /full/Mixed.Case; create /d/B.TXT/Mixed.Case";
+    for moved in [
+        "rename /full/5 /full/Mixed.Case/c",
+        "create /full/Mixed.Case/c; rename /full/5 /full/Mixed.Case/c",
+    ] {
+        let script: Ops = format!("{before}; {moved}; fsync /d/B.TXT/Mixed.Case")
+            .parse()
+            .unwrap();
+        for name in ["fat12", "fat16", "fat32"] {
+            let volume = volume(name).unwrap();
+            let mut explorer = Explorer::new(volume, Depth::default()).unwrap();
+            if let Err(failure) = explorer.explore(&script) {
+                panic!("{name}: {failure}");
+            }
+            assert!(explorer.tally().states > 0);
+        }
     }
 }
