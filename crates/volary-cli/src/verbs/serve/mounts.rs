@@ -4,6 +4,7 @@ use super::Served;
 use crate::exit::{Done, Fail, warn};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use volary::Kind;
 use volary::fuse::{self, Checks, Locks, MountOptions, Mounted, Stop};
 
@@ -34,7 +35,7 @@ impl Mounts {
     pub(super) fn stop(&self) -> Done {
         let mut first = Ok(());
         for mounted in &self.0 {
-            let ended = match mounted.unmount() {
+            let ended = match patiently(mounted) {
                 Err(e) if e.kind() == Kind::Busy => {
                     let shown = mounted.path().display();
                     warn(&format!(
@@ -48,6 +49,22 @@ impl Mounts {
         }
         first
     }
+}
+
+/// Unmounts; a second long as often as it is in use. Nearly always that is a program which
+/// somebody has just begun: until its first instruction it holds all that they had open.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing tells when a mount is let go"
+)]
+fn patiently(mounted: &Mounted) -> volary::Result<()> {
+    for _ in 0..20 {
+        match mounted.unmount() {
+            Err(e) if e.kind() == Kind::Busy => std::thread::sleep(Duration::from_millis(50)),
+            ended => return ended,
+        }
+    }
+    mounted.unmount()
 }
 
 fn mount(served: &Served, dir: &Path) -> Done<Mounted> {
