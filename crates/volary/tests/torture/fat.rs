@@ -97,3 +97,19 @@ fn what_moves_into_a_new_directory_is_not_lost_with_it() {
         }
     }
 }
+
+/// What stands after the end was made when the sector before it, as the disk has it, was of the past already.
+#[test]
+fn a_sector_without_the_one_before_it_shows_no_name_twice() {
+    let script = "rename /full/8 /full/5; create /full/Mixed.Case; rename /full/Mixed.Case /x; \
+        create /full/a-long-name-that-takes-three-slots; create /full/Mixed.Case; sync";
+    let depth = Depth {
+        nested: 2,
+        ..Depth::default()
+    };
+    let mut explorer = Explorer::new(volume("fat12").unwrap(), depth).unwrap();
+    if let Err(failure) = explorer.explore(&script.parse().unwrap()) {
+        panic!("{failure}");
+    }
+    assert!(explorer.tally().states > 0);
+}

@@ -296,27 +296,7 @@ impl Mender<'_, '_> {
             }
             return Ok(());
         }
-        let What::AfterEnd { end, torn, sound } = problem.what else {
-            return Ok(());
-        };
-        let words = format!("entries stand after the end of the directory in slot {end}");
-        let code = if torn {
-            code::AFTER_END_TORN
-        } else {
-            code::AFTER_END
-        };
-        let own = Problem {
-            slot: NONE,
-            ..*problem
-        };
-        if sound {
-            if self.tell(code, &own, words, "moves the end behind them")? {
-                return self.free_ends(&dir, end, problem.first);
-            }
-        } else if self.tell(code, &own, words, "frees them, as they make no sense")? {
-            return self.free_tail(&dir, end);
-        }
-        Ok(())
+        self.after_end(problem)
     }
 
     fn free_insane(&mut self, dir: &Dir, from: u32, count: u32) -> Result<()> {
@@ -327,26 +307,6 @@ impl Mender<'_, '_> {
                 Some(&FREE) => {}
                 Some(_) if judge::is_sane(&raw, self.vol.judge()) => {}
                 Some(_) => self.vol.free_slots(dir, slot, slot)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes end marks before slot `to` free slots.
-    pub(super) fn free_ends(&mut self, dir: &Dir, from: u32, to: u32) -> Result<()> {
-        for slot in from..to {
-            if self.vol.raw(dir, slot)?.first() == Some(&0) {
-                self.vol.free_slots(dir, slot, slot)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Frees all that is live from a slot on.
-    fn free_tail(&mut self, dir: &Dir, from: u32) -> Result<()> {
-        for slot in from..self.vol.slot_count(dir) {
-            if !matches!(self.vol.raw(dir, slot)?.first(), None | Some(&(0 | FREE))) {
-                self.vol.free_slots(dir, slot, slot)?;
             }
         }
         Ok(())

@@ -22,6 +22,7 @@
 //! which boot sector, is gone by is decided by how much sense the volume makes
 //! with each (`choose`); the first one wins unless another makes more.
 
+mod after;
 mod bits;
 mod boot;
 mod chain;

@@ -209,8 +209,9 @@ struct After {
     first: Option<u32>,
     good: u32,
     bad: u32,
-    /// All bytes from the end mark on were zero so far.
-    zeros: bool,
+    /// Whether the first slot that is not all zeros may have been written
+    /// without the end mark's sector.
+    torn: Option<bool>,
 }
 
 impl Walk {
@@ -497,7 +498,6 @@ impl Walk {
             Event::End(slot) => {
                 self.after = After {
                     end: slot,
-                    zeros: true,
                     ..After::default()
                 };
             }
@@ -513,15 +513,18 @@ impl Walk {
             if raw.iter().all(|&b| b == 0) {
                 continue;
             }
-            if matches!(raw.first(), Some(&(0 | crate::ondisk::FREE))) {
-                self.after.zeros &= self.after.first.is_some();
+            let at = slot + i as u32;
+            let mark = raw.first() == Some(&0);
+            let starts_sector = at.is_multiple_of((512 / ENTRY_LEN) as u32);
+            self.after.torn.get_or_insert(starts_sector && !mark);
+            if mark || raw.first() == Some(&crate::ondisk::FREE) {
                 continue;
             }
             let good = judge::is_sane(raw, vol.judge()) && chain_is_there(vol, raw)?;
             self.after.good += u32::from(good);
             self.after.bad += u32::from(!good);
             if self.after.first.is_none() {
-                self.after.first = Some(slot + i as u32);
+                self.after.first = Some(at);
             }
         }
         Ok(())
@@ -535,14 +538,13 @@ impl Walk {
             first,
             good,
             bad,
-            zeros,
+            torn,
         } = self.after;
         let Some(first) = first else {
             return;
         };
         let sound = good > bad;
-        let at_sector = first.is_multiple_of((512 / ENTRY_LEN) as u32);
-        let torn = bad == 0 && zeros && at_sector;
+        let torn = bad == 0 && torn == Some(true);
         self.note(What::AfterEnd { end, torn, sound }, number, first, first);
     }
 }

@@ -226,6 +226,19 @@ damages! {
         i.bytes[d[2]..d[2] + 32].fill(0);
         i.bytes[d[16]..d[16] + 32].copy_from_slice(&raw);
     };
+    All sector_before_still_has_the_name "after-end-torn" Mends |i| {
+        // What was renamed, and made anew under its old name.
+        let (at, from) = (i.find("DIR2/X").at, dir(i, "DIR2"));
+        let raw: Vec<u8> = i.bytes[at..at + 32].to_vec();
+        let d = grown(i, "DIR2", from);
+        i.bytes[d[16]] = 0xe5;
+        for slot in [17, 18] {
+            i.bytes[d[slot]..d[slot] + 32].copy_from_slice(&raw);
+            i.set_start(d[slot], 0);
+            i.set_size(d[slot], 0);
+        }
+        i.bytes[d[18]] = b'Q';
+    };
     Fixed root_sector_of_garbage "dir-garbage" Refuses |i| {
         let d = i.slots(0);
         let end = d.iter().position(|&at| i.bytes[at] == 0).unwrap();

@@ -1,0 +1,106 @@
+//! What stands after the end of a directory.
+
+use super::disk::Rank;
+use super::findings as code;
+use super::mend::Mender;
+use super::twins::Marks;
+use super::volume::{Dir, NONE, Reader};
+use super::walk::{Problem, What};
+use crate::ondisk::FREE;
+use crate::slots::{Event, Scanner};
+use std::ops::ControlFlow;
+use volary_core::Result;
+
+impl Mender<'_, '_> {
+    /// Tells of entries after the end mark, and mends it.
+    pub(super) fn after_end(&mut self, problem: &Problem) -> Result<()> {
+        let What::AfterEnd { end, torn, sound } = problem.what else {
+            return Ok(());
+        };
+        let dir = self.dir(problem.dir);
+        let words = format!("entries stand after the end of the directory in slot {end}");
+        let (code, repair) = match (torn, sound) {
+            (true, _) => (
+                code::AFTER_END_TORN,
+                "moves the end behind them, and frees those whose names are taken",
+            ),
+            (false, true) => (code::AFTER_END, "moves the end behind them"),
+            (false, false) => (code::AFTER_END, "frees them, as they make no sense"),
+        };
+        let own = Problem {
+            slot: NONE,
+            ..*problem
+        };
+        if !self.tell(code, &own, words, repair)? {
+            return Ok(());
+        }
+        if !sound {
+            return self.free_tail(&dir, end);
+        }
+        self.free_ends(&dir, end, problem.first)?;
+        if torn {
+            self.free_later_twins(&dir, problem.first)?;
+        }
+        Ok(())
+    }
+
+    /// Frees the records from a slot on that share a name with an earlier one.
+    ///
+    /// What a power cut left after the end was in no directory yet, so that the
+    /// sectors before it may still have what had the name then. They are free
+    /// on the device before the end is moved, which would show both.
+    fn free_later_twins(&mut self, dir: &Dir, from: u32) -> Result<()> {
+        let mut marks = self.names(dir)?;
+        for (_, slot) in marks.pairs(self.vol, dir)? {
+            if slot < from {
+                continue;
+            }
+            for slot in self.vol.first_slot(dir, slot)?..=slot {
+                if let Some(offset) = self.vol.slot_offset(dir, slot)? {
+                    self.vol.disk.edit(offset, &[FREE], Rank::Early)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of a directory.
+    fn names(&mut self, dir: &Dir) -> Result<Marks> {
+        let mut reader = Reader::new(dir);
+        let mut scanner = Scanner::new(self.vol.names.long);
+        let mut marks = Marks::default();
+        let mut buf = Vec::new();
+        while reader.fill(self.vol, &mut buf)?.is_some() {
+            let names = &self.vol.names;
+            let _ = scanner.feed(&buf, |event| {
+                if let Event::Record(record) = event
+                    && !record.short.is_label()
+                {
+                    marks.add(names, &record);
+                }
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        Ok(marks)
+    }
+
+    /// Makes end marks before slot `to` free slots.
+    pub(super) fn free_ends(&mut self, dir: &Dir, from: u32, to: u32) -> Result<()> {
+        for slot in from..to {
+            if self.vol.raw(dir, slot)?.first() == Some(&0) {
+                self.vol.free_slots(dir, slot, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees all that is live from a slot on.
+    fn free_tail(&mut self, dir: &Dir, from: u32) -> Result<()> {
+        for slot in from..self.vol.slot_count(dir) {
+            if !matches!(self.vol.raw(dir, slot)?.first(), None | Some(&(0 | FREE))) {
+                self.vol.free_slots(dir, slot, slot)?;
+            }
+        }
+        Ok(())
+    }
+}
