@@ -26,6 +26,8 @@ pub(crate) struct Txn {
     table_freed: Vec<u32>,
     taken: Vec<Run>,
     freed: Vec<Run>,
+    /// A page whose end is no longer the file's.
+    cut: Option<u32>,
     /// Leaders that are new or changed, and those that go (None).
     leaders: BTreeMap<u32, Option<Leader>>,
 }
@@ -43,6 +45,9 @@ pub(crate) struct Batch {
     taken: Vec<Run>,
     /// The shadow map: pages that are free once this is committed.
     pub(crate) freed: Vec<Run>,
+    /// The shadow map, within pages: those that hold, past the end that a file
+    /// has now, bytes that it had when the last commit was made.
+    cut: BTreeSet<u32>,
     /// The time of the first change.
     since: Option<Time>,
 }
@@ -208,6 +213,23 @@ impl Core {
         self.txn.freed.extend(runs);
     }
 
+    /// Gives back the rest of a page past a file's new end, once the change is
+    /// committed.
+    pub(crate) fn free_rest(&mut self, page: u32) {
+        self.txn.cut = Some(page);
+    }
+
+    /// Checks that the rest of a page was not given back since the last commit.
+    ///
+    /// # Errors
+    /// `NoSpace`: the next commit makes it free.
+    pub(crate) fn check_rest(&self, page: u32) -> Result<()> {
+        match self.batch.cut.contains(&page) && !made(Mistake::FreeRestAtCut) {
+            true => Err(Kind::NoSpace.into()),
+            false => Ok(()),
+        }
+    }
+
     /// Sets the leader of a file whose runs were `old`.
     pub(crate) fn set_leader(&mut self, uid: u64, old: Option<u32>, runs: &Runs) {
         if let Some(page) = old.filter(|p| Some(*p) != runs.leader()) {
@@ -272,7 +294,7 @@ impl Core {
         self.begin()?;
         let mut result = self.attempt(now, &mut change);
         let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace);
-        if no_room && !self.batch.freed.is_empty() {
+        if no_room && !(self.batch.freed.is_empty() && self.batch.cut.is_empty()) {
             self.commit(now)?;
             result = self.attempt(now, &mut change);
         }
@@ -381,6 +403,7 @@ impl Core {
             .copied()
             .filter(|p| self.is_fresh(*p))
             .collect();
+        let cut = self.txn.cut.filter(|page| !self.is_fresh(*page));
         let txn = std::mem::take(&mut self.txn);
         for index in txn.table_freed {
             self.table.forget(index);
@@ -406,6 +429,7 @@ impl Core {
         self.give_up(&txn.freed);
         self.batch.taken.extend(txn.taken);
         self.batch.freed.extend(txn.freed);
+        self.batch.cut.extend(cut);
         self.batch.since.get_or_insert(now);
         Ok(())
     }

@@ -51,8 +51,16 @@ impl Core {
     }
 
     /// Gives a file room for `size` bytes at least. New pages are not written.
+    ///
+    /// # Errors
+    /// `NoSpace`, for that past the end of its last page too.
     fn grow(&mut self, head: &mut Head, runs: &mut Runs, size: u64) -> Result<()> {
         let (total, have) = (self.pages_for(size), runs.pages());
+        if size > head.size
+            && let Some(page) = self.page_past(runs, head.size)
+        {
+            self.check_rest(page)?;
+        }
         if total <= have {
             return Ok(());
         }
@@ -62,6 +70,14 @@ impl Core {
             runs.push(run);
         }
         self.set_runs(head, old, runs)
+    }
+
+    /// The page that a file's last bytes share with what is past its end.
+    fn page_past(&self, runs: &Runs, size: u64) -> Option<u32> {
+        let page = u64::from(self.layout.page);
+        let at = u32::try_from(size / page + 1).ok()?;
+        let run = runs.find(at).filter(|_| !size.is_multiple_of(page))?;
+        Some(run.start)
     }
 
     /// Changes the size of a file: what is past it goes, what is new is zeros.
@@ -81,6 +97,9 @@ impl Core {
             if !gone.is_empty() {
                 self.free(gone);
                 self.set_runs(head, old, &runs)?;
+            }
+            if let Some(page) = self.page_past(&runs, size) {
+                self.free_rest(page);
             }
         } else if size > head.size {
             self.grow(head, &mut runs, size)?;

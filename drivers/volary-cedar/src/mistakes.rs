@@ -19,6 +19,8 @@ pub(crate) enum Mistake {
     AnchorBeforeHome,
     /// Pages are free as soon as their file is deleted.
     FreeAtDelete,
+    /// The rest of a page is free as soon as the file is cut.
+    FreeRestAtCut,
     /// The pages of a record are believed without their checksums.
     PagesNotChecked,
     /// A leader is forgotten before its file's deletion is durable.
@@ -64,7 +66,7 @@ pub(crate) enum Mistake {
 #[cfg(test)]
 impl Mistake {
     /// All of them.
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::TagByEnd,
         Self::SkipChangedAgain,
         Self::HomeFromCache,
@@ -72,6 +74,7 @@ impl Mistake {
         Self::RecordBeforeData,
         Self::AnchorBeforeHome,
         Self::FreeAtDelete,
+        Self::FreeRestAtCut,
         Self::PagesNotChecked,
         Self::LeaderGoesAtDelete,
         Self::LeaderNotLogged,

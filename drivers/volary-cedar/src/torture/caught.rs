@@ -53,6 +53,7 @@ fn trials(mistake: Mistake) -> Vec<Trial> {
     let mut all = match mistake {
         Mistake::MapWithoutParts => vec![alone(pieces())],
         Mistake::HeadLosesLink => vec![alone(Script(linked))],
+        Mistake::FreeRestAtCut => vec![alone(cut_and_grown())],
         Mistake::LeaderGoesAtDelete => [31, 28, 25, 22]
             .map(|turns| in_turn(turns, Op::Unlink))
             .into(),
@@ -141,6 +142,12 @@ fn pieces() -> Script {
     Script(all)
 }
 
+/// A file is cut, and grows again before that is durable.
+fn cut_and_grown() -> Script {
+    let cut = vec![Op::Cut(0, 900), Op::Append(0, 300), Op::Sync];
+    Script([vec![Op::Put(0, 1500), Op::Sync], cut].concat())
+}
+
 /// What tells of a mistake, if anything does.
 fn catch(mistake: Mistake, attach: &'static str) -> Option<String> {
     let mut volume = Volume {
@@ -189,7 +196,9 @@ fn what_catches_mistakes_finds_none_where_none_is() {
             try_script(&volume, &disk, &trial.script).unwrap();
         }
         volume.lap = Script(Vec::new());
-        try_script(&volume, &disk, &pieces()).unwrap();
+        for script in [pieces(), cut_and_grown()] {
+            try_script(&volume, &disk, &script).unwrap();
+        }
     }
 }
 

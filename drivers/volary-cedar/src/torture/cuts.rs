@@ -65,7 +65,7 @@ fn a_commit_with_each_change_stands_every_cut() {
 #[test]
 fn gathered_changes_stand_every_cut() {
     let volume = volume("");
-    let scripts = (100..100 + scripts(2)).map(|seed| script(seed, 30, true));
+    let scripts = (100..100 + scripts(6)).map(|seed| script(seed, 30, true));
     let tally = torture(&volume, depth(false), scripts);
     assert!(tally.states > 300, "{tally}");
 }

@@ -17,7 +17,7 @@ pub(super) enum Op {
     Put(u8, u32),
     /// So many bytes more, of which the first lie a little past the end.
     Append(u8, u32),
-    /// Cut to so many bytes, and make that durable.
+    /// Cut to so many bytes.
     Cut(u8, u32),
     /// A name goes.
     Unlink(u8),
@@ -149,7 +149,6 @@ impl Player<'_> {
                 let size = found.attr.size.min(u64::from(len));
                 fs.setattr(cx, found.node, &SetAttr::size(size))?;
                 after(fs);
-                fs.sync(cx)?;
             }
             Op::Unlink(n) => {
                 let (dir, name) = place(n)?;

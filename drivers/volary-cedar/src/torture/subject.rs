@@ -129,7 +129,7 @@ impl Subject for Volume {
                     }
                 })
                 .map_err(words)?;
-            if matches!(op, Op::Sync | Op::Cut(..)) || self.attach.contains("commit=0") {
+            if matches!(op, Op::Sync) || self.attach.contains("commit=0") {
                 as_root(|cx| fs.sync(cx)).map_err(words)?;
                 durable = story.trees.len() - 1;
             }
