@@ -1,5 +1,6 @@
 //! Scripts to torture volumes with: all short ones, and random long ones.
 
+use crate::disk::SECTOR;
 use crate::op::{Op, Ops};
 use crate::rng::Rng;
 use crate::tree::{Node, Tree, apply};
@@ -130,6 +131,28 @@ fn any(rng: &mut Rng, tree: &Tree, size_max: u64) -> Op {
     }
 }
 
+/// A script without what writes to a sector that holds bytes of a file already:
+/// a disk that leaves garbage there takes them, whatever the driver does.
+pub fn without_overwriting(script: Ops, tree: &Tree) -> Ops {
+    let mut tree = tree.clone();
+    let fits = |op: &Op| {
+        let (Op::Write(path, ..) | Op::Truncate(path, _)) = op else {
+            return apply(&mut tree, op, 1);
+        };
+        let len = match tree.get(path) {
+            Some(Node::File(_, content)) => content.len() as u64,
+            _ => 0,
+        };
+        let in_new_sectors = match op {
+            Op::Write(_, at, _) => *at >= len && len.is_multiple_of(SECTOR as u64),
+            Op::Truncate(_, to) => *to <= len || len.is_multiple_of(SECTOR as u64),
+            _ => true,
+        };
+        in_new_sectors && apply(&mut tree, op, 1)
+    };
+    Ops(script.0.into_iter().filter(fits).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +172,17 @@ mod tests {
             assert!(apply(&mut preset(), &op.parse().unwrap(), 2), "{op}");
         }
         assert_eq!(pairs().unwrap().len(), 2304);
+    }
+
+    #[test]
+    fn no_sector_that_holds_bytes_is_written_again() {
+        let script = "write /a 0 4; write /a 1400 8; truncate /a 1024; write /a 1024 4; \
+                      write /a 1028 4; truncate /d/b 700; truncate /d/b 0; write /d/b 0 700; sync";
+        let left = without_overwriting(script.parse().unwrap(), &preset());
+        assert_eq!(
+            left.to_string(),
+            "truncate /a 1024; write /a 1024 4; truncate /d/b 0; write /d/b 0 700; sync"
+        );
     }
 
     #[test]

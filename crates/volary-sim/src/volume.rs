@@ -2,6 +2,7 @@
 
 use crate::cow::Cow;
 use crate::disk::Disk;
+use crate::explore::Depth;
 use crate::op::{Op, Ops};
 use crate::story::{Promise, Story};
 use crate::subject::{Recovered, Subject};
@@ -54,6 +55,9 @@ pub struct Volume {
     pub dirty: Option<&'static str>,
     /// Whether the device says that it keeps what it was given in memory.
     pub keeping: bool,
+    /// Whether it stands garbage in sectors that were on their way, but for
+    /// those of files that were written over in place.
+    pub garbage: bool,
     /// What stands between the driver and the device.
     pub between: Option<Between>,
 }
@@ -226,6 +230,16 @@ impl Volume {
     }
 }
 
+impl Depth {
+    /// As far as this, with what the volume stands besides.
+    #[must_use]
+    pub fn on(mut self, volume: &Volume) -> Self {
+        self.bounds.garbage |= volume.garbage;
+        self.nested_bounds.garbage |= volume.garbage;
+        self
+    }
+}
+
 type Said = (&'static str, String);
 type Findings = std::result::Result<Vec<&'static str>, String>;
 
@@ -299,10 +313,6 @@ impl Subject for Volume {
                 Ok(Vec::new())
             }
         }
-    }
-
-    fn settles(&self) -> bool {
-        self.recovery == Recovery::Preen
     }
 
     fn look(&self, dev: Arc<dyn BlockDevice>) -> std::result::Result<Tree, String> {

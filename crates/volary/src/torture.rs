@@ -1,5 +1,6 @@
 //! The volumes that `volary torture` knows, a row each.
 
+use volary_cedar::CEDAR;
 use volary_fat::FAT;
 pub use volary_sim::{
     Bounds, Choice, Cut, Depth, Explorer, Failure, Op, Ops, Promise, Recovery, Tally, Volume,
@@ -22,7 +23,22 @@ const FAT_ROW: Volume = Volume {
     promise: Promise::Synced,
     dirty: Some("dirty"),
     keeping: false,
+    garbage: false,
     between: None,
+};
+
+/// A Cedar volume with pages of a sector, and the shortest log that there can
+/// be. Changes are gathered until a sync.
+const CEDAR_ROW: Volume = Volume {
+    name: "cedar",
+    format: &CEDAR,
+    kind: "cedar",
+    size: 400 << 10,
+    make: "page=512,name-table=24k,log=186k",
+    recovery: Recovery::Attach,
+    promise: Promise::Prefix,
+    dirty: None,
+    ..FAT_ROW
 };
 
 /// All of them. The names are for the command line.
@@ -53,6 +69,17 @@ pub const VOLUMES: &[Volume] = &[
         make: "cluster=512,small",
         keeping: true,
         ..FAT_ROW
+    },
+    CEDAR_ROW,
+    Volume {
+        name: "cedar-each",
+        attach: "commit=0",
+        ..CEDAR_ROW
+    },
+    Volume {
+        name: "cedar-garbage",
+        garbage: true,
+        ..CEDAR_ROW
     },
 ];
 
@@ -107,21 +134,28 @@ fn shrunk(
 /// The first state in which a promise was not kept, or why there is none.
 pub fn run(volume: &Volume, plan: &Plan, mut tell: impl FnMut(&Tally)) -> Result<Tally, String> {
     let mut total = Tally::default();
+    let tree = volume.preset_tree()?;
+    let depth = plan.depth.on(volume);
+    let fitting = |script| match volume.garbage {
+        true => scripts::without_overwriting(script, &tree),
+        false => script,
+    };
     if let Some((part, of)) = plan.pairs {
-        let mut explorer = Explorer::new(volume, plan.depth)?;
+        let mut explorer = Explorer::new(volume, depth)?;
         for script in scripts::pairs()?.iter().skip(part).step_by(of.max(1)) {
-            explorer.explore(script).map_err(|f| f.to_string())?;
+            explorer
+                .explore(&fitting(script.clone()))
+                .map_err(|f| f.to_string())?;
             tell(&explorer.tally());
         }
         total.add(&explorer.tally());
     }
-    let tree = volume.preset_tree()?;
     for seed in (plan.seed..).take(usize::try_from(plan.random).unwrap_or(usize::MAX)) {
-        let script = scripts::random(seed, plan.steps, &tree, SIZE_MAX);
+        let script = fitting(scripts::random(seed, plan.steps, &tree, SIZE_MAX));
         // What is known of a disk is of no use to the next script.
-        let mut explorer = Explorer::new(volume, plan.depth)?;
+        let mut explorer = Explorer::new(volume, depth)?;
         if let Err(failure) = explorer.explore(&script) {
-            return Err(shrunk(volume, plan.depth, script, failure)?.to_string());
+            return Err(shrunk(volume, depth, script, failure)?.to_string());
         }
         total.add(&explorer.tally());
         tell(&total);

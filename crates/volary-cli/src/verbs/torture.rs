@@ -28,7 +28,8 @@ enum What {
     /// Runs scripts and looks at what power cuts leave of them
     Run {
         /// The volume: fat12, fat16, fat32; with -keeping, on a device that
-        /// says that it keeps what it was given
+        /// says that it keeps what it was given; cedar, cedar-each, which commits
+        /// each change, cedar-garbage, on a disk that leaves garbage
         volume: String,
         /// All pairs of operations, with and without a sync after each
         #[arg(long)]
@@ -117,7 +118,7 @@ impl Torture {
                 let cuts = std::iter::once(cut).chain(then);
                 let cuts = cuts.map(|c| parse_cut(c)).collect::<Done<Vec<Cut>>>()?;
                 let failed = |what: String| Fail::new(Exit::Failed, what);
-                let mut explorer = Explorer::new(volume, depth(0)).map_err(failed)?;
+                let mut explorer = Explorer::new(volume, depth(0).on(volume)).map_err(failed)?;
                 let replayed = explorer.replay(&script, &cuts);
                 replayed.map_err(|failure| failed(failure.what))?;
                 out::Raw.write_all(b"the promises are kept\n")?;

@@ -1,4 +1,5 @@
 //! What power cuts leave of volumes.
 
+mod cedar;
 mod fat;
 mod planted;
