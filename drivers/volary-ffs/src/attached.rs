@@ -1,17 +1,21 @@
 //! An attached volume: everything that an operation works on.
 
+use crate::alloc::Alloc;
 use crate::blocks::Reader;
+use crate::commit::{self, Epoch, Head};
+use crate::edit::{Edit, Step, Stop};
 use crate::inode::Inode;
+use crate::node::{Node, Nodes};
 use crate::ondisk::UFS_ROOTINO;
 use crate::superblock::Found;
 use crate::volume::Volume;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use volary_block::{Cache, CacheOptions};
+use volary_block::{Cache, CacheOptions, Stage};
 use volary_core::{
-    Attach, BlockDevice, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place, Result,
+    Attach, BlockDevice, Ctx, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, OptionSpec,
+    Place, Result, Time,
 };
 
 /// Options of an attachment.
@@ -30,12 +34,69 @@ const HINTS_MAX: usize = 1024;
 pub(crate) struct Attached {
     pub(crate) volume: Volume,
     pub(crate) root: NodeId,
+    /// Why it takes no changes.
+    read_only: Option<&'static str>,
     cache: Cache,
-    opens: RwLock<HashMap<OpenId, Arc<Inode>>>,
-    last_open: AtomicU64,
+    state: RwLock<State>,
     /// Where in a directory the last look-up found its entry.
     hints: Mutex<HashMap<u32, u64>>,
-    detached: AtomicBool,
+    /// Bytes of ordered writes that make a commit.
+    held_max: u64,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub(crate) nodes: Nodes,
+    /// What is free, on a volume that takes changes.
+    pub(crate) alloc: Option<Alloc>,
+    epoch: Epoch,
+    head: Head,
+    opens: HashMap<OpenId, Open>,
+    last_open: u64,
+    phase: Phase,
+    /// The disk says that the volume is in use.
+    is_marked: bool,
+}
+
+/// How far an attachment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Attached,
+    /// A write failed: it takes no more changes.
+    Failed,
+    Detached,
+}
+
+/// An open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) id: NodeId,
+    pub(crate) mode: Mode,
+}
+
+impl State {
+    /// # Errors
+    /// `Stale` once it is detached.
+    fn alive(&self) -> Result<()> {
+        match self.phase {
+            Phase::Detached => Err(Kind::Stale.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn add_open(&mut self, id: NodeId, mode: Mode) -> OpenId {
+        self.last_open += 1;
+        let open = OpenId(self.last_open);
+        self.opens.insert(open, Open { id, mode });
+        open
+    }
+
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn opened(&self, open: OpenId) -> Result<Open> {
+        let open = self.opens.get(&open).copied();
+        open.ok_or_else(|| Kind::Stale.into())
+    }
 }
 
 impl Attached {
@@ -45,60 +106,224 @@ impl Attached {
         how.options.check_known(OPTIONS)?;
         let sector = how.options.number("superblock")?;
         let found = Found::choose(&*dev, sector)?;
-        let volume = Volume::new(found, dev.geometry().size)?;
+        let geometry = dev.geometry();
+        let volume = Volume::new(found, geometry.size)?;
+        let asked = how.read_only || geometry.read_only;
+        let why = asked.then_some("the volume is attached for reading");
+        let why = why.or_else(|| why_not(&volume, geometry.sector, sector, how.memory));
         let cache = cache(dev, how.memory);
         let reader = Reader {
             cache: &cache,
             volume: &volume,
         };
+        let alloc = match why {
+            None => Some(Alloc::new(&reader, how.memory)?),
+            Some(_) => None,
+        };
         let root = root(&reader)?.id()?;
         Ok(Self {
             root,
+            read_only: why,
+            held_max: how.memory / 4,
+            hints: Mutex::default(),
+            state: RwLock::new(State {
+                nodes: Nodes::default(),
+                alloc,
+                epoch: Epoch::default(),
+                head: Head::new(&volume),
+                opens: HashMap::new(),
+                last_open: 0,
+                phase: Phase::Attached,
+                is_marked: false,
+            }),
             volume,
             cache,
-            opens: RwLock::default(),
-            last_open: AtomicU64::new(0),
-            hints: Mutex::default(),
-            detached: AtomicBool::new(false),
         })
     }
 
+    /// Whether it was attached to take changes.
+    pub(crate) fn takes_changes(&self) -> bool {
+        self.read_only.is_none()
+    }
+
     /// # Errors
-    /// `Stale` once it is detached.
-    pub(crate) fn alive(&self) -> Result<()> {
-        if self.detached.load(Ordering::Acquire) {
-            return Err(Kind::Stale.into());
+    /// `Stale`; `ReadOnly`, with why.
+    fn writable(&self, state: &State) -> Result<()> {
+        state.alive()?;
+        if let Some(why) = self.read_only {
+            return Err(Error::note(Kind::ReadOnly, why));
+        }
+        if state.phase == Phase::Failed {
+            let words =
+                "the volume takes no changes since a write to it failed; detach and check it";
+            return Err(Error::note(Kind::ReadOnly, words));
         }
         Ok(())
     }
 
-    pub(crate) fn detach(&self) {
-        self.detached.store(true, Ordering::Release);
-        self.opens.write().clear();
-    }
-
-    /// Reads, while it is attached.
+    /// An open, to change what it is of.
     ///
     /// # Errors
-    /// `Stale`.
-    pub(crate) fn reader(&self) -> Result<Reader<'_>> {
-        self.alive()?;
-        Ok(Reader {
+    /// `Stale`; `ReadOnly`.
+    pub(crate) fn to_change(&self, open: OpenId) -> Result<Open> {
+        let state = self.state.read();
+        self.writable(&state)?;
+        state.opened(open)
+    }
+
+    fn as_reader(&self) -> Reader<'_> {
+        Reader {
             cache: &self.cache,
             volume: &self.volume,
-        })
+        }
     }
 
-    /// A node's inode.
+    /// Looks at the volume, while it is attached.
     ///
     /// # Errors
-    /// `Stale` if it is gone; `Corrupt`; `Io`.
-    pub(crate) fn load(&self, id: NodeId) -> Result<Inode> {
-        let inode = self.reader()?.inode(id.ino.get())?;
-        if inode.generation != id.generation {
-            return Err(Kind::Stale.into());
+    /// `Stale`; of `look`.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&State, Reader<'_>) -> Result<R>) -> Result<R> {
+        let state = self.state.read();
+        state.alive()?;
+        look(&state, self.as_reader())
+    }
+
+    /// Changes the volume: all that `act` does takes effect, or nothing. It is begun anew
+    /// after a commit that it asks for, or that may give it room.
+    ///
+    /// # Errors
+    /// `Stale`; `ReadOnly`; of `act`.
+    pub(crate) fn change<R>(
+        &self,
+        cx: &Ctx<'_>,
+        mut act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+    ) -> Result<R> {
+        let mut guard = self.state.write();
+        let state = &mut *guard;
+        self.writable(state)?;
+        self.mark(state)?;
+        // A rename asks twice at most.
+        for _ in 0..6 {
+            if self.is_due(state) {
+                self.commit_state(state, cx.now)?;
+            }
+            let Some(mut edit) = self.edit(state, cx) else {
+                return Err(Kind::ReadOnly.into());
+            };
+            let stop = match act(&mut edit) {
+                Ok(answer) => {
+                    let done = edit.done();
+                    state.epoch.is_dirty = true;
+                    return self.or_fail(state, done).map(|()| answer);
+                }
+                Err(stop) => stop,
+            };
+            let back = edit.take_back();
+            self.or_fail(state, back)?;
+            let more = state.alloc.as_ref().is_some_and(Alloc::has_pending);
+            match stop {
+                Stop::Error(e) if e == Kind::NoSpace && more => {}
+                Stop::Error(e) => return Err(e),
+                Stop::Commit => {}
+            }
+            self.commit_state(state, cx.now)?;
         }
-        Ok(inode)
+        Err(Kind::NoSpace.into())
+    }
+
+    fn edit<'a>(&'a self, state: &'a mut State, cx: &Ctx<'_>) -> Option<Edit<'a>> {
+        let by = (cx.now, cx.cred.is_root());
+        let (nodes, epoch) = (&mut state.nodes, &mut state.epoch);
+        let alloc = state.alloc.as_mut()?;
+        Some(Edit::new(self.as_reader(), alloc, nodes, epoch, by))
+    }
+
+    fn is_due(&self, state: &State) -> bool {
+        let due = |alloc| commit::is_due(&self.as_reader(), &state.nodes, alloc, self.held_max);
+        state.alloc.as_ref().is_some_and(due)
+    }
+
+    /// After a failure that leaves memory and disk apart, the volume takes no more changes.
+    fn or_fail<R>(&self, state: &mut State, result: Result<R>) -> Result<R> {
+        result.inspect_err(|_| state.phase = Phase::Failed)
+    }
+
+    /// Before the first change: the disk must say that the volume was not cleanly left.
+    fn mark(&self, state: &mut State) -> Result<()> {
+        if state.is_marked {
+            return Ok(());
+        }
+        state.head.set_clean(&self.volume, false);
+        self.put_head(state)?;
+        state.is_marked = true;
+        Ok(())
+    }
+
+    fn put_head(&self, state: &State) -> Result<()> {
+        let head = &state.head;
+        self.cache.write(head.at, &head.bytes, Stage::DATA)?;
+        self.cache.write_stage(Stage::DATA)?;
+        self.cache.flush_written()
+    }
+
+    fn commit_state(&self, state: &mut State, now: Time) -> Result<()> {
+        let Some(alloc) = &mut state.alloc else {
+            return Ok(());
+        };
+        let (nodes, epoch) = (&mut state.nodes, &mut state.epoch);
+        let head = (&mut state.head, now);
+        let result = commit::commit(&self.as_reader(), nodes, alloc, epoch, head);
+        self.or_fail(state, result)
+    }
+
+    /// Makes all changes durable.
+    ///
+    /// # Errors
+    /// `Stale`; `ReadOnly` after a failure; `Io`.
+    pub(crate) fn sync(&self, now: Time) -> Result<()> {
+        let mut state = self.state.write();
+        state.alive()?;
+        if self.read_only.is_some() {
+            return Ok(());
+        }
+        self.writable(&state)?;
+        self.commit_state(&mut state, now)
+    }
+
+    /// Ends the attachment. What is open without a name goes.
+    ///
+    /// # Errors
+    /// `ReadOnly` after a failure; `Corrupt`; `Io`.
+    pub(crate) fn detach(&self, cx: &Ctx<'_>) -> Result<()> {
+        let mut guard = self.state.write();
+        let state = &mut *guard;
+        if state.phase == Phase::Detached {
+            return Ok(());
+        }
+        let result = match state.is_marked {
+            true => self.leave(state, cx),
+            false => Ok(()),
+        };
+        state.phase = Phase::Detached;
+        state.opens.clear();
+        result
+    }
+
+    fn leave(&self, state: &mut State, cx: &Ctx<'_>) -> Result<()> {
+        self.writable(state)?;
+        for ino in state.nodes.orphans() {
+            if let Some(mut edit) = self.edit(state, cx) {
+                match edit.release(ino) {
+                    Ok(()) => edit.done()?,
+                    Err(Stop::Error(e)) => return Err(e),
+                    Err(Stop::Commit) => {}
+                }
+                state.epoch.is_dirty = true;
+            }
+        }
+        self.commit_state(state, cx.now)?;
+        state.head.set_clean(&self.volume, true);
+        self.put_head(state)
     }
 
     /// Where to begin a search in a directory.
@@ -114,48 +339,137 @@ impl Attached {
         hints.insert(dir, at);
     }
 
-    pub(crate) fn open(&self, inode: Inode) -> OpenId {
-        let open = OpenId(self.last_open.fetch_add(1, Ordering::Relaxed) + 1);
-        self.opens.write().insert(open, Arc::new(inode));
-        open
-    }
-
+    /// Opens a node.
+    ///
     /// # Errors
-    /// `Stale`.
-    pub(crate) fn opened(&self, open: OpenId) -> Result<Arc<Inode>> {
-        self.alive()?;
-        let inode = self.opens.read().get(&open).cloned();
-        inode.ok_or_else(|| Kind::Stale.into())
+    /// `Stale`; `ReadOnly`; `IsDir` for writing a directory; `Invalid` for what is neither
+    /// file nor directory; `Unsupported` for a snapshot; `Corrupt`; `Io`.
+    pub(crate) fn open(&self, id: NodeId, mode: Mode) -> Result<OpenId> {
+        let mut guard = self.state.write();
+        let state = &mut *guard;
+        state.alive()?;
+        if mode != Mode::Read {
+            self.writable(state)?;
+        }
+        let inode = state.nodes.load(&self.as_reader(), id)?;
+        match inode.kind() {
+            Some(FileKind::File) => {}
+            Some(FileKind::Dir) if mode == Mode::Read => {}
+            Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
+            _ => return Err(Kind::Invalid.into()),
+        }
+        if inode.is_snapshot(&self.volume) {
+            let words = "the file is a snapshot of the volume";
+            return Err(Error::note(Kind::Unsupported, words));
+        }
+        if state.nodes.get(inode.ino).is_none() {
+            let floor = state.nodes.floor();
+            let ino = inode.ino;
+            state.nodes.put(ino, Some(Node::of(inode.clone(), floor)));
+        }
+        if let Some(node) = state.nodes.get_mut(inode.ino) {
+            node.opens += 1;
+        }
+        Ok(state.add_open(id, mode))
     }
 
+    /// An open of a node that counts it already.
+    pub(crate) fn add_open(&self, id: NodeId, mode: Mode) -> OpenId {
+        self.state.write().add_open(id, mode)
+    }
+
+    /// Ends an open. A node that has no name goes with its last.
+    ///
     /// # Errors
-    /// `Stale`.
-    pub(crate) fn close(&self, open: OpenId) -> Result<()> {
-        self.alive()?;
-        let inode = self.opens.write().remove(&open);
-        inode.map(drop).ok_or_else(|| Kind::Stale.into())
+    /// `Stale`; `Corrupt`; `Io`.
+    pub(crate) fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
+        let mut guard = self.state.write();
+        let state = &mut *guard;
+        state.alive()?;
+        let open = state.opens.remove(&open).ok_or(Kind::Stale)?;
+        let ino = u32::try_from(open.id.ino.get()).unwrap_or(0);
+        let Some(node) = state.nodes.get_mut(ino) else {
+            return Ok(());
+        };
+        node.opens = node.opens.saturating_sub(1);
+        if node.opens > 0 || node.is_gone() {
+            return Ok(());
+        }
+        if node.mem.nlink > 0 || self.writable(state).is_err() {
+            let is_dirty = state.nodes.get(ino).is_some_and(|node| node.is_dirty);
+            if !is_dirty {
+                state.nodes.put(ino, None);
+            }
+            return Ok(());
+        }
+        let Some(mut edit) = self.edit(state, cx) else {
+            return Ok(());
+        };
+        let released = edit.release(ino);
+        let result = match released {
+            Ok(()) => edit.done(),
+            Err(Stop::Error(e)) => edit.take_back().and(Err(e)),
+            Err(Stop::Commit) => edit.take_back(),
+        };
+        state.epoch.is_dirty = true;
+        result
     }
 
-    /// Where a file's bytes lie.
+    /// Where a file's bytes lie. What was written to it is there.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn extents(
         &self,
-        inode: &Inode,
-        offset: u64,
-        len: u64,
+        open: OpenId,
+        (offset, len): (u64, u64),
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        self.reader()?.runs(inode, offset, len, &mut |run| {
-            out.push(Extent {
-                offset: run.offset,
-                len: run.len,
-                place: run.place.map_or(Place::Hole, Place::Device),
-            });
-            Ok(())
+        self.look(|state, reader| {
+            let inode = state.nodes.load(&reader, state.opened(open)?.id)?;
+            if self.takes_changes() {
+                self.cache.write_stage(Stage::DATA)?;
+            }
+            reader.runs(&inode, offset, len, &mut |run| {
+                out.push(Extent {
+                    offset: run.offset,
+                    len: run.len,
+                    place: run.place.map_or(Place::Hole, Place::Device),
+                });
+                Ok(())
+            })
         })
     }
+}
+
+/// Why a volume takes no changes, if it cannot.
+fn why_not(volume: &Volume, sector: u32, asked: Option<u64>, memory: u64) -> Option<&'static str> {
+    let raw = &volume.found.raw;
+    let has_snapshots = volume.found.is_ufs2 && raw.fs_snapinum.iter().any(|&ino| ino != 0);
+    [
+        (
+            asked.is_some(),
+            "it goes by a replica of the superblock: fsck -y first",
+        ),
+        (
+            raw.fs_clean & 1 == 0,
+            "the volume was not cleanly left: fsck -p first",
+        ),
+        (
+            has_snapshots,
+            "the volume has snapshots, which changes would spoil",
+        ),
+        (
+            sector > 512,
+            "the device's sectors are longer than 512 bytes",
+        ),
+        (
+            Alloc::cost(volume) > memory / 2,
+            "the volume has more cylinder groups than there is memory for",
+        ),
+    ]
+    .into_iter()
+    .find_map(|(is_so, why)| is_so.then_some(why))
 }
 
 /// The root directory.

@@ -111,10 +111,26 @@ impl Group {
     }
 
     /// Bits count from the lowest of each byte.
-    fn bit(&self, map: usize, index: u64) -> bool {
+    pub(crate) fn bit(&self, map: usize, index: u64) -> bool {
         let at = usize::try_from(index / 8).unwrap_or(usize::MAX);
         let byte = self.bytes.get(map.saturating_add(at));
         byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
+    }
+
+    pub(crate) fn set_bit(&mut self, map: usize, index: u64, bit: bool) {
+        let at = usize::try_from(index / 8).unwrap_or(usize::MAX);
+        if let Some(byte) = self.bytes.get_mut(map.saturating_add(at)) {
+            let mask = 1 << (index % 8);
+            *byte = if bit { *byte | mask } else { *byte & !mask };
+        }
+    }
+
+    pub(crate) fn set_used(&mut self, index: u64, used: bool) {
+        self.set_bit(self.iusedoff, index, used);
+    }
+
+    pub(crate) fn set_free(&mut self, index: u64, free: bool) {
+        self.set_bit(self.freeoff, index, free);
     }
 
     /// Free blocks and free fragments in blocks that are not free, counted in the map.

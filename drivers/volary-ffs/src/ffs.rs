@@ -11,7 +11,7 @@ use volary_core::{
     OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
 };
 
-/// The Fast File System, for making and reading.
+/// The Fast File System.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ffs;
 

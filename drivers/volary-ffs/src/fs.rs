@@ -1,15 +1,20 @@
 //! The file system.
 
-use crate::attached::Attached;
+use crate::attached::{Attached, State};
+use crate::blocks::Reader;
 use crate::dir::Dir;
 use crate::inode::Inode;
+use crate::names::New;
 use crate::ondisk::UFS_MAXNAMLEN;
 use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
-    Attr, Caps, Cookie, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind, Mode, Name,
-    NodeId, OpenId, Result, StatFs,
+    Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind,
+    Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
 };
+
+/// Longest target of a symlink that is made, in bytes.
+const SYMLINK_MAX: usize = 4095;
 
 /// An attached volume.
 pub(crate) struct FfsFs(pub(crate) Attached);
@@ -28,20 +33,27 @@ const CAPS: u32 = Caps::MODES
     | Caps::ANY_NAME;
 
 impl FfsFs {
-    fn entry_of(&self, inode: &Inode) -> Result<Entry> {
-        let attr = inode.attr(&self.0.volume)?;
+    fn entry_of(state: &State, reader: &Reader<'_>, inode: &Inode) -> Result<Entry> {
+        let attr = state.nodes.attr(reader, inode)?;
         Ok(Entry {
             node: attr.node,
             attr,
         })
     }
 
+    /// What a change has made.
+    fn made(&self, inode: Result<Inode>) -> Result<Entry> {
+        let inode = inode?;
+        self.0
+            .look(|state, reader| Self::entry_of(state, &reader, &inode))
+    }
+
     /// The inode that an entry leads to.
     ///
     /// # Errors
     /// `Corrupt` if it is none, or free; `Io`.
-    fn follow(&self, dir: &Inode, ino: u32) -> Result<Inode> {
-        self.0.reader()?.inode(ino.into()).map_err(|e| {
+    fn follow(state: &State, reader: &Reader<'_>, dir: &Inode, ino: u32) -> Result<Inode> {
+        state.nodes.inode(reader, ino.into()).map_err(|e| {
             if e != Kind::Stale {
                 return e;
             }
@@ -50,11 +62,37 @@ impl FfsFs {
         })
     }
 
-    fn require_xattrs(&self) -> Result<()> {
-        self.0.alive()?;
+    fn check_xattrs(&self) -> Result<()> {
         match self.0.volume.variant {
             Variant::Ufs2 => Ok(()),
             _ => Err(Kind::Unsupported.into()),
+        }
+    }
+
+    fn xattrs(&self, node: NodeId) -> Result<Vec<xattr::Xattr>> {
+        self.0.look(|state, reader| {
+            self.check_xattrs()?;
+            xattr::all(&reader, &state.nodes.load(&reader, node)?)
+        })
+    }
+
+    /// Makes a node.
+    fn make(
+        &self,
+        cx: &Ctx<'_>,
+        (dir, name): (NodeId, Name<'_>),
+        new: &New<'_>,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        self.made(self.0.change(cx, |edit| edit.make(dir, name, new, set)))
+    }
+
+    /// A file's inode by an open of it, for a change.
+    fn to_change(&self, open: OpenId) -> Result<NodeId> {
+        let open = self.0.to_change(open)?;
+        match open.mode {
+            Mode::Read => Err(Kind::Invalid.into()),
+            _ => Ok(open.id),
         }
     }
 }
@@ -66,8 +104,13 @@ impl FileSystem for FfsFs {
             Variant::Ufs1 => (0, 1),
             Variant::Bsd43 => (0, 1_000_000_000),
         };
+        let write = if self.0.takes_changes() {
+            Caps::WRITE
+        } else {
+            0
+        };
         Caps {
-            bits: CAPS | more,
+            bits: CAPS | more | write,
             name_max: UFS_MAXNAMLEN,
             size_max: self.0.volume.size_max(),
             time_step,
@@ -79,145 +122,300 @@ impl FileSystem for FfsFs {
     }
 
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs> {
-        self.0.alive()?;
-        let volume = &self.0.volume;
-        let (free, kept) = volume.free();
-        let available = if cx.cred.is_root() {
-            free
-        } else {
-            free.saturating_sub(kept)
-        };
-        let [_, _, nodes_free, _] = volume.total;
-        Ok(StatFs {
-            block_size: u32::try_from(volume.fsize).unwrap_or(u32::MAX),
-            size: volume.dsize * volume.fsize,
-            free,
-            available,
-            nodes: volume.inodes(),
-            nodes_free: nodes_free.min(volume.inodes()),
+        self.0.look(|state, _| {
+            let volume = &self.0.volume;
+            let (mut free, kept) = volume.free();
+            let [_, _, mut nodes_free, _] = volume.total;
+            if let Some(alloc) = &state.alloc {
+                free = alloc.free_fragments(volume) * volume.fsize;
+                nodes_free = alloc.free_inodes();
+            }
+            let is_root = cx.cred.is_root();
+            let kept = if is_root { 0 } else { kept };
+            Ok(StatFs {
+                block_size: u32::try_from(volume.fsize).unwrap_or(u32::MAX),
+                size: volume.dsize * volume.fsize,
+                free,
+                available: free.saturating_sub(kept),
+                nodes: volume.inodes(),
+                nodes_free: nodes_free.min(volume.inodes()),
+            })
         })
     }
 
-    fn detach(&self, _: &Ctx<'_>) -> Result<()> {
-        self.0.detach();
-        Ok(())
+    fn detach(&self, cx: &Ctx<'_>) -> Result<()> {
+        self.0.detach(cx)
     }
 
-    fn sync(&self, _: &Ctx<'_>) -> Result<()> {
-        self.0.alive()
+    fn sync(&self, cx: &Ctx<'_>) -> Result<()> {
+        self.0.sync(cx.now)
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        let inode = self.0.load(dir)?;
-        let mut entries = Dir::new(self.0.reader()?, &inode)?;
-        let hint = self.0.hint(inode.ino);
-        let (ino, at) = entries.find(name.as_bytes(), hint, &|| cx.check_cancel())?;
-        self.0.set_hint(inode.ino, at);
-        self.entry_of(&self.follow(&inode, ino)?)
+        self.0.look(|state, reader| {
+            let inode = state.nodes.load(&reader, dir)?;
+            let mut entries = Dir::new(reader, &inode)?;
+            let hint = self.0.hint(inode.ino);
+            let (ino, at) = entries.find(name.as_bytes(), hint, &|| cx.check_cancel())?;
+            self.0.set_hint(inode.ino, at);
+            Self::entry_of(state, &reader, &Self::follow(state, &reader, &inode, ino)?)
+        })
     }
 
     fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
-        let inode = self.0.load(dir)?;
-        let mut entries = Dir::new(self.0.reader()?, &inode)?;
-        let missing = |e: Error| {
-            if e != Kind::NotFound {
-                return e;
+        self.0.look(|state, reader| {
+            let inode = state.nodes.load(&reader, dir)?;
+            let mut entries = Dir::new(reader, &inode)?;
+            let missing = |e: Error| {
+                if e != Kind::NotFound {
+                    return e;
+                }
+                let found = format!("none (directory {})", inode.ino);
+                let expected = "an entry of the directory that holds it";
+                Error::corrupt("..", inode.at, found, expected)
+            };
+            let found = entries.find(b"..", 0, &|| cx.check_cancel());
+            let (ino, _) = found.map_err(missing)?;
+            let parent = Self::follow(state, &reader, &inode, ino)?;
+            if parent.kind() != Some(FileKind::Dir) {
+                let found = format!("inode {ino}, which is none");
+                return Err(Error::corrupt("..", inode.at, found, "a directory"));
             }
-            let found = format!("none (directory {})", inode.ino);
-            Error::corrupt(
-                "..",
-                inode.at,
-                found,
-                "an entry of the directory that holds it",
-            )
-        };
-        let found = entries.find(b"..", 0, &|| cx.check_cancel());
-        let (ino, _) = found.map_err(missing)?;
-        let parent = self.follow(&inode, ino)?;
-        if parent.kind() != Some(FileKind::Dir) {
-            let found = format!("inode {ino}, which is none");
-            return Err(Error::corrupt("..", inode.at, found, "a directory"));
-        }
-        self.entry_of(&parent)
+            Self::entry_of(state, &reader, &parent)
+        })
     }
 
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
-        let inode = self.0.opened(dir)?;
-        let reader = self.0.reader()?;
-        let mut entries = Dir::new(reader, &inode)?;
-        let mut at = from.0;
-        if at > inode.size || entries.border(at)? != at {
-            let words = format!("no entry of the directory begins at {at}");
-            return Err(Error::note(Kind::Invalid, words));
-        }
-        while let Some(entry) = entries.entry(at)? {
-            cx.check_cancel()?;
-            at = entry.end;
-            // Nobody could ask for a name that is none; `.` and `..` are of that kind.
-            if !entry.is_used() || Name::new(entry.name).is_err() {
-                continue;
+        self.0.look(|state, reader| {
+            let inode = state.nodes.load(&reader, state.opened(dir)?.id)?;
+            let mut entries = Dir::new(reader, &inode)?;
+            let mut at = from.0;
+            // Where the entry that began there has gone since, the next one comes.
+            if at > inode.size || !at.is_multiple_of(4) {
+                let words = format!("no entry of the directory begins at {at}");
+                return Err(Error::note(Kind::Invalid, words));
             }
-            let node = match reader.inode(entry.ino.into()) {
-                Ok(node) => node,
-                Err(e) if e == Kind::Stale || e == Kind::Corrupt => continue,
-                Err(e) => return Err(e),
+            at = entries.border(at)?;
+            while let Some(entry) = entries.entry(at)? {
+                cx.check_cancel()?;
+                at = entry.end;
+                // Nobody could ask for a name that is none; `.` and `..` are of that kind.
+                if !entry.is_used() || Name::new(entry.name).is_err() {
+                    continue;
+                }
+                let node = match state.nodes.inode(&reader, entry.ino.into()) {
+                    Ok(node) => node,
+                    Err(e) if e == Kind::Stale || e == Kind::Corrupt => continue,
+                    Err(e) => return Err(e),
+                };
+                let attr = state.nodes.attr(&reader, &node)?;
+                let full = !out.push(Cookie(at), attr.node, attr.kind, entry.name, Some(attr));
+                if full {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    fn create(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        how: Create,
+        set: &SetAttr,
+    ) -> Result<(Entry, OpenId)> {
+        let inode = self.0.change(cx, |edit| {
+            let found = edit.search(&edit.load(dir)?, name.as_bytes())?.found;
+            let Some((ino, _)) = found.filter(|_| how != Create::New) else {
+                let inode = edit.make(dir, name, &New::File, set)?;
+                edit.node(inode.ino)?.opens += 1;
+                return Ok(inode);
             };
-            let attr = node.attr(&self.0.volume)?;
-            let full = !out.push(Cookie(at), attr.node, attr.kind, entry.name, Some(attr));
-            if full {
-                return Ok(false);
+            let inode = edit.inode(ino)?;
+            match inode.kind() {
+                Some(FileKind::File) => {}
+                Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
+                _ => return Err(Kind::Invalid.into()),
             }
+            edit.node(ino)?.opens += 1;
+            match how {
+                Create::Truncate => edit.setattr(inode.id()?, &SetAttr::size(0)),
+                _ => Ok(inode),
+            }
+        })?;
+        let open = self.0.add_open(inode.id()?, Mode::ReadWrite);
+        Ok((self.made(Ok(inode))?, open))
+    }
+
+    fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
+        self.make(cx, (dir, name), &New::Dir, set)
+    }
+
+    fn mknod(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        kind: FileKind,
+        rdev: u64,
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        if matches!(kind, FileKind::File | FileKind::Dir | FileKind::Symlink) {
+            return Err(Kind::Invalid.into());
         }
-        Ok(true)
+        self.make(cx, (dir, name), &New::Special(kind, rdev), set)
+    }
+
+    fn symlink(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        name: Name<'_>,
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Result<Entry> {
+        let new = New::Symlink(target);
+        self.made(self.0.change(cx, |edit| {
+            let inode = edit.load(dir)?;
+            if edit.search(&inode, name.as_bytes())?.found.is_some() {
+                return Err(Kind::Exists.into());
+            }
+            if target.len() > SYMLINK_MAX {
+                return Err(Kind::NameTooLong.into());
+            }
+            edit.make(dir, name, &new, set)
+        }))
+    }
+
+    fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        self.made(self.0.change(cx, |edit| edit.link(node, dir, name)))
+    }
+
+    fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        self.0.change(cx, |edit| edit.unlink(dir, name))
+    }
+
+    fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+        self.0.change(cx, |edit| edit.rmdir(dir, name))
+    }
+
+    fn rename(
+        &self,
+        cx: &Ctx<'_>,
+        from: NodeId,
+        name: Name<'_>,
+        to: NodeId,
+        new_name: Name<'_>,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        self.0
+            .change(cx, |edit| edit.rename((from, name), (to, new_name), flags))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
-        self.0.load(node)?.attr(&self.0.volume)
+        self.0.look(|state, reader| {
+            let inode = state.nodes.load(&reader, node)?;
+            state.nodes.attr(&reader, &inode)
+        })
+    }
+
+    fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
+        let inode = self.0.change(cx, |edit| edit.setattr(node, set));
+        Ok(self.made(inode)?.attr)
     }
 
     fn readlink(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
-        let inode = self.0.load(node)?;
-        if inode.kind() != Some(FileKind::Symlink) {
-            return Err(Kind::Invalid.into());
-        }
-        self.0.reader()?.target(&inode)
+        self.0.look(|state, reader| {
+            let inode = state.nodes.load(&reader, node)?;
+            if inode.kind() != Some(FileKind::Symlink) {
+                return Err(Kind::Invalid.into());
+            }
+            reader.target(&inode)
+        })
     }
 
     fn getxattr(&self, _: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
-        self.require_xattrs()?;
-        let all = xattr::all(&self.0.reader()?, &self.0.load(node)?)?;
-        let found = all.into_iter().find(|xattr| xattr.name == name);
+        let mut all = self.xattrs(node)?.into_iter();
+        let found = all.find(|xattr| xattr.name == name);
         found
             .map(|xattr| xattr.value)
             .ok_or_else(|| Kind::NoXattr.into())
     }
 
+    fn setxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
+        self.check_xattrs()?;
+        self.0
+            .change(cx, |edit| edit.set_xattr(node, name, Some(value)))
+    }
+
     fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
-        self.require_xattrs()?;
-        let all = xattr::all(&self.0.reader()?, &self.0.load(node)?)?;
-        Ok(all.into_iter().map(|xattr| xattr.name).collect())
+        let all = self.xattrs(node)?.into_iter();
+        Ok(all.map(|xattr| xattr.name).collect())
+    }
+
+    fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {
+        self.check_xattrs()?;
+        self.0.change(cx, |edit| edit.set_xattr(node, name, None))
     }
 
     fn open(&self, _: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
-        self.0.alive()?;
-        if mode != Mode::Read {
-            return Err(Kind::ReadOnly.into());
-        }
-        let inode = self.0.load(node)?;
-        if inode.is_snapshot(&self.0.volume) {
-            let words = "the file is a snapshot of the volume";
-            return Err(Error::note(Kind::Unsupported, words));
-        }
-        Ok(self.0.open(inode))
+        self.0.open(node, mode)
     }
 
     fn read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let inode = self.0.opened(open)?;
-        match inode.kind() {
-            Some(FileKind::File) => self.0.reader()?.read(&inode, offset, buf),
-            Some(FileKind::Dir) => Err(Kind::IsDir.into()),
-            _ => Ok(0),
+        self.0.look(|state, reader| {
+            let inode = state.nodes.load(&reader, state.opened(open)?.id)?;
+            match inode.kind() {
+                Some(FileKind::Dir) => Err(Kind::IsDir.into()),
+                _ => reader.read(&inode, offset, buf),
+            }
+        })
+    }
+
+    fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
+        let id = self.to_change(open)?;
+        self.0.change(cx, |edit| {
+            let inode = edit.load(id)?;
+            let offset = offset.unwrap_or(inode.size);
+            edit.write(inode.ino, offset, data)?;
+            if !data.is_empty() {
+                edit.touch_content(inode.ino)?;
+            }
+            Ok(offset.saturating_add(data.len() as u64))
+        })
+    }
+
+    fn fsync(&self, cx: &Ctx<'_>, open: OpenId, _: bool) -> Result<()> {
+        self.0.look(|state, _| state.opened(open))?;
+        self.0.sync(cx.now)
+    }
+
+    fn allocate(
+        &self,
+        cx: &Ctx<'_>,
+        open: OpenId,
+        offset: u64,
+        len: u64,
+        hole: bool,
+    ) -> Result<()> {
+        if !hole {
+            return Err(Kind::Unsupported.into());
         }
+        let id = self.to_change(open)?;
+        let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
+        if len == 0 {
+            return Err(Kind::Invalid.into());
+        }
+        if end > self.0.volume.size_max() {
+            return Err(Kind::TooBig.into());
+        }
+        self.0.change(cx, |edit| {
+            let inode = edit.load(id)?;
+            edit.punch(inode.ino, offset, len)?;
+            Ok(edit.touch_content(inode.ino)?)
+        })
     }
 
     fn extents(
@@ -228,14 +426,10 @@ impl FileSystem for FfsFs {
         len: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        let inode = self.0.opened(open)?;
-        match inode.kind() {
-            Some(FileKind::File | FileKind::Dir) => self.0.extents(&inode, offset, len, out),
-            _ => Ok(()),
-        }
+        self.0.extents(open, (offset, len), out)
     }
 
-    fn close(&self, _: &Ctx<'_>, open: OpenId) -> Result<()> {
-        self.0.close(open)
+    fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
+        self.0.close(cx, open)
     }
 }

@@ -14,15 +14,16 @@ pub(crate) struct Inode {
     pub(crate) bytes: Vec<u8>,
     pub(crate) mode: u16,
     pub(crate) nlink: i16,
-    uid: u32,
-    gid: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     pub(crate) size: u64,
     /// Sectors of 512 bytes that it takes, indirect blocks included.
     pub(crate) blocks: u64,
     pub(crate) generation: u32,
     pub(crate) flags: u32,
-    times: [Time; 3],
-    birth: Option<Time>,
+    /// Of last access, last change of content, last change.
+    pub(crate) times: [Time; 3],
+    pub(crate) birth: Option<Time>,
     pub(crate) extsize: u32,
     pub(crate) extb: [u64; 2],
     pub(crate) db: [u64; 12],
@@ -224,6 +225,22 @@ impl Inode {
     }
 }
 
+/// The `dev_t` of major number in the upper half, minor in the lower; `None` for one that it
+/// has no room for. The reverse of [`device`].
+pub(crate) fn dev_t(rdev: u64, is_freebsd: bool) -> Option<u64> {
+    let (major, minor) = (rdev >> 32, rdev & 0xffff_ffff);
+    let dev = match is_freebsd {
+        true => {
+            (major & 0xffff_ff00) << 32
+                | (minor & 0xff00) << 24
+                | (major & 0xff) << 8
+                | minor & 0xffff_00ff
+        }
+        false => (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12 | minor & 0xff,
+    };
+    (device(dev, is_freebsd) == rdev).then_some(dev)
+}
+
 /// Nanoseconds are kept by 4.4BSD and later; what is none counts as 0.
 fn time(secs: i64, nanos: i32) -> Time {
     let nanos = u32::try_from(nanos).unwrap_or(0);
@@ -255,6 +272,19 @@ mod tests {
         // makedev(259, 65537) by the macros of both.
         assert_eq!(device(0x1001_0301, false), 0x103 << 32 | 0x1_0001);
         assert_eq!(device(0x0000_0100_0001_0301, true), 0x103 << 32 | 0x1_0001);
+    }
+
+    #[test]
+    fn a_device_number_comes_back_or_is_refused() {
+        for rdev in [0, 1, 8 << 32 | 1, 0xfff << 32 | 0xf_ffff] {
+            for is_freebsd in [false, true] {
+                let dev = dev_t(rdev, is_freebsd).expect("room");
+                assert_eq!(device(dev, is_freebsd), rdev);
+            }
+        }
+        assert_eq!(dev_t(0x1000 << 32, false), None);
+        assert_eq!(dev_t(0x10_0000, false), None);
+        assert!(dev_t(u64::MAX, true).is_some());
     }
 
     #[test]

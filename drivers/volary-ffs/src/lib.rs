@@ -1,9 +1,14 @@
 //! The Fast File System (McKusick, Joy, Leffler and Fabry, 1984): 4.3BSD's format, UFS1 and
-//! UFS2, in both byte orders. This driver makes empty volumes, and reads.
+//! UFS2, in both byte orders.
 //!
-//! `volume` checks the superblock once; `inode` makes inodes of what is stored, `blocks`
-//! finds their blocks, `dir` goes through directories, `xattr` through extended attributes,
-//! `cg` through cylinder groups; `fs` is the [`FileSystem`](volary_core::FileSystem).
+//! `volume` checks the superblock once; `inode` makes inodes of what is stored and `store`
+//! the reverse, `blocks` finds their blocks, `dir` goes through directories, `xattr` through
+//! extended attributes, `cg` through cylinder groups; `node` keeps inodes that were changed.
+//!
+//! A change is an `edit`, which is done as a whole or taken back: `names`, `entries`, `attrs`,
+//! `file` and `bmap` are its parts. `policy` wishes where things go, `alloc` finds room in the
+//! `tally` of a group, `commit` is the order in which all comes to the disk; `fs` is the
+//! [`FileSystem`](volary_core::FileSystem).
 //!
 //! # Node ids
 //!
@@ -13,12 +18,16 @@
 //!
 //! Snapshots (FreeBSD) answer `Unsupported` when they are opened. Apple's variant with
 //! directories in chunks of 1024 bytes is not read. Nothing grows with the image but what
-//! `check` keeps: a bit for each fragment and a few bytes for each inode in use.
+//! `check` keeps: a bit for each fragment and a few bytes for each inode in use; and, of a
+//! volume that takes changes, 32 bytes for each cylinder group.
+//!
+//! A volume takes no changes if it was not cleanly left, if it has snapshots, on a device with
+//! sectors of more than 512 bytes, or by a replica of the superblock.
 //!
 //! # Locks
 //!
-//! The table of opens, the hints for look-ups and the cache have their own; none is held
-//! while another is taken.
+//! One over what is in memory (`State`): changes and commits have it alone, all else shares
+//! it. Under it, for moments, those of the hints for look-ups and of the cache.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -30,21 +39,33 @@
     )
 )]
 
+mod alloc;
 mod attached;
+mod attrs;
 mod blocks;
+mod bmap;
 mod cg;
 mod check;
+mod commit;
 mod dir;
 mod dump;
+mod edit;
+mod entries;
 mod ffs;
+mod file;
 mod fs;
 mod info;
 mod inode;
 mod make;
 mod map;
+mod names;
+mod node;
 mod ondisk;
+mod policy;
 mod scan;
+mod store;
 mod superblock;
+mod tally;
 mod volume;
 mod xattr;
 

@@ -226,6 +226,21 @@ pub(crate) const FS_44INODEFMT: i32 = 2;
 /// `fs_old_postblformat` of 4.2BSD: cylinder groups without offsets in them.
 pub(crate) const FS_42POSTBLFMT: i32 = -1;
 
+/// Byte offsets in the superblock of what changes while a volume is attached.
+pub(crate) mod sb {
+    pub(crate) const OLD_TIME: usize = 32;
+    pub(crate) const OLD_CSTOTAL: usize = 192;
+    pub(crate) const FMOD: usize = 208;
+    pub(crate) const CLEAN: usize = 209;
+    pub(crate) const CSTOTAL: usize = 1008;
+    pub(crate) const TIME: usize = 1072;
+    pub(crate) const METACKHASH: usize = 1308;
+    pub(crate) const FLAGS: usize = 1312;
+}
+
+/// `fs_flags`: check hashes, on FreeBSD.
+pub(crate) const FS_METACKHASH: u32 = 0x200;
+
 /// `fs_flags`: bit, name, and whose system writes it.
 pub(crate) const FS_FLAGS: &[(u32, &str)] = &[
     (0x01, "unclean"),
@@ -276,6 +291,10 @@ pub(crate) const CG_MAGIC_AT: usize = 4;
 
 /// `struct ocg` of 4.2BSD, whose maps stand at fixed places.
 pub(crate) mod ocg {
+    /// Free blocks of each cylinder; by rotational position, of which there are eight.
+    pub(crate) const BTOT: usize = 84;
+    pub(crate) const B: usize = 212;
+    pub(crate) const POSITIONS: usize = 8;
     pub(crate) const IUSED: u32 = 724;
     pub(crate) const MAGIC: usize = 980;
     pub(crate) const FREE: u32 = 984;

@@ -303,9 +303,58 @@ impl Volume {
     pub(crate) fn free(&self) -> (u64, u64) {
         let [_, blocks, _, fragments] = self.total;
         let free = blocks.saturating_mul(self.frag).saturating_add(fragments);
+        (
+            free.min(self.size) * self.fsize,
+            self.reserve() * self.fsize,
+        )
+    }
+
+    /// The cylinder group that a fragment is in.
+    pub(crate) fn group_of(&self, fragment: u64) -> u64 {
+        (fragment / self.fpg).min(self.ncg - 1)
+    }
+
+    /// The longest run that the summary of clusters counts; 0 where none is kept.
+    pub(crate) fn contigsumsize(&self) -> u64 {
+        match self.is_42_groups() {
+            true => 0,
+            false => number(self.found.raw.fs_contigsumsize.into()).min(64),
+        }
+    }
+
+    /// Cylinder and rotational position of a fragment of a group (`cbtocylno`, `cbtorpos`);
+    /// `None` where disks have no geometry.
+    pub(crate) fn position(&self, fragment: u64) -> Option<(usize, usize)> {
+        if self.variant == Variant::Ufs2 {
+            return None;
+        }
+        let raw = &self.found.raw;
+        let field = |n: i32| number(n.into());
+        let positions = match self.is_42_groups() {
+            true => crate::ondisk::ocg::POSITIONS as u64,
+            false => field(raw.fs_old_nrpos),
+        };
+        let sector = fragment.saturating_mul(field(raw.fs_old_nspf));
+        let (spc, nsect) = (field(raw.fs_old_spc), field(raw.fs_old_nsect));
+        let cylinder = sector.checked_div(spc)?;
+        let within = sector % spc;
+        let track = within.checked_div(nsect)?;
+        let skewed =
+            track * field(raw.fs_old_trackskew) + within % nsect * field(raw.fs_old_interleave);
+        // 4.2BSD has neither skew nor spare sectors.
+        let (angle, circle) = match self.is_42_groups() {
+            true => (within % nsect, nsect),
+            false => (skewed % nsect, field(raw.fs_old_npsect)),
+        };
+        let position = (angle * positions).checked_div(circle)?;
+        let is_one = cylinder < field(raw.fs_old_cpg) && position < positions;
+        is_one.then_some((cylinder as usize, position as usize))
+    }
+
+    /// Fragments that are kept for root.
+    pub(crate) fn reserve(&self) -> u64 {
         let minfree = number(self.found.raw.fs_minfree.into());
-        let kept = self.dsize / 100 * minfree + self.dsize % 100 * minfree / 100;
-        (free.min(self.size) * self.fsize, kept * self.fsize)
+        self.dsize / 100 * minfree + self.dsize % 100 * minfree / 100
     }
 
     /// `fs_flags`, wherever they stand.

@@ -2,8 +2,8 @@
 
 use crate::blocks::Reader;
 use crate::inode::Inode;
-use crate::ondisk::{EXTATTR_HEAD, EXTATTR_NAMESPACES, Stored};
-use volary_core::{Error, Result};
+use crate::ondisk::{EXTATTR_HEAD, EXTATTR_NAMESPACES, Order, Stored};
+use volary_core::{Error, Kind, Result};
 
 /// An attribute, as other systems name it: `user.name`, `system.name`.
 pub(crate) struct Xattr {
@@ -62,7 +62,7 @@ pub(crate) fn all(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<Xattr>> {
 }
 
 /// The bytes that attributes are in.
-fn area(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u8>> {
+pub(crate) fn area(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u8>> {
     let volume = reader.volume;
     let mut bytes = Vec::new();
     let mut left = u64::from(inode.extsize);
@@ -75,4 +75,63 @@ fn area(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u8>> {
         left -= len;
     }
     Ok(bytes)
+}
+
+/// The attributes of an area, with one set, or taken away where there is no value. Those of
+/// other namespaces stay.
+///
+/// # Errors
+/// `Unsupported` for a namespace that is not known; `NameTooLong`; `NoXattr`; `Corrupt`.
+pub(crate) fn changed(
+    order: Order,
+    inode: &Inode,
+    before: &[u8],
+    (name, value): (&[u8], Option<&[u8]>),
+) -> Result<Vec<u8>> {
+    let known = EXTATTR_NAMESPACES.iter();
+    let split = |(space, prefix): &(u8, &[u8])| Some((*space, name.strip_prefix(*prefix)?));
+    let (space, short) = known.filter_map(split).next().ok_or(Kind::Unsupported)?;
+    let name_len = u8::try_from(short.len()).map_err(|_| Kind::NameTooLong)?;
+    let (mut after, mut rest, mut was_there) = (Vec::new(), before, false);
+    while rest.len() > EXTATTR_HEAD {
+        let len = usize::try_from(u32::get(order, rest, 0)).unwrap_or(usize::MAX);
+        if len == 0 {
+            break;
+        }
+        let Some((one, later)) = rest.split_at_checked(len) else {
+            let found = format!("{len} (inode {})", inode.ino);
+            let expected = "a multiple of 8 inside of the area";
+            return Err(Error::corrupt("ea_length", inode.at, found, expected));
+        };
+        let its_name = EXTATTR_HEAD..EXTATTR_HEAD + usize::from(u8::get(order, one, 6));
+        if u8::get(order, one, 4) == space && one.get(its_name) == Some(short) {
+            was_there = true;
+        } else {
+            after.extend_from_slice(one);
+        }
+        rest = later;
+    }
+    match value {
+        Some(value) => after.extend(stored(order, (space, short, name_len), value)),
+        None if !was_there => return Err(Kind::NoXattr.into()),
+        None => {}
+    }
+    Ok(after)
+}
+
+/// An attribute as it is stored.
+fn stored(order: Order, (space, name, name_len): (u8, &[u8], u8), value: &[u8]) -> Vec<u8> {
+    let content = (EXTATTR_HEAD + name.len()).next_multiple_of(8);
+    let len = (content + value.len()).next_multiple_of(8);
+    let mut bytes = vec![0; EXTATTR_HEAD];
+    u32::try_from(len).unwrap_or(0).put(order, &mut bytes, 0);
+    space.put(order, &mut bytes, 4);
+    let pad = u8::try_from(len - content - value.len()).unwrap_or(0);
+    pad.put(order, &mut bytes, 5);
+    name_len.put(order, &mut bytes, 6);
+    bytes.extend_from_slice(name);
+    bytes.resize(content, 0);
+    bytes.extend_from_slice(value);
+    bytes.resize(len, 0);
+    bytes
 }

@@ -65,6 +65,17 @@ impl Cache {
         self.flush_device()
     }
 
+    /// The same, but asks nothing of the device if nothing was written to it since the last
+    /// flush.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub fn flush_written(&self) -> Result<()> {
+        let _writing = self.writing.lock();
+        self.check_failed()?;
+        self.flush_device()
+    }
+
     /// Writes back about `most` pages of stage 0. Gives how many.
     ///
     /// # Errors

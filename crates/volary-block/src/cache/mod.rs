@@ -75,7 +75,7 @@ impl Stage {
     /// be old or new after a crash.
     pub const DATA: Self = Self(0);
     /// The last stage. A stage past it counts as this one.
-    pub const LAST: Self = Self(3);
+    pub const LAST: Self = Self(4);
 
     fn index(self) -> usize {
         usize::from(self.0.min(Self::LAST.0))

@@ -251,9 +251,9 @@ mod tests {
         p.mark(0b11, 2);
         p.mark(0b110, 1);
         p.mark(0b1000, 0);
-        assert_eq!(p.dirty, [0b1000, 0b100, 0b11, 0]);
+        assert_eq!(p.dirty, [0b1000, 0b100, 0b11, 0, 0]);
         p.mark(0b1111, 3);
-        assert_eq!(p.dirty, [0, 0, 0, 0b1111]);
+        assert_eq!(p.dirty, [0, 0, 0, 0b1111, 0]);
         assert_eq!(p.tally(), Tally { data: 0, held: 4 });
     }
 
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(p.launch(2), 0b11);
         p.mark(0b10, 1);
         p.arrived(0b11);
-        assert_eq!(p.dirty, [0, 0b10, 0, 0]);
+        assert_eq!(p.dirty, [0, 0b10, 0, 0, 0]);
         assert!(!p.is_busy());
     }
 
@@ -277,7 +277,7 @@ mod tests {
         p.mark(0b0100, 3);
         p.forget(0b1000);
         p.failed(0b1111, 2);
-        assert_eq!(p.dirty, [0, 0, 0b0011, 0b0100]);
+        assert_eq!(p.dirty, [0, 0, 0b0011, 0b0100, 0]);
         assert!(p.has(0b111) && !p.has(0b1000));
     }
 

@@ -118,7 +118,7 @@ fn whole_sectors_are_written_without_a_read_and_parts_with_one() {
 #[test]
 fn stages_are_flushed_one_after_the_other() {
     let (rec, cache) = cache(MIB);
-    for (i, stage) in [3, 0, 1, 9].into_iter().enumerate() {
+    for (i, stage) in [4, 0, 1, 9].into_iter().enumerate() {
         cache
             .write(i as u64 * 512, &[stage; 512], Stage(stage))
             .unwrap();
@@ -136,7 +136,7 @@ fn stages_are_flushed_one_after_the_other() {
     let flush = None;
     assert_eq!(
         order,
-        [Some(0), flush, Some(1), flush, Some(3), Some(9), flush]
+        [Some(0), flush, Some(1), flush, Some(4), Some(9), flush]
     );
     assert_eq!((cache.dirty(), cache.held()), (0, 0));
 }

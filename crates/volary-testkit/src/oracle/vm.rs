@@ -113,21 +113,27 @@ pub fn boot(vmrun: &mut Command) -> Result<String, String> {
 /// Options of a mount that shows names as we do, and times in UTC.
 pub const MOUNT: &str = "mount -t vfat -o utf8,codepage=437,tz=UTC,umask=022";
 
-/// All that each image holds, as Linux reads it, in one run.
+/// All that each FAT image holds, as Linux reads it, in one run.
 ///
 /// # Errors
 /// What was printed, if an image could not be mounted or read.
 pub fn trees(vmrun: &Path, images: &[&Path]) -> Result<Vec<Tree>, String> {
-    let disks: Vec<_> = images.iter().map(|&i| (i, Disk::ReadOnly)).collect();
-    let printed = script(
-        vmrun,
-        &disks,
-        None,
-        &format!(
-            "for d in {}; do\n{MOUNT},ro /dev/$d /mnt || exit 1\n{LIST}done\n",
-            device_names(images.len())
-        ),
-    )?;
+    let ways: Vec<_> = images.iter().map(|&image| (image, MOUNT)).collect();
+    trees_of(vmrun, &ways)
+}
+
+/// All that each image holds, as Linux reads it, in one run; each with the command that
+/// mounts it, without device and place.
+///
+/// # Errors
+/// What was printed, if an image could not be mounted or read.
+pub fn trees_of(vmrun: &Path, images: &[(&Path, &str)]) -> Result<Vec<Tree>, String> {
+    let disks: Vec<_> = images.iter().map(|&(i, _)| (i, Disk::ReadOnly)).collect();
+    let each = images.iter().zip('a'..='z');
+    let text: String = each
+        .map(|((_, mount), d)| format!("d=vd{d}\n{mount},ro /dev/$d /mnt || exit 1\n{LIST}"))
+        .collect();
+    let printed = script(vmrun, &disks, None, &text)?;
     let trees = parse(&printed);
     if trees.len() == images.len() {
         Ok(trees)
@@ -136,17 +142,14 @@ pub fn trees(vmrun: &Path, images: &[&Path]) -> Result<Vec<Tree>, String> {
     }
 }
 
-/// `vda vdb ...`
-fn device_names(count: usize) -> String {
-    let names = ('a'..='z').take(count).map(|c| format!("vd{c}"));
-    names.collect::<Vec<_>>().join(" ")
-}
-
 /// Prints a disk's tree and unmounts it.
 const LIST: &str = r#"echo "D $d"
 cd /mnt
 find . -mindepth 1 -exec stat -c 'S %F|%s|%Y|%n' {} +
 find . -type f -exec sha256sum {} + | sed 's/^/H /'
+find . -type l | while read -r l; do
+  printf 'H %s  %s\n' "$(readlink -n "$l" | sha256sum | cut -d' ' -f1)" "$l"
+done
 cd /
 umount /mnt
 "#;
@@ -181,6 +184,11 @@ fn parse_stat(line: &str) -> Option<(Vec<u8>, Leaf)> {
     let mut fields = line.splitn(4, '|');
     let kind = match fields.next()? {
         "directory" => FileKind::Dir,
+        "symbolic link" => FileKind::Symlink,
+        "fifo" => FileKind::Fifo,
+        "socket" => FileKind::Socket,
+        "character special file" => FileKind::CharDevice,
+        "block special file" => FileKind::BlockDevice,
         _ => FileKind::File,
     };
     let size: u64 = fields.next()?.parse().ok()?;

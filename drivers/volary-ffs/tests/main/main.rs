@@ -1,12 +1,17 @@
-//! Images made by NetBSD, FreeBSD and makefs, read by us and by others; damaged ones.
+//! Images made by NetBSD, FreeBSD and makefs, read by us and by others; what we write;
+//! damaged ones.
 
+mod conformance;
 mod damage;
+mod differential;
 mod freebsd;
 mod hostile;
 mod lists;
 mod make;
 mod makefs;
+mod oracle;
 mod shared;
+mod volumes;
 
 use std::sync::Arc;
 use volary_block::MemDevice;

@@ -1,0 +1,525 @@
+//! The allocators of section 3.3 of the paper: given a wish from the policies above, the
+//! block that is rotationally closest, another of the group, one of a group found by
+//! quadratic rehash, one of any group.
+
+use crate::blocks::Reader;
+use crate::cg::Group;
+use crate::ondisk::Stored;
+use crate::policy::Wish;
+use crate::tally::{Delta, Tally, runs};
+use crate::volume::{Variant, Volume};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use volary_block::Stage;
+use volary_core::{Kind, Result};
+
+/// Fragments that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
+/// Directories, free blocks, free inodes, free fragments.
+type Sums = [i64; 4];
+
+/// What is free.
+pub(crate) struct Alloc {
+    /// Groups in memory.
+    groups: HashMap<u64, Tally>,
+    groups_max: usize,
+    /// Each group's sums, and their total.
+    sums: Vec<Sums>,
+    changed: BTreeSet<u64>,
+    pub(crate) total: Sums,
+    /// What was given back in this epoch, while the disk still leads there.
+    pending: Vec<Run>,
+    pending_inodes: Vec<(u32, bool)>,
+    pending_fragments: u64,
+    /// What was taken in this epoch: the first fragment of each piece, and inodes. Nothing
+    /// on the disk leads there.
+    fresh: HashSet<u64>,
+    fresh_inodes: HashSet<u32>,
+}
+
+impl Alloc {
+    /// Reads the summaries.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn new(reader: &Reader<'_>, memory: u64) -> Result<Self> {
+        let volume = reader.volume;
+        let count = usize::try_from(volume.ncg).unwrap_or(0);
+        let mut bytes = vec![0; count * 16];
+        reader
+            .cache
+            .read(volume.csaddr * volume.fsize, &mut bytes)?;
+        let sums: Vec<Sums> = bytes
+            .chunks_exact(16)
+            .map(|sum| <[i32; 4]>::get(volume.order, sum, 0).map(|n| i64::from(n.max(0))))
+            .collect();
+        let mut total = [0; 4];
+        for sum in &sums {
+            add(&mut total, sum);
+        }
+        let room = memory / 4 / volume.cgsize.max(1);
+        Ok(Self {
+            groups: HashMap::new(),
+            groups_max: usize::try_from(room).unwrap_or(4).clamp(4, 256),
+            sums,
+            changed: BTreeSet::new(),
+            total,
+            pending: Vec::new(),
+            pending_inodes: Vec::new(),
+            pending_fragments: 0,
+            fresh: HashSet::new(),
+            fresh_inodes: HashSet::new(),
+        })
+    }
+
+    /// What it takes in memory for a volume, before anything is changed.
+    pub(crate) fn cost(volume: &Volume) -> u64 {
+        volume.ncg.saturating_mul(size_of::<Sums>() as u64)
+    }
+
+    /// Whether the disk does not lead to the piece that begins at this fragment.
+    pub(crate) fn is_fresh(&self, first: u64) -> bool {
+        self.fresh.contains(&first)
+    }
+
+    /// How much is remembered for the commit.
+    pub(crate) fn held(&self) -> usize {
+        let raised = self.groups.len().saturating_sub(self.groups_max);
+        self.fresh.len() + self.pending.len() + raised * 256
+    }
+
+    /// Whether a commit gives anything back.
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty() || !self.pending_inodes.is_empty()
+    }
+
+    /// Free fragments, those that a commit gives back included.
+    pub(crate) fn free_fragments(&self, volume: &Volume) -> u64 {
+        let [_, blocks, _, fragments] = self.total.map(|n| u64::try_from(n).unwrap_or(0));
+        let free = blocks.saturating_mul(volume.frag).saturating_add(fragments);
+        free.saturating_add(self.pending_fragments).min(volume.size)
+    }
+
+    /// Free inodes, in the same way.
+    pub(crate) fn free_inodes(&self) -> u64 {
+        let free = u64::try_from(self.total[2]).unwrap_or(0);
+        free + self.pending_inodes.len() as u64
+    }
+
+    pub(crate) fn sums(&self, group: u64) -> Sums {
+        let at = usize::try_from(group).unwrap_or(usize::MAX);
+        self.sums.get(at).copied().unwrap_or_default()
+    }
+
+    /// A group, brought into memory.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    fn tally(&mut self, reader: &Reader<'_>, number: u64) -> Result<&mut Tally> {
+        if !self.groups.contains_key(&number) {
+            self.make_room(reader)?;
+            let group = Group::read(reader, number)?;
+            let tally = Tally::new(reader.volume, number, group);
+            self.groups.insert(number, tally);
+        }
+        self.groups.get_mut(&number).ok_or_else(|| Kind::Io.into())
+    }
+
+    /// Lets a group go. Maps may reach the disk at any time: `fsck -p` makes them anew.
+    fn make_room(&mut self, reader: &Reader<'_>) -> Result<()> {
+        if self.groups.len() < self.groups_max {
+            return Ok(());
+        }
+        let can_go = self.groups.iter().filter(|(_, tally)| !tally.is_raised);
+        let Some(number) = can_go.map(|(&number, _)| number).min() else {
+            return Ok(());
+        };
+        if let Some(mut tally) = self.groups.remove(&number)
+            && tally.is_dirty
+        {
+            let at = tally.group.at;
+            reader
+                .cache
+                .write(at, tally.stored(reader.volume), Stage::DATA)?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, group: u64, delta: &Delta) {
+        add(&mut self.total, delta);
+        let at = usize::try_from(group).unwrap_or(usize::MAX);
+        if let Some(sum) = self.sums.get_mut(at) {
+            add(sum, delta);
+            self.changed.insert(group);
+        }
+    }
+
+    /// The groups in the order in which room is looked for: the one that is wanted, then by
+    /// quadratic rehash, then all.
+    fn order(volume: &Volume, wanted: u64) -> impl Iterator<Item = u64> + use<> {
+        let ncg = volume.ncg;
+        let steps = std::iter::successors(Some(1_u64), move |i| Some(i * 2).filter(|&i| i < ncg));
+        let mut at = wanted % ncg;
+        let hashed = steps.take_while(move |&i| i < ncg).map(move |i| {
+            at = (at + i) % ncg;
+            at
+        });
+        let all = (0..ncg).map(move |i| (wanted + i) % ncg);
+        std::iter::once(wanted % ncg).chain(hashed).chain(all)
+    }
+
+    /// Takes `count` fragments in one block, where there is room for `room`: where it is
+    /// wished for if that is free, else as near as can be.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn take(
+        &mut self,
+        reader: &Reader<'_>,
+        count: u64,
+        room: u64,
+        wish: Wish,
+    ) -> Result<Run> {
+        let volume = reader.volume;
+        for number in Self::order(volume, wish.group) {
+            let [_, blocks, _, fragments] = self.sums(number);
+            let enough = i64::try_from(room).unwrap_or(i64::MAX);
+            if blocks <= 0 && (room == volume.frag || fragments < enough) {
+                continue;
+            }
+            let near = Some(wish.near).filter(|_| number == wish.group);
+            if let Some(index) = self.take_in(reader, number, (count, room), near)? {
+                let first = volume.base(number) + index;
+                self.fresh.insert(first);
+                return Ok(Run { first, count });
+            }
+        }
+        Err(Kind::NoSpace.into())
+    }
+
+    /// The same in one group; gives the first fragment, counted in the group.
+    fn take_in(
+        &mut self,
+        reader: &Reader<'_>,
+        number: u64,
+        (count, room): (u64, u64),
+        near: Option<u64>,
+    ) -> Result<Option<u64>> {
+        let volume = reader.volume;
+        let base = volume.base(number);
+        let tally = self.tally(reader, number)?;
+        let near = near.map(|near| near.saturating_sub(base));
+        let Some(index) = find(tally, volume, room, near) else {
+            return Ok(None);
+        };
+        let (block, within) = (index / volume.frag, index % volume.frag);
+        let free = tally.free_of(volume, block) & !mask(within, count);
+        let delta = tally.set_free_of(volume, block, free);
+        let raw = &mut tally.group.raw;
+        let rotor = u32::try_from(index).unwrap_or(0);
+        match count == volume.frag {
+            true => raw.cg_rotor = rotor,
+            false => raw.cg_frotor = rotor,
+        }
+        self.note(number, &delta);
+        Ok(Some(index))
+    }
+
+    /// Takes the fragments that follow on a piece, if they are free and of its block (the
+    /// paper's third case of growth, where it costs nothing).
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn extend(&mut self, reader: &Reader<'_>, piece: Run, count: u64) -> Result<bool> {
+        let volume = reader.volume;
+        let number = volume.group_of(piece.first);
+        let index = piece.first - volume.base(number);
+        let (block, within) = (index / volume.frag, index % volume.frag);
+        if within + count > volume.frag {
+            return Ok(false);
+        }
+        let tally = self.tally(reader, number)?;
+        let free = tally.free_of(volume, block);
+        let more = mask(within + piece.count, count - piece.count);
+        if free & more != more {
+            return Ok(false);
+        }
+        let delta = tally.set_free_of(volume, block, free & !more);
+        self.note(number, &delta);
+        Ok(true)
+    }
+
+    /// Marks fragments as free.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn put_back(&mut self, reader: &Reader<'_>, run: Run) -> Result<()> {
+        let volume = reader.volume;
+        let (first, end) = (run.first, run.first + run.count);
+        if end > volume.size {
+            return Ok(());
+        }
+        let mut at = first;
+        while at < end {
+            let number = volume.group_of(at);
+            let index = at - volume.base(number);
+            let (block, within) = (index / volume.frag, index % volume.frag);
+            let count = (volume.frag - within).min(end - at);
+            let tally = self.tally(reader, number)?;
+            let free = tally.free_of(volume, block) | mask(within, count);
+            let delta = tally.set_free_of(volume, block, free);
+            self.note(number, &delta);
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Gives fragments back: at once what is fresh, else with the commit.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn give_back(&mut self, reader: &Reader<'_>, run: Run) -> Result<()> {
+        if self.fresh.remove(&run.first) {
+            let fsize = reader.volume.fsize;
+            reader
+                .cache
+                .drop_range(run.first * fsize, run.count * fsize);
+            return self.put_back(reader, run);
+        }
+        self.pending_fragments += run.count;
+        self.pending.push(run);
+        Ok(())
+    }
+
+    /// Takes a free inode, of a group's number `near` on, in the group if there is one.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn take_inode(
+        &mut self,
+        reader: &Reader<'_>,
+        group: u64,
+        near: Option<u64>,
+        is_dir: bool,
+    ) -> Result<u32> {
+        let volume = reader.volume;
+        for number in Self::order(volume, group) {
+            if self.sums(number)[2] <= 0 {
+                continue;
+            }
+            let tally = self.tally(reader, number)?;
+            let rotor = u64::from(tally.group.raw.cg_irotor);
+            let start = near.filter(|_| number == group).unwrap_or(rotor) % volume.ipg;
+            let there = |index: &u64| {
+                !tally.group.is_used(*index)
+                    && volume.inode_at(number * volume.ipg + index).is_some()
+            };
+            let Some(index) = (start..volume.ipg).chain(0..start).find(there) else {
+                continue;
+            };
+            initialise(reader, number, tally, index)?;
+            tally.group.raw.cg_irotor = u32::try_from(index).unwrap_or(0);
+            let delta = tally.set_used(index, true, is_dir);
+            self.note(number, &delta);
+            let ino = u32::try_from(number * volume.ipg + index).unwrap_or(0);
+            self.fresh_inodes.insert(ino);
+            return Ok(ino);
+        }
+        Err(Kind::NoSpace.into())
+    }
+
+    /// Marks an inode as free.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn put_back_inode(
+        &mut self,
+        reader: &Reader<'_>,
+        ino: u32,
+        is_dir: bool,
+    ) -> Result<()> {
+        let volume = reader.volume;
+        let (number, index) = (u64::from(ino) / volume.ipg, u64::from(ino) % volume.ipg);
+        let delta = self.tally(reader, number)?.set_used(index, false, is_dir);
+        self.note(number, &delta);
+        Ok(())
+    }
+
+    /// Gives an inode back: at once if it is fresh, else with the commit.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn give_back_inode(
+        &mut self,
+        reader: &Reader<'_>,
+        ino: u32,
+        is_dir: bool,
+    ) -> Result<()> {
+        if self.fresh_inodes.remove(&ino) {
+            return self.put_back_inode(reader, ino, is_dir);
+        }
+        self.pending_inodes.push((ino, is_dir));
+        Ok(())
+    }
+
+    /// Writes the heads of groups of which more inodes count as written now.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn write_raised(&mut self, reader: &Reader<'_>) -> Result<()> {
+        for tally in self.groups.values_mut().filter(|tally| tally.is_raised) {
+            let at = tally.group.at;
+            let bytes = tally.stored(reader.volume);
+            reader.cache.write(at, bytes, Stage::DATA)?;
+            tally.is_raised = false;
+        }
+        Ok(())
+    }
+
+    /// Frees what was given back: the epoch ends. All maps and sums are written.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn settle(&mut self, reader: &Reader<'_>) -> Result<()> {
+        let volume = reader.volume;
+        for run in std::mem::take(&mut self.pending) {
+            self.put_back(reader, run)?;
+        }
+        for (ino, is_dir) in std::mem::take(&mut self.pending_inodes) {
+            self.put_back_inode(reader, ino, is_dir)?;
+        }
+        self.pending_fragments = 0;
+        self.fresh.clear();
+        self.fresh_inodes.clear();
+        for tally in self.groups.values_mut().filter(|tally| tally.is_dirty) {
+            let at = tally.group.at;
+            let bytes = tally.stored(volume);
+            reader.cache.write(at, bytes, Stage::DATA)?;
+            tally.is_dirty = false;
+        }
+        for number in std::mem::take(&mut self.changed) {
+            let mut bytes = [0; 16];
+            let sums = self.sums(number);
+            sums.map(|n| i32::try_from(n).unwrap_or(0))
+                .put(volume.order, &mut bytes, 0);
+            let at = volume.csaddr * volume.fsize + number * 16;
+            reader.cache.write(at, &bytes, Stage::DATA)?;
+        }
+        Ok(())
+    }
+}
+
+fn add(sums: &mut Sums, delta: &Delta) {
+    for (sum, change) in sums.iter_mut().zip(delta) {
+        *sum = sum.saturating_add(*change).max(0);
+    }
+}
+
+/// `count` bits from bit `first` on.
+fn mask(first: u64, count: u64) -> u8 {
+    let bits = (1_u32 << count.min(8)) - 1;
+    (bits << first.min(8)) as u8
+}
+
+/// UFS2 writes inodes when they are needed for the first time: as zeros, a block of them at a
+/// time.
+fn initialise(reader: &Reader<'_>, number: u64, tally: &mut Tally, index: u64) -> Result<()> {
+    let volume = reader.volume;
+    if volume.variant != Variant::Ufs2 {
+        return Ok(());
+    }
+    let zeros = vec![0; usize::try_from(volume.bsize).unwrap_or(0)];
+    while tally.group.initialised <= index {
+        let first = number * volume.ipg + tally.group.initialised;
+        let at = volume.inode_at(first).ok_or(Kind::NoSpace)?;
+        let rest = volume.inopb() - tally.group.initialised % volume.inopb();
+        let len = usize::try_from(rest * volume.inode_size()).unwrap_or(0);
+        let zeros = zeros.get(..len).unwrap_or_default();
+        reader.cache.write(at, zeros, Stage::DATA)?;
+        tally.group.initialised += rest;
+        tally.group.raw.cg_initediblk = u32::try_from(tally.group.initialised).unwrap_or(0);
+        (tally.is_dirty, tally.is_raised) = (true, true);
+    }
+    Ok(())
+}
+
+/// Free room for `count` fragments in a group: the first of them.
+fn find(tally: &Tally, volume: &Volume, count: u64, near: Option<u64>) -> Option<u64> {
+    if count == volume.frag {
+        return find_block(tally, volume, near);
+    }
+    // The shortest runs that are long enough; whole blocks only when there is no other.
+    let sums = tally.group.raw.cg_frsum.iter().enumerate();
+    let len = sums.skip(usize::try_from(count).unwrap_or(1));
+    let len = len
+        .filter(|(len, sum)| **sum > 0 && (*len as u64) < volume.frag)
+        .map(|(len, _)| len)
+        .next();
+    let in_pieces = len.and_then(|len| find_run(tally, volume, len, near));
+    in_pieces.or_else(|| find_block(tally, volume, near))
+}
+
+/// A free block: that at `near`; the rotationally closest of its cylinder; the next of the
+/// group.
+fn find_block(tally: &Tally, volume: &Volume, near: Option<u64>) -> Option<u64> {
+    if tally.group.raw.cg_cs[1] <= 0 {
+        return None;
+    }
+    let is_free =
+        |block: &u64| u64::from(tally.free_of(volume, *block).count_ones()) == volume.frag;
+    let blocks = tally.group.fragments / volume.frag;
+    let start = near.map_or(u64::from(tally.group.raw.cg_rotor), |near| near);
+    let start = (start / volume.frag).min(blocks.saturating_sub(1));
+    if near.is_some() && !is_free(&start) {
+        let close = closest(volume, start, blocks, &is_free);
+        if close.is_some() {
+            return close.map(|block| block * volume.frag);
+        }
+    }
+    let found = (start..blocks).chain(0..start).find(is_free);
+    found.map(|block| block * volume.frag)
+}
+
+/// The block of the same cylinder that comes under the head first after `block`.
+fn closest(
+    volume: &Volume,
+    block: u64,
+    blocks: u64,
+    is_free: &dyn Fn(&u64) -> bool,
+) -> Option<u64> {
+    let raw = &volume.found.raw;
+    if raw.fs_old_cpg <= 1 {
+        return None;
+    }
+    let (cylinder, position) = volume.position(block * volume.frag)?;
+    let sectors = u64::try_from(raw.fs_old_nspf).ok()? * volume.frag;
+    let length = u64::try_from(raw.fs_old_spc).ok()?.checked_div(sectors)? + 2;
+    let positions = match volume.is_42_groups() {
+        true => crate::ondisk::ocg::POSITIONS,
+        false => usize::try_from(raw.fs_old_nrpos).ok()?,
+    };
+    let around = block.saturating_sub(length)..(block + length).min(blocks);
+    let distance = |at: &u64| {
+        let (its, place) = volume.position(at * volume.frag)?;
+        let turn = (place + positions).saturating_sub(position) % positions.max(1);
+        (its == cylinder).then_some((turn, *at))
+    };
+    let candidates = around.filter(is_free).filter_map(|at| distance(&at));
+    candidates.min().map(|(_, at)| at)
+}
+
+/// A free run of exactly `len` fragments.
+fn find_run(tally: &Tally, volume: &Volume, len: usize, near: Option<u64>) -> Option<u64> {
+    let blocks = tally.group.fragments.div_ceil(volume.frag);
+    let start = near.unwrap_or(tally.group.raw.cg_frotor.into());
+    let start = (start / volume.frag).min(blocks.saturating_sub(1));
+    (start..blocks).chain(0..start).find_map(|block| {
+        let free = tally.free_of(volume, block);
+        let run = runs(free).find(|run| usize::from(run.1) == len)?;
+        Some(block * volume.frag + u64::from(run.0))
+    })
+}

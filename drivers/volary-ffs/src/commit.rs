@@ -1,0 +1,228 @@
+//! The order of writes.
+//!
+//! The rules are those of soft updates (Ganger and Patt, 1994): what a pointer leads to is on
+//! the disk before the pointer; nothing is used again before the last pointer to it is gone
+//! there; an old name goes after the new one came. All changes between two commits are an
+//! *epoch*. A commit brings it to the disk in these steps, with a flush after each that wrote:
+//!
+//! 1. content, new directories' blocks, new indirect blocks, UFS2's inodes made zero: nothing
+//!    on the disk leads there yet;
+//! 2. inodes, with as many links as they may have while the epoch is brought to the disk;
+//!    those of directories that were there as they were, but for links; pointers in indirect
+//!    blocks that were there; heads of groups of which more inodes count as written;
+//! 3. directories' sectors, and inodes of directories that have grown;
+//! 4. `..` of directories that were moved;
+//! 5. sectors that a rename took an entry out of;
+//! 6. inodes as they are, those that are free too; maps and sums.
+//!
+//! What was given back in the epoch can be taken again then. What a power cut leaves is
+//! mended by `fsck -p`: inodes without a name, links that are counted too high, two names of
+//! a directory that was moved, maps and sums that are wrong.
+
+use crate::alloc::Alloc;
+use crate::blocks::Reader;
+use crate::inode::Inode;
+use crate::node::{Node, Nodes};
+use crate::ondisk::{FS_METACKHASH, Stored, sb};
+use crate::volume::Volume;
+use std::collections::HashSet;
+use volary_block::Stage;
+use volary_core::{FileKind, Result, Time};
+
+/// Pointers in indirect blocks that the disk leads to.
+pub(crate) const POINTERS: Stage = Stage(1);
+/// Directories' sectors.
+pub(crate) const ADDITIONS: Stage = Stage(2);
+/// `..` of directories that were moved.
+pub(crate) const PARENTS: Stage = Stage(3);
+/// Sectors that a rename took an entry out of.
+pub(crate) const REMOVALS: Stage = Stage(4);
+
+/// Inodes that may be changed before a commit.
+const DIRTY_MAX: usize = 8192;
+/// Pieces of the volume that may be taken or given back before a commit.
+const PIECES_MAX: usize = 65_536;
+
+/// What a commit must know of the changes since the last.
+#[derive(Default)]
+pub(crate) struct Epoch {
+    /// Sectors that renames added to, or took from.
+    targets: HashSet<u64>,
+    sources: HashSet<u64>,
+    /// Directories that renames took from.
+    left: HashSet<u32>,
+    /// Directories that were made.
+    pub(crate) born: HashSet<u32>,
+    /// Files that were cut: what is behind their end becomes zeros.
+    pub(crate) cut: HashSet<u32>,
+    /// Whether anything was changed.
+    pub(crate) is_dirty: bool,
+}
+
+impl Epoch {
+    /// Notes that a rename adds to sector `to`, and takes from sector `from` of a directory;
+    /// false if a sector would have to come both before and after another.
+    pub(crate) fn note_move(&mut self, to: &[u64], from: u64, dir: u32) -> bool {
+        let is_one = to.contains(&from);
+        let crossed = to.iter().any(|at| self.sources.contains(at))
+            || !is_one && self.targets.contains(&from);
+        if crossed {
+            return false;
+        }
+        self.targets.extend(to);
+        if !is_one {
+            self.sources.insert(from);
+            self.left.insert(dir);
+        }
+        true
+    }
+
+    /// Whether a rename took an entry out of this directory.
+    pub(crate) fn was_left(&self, dir: u32) -> bool {
+        self.left.contains(&dir)
+    }
+}
+
+/// The first superblock, as it is written.
+pub(crate) struct Head {
+    pub(crate) at: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Head {
+    pub(crate) fn new(volume: &Volume) -> Self {
+        Self {
+            at: volume.found.at,
+            bytes: volume.found.bytes.clone(),
+        }
+    }
+
+    /// Marks the volume as cleanly left or not.
+    pub(crate) fn set_clean(&mut self, volume: &Volume, clean: bool) {
+        i8::from(clean).put(volume.order, &mut self.bytes, sb::CLEAN);
+        0_i8.put(volume.order, &mut self.bytes, sb::FMOD);
+        if volume.is_freebsd {
+            // Check hashes are not kept up here: without the flag nobody believes them.
+            let flags = volume.found.raw.fs_flags & !FS_METACKHASH;
+            flags.put(volume.order, &mut self.bytes, sb::FLAGS);
+            0_u32.put(volume.order, &mut self.bytes, sb::METACKHASH);
+        }
+    }
+
+    /// Brings the sums in.
+    pub(crate) fn set_sums(&mut self, volume: &Volume, alloc: &Alloc, now: Time) {
+        let small = alloc.total.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
+        if !volume.found.is_ufs2 {
+            small.put(volume.order, &mut self.bytes, sb::OLD_CSTOTAL);
+            let secs = i32::try_from(now.secs).unwrap_or(0);
+            secs.put(volume.order, &mut self.bytes, sb::OLD_TIME);
+        }
+        if volume.found.is_ufs2 || volume.found.has_new_fields() {
+            alloc.total.put(volume.order, &mut self.bytes, sb::CSTOTAL);
+            now.secs.put(volume.order, &mut self.bytes, sb::TIME);
+        }
+    }
+}
+
+/// Whether so much has been changed that it is time for a commit.
+pub(crate) fn is_due(reader: &Reader<'_>, nodes: &Nodes, alloc: &Alloc, held_max: u64) -> bool {
+    nodes.dirty() > DIRTY_MAX || alloc.held() > PIECES_MAX || reader.cache.held() > held_max
+}
+
+/// Brings the epoch to the disk and ends it.
+///
+/// # Errors
+/// `Io`, `Corrupt`: what is on the disk is what `fsck -p` mends.
+pub(crate) fn commit(
+    reader: &Reader<'_>,
+    nodes: &mut Nodes,
+    alloc: &mut Alloc,
+    epoch: &mut Epoch,
+    (head, now): (&mut Head, Time),
+) -> Result<()> {
+    let cache = reader.cache;
+    step(reader, Stage::DATA)?;
+    if !std::mem::take(&mut epoch.is_dirty) {
+        return Ok(());
+    }
+    let dirty = nodes.all_dirty();
+    let there = dirty.iter().filter_map(|&ino| nodes.get(ino));
+    for node in there.filter(|node| !node.is_gone()) {
+        let inode = if is_shown(node) {
+            &node.disk
+        } else {
+            &node.mem
+        };
+        write(reader, inode, node.links_most())?;
+    }
+    alloc.write_raised(reader)?;
+    cache.write_stage(Stage::DATA)?;
+    step(reader, POINTERS)?;
+    let there = dirty.iter().filter_map(|&ino| nodes.get(ino));
+    for node in there.filter(|node| is_shown(node)) {
+        write(reader, &node.mem, node.links_most())?;
+    }
+    zero_tails(reader, nodes, epoch)?;
+    cache.write_stage(Stage::DATA)?;
+    for stage in [ADDITIONS, PARENTS, REMOVALS] {
+        step(reader, stage)?;
+    }
+    for node in dirty.iter().filter_map(|&ino| nodes.get(ino)) {
+        write(reader, &node.mem, 0)?;
+    }
+    alloc.settle(reader)?;
+    head.set_sums(reader.volume, alloc, now);
+    cache.write(head.at, &head.bytes, Stage::DATA)?;
+    step(reader, Stage::DATA)?;
+    nodes.settle();
+    *epoch = Epoch::default();
+    Ok(())
+}
+
+/// Writes a stage and makes it durable.
+fn step(reader: &Reader<'_>, stage: Stage) -> Result<()> {
+    reader.cache.write_stage(stage)?;
+    reader.cache.flush_written()
+}
+
+/// Writes an inode, with at least so many links.
+fn write(reader: &Reader<'_>, inode: &Inode, links: i16) -> Result<()> {
+    let mut inode = inode.clone();
+    inode.nlink = inode.nlink.max(links);
+    inode.store(reader.volume);
+    reader.cache.write(inode.at, &inode.bytes, Stage::DATA)
+}
+
+/// Whether it is a directory that the disk has, so that its names show as soon as its inode
+/// leads to them.
+fn is_shown(node: &Node) -> bool {
+    let was_dir = node.disk.kind() == Some(FileKind::Dir);
+    was_dir && !node.is_gone()
+}
+
+/// What is behind the end of files that were cut, as far as they have room there.
+fn zero_tails(reader: &Reader<'_>, nodes: &Nodes, epoch: &mut Epoch) -> Result<()> {
+    let volume = reader.volume;
+    for ino in std::mem::take(&mut epoch.cut) {
+        let Some(node) = nodes.get(ino).filter(|node| !node.is_gone()) else {
+            continue;
+        };
+        if !node.mem.has_blocks(volume) || node.mem.size.is_multiple_of(volume.bsize) {
+            continue;
+        }
+        let (size, mut whole) = (node.mem.size, node.mem.clone());
+        let lbn = size / volume.bsize;
+        whole.size = lbn * volume.bsize + node.mem.block_len(volume, lbn);
+        let zeros = vec![0; usize::try_from(whole.size - size).unwrap_or(0)];
+        reader.runs(&whole, size, zeros.len() as u64, &mut |run| {
+            let zeros = zeros.get(..usize::try_from(run.len).unwrap_or(0));
+            match run.place {
+                Some(place) => reader
+                    .cache
+                    .write(place, zeros.unwrap_or_default(), Stage::DATA),
+                None => Ok(()),
+            }
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! A change under way: everything it does can be taken back until it is done.
+
+use crate::alloc::{Alloc, Run};
+use crate::blocks::Reader;
+use crate::commit::{ADDITIONS, Epoch, POINTERS};
+use crate::inode::Inode;
+use crate::node::{Node, Nodes};
+use crate::policy::Wish;
+use crate::store::kept;
+use crate::volume::Volume;
+use volary_block::{Cache, Stage};
+use volary_core::{Error, FileKind, Kind, NodeId, Result, Time};
+
+/// Why a change ended early. It is taken back in either case.
+pub(crate) enum Stop {
+    /// It can be done after a commit.
+    Commit,
+    /// It failed.
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Error(e)
+    }
+}
+
+impl From<Kind> for Stop {
+    fn from(k: Kind) -> Self {
+        Self::Error(k.into())
+    }
+}
+
+/// The result of a part of a change.
+pub(crate) type Step<T> = std::result::Result<T, Stop>;
+
+/// What is taken back, the last first.
+enum Undo {
+    Node(u32, Option<Box<Node>>),
+    Bytes(u64, Vec<u8>, Stage),
+    /// Fragments that were taken; whether they are a piece of their own.
+    Taken(Run, bool),
+    Inode(u32, bool),
+}
+
+/// A change.
+pub(crate) struct Edit<'a> {
+    pub(crate) volume: &'a Volume,
+    pub(crate) cache: &'a Cache,
+    pub(crate) alloc: &'a mut Alloc,
+    pub(crate) nodes: &'a mut Nodes,
+    pub(crate) epoch: &'a mut Epoch,
+    pub(crate) now: Time,
+    /// May use what is kept for root.
+    pub(crate) is_root: bool,
+    undo: Vec<Undo>,
+    /// Nodes that the undo has.
+    touched: Vec<u32>,
+    freed: Vec<Run>,
+    freed_inodes: Vec<(u32, bool)>,
+}
+
+impl<'a> Edit<'a> {
+    pub(crate) fn new(
+        reader: Reader<'a>,
+        alloc: &'a mut Alloc,
+        nodes: &'a mut Nodes,
+        epoch: &'a mut Epoch,
+        (now, is_root): (Time, bool),
+    ) -> Self {
+        Self {
+            volume: reader.volume,
+            cache: reader.cache,
+            alloc,
+            nodes,
+            epoch,
+            now: kept(reader.volume.variant, now),
+            is_root,
+            undo: Vec::new(),
+            touched: Vec::new(),
+            freed: Vec::new(),
+            freed_inodes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn reader(&self) -> Reader<'a> {
+        Reader {
+            cache: self.cache,
+            volume: self.volume,
+        }
+    }
+
+    /// An inode as it is now.
+    ///
+    /// # Errors
+    /// `Stale` if it is free; `Corrupt`; `Io`.
+    pub(crate) fn inode(&self, ino: u32) -> Result<Inode> {
+        self.nodes.inode(&self.reader(), ino.into())
+    }
+
+    /// The inode of a node.
+    ///
+    /// # Errors
+    /// `Stale`; `Corrupt`; `Io`.
+    pub(crate) fn load(&self, id: NodeId) -> Result<Inode> {
+        self.nodes.load(&self.reader(), id)
+    }
+
+    /// An inode in memory, to be changed: it is dirty from now on.
+    ///
+    /// # Errors
+    /// As [`inode`](Self::inode).
+    pub(crate) fn node(&mut self, ino: u32) -> Result<&mut Node> {
+        if !self.touched.contains(&ino) {
+            let before = self.nodes.get(ino).cloned();
+            if before.is_none() {
+                let inode = self.reader().inode(ino.into())?;
+                let node = Node::of(inode, self.nodes.floor());
+                self.nodes.put(ino, Some(node));
+            }
+            self.undo.push(Undo::Node(ino, before.map(Box::new)));
+            self.touched.push(ino);
+        }
+        self.nodes.touch(ino);
+        self.nodes.get_mut(ino).ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Puts a new inode where a free one is.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn new_inode(&mut self, dir: &Inode, kind: FileKind) -> Step<Inode> {
+        let is_dir = kind == FileKind::Dir;
+        let own = u64::from(dir.ino) / self.volume.ipg;
+        let (group, near) = match is_dir {
+            true => (crate::policy::directory(self.volume, self.alloc), Some(0)),
+            // Files beside the directory that holds them.
+            false => (own, Some(u64::from(dir.ino) % self.volume.ipg)),
+        };
+        let ino = self.alloc.take_inode(&self.reader(), group, near, is_dir)?;
+        self.undo.push(Undo::Inode(ino, is_dir));
+        let before = self.nodes.get(ino).cloned();
+        let disk = match &before {
+            Some(node) => node.disk.clone(),
+            None => self.reader().inode_as_it_is(ino.into())?,
+        };
+        let last = before
+            .as_ref()
+            .map_or(disk.generation, |n| n.mem.generation);
+        if disk.mode != 0 {
+            let found = format!("{:#o} (inode {ino})", disk.mode);
+            return Err(
+                Error::corrupt("di_mode", disk.at, found, "0: it is free in the map").into(),
+            );
+        }
+        let mut inode = Inode::free(self.volume, ino, disk.at, last.wrapping_add(1).max(1));
+        inode.mode = u16::try_from(kind.mode_bits()).unwrap_or(0);
+        inode.times = [self.now; 3];
+        inode.birth = inode.birth.or(Some(self.now)).filter(|_| self.has_birth());
+        let mut node = Node::of(disk, 0);
+        node.mem = inode.clone();
+        self.nodes.put(ino, Some(node));
+        self.undo.push(Undo::Node(ino, before.map(Box::new)));
+        self.touched.push(ino);
+        self.nodes.touch(ino);
+        Ok(inode)
+    }
+
+    fn has_birth(&self) -> bool {
+        self.volume.variant == crate::volume::Variant::Ufs2
+    }
+
+    /// Frees an inode that has no blocks any more.
+    ///
+    /// # Errors
+    /// `Stale`; `Corrupt`; `Io`.
+    pub(crate) fn free_inode(&mut self, ino: u32) -> Result<()> {
+        let volume = self.volume;
+        let node = self.node(ino)?;
+        let is_dir = node.mem.kind() == Some(FileKind::Dir);
+        node.mem = Inode::free(volume, ino, node.mem.at, node.mem.generation);
+        self.freed_inodes.push((ino, is_dir));
+        Ok(())
+    }
+
+    /// Takes `count` fragments of a block, as near to what is wished for as can be.
+    ///
+    /// # Errors
+    /// `NoSpace`, for others than root before all is taken; `Corrupt`; `Io`.
+    pub(crate) fn take(&mut self, count: u64, wish: Wish) -> Result<Run> {
+        self.check_reserve()?;
+        let reader = self.reader();
+        let run = self.alloc.take(&reader, count, count, wish)?;
+        self.undo.push(Undo::Taken(run, true));
+        Ok(run)
+    }
+
+    /// The same for a piece that grows: optimised for time, it comes where it can go on
+    /// growing; for space, and when much of the volume is in pieces, where it fits.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(crate) fn take_to_grow(&mut self, count: u64, wish: Wish) -> Result<Run> {
+        let raw = &self.volume.found.raw;
+        let pieces = u64::try_from(self.alloc.total[3]).unwrap_or(0);
+        let few = u64::try_from(raw.fs_minfree).unwrap_or(0).saturating_sub(2);
+        let is_time = raw.fs_optim == 0 && pieces <= self.volume.dsize / 100 * few;
+        if !is_time {
+            return self.take(count, wish);
+        }
+        self.check_reserve()?;
+        let reader = self.reader();
+        match self.alloc.take(&reader, count, self.volume.frag, wish) {
+            Ok(run) => {
+                self.undo.push(Undo::Taken(run, true));
+                Ok(run)
+            }
+            Err(e) if e == Kind::NoSpace => self.take(count, wish),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Lets a piece grow where it is, if there is room.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(crate) fn extend(&mut self, piece: Run, count: u64) -> Result<bool> {
+        self.check_reserve()?;
+        let reader = self.reader();
+        let grew = self.alloc.extend(&reader, piece, count)?;
+        if grew {
+            let (first, count) = (piece.first + piece.count, count - piece.count);
+            self.undo.push(Undo::Taken(Run { first, count }, false));
+        }
+        Ok(grew)
+    }
+
+    /// The free-space reserve (section 2.4 of the paper).
+    fn check_reserve(&self) -> Result<()> {
+        let free = self.alloc.free_fragments(self.volume);
+        if !self.is_root && free <= self.volume.reserve() {
+            return Err(Kind::NoSpace.into());
+        }
+        Ok(())
+    }
+
+    /// Gives fragments back when the change is done.
+    pub(crate) fn free(&mut self, run: Run) {
+        self.freed.push(run);
+    }
+
+    /// Writes bytes that are not of a file's content: all in one block.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn put(&mut self, at: u64, bytes: &[u8], stage: Stage) -> Result<()> {
+        let mut before = vec![0; bytes.len()];
+        self.cache.read(at, &mut before)?;
+        self.cache.write(at, bytes, stage)?;
+        self.undo.push(Undo::Bytes(at, before, stage));
+        Ok(())
+    }
+
+    /// The stage of a pointer in the indirect block that begins at `first`.
+    pub(crate) fn pointer_stage(&self, first: u64) -> Stage {
+        match self.alloc.is_fresh(first) {
+            true => Stage::DATA,
+            false => POINTERS,
+        }
+    }
+
+    /// The stage of a directory's sector at `at`, in the piece that begins at `first`: any if
+    /// the disk does not lead there.
+    pub(crate) fn entry_stage(&self, dir: &Node, at: u64, first: u64) -> Stage {
+        match dir.is_new() || at >= dir.disk.size || self.alloc.is_fresh(first) {
+            true => Stage::DATA,
+            false => ADDITIONS,
+        }
+    }
+
+    /// It is done: what it freed goes.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`: some of it stays taken.
+    pub(crate) fn done(mut self) -> Result<()> {
+        let reader = self.reader();
+        for run in std::mem::take(&mut self.freed) {
+            self.alloc.give_back(&reader, run)?;
+        }
+        for (ino, is_dir) in std::mem::take(&mut self.freed_inodes) {
+            self.alloc.give_back_inode(&reader, ino, is_dir)?;
+        }
+        Ok(())
+    }
+
+    /// Takes all of it back.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`: memory and disk differ then.
+    pub(crate) fn take_back(mut self) -> Result<()> {
+        let reader = self.reader();
+        while let Some(undo) = self.undo.pop() {
+            match undo {
+                Undo::Node(ino, node) => self.nodes.put(ino, node.map(|node| *node)),
+                Undo::Bytes(at, bytes, stage) => self.cache.write(at, &bytes, stage)?,
+                Undo::Taken(run, true) => self.alloc.give_back(&reader, run)?,
+                Undo::Taken(run, false) => self.alloc.put_back(&reader, run)?,
+                Undo::Inode(ino, is_dir) => self.alloc.give_back_inode(&reader, ino, is_dir)?,
+            }
+        }
+        Ok(())
+    }
+}

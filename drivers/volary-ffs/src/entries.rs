@@ -1,0 +1,316 @@
+//! Entries of directories, to be changed. None moves: its place is a cookie that somebody may
+//! have. Room is made by letting an entry take in the one behind it, and taken from the slack
+//! behind a name.
+
+use crate::dir::{Dir, Entry};
+use crate::edit::{Edit, Step, Stop};
+use crate::inode::Inode;
+use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
+use volary_block::Stage;
+use volary_core::{Error, FileKind, Kind, Result};
+
+/// Bytes that an entry needs: its name ends with a zero, at a multiple of four.
+fn needed(name: usize) -> u64 {
+    (DIRECT_HEAD + name + 1).next_multiple_of(4) as u64
+}
+
+/// Where a name is, or can be put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The entry: one that is there, or the one that has slack.
+    at: u64,
+    end: u64,
+    /// Where a new one begins: behind the name of an entry that is there.
+    start: u64,
+}
+
+/// What a search has found.
+pub(crate) struct Search {
+    /// The entry: its inode, and where it is.
+    pub(crate) found: Option<(u32, u64)>,
+    /// The first room for it.
+    room: Option<Place>,
+}
+
+/// A chunk of a directory, to be changed as a whole: it is a sector.
+struct Chunk {
+    bytes: [u8; DIRBLKSIZ],
+    /// Where it is in the directory, and on the device.
+    start: u64,
+    place: u64,
+    stage: Stage,
+}
+
+impl Edit<'_> {
+    /// Looks for a name, and for room for it.
+    ///
+    /// # Errors
+    /// `NotDir`; `Corrupt`; `Io`.
+    pub(crate) fn search(&self, dir: &Inode, name: &[u8]) -> Result<Search> {
+        let mut entries = Dir::new(self.reader(), dir)?;
+        let mut search = Search {
+            found: None,
+            room: None,
+        };
+        let need = needed(name.len());
+        let mut at = 0;
+        while let Some(entry) = entries.entry(at)? {
+            if entry.is_used() && entry.name == name {
+                search.found = Some((entry.ino, entry.at));
+                return Ok(search);
+            }
+            at = entry.end;
+            if search.room.is_none() {
+                search.room = slack(&entry).filter(|room| room.end - room.start >= need);
+            }
+        }
+        Ok(search)
+    }
+
+    /// Whether a directory holds nothing but itself and its parent.
+    ///
+    /// # Errors
+    /// `NotDir`; `Corrupt`; `Io`.
+    pub(crate) fn is_empty(&self, dir: &Inode) -> Result<bool> {
+        let mut entries = Dir::new(self.reader(), dir)?;
+        let mut at = 0;
+        while let Some(entry) = entries.entry(at)? {
+            if entry.is_used() && !entry.is_dots() {
+                return Ok(false);
+            }
+            at = entry.end;
+        }
+        Ok(true)
+    }
+
+    /// Adds an entry. The directory grows if there is no room. Gives the sector.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn add_entry(
+        &mut self,
+        dir: u32,
+        search: &Search,
+        name: &[u8],
+        (ino, kind): (u32, FileKind),
+    ) -> Step<u64> {
+        let room = match search.room {
+            Some(room) => room,
+            None => self.grow_directory(dir)?,
+        };
+        let mut chunk = self.chunk(dir, room.at)?;
+        let within = |at: u64| usize::try_from(at - chunk.start).unwrap_or(0);
+        let (at, start, end) = (within(room.at), within(room.start), within(room.end));
+        if start > at {
+            self.set_length(&mut chunk.bytes, at, start - at);
+        }
+        self.set_length(&mut chunk.bytes, start, end - start);
+        if let Some(bytes) = chunk.bytes.get_mut(start + DIRECT_HEAD..end) {
+            bytes.fill(0);
+            if let Some(bytes) = bytes.get_mut(..name.len()) {
+                bytes.copy_from_slice(name);
+            }
+        }
+        self.set_leads(&mut chunk.bytes, start, (ino, kind));
+        self.set_name_length(&mut chunk.bytes, start, name.len());
+        self.put_chunk(&chunk)?;
+        self.touch_content(dir)?;
+        Ok(chunk.place)
+    }
+
+    /// Makes an entry lead to another inode. Gives the sector.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn redirect(
+        &mut self,
+        dir: u32,
+        at: u64,
+        leads: (u32, FileKind),
+        stage: Option<Stage>,
+    ) -> Step<u64> {
+        let mut chunk = self.chunk(dir, at)?;
+        let within = usize::try_from(at - chunk.start).unwrap_or(0);
+        self.set_leads(&mut chunk.bytes, within, leads);
+        if chunk.stage != Stage::DATA {
+            chunk.stage = stage.unwrap_or(chunk.stage);
+        }
+        self.put_chunk(&chunk)?;
+        Ok(chunk.place)
+    }
+
+    /// Takes an entry out: the one before takes its room, where there is one in the chunk.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn remove_entry(&mut self, dir: u32, at: u64, stage: Option<Stage>) -> Step<()> {
+        let mut chunk = self.chunk(dir, at)?;
+        let within = usize::try_from(at - chunk.start).unwrap_or(0);
+        let length = |bytes: &[u8], at: usize| -> usize {
+            u16::get(self.volume.order, bytes, at + 4).into()
+        };
+        let (mut before, mut here) = (None, 0);
+        while here < within {
+            before = Some(here);
+            here += length(&chunk.bytes, here).max(DIRECT_HEAD);
+        }
+        match before {
+            Some(before) => {
+                let len = within + length(&chunk.bytes, within) - before;
+                self.set_length(&mut chunk.bytes, before, len);
+            }
+            None => 0_u32.put(self.volume.order, &mut chunk.bytes, within),
+        }
+        if chunk.stage != Stage::DATA {
+            chunk.stage = stage.unwrap_or(chunk.stage);
+        }
+        self.put_chunk(&chunk)?;
+        self.touch_content(dir)?;
+        Ok(())
+    }
+
+    /// The sector of an entry, if the disk leads there.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn shown_sector(&mut self, dir: u32, at: u64) -> Step<Option<u64>> {
+        let chunk = self.chunk(dir, at)?;
+        Ok(Some(chunk.place).filter(|_| chunk.stage != Stage::DATA))
+    }
+
+    /// The sector of an entry that is taken out by a rename. One that the disk has elsewhere
+    /// as yet would go with the directory's inode, before the new name is there.
+    ///
+    /// # Errors
+    /// [`Stop::Commit`]; `Corrupt`; `Io`.
+    pub(crate) fn source_sector(&mut self, dir: u32, at: u64) -> Step<Option<u64>> {
+        let shown = self.shown_sector(dir, at)?;
+        let node = self.node(dir)?;
+        if shown.is_none() && !node.is_new() && at < node.disk.size {
+            return Err(Stop::Commit);
+        }
+        Ok(shown)
+    }
+
+    /// The content of a new directory.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn make_dots(&mut self, dir: u32, parent: u32) -> Step<()> {
+        let mut bytes = [0; DIRBLKSIZ];
+        let first = 12;
+        for (at, len, ino, name) in [
+            (0, first, dir, &b"."[..]),
+            (first, DIRBLKSIZ - first, parent, b".."),
+        ] {
+            self.set_length(&mut bytes, at, len);
+            self.set_leads(&mut bytes, at, (ino, FileKind::Dir));
+            self.set_name_length(&mut bytes, at, name.len());
+            if let Some(room) = bytes.get_mut(at + DIRECT_HEAD..at + DIRECT_HEAD + name.len()) {
+                room.copy_from_slice(name);
+            }
+        }
+        self.write(dir, 0, &bytes)
+    }
+
+    /// Another chunk, free, at the end.
+    fn grow_directory(&mut self, dir: u32) -> Step<Place> {
+        let at = self.inode(dir)?.size;
+        if !at.is_multiple_of(DIRBLKSIZ as u64) {
+            let found = format!("{at} (directory {dir})");
+            let expected = "a multiple of 512";
+            return Err(Error::corrupt("di_size", self.inode(dir)?.at, found, expected).into());
+        }
+        let mut bytes = [0; DIRBLKSIZ];
+        self.set_length(&mut bytes, 0, DIRBLKSIZ);
+        self.write(dir, at, &bytes)?;
+        Ok(Place {
+            at,
+            end: at + DIRBLKSIZ as u64,
+            start: at,
+        })
+    }
+
+    /// The chunk that holds byte `at` of a directory.
+    fn chunk(&mut self, dir: u32, at: u64) -> Step<Chunk> {
+        let start = at - at % DIRBLKSIZ as u64;
+        let inode = self.inode(dir)?;
+        let first = self.pointer(dir, start / self.volume.bsize)?;
+        if first == 0 || start >= inode.size {
+            let found = format!("a hole (directory {dir})");
+            return Err(Error::corrupt("di_db", inode.at, found, "a block").into());
+        }
+        let block = self.reader().checked(&inode, "di_db", first, 1, true)?;
+        let place = block.first * self.volume.fsize + start % self.volume.bsize;
+        let mut bytes = [0; DIRBLKSIZ];
+        self.cache.read(place, &mut bytes)?;
+        let stage = match self.nodes.get(dir) {
+            Some(node) => self.entry_stage(node, start, first),
+            None => crate::commit::ADDITIONS,
+        };
+        Ok(Chunk {
+            bytes,
+            start,
+            place,
+            stage,
+        })
+    }
+
+    fn put_chunk(&mut self, chunk: &Chunk) -> Result<()> {
+        self.put(chunk.place, &chunk.bytes, chunk.stage)
+    }
+
+    /// Notes that the content of a node has changed.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn touch_content(&mut self, ino: u32) -> Result<()> {
+        let now = self.now;
+        let [_, mtime, ctime] = &mut self.node(ino)?.mem.times;
+        (*mtime, *ctime) = (now, now);
+        Ok(())
+    }
+
+    fn set_length(&self, bytes: &mut [u8], at: usize, len: usize) {
+        let len = u16::try_from(len).unwrap_or(0);
+        len.put(self.volume.order, bytes, at + 4);
+    }
+
+    fn set_leads(&self, bytes: &mut [u8], at: usize, (ino, kind): (u32, FileKind)) {
+        ino.put(self.volume.order, bytes, at);
+        if self.volume.has_types {
+            let kind = u8::try_from(kind.mode_bits() >> 12).unwrap_or(0);
+            kind.put(self.volume.order, bytes, at + 6);
+        }
+    }
+
+    fn set_name_length(&self, bytes: &mut [u8], at: usize, len: usize) {
+        let len = u8::try_from(len).unwrap_or(u8::MAX);
+        match self.volume.has_types {
+            true => len.put(self.volume.order, bytes, at + 7),
+            false => u16::from(len).put(self.volume.order, bytes, at + 6),
+        }
+    }
+
+    /// The kind that an entry has to tell.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such inode any more.
+    pub(crate) fn kind_of(&self, ino: u32) -> Result<FileKind> {
+        let inode = self.inode(ino)?;
+        inode.kind().ok_or_else(|| Kind::NotFound.into())
+    }
+}
+
+/// The room that an entry leaves.
+fn slack(entry: &Entry<'_>) -> Option<Place> {
+    let start = match entry.ino {
+        0 => entry.at,
+        _ => entry.at + needed(entry.name.len()),
+    };
+    (start < entry.end).then_some(Place {
+        at: entry.at,
+        end: entry.end,
+        start,
+    })
+}

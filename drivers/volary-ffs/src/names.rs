@@ -1,0 +1,384 @@
+//! Making, removing and renaming names.
+
+use crate::commit::{PARENTS, REMOVALS};
+use crate::edit::{Edit, Step, Stop};
+use crate::entries::Search;
+use crate::inode::Inode;
+use crate::ondisk::{UFS_MAXNAMLEN, UFS_ROOTINO};
+use crate::store::Instead;
+use volary_core::{Error, FileKind, Kind, Name, NodeId, RenameFlags, Result, SetAttr};
+
+/// Most links of an inode: what the BSDs allow, less one that counts twice while a name moves.
+const LINK_MAX: i16 = 32_766;
+
+/// What a new node is.
+pub(crate) enum New<'a> {
+    File,
+    Dir,
+    Symlink(&'a [u8]),
+    /// A fifo, a socket or a device with its number.
+    Special(FileKind, u64),
+}
+
+impl New<'_> {
+    fn kind(&self) -> FileKind {
+        match self {
+            Self::File => FileKind::File,
+            Self::Dir => FileKind::Dir,
+            Self::Symlink(_) => FileKind::Symlink,
+            Self::Special(kind, _) => *kind,
+        }
+    }
+}
+
+/// A name that was found.
+struct Found {
+    dir: Inode,
+    node: Inode,
+    at: u64,
+}
+
+impl Edit<'_> {
+    /// The directory, and a search for a name that is to be made there.
+    ///
+    /// # Errors
+    /// `NotDir`; `Exists`; `NotFound` in a directory that was removed; `NameTooLong`.
+    fn free_name(&self, dir: NodeId, name: Name<'_>) -> Step<(Inode, Search)> {
+        let inode = self.load(dir)?;
+        let search = self.search(&inode, name.as_bytes())?;
+        if search.found.is_some() {
+            return Err(Kind::Exists.into());
+        }
+        if inode.nlink <= 0 {
+            return Err(Kind::NotFound.into());
+        }
+        if name.as_bytes().len() > usize::from(UFS_MAXNAMLEN) {
+            return Err(Kind::NameTooLong.into());
+        }
+        Ok((inode, search))
+    }
+
+    fn find(&self, dir: NodeId, name: Name<'_>) -> Step<Found> {
+        let dir = self.load(dir)?;
+        let found = self.search(&dir, name.as_bytes())?.found;
+        let (ino, at) = found.ok_or(Kind::NotFound)?;
+        let node = self.inode(ino).map_err(|e| {
+            if e != Kind::Stale {
+                return e;
+            }
+            let found = format!("inode {ino} (in directory {})", dir.ino);
+            Error::corrupt("d_ino", dir.at, found, "one that is in use")
+        })?;
+        Ok(Found { dir, node, at })
+    }
+
+    /// Makes a node with its first name.
+    ///
+    /// # Errors
+    /// `NotDir`; `Exists`; `NotFound`; `NameTooLong`; `TooManyLinks`; `Unsupported` for an
+    /// owner or a device number that the format has no room for; `NoSpace`.
+    pub(crate) fn make(
+        &mut self,
+        dir: NodeId,
+        name: Name<'_>,
+        new: &New<'_>,
+        set: &SetAttr,
+    ) -> Step<Inode> {
+        let (dir, search) = self.free_name(dir, name)?;
+        if matches!(new, New::Dir) && dir.nlink >= LINK_MAX {
+            return Err(Kind::TooManyLinks.into());
+        }
+        let ino = self.new_inode(&dir, new.kind())?.ino;
+        self.fill(ino, dir.ino, new)?;
+        let own = SetAttr {
+            mode: Some(set.mode.unwrap_or(match new.kind() {
+                FileKind::Dir => 0o755,
+                FileKind::Symlink => 0o777,
+                _ => 0o644,
+            })),
+            ..*set
+        };
+        self.set_attributes(ino, &own)?;
+        self.add_links(ino, if matches!(new, New::Dir) { 2 } else { 1 })?;
+        if matches!(new, New::Dir) {
+            self.add_links(dir.ino, 1)?;
+        }
+        let leads = (ino, new.kind());
+        self.add_entry(dir.ino, &search, name.as_bytes(), leads)?;
+        Ok(self.inode(ino)?)
+    }
+
+    /// What a new node holds.
+    fn fill(&mut self, ino: u32, parent: u32, new: &New<'_>) -> Step<()> {
+        let volume = self.volume;
+        match new {
+            New::File => {}
+            New::Dir => {
+                self.make_dots(ino, parent)?;
+                self.epoch.born.insert(ino);
+            }
+            New::Symlink(target) if (target.len() as u64) < volume.symlink_max => {
+                let mem = &mut self.node(ino)?.mem;
+                mem.size = target.len() as u64;
+                mem.put_instead(volume, &Instead::Target(target));
+            }
+            New::Symlink(target) => self.write(ino, 0, target)?,
+            New::Special(kind, rdev) => {
+                if !matches!(kind, FileKind::CharDevice | FileKind::BlockDevice) {
+                    return Ok(());
+                }
+                let number = crate::inode::dev_t(*rdev, volume.is_freebsd);
+                let number = number.ok_or(Kind::Unsupported)?;
+                let mem = &mut self.node(ino)?.mem;
+                mem.put_instead(volume, &Instead::Device(number));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_links(&mut self, ino: u32, count: i16) -> Result<()> {
+        let now = self.now;
+        let node = self.node(ino)?;
+        node.mem.nlink = node.mem.nlink.saturating_add(count);
+        node.adds = node.adds.saturating_add(count.unsigned_abs().into());
+        node.mem.times[2] = now;
+        Ok(())
+    }
+
+    /// # Errors
+    /// `IsDir`; as [`make`](Self::make).
+    pub(crate) fn link(&mut self, node: NodeId, dir: NodeId, name: Name<'_>) -> Step<Inode> {
+        let inode = self.load(node)?;
+        if inode.kind() == Some(FileKind::Dir) {
+            return Err(Kind::IsDir.into());
+        }
+        let (dir, search) = self.free_name(dir, name)?;
+        if inode.nlink <= 0 {
+            return Err(Kind::NotFound.into());
+        }
+        self.check_links(&inode)?;
+        self.add_links(inode.ino, 1)?;
+        let leads = (inode.ino, self.kind_of(inode.ino)?);
+        self.add_entry(dir.ino, &search, name.as_bytes(), leads)?;
+        Ok(self.inode(inode.ino)?)
+    }
+
+    /// # Errors
+    /// `TooManyLinks`; [`Stop::Commit`] where there may be too many on the disk for a moment.
+    fn check_links(&self, inode: &Inode) -> Step<()> {
+        if inode.nlink >= LINK_MAX {
+            return Err(Kind::TooManyLinks.into());
+        }
+        let most = self
+            .nodes
+            .get(inode.ino)
+            .map_or(0, |node| node.links_most());
+        match most >= LINK_MAX {
+            true => Err(Stop::Commit),
+            false => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// `NotDir`, `NotFound`, `IsDir`.
+    pub(crate) fn unlink(&mut self, dir: NodeId, name: Name<'_>) -> Step<()> {
+        let found = self.find(dir, name)?;
+        if found.node.kind() == Some(FileKind::Dir) {
+            return Err(Kind::IsDir.into());
+        }
+        self.remove_entry(found.dir.ino, found.at, None)?;
+        self.drop_name(found.dir.ino, &found.node)
+    }
+
+    /// # Errors
+    /// `NotFound`, `NotDir`, `NotEmpty`.
+    pub(crate) fn rmdir(&mut self, dir: NodeId, name: Name<'_>) -> Step<()> {
+        let found = self.find(dir, name)?;
+        self.check_removable(&found.node)?;
+        self.remove_entry(found.dir.ino, found.at, None)?;
+        self.drop_name(found.dir.ino, &found.node)
+    }
+
+    /// # Errors
+    /// `NotDir`, `NotEmpty`; [`Stop::Commit`] for a directory whose entries went elsewhere:
+    /// these places must be on the disk before it goes.
+    fn check_removable(&self, dir: &Inode) -> Step<()> {
+        if !self.is_empty(dir)? {
+            return Err(Kind::NotEmpty.into());
+        }
+        match self.epoch.was_left(dir.ino) {
+            true => Err(Stop::Commit),
+            false => Ok(()),
+        }
+    }
+
+    /// A node has lost a name in a directory.
+    fn drop_name(&mut self, dir: u32, inode: &Inode) -> Step<()> {
+        let now = self.now;
+        let is_dir = inode.kind() == Some(FileKind::Dir);
+        let node = self.node(inode.ino)?;
+        node.mem.nlink = if is_dir { 0 } else { node.mem.nlink - 1 };
+        node.mem.times[2] = now;
+        let is_free = node.mem.nlink <= 0 && node.opens == 0;
+        if is_dir {
+            self.drop_link(dir)?;
+        }
+        if is_free {
+            self.release(inode.ino)?;
+        }
+        Ok(())
+    }
+
+    fn drop_link(&mut self, dir: u32) -> Result<()> {
+        let mem = &mut self.node(dir)?.mem;
+        mem.nlink = mem.nlink.saturating_sub(1);
+        Ok(())
+    }
+
+    /// Frees a node that has neither name nor open, with all that it holds.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn release(&mut self, ino: u32) -> Step<()> {
+        let inode = self.inode(ino)?;
+        self.free_attributes(&inode)?;
+        if inode.has_blocks(self.volume) && !inode.is_snapshot(self.volume) {
+            self.free_from(ino, 0)?;
+        }
+        Ok(self.free_inode(ino)?)
+    }
+
+    /// # Errors
+    /// As [`FileSystem::rename`](volary_core::FileSystem::rename).
+    pub(crate) fn rename(
+        &mut self,
+        (from, name): (NodeId, Name<'_>),
+        (to, new_name): (NodeId, Name<'_>),
+        flags: RenameFlags,
+    ) -> Step<()> {
+        if flags == RenameFlags::SWAP {
+            return Err(Kind::Unsupported.into());
+        }
+        let old = self.find(from, name)?;
+        let new = match self.find(to, new_name) {
+            Ok(new) => Some(new),
+            Err(Stop::Error(e)) if e == Kind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let target = self.load(to)?;
+        if target.nlink <= 0 {
+            return Err(Kind::NotFound.into());
+        }
+        self.check_not_into_itself(&old.node, &target)?;
+        if new.is_some() && flags == RenameFlags::KEEP {
+            return Err(Kind::Exists.into());
+        }
+        if new.as_ref().is_some_and(|new| new.node.ino == old.node.ino) {
+            return Ok(());
+        }
+        if self.epoch.born.contains(&target.ino) && from != to {
+            // It must be there itself before the old name goes.
+            return Err(Stop::Commit);
+        }
+        let is_dir = old.node.kind() == Some(FileKind::Dir);
+        if let Some(new) = &new {
+            self.check_replaceable(is_dir, &new.node)?;
+        } else if is_dir && from != to {
+            self.check_links(&target)?;
+        }
+        self.move_name(&old, new.as_ref(), (&target, new_name))
+    }
+
+    fn move_name(
+        &mut self,
+        old: &Found,
+        new: Option<&Found>,
+        (target, name): (&Inode, Name<'_>),
+    ) -> Step<()> {
+        self.check_links(&old.node)?;
+        let ino = old.node.ino;
+        let kind = self.kind_of(ino)?;
+        let is_dir = kind == FileKind::Dir;
+        let source = self.source_sector(old.dir.ino, old.at)?;
+        // By both names for a moment, on the disk.
+        let now = self.now;
+        let node = self.node(ino)?;
+        node.adds += 1;
+        node.mem.times[2] = now;
+        let mut added = vec![match new {
+            Some(new) => {
+                let sector = self.redirect(target.ino, new.at, (ino, kind), None)?;
+                self.touch_content(target.ino)?;
+                sector
+            }
+            None => {
+                let (_, search) = self.free_name(target.id()?, name)?;
+                self.add_entry(target.ino, &search, name.as_bytes(), (ino, kind))?
+            }
+        }];
+        if let Some(new) = new {
+            self.drop_name(target.ino, &new.node)?;
+        }
+        if is_dir && old.dir.ino != target.ino {
+            self.add_links(target.ino, 1)?;
+            added.push(self.set_parent(&old.node, target.ino)?);
+            self.drop_link(old.dir.ino)?;
+        }
+        if let Some(source) = source
+            && !self.epoch.note_move(&added, source, old.dir.ino)
+        {
+            return Err(Stop::Commit);
+        }
+        let is_one = source.is_none_or(|source| added.contains(&source));
+        let stage = (!is_one).then_some(REMOVALS);
+        // A new entry may have been put in front of the old one, but none has moved.
+        self.remove_entry(old.dir.ino, old.at, stage)
+    }
+
+    /// Makes `..` of a directory lead to another. Gives the sector.
+    fn set_parent(&mut self, dir: &Inode, parent: u32) -> Step<u64> {
+        let found = self.search(dir, b"..")?.found;
+        let (_, at) = found.ok_or_else(|| {
+            let found = format!("none (directory {})", dir.ino);
+            let expected = "an entry of the directory that holds it";
+            Error::corrupt("..", dir.at, found, expected)
+        })?;
+        self.redirect(dir.ino, at, (parent, FileKind::Dir), Some(PARENTS))
+    }
+
+    /// # Errors
+    /// `NotDir`, `IsDir`, `NotEmpty`; as [`check_removable`](Self::check_removable).
+    fn check_replaceable(&self, is_dir: bool, new: &Inode) -> Step<()> {
+        match (is_dir, new.kind() == Some(FileKind::Dir)) {
+            (true, true) => self.check_removable(new),
+            (true, false) => Err(Kind::NotDir.into()),
+            (false, true) => Err(Kind::IsDir.into()),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// The loop check of rename (section 5.3 of the paper).
+    ///
+    /// # Errors
+    /// `Invalid` if `dir` is `node` or lies in it.
+    fn check_not_into_itself(&self, node: &Inode, dir: &Inode) -> Step<()> {
+        let mut at = dir.clone();
+        let mut left = self.volume.inodes();
+        loop {
+            if at.ino == node.ino {
+                return Err(Kind::Invalid.into());
+            }
+            if at.ino == UFS_ROOTINO || node.kind() != Some(FileKind::Dir) {
+                return Ok(());
+            }
+            let parent = self.search(&at, b"..")?.found;
+            left = left.saturating_sub(1);
+            let corrupt = || {
+                let found = format!("no way to the root (directory {})", at.ino);
+                Error::corrupt("..", at.at, found, "the directory that holds it")
+            };
+            let (parent, _) = parent.filter(|_| left > 0).ok_or_else(corrupt)?;
+            at = self.inode(parent)?;
+        }
+    }
+}
