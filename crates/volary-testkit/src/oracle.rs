@@ -7,6 +7,7 @@
 //! | [`mtools`] | mcopy, mattrib and others | writes and reads |
 //! | [`sleuthkit`] | fls, icat, istat | reads |
 //! | [`vm`] | vmrun: Linux's own driver in a guest | writes and reads |
+//! | [`python`] | clients of servers, in Python | asks servers |
 //! | [`host`] | nothing: a directory of the host | is what they copy from and to |
 //!
 //! All run in UTC and in a UTF-8 locale. A test that needs one asks first
@@ -17,6 +18,7 @@
 pub mod dosfstools;
 pub mod host;
 pub mod mtools;
+pub mod python;
 pub mod sleuthkit;
 pub mod vm;
 

@@ -2,9 +2,9 @@
 
 use crate::served::{Served, VOLUMES, content};
 use crate::tree;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use volary_testkit::oracle::{self, Tool};
+use volary_testkit::oracle::{self, Tool, python};
 
 const SMBCLIENT: Tool = Tool {
     program: "smbclient",
@@ -53,17 +53,19 @@ fn samba_s_client_copies_in_and_out() {
 
 #[test]
 fn impacket_copies_in_and_out() {
-    python(include_str!("impacket.py"), &["2.1", "3.1.1"]);
+    by_script(include_str!("impacket.py"), &["2.1", "3.1.1"]);
 }
 
 #[test]
 fn smbprotocol_copies_in_and_out() {
-    python(include_str!("smbprotocol.py"), &["sign", "encrypt"]);
+    by_script(include_str!("smbprotocol.py"), &["sign", "encrypt"]);
 }
 
 /// Copies with a script, which is told the port, the share, the way, the tree, its name there, and where to.
-fn python(script: &str, ways: &[&str]) {
-    let Some(python) = find_python() else { return };
+fn by_script(script: &str, ways: &[&str]) {
+    let Some(python) = python::with_smb_clients() else {
+        return;
+    };
     copies(ways, |served, share, way, name, back| {
         let port = served.port("smb").to_string();
         let mut command = Command::new(&python);
@@ -71,22 +73,4 @@ fn python(script: &str, ways: &[&str]) {
         command.arg(served.tree()).arg(name).arg(back);
         content(&command.output().unwrap(), name);
     });
-}
-
-/// A Python that has both: where `cargo xtask tools` installs them, or the system's.
-fn find_python() -> Option<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/python/bin/python3");
-    let found = [own, PathBuf::from("python3")].into_iter().find(|python| {
-        let mut command = Command::new(python);
-        let output = command
-            .args(["-c", "import impacket, smbprotocol"])
-            .output();
-        output.is_ok_and(|output| output.status.success())
-    });
-    if found.is_none() {
-        let missing = "no Python with impacket and smbprotocol: cargo xtask tools";
-        assert!(std::env::var_os("CI").is_none(), "{missing}");
-        println!("skipped: {missing}");
-    }
-    found
 }

@@ -75,6 +75,19 @@ pub fn script(
     boot(command.arg("--script").arg(file.path()))
 }
 
+/// Runs a shell script as root in a guest that reaches this host's loop-back as
+/// 10.0.2.2, for at most so many seconds.
+///
+/// # Errors
+/// What was printed, if the script failed.
+pub fn with_network(vmrun: &Path, seconds: u32, script: &str) -> Result<String, String> {
+    let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
+    std::fs::write(file.path(), that_says_so(script)).map_err(|e| e.to_string())?;
+    let mut command = Command::new(vmrun);
+    command.args(["--net", "--timeout", &seconds.to_string(), "--script"]);
+    boot(command.arg(file.path()))
+}
+
 /// What a script prints first that [`boot`] is to run.
 const BEGUN: &str = "the script begins\n";
 

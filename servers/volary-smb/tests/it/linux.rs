@@ -1,7 +1,6 @@
 //! Linux's client, in a guest.
 
 use crate::served::{Served, config};
-use std::process::Command;
 use volary_testkit::oracle::vm;
 
 /// Mounts with each dialect and protection, and does there what file systems are
@@ -38,15 +37,6 @@ done
 "#,
         port = served.port
     );
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), script).expect("a script");
-    let mut command = Command::new(vmrun);
-    command
-        .args(["--net", "--timeout", "400", "--script"])
-        .arg(file.path());
-    let (printed, content) = crate::served::run(&mut command);
-    assert!(
-        content && printed.matches("is content").count() == 5,
-        "{printed}"
-    );
+    let printed = vm::with_network(&vmrun, 400, &script).unwrap_or_else(|words| panic!("{words}"));
+    assert_eq!(printed.matches("is content").count(), 5, "{printed}");
 }

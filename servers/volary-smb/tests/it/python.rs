@@ -2,27 +2,9 @@
 //! Samba's.
 
 use crate::served::{Served, config, run};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use volary_smb::Config;
-
-/// A Python that has both: where `cargo xtask tools` installs them, or the system's.
-fn python() -> Option<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/python/bin/python3");
-    let found = [own, PathBuf::from("python3")].into_iter().find(|python| {
-        let mut command = Command::new(python);
-        let output = command
-            .args(["-c", "import impacket, smbprotocol"])
-            .output();
-        output.is_ok_and(|output| output.status.success())
-    });
-    if found.is_none() {
-        let missing = "no Python with impacket and smbprotocol: cargo xtask tools";
-        assert!(std::env::var_os("CI").is_none(), "{missing}");
-        println!("skipped: {missing}");
-    }
-    found
-}
+use volary_testkit::oracle::python;
 
 fn script(text: &str) {
     script_on(config(), text);
@@ -30,7 +12,9 @@ fn script(text: &str) {
 
 /// Runs a script, which is told the port; the last that it prints is `content`.
 pub(crate) fn script_on(config: Config, text: &str) {
-    let Some(python) = python() else { return };
+    let Some(python) = python::with_smb_clients() else {
+        return;
+    };
     let served = Served::new(config);
     let (printed, content) = run(Command::new(python).args(["-c", text, &served.port.to_string()]));
     assert!(
