@@ -20,7 +20,8 @@ const CREDIT_BYTES: u32 = 64 * 1024;
 /// Reads and writes of at least so many bytes go on beside the next request.
 const LONG: u32 = 32 * 1024;
 
-/// Carries out what a message asks for.
+/// Carries out what a message asks for. `signer`: who signed it, where that is known;
+/// a message of which it is is no compound.
 ///
 /// # Errors
 /// [`Broken`] if the connection has to end.
@@ -28,27 +29,50 @@ pub(super) fn message(
     conn: &Arc<Conn>,
     worker: &Arc<Worker>,
     frame: &mut [u8],
+    signer: Option<&Arc<Logon>>,
 ) -> Result<(), Broken> {
+    let protection = Protection {
+        signer,
+        sealed: None,
+    };
     match frame.first_chunk() {
-        Some(&header::MAGIC) => requests(conn, worker, frame, None),
+        Some(&header::MAGIC) => requests(conn, worker, frame, protection),
         Some(&crypto::SEALED_MAGIC) => {
             let transform = TransformHeader::parse(frame).map_err(|_| Broken)?;
             let logon = conn.logon(transform.session_id).ok_or(Broken)?;
             let (_, opener) = logon.keys.seal.as_ref().ok_or(Broken)?;
             opener.open(frame).map_err(|_| Broken)?;
             let message = frame.get(crypto::TRANSFORM_LEN..).ok_or(Broken)?;
-            requests(conn, worker, message, Some(&logon))
+            let sealed = Some(&logon);
+            requests(
+                conn,
+                worker,
+                message,
+                Protection {
+                    sealed,
+                    ..protection
+                },
+            )
         }
         Some(&negotiate::SMB1_MAGIC) => negotiate::from_smb1(conn, frame),
         _ => Err(Broken),
     }
 }
 
+/// What is known of where a message comes from.
+#[derive(Clone, Copy)]
+struct Protection<'a> {
+    /// Who is known to have signed it.
+    signer: Option<&'a Arc<Logon>>,
+    /// Whose key it was encrypted with.
+    sealed: Option<&'a Arc<Logon>>,
+}
+
 /// What the requests of a compound have in common.
 struct Compound<'a> {
     conn: &'a Arc<Conn>,
     worker: &'a Arc<Worker>,
-    /// Whose key the message was encrypted with.
+    signer: Option<&'a Arc<Logon>>,
     sealed: Option<&'a Arc<Logon>>,
     related: Related,
     /// Session and tree of the request before.
@@ -65,12 +89,13 @@ fn requests(
     conn: &Arc<Conn>,
     worker: &Arc<Worker>,
     message: &[u8],
-    sealed: Option<&Arc<Logon>>,
+    Protection { signer, sealed }: Protection<'_>,
 ) -> Result<(), Broken> {
     let requests = Requests::of(message, conn.limits().compound)?;
     let mut compound = Compound {
         conn,
         worker,
+        signer,
         sealed,
         related: Related::default(),
         session_id: u64::MAX,
@@ -215,11 +240,9 @@ impl Compound<'_> {
             return Ok(Err(Status::ACCESS_DENIED));
         }
         if header.has(flags::SIGNED) {
-            if logon
-                .keys
-                .signer
-                .verify(message, header.message_id, Role::Client)
-            {
+            let is_known = self.signer.is_some_and(|known| Arc::ptr_eq(known, logon));
+            let signer = &logon.keys.signer;
+            if is_known || signer.verify(message, header.message_id, Role::Client) {
                 return Ok(Ok(()));
             }
             if logon.forged.fetch_add(1, Ordering::Relaxed) >= FORGED_MAX {

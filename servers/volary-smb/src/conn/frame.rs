@@ -2,10 +2,12 @@
 //!
 //! Each begins with a zero byte and its length in three bytes (MS-SMB2 2.1).
 
-use super::Conn;
+use super::proof::Proof;
+use super::{Conn, Logon};
 use crate::config::Limits;
 use std::io::{self, Read};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a reader who waits looks at the clock.
@@ -16,6 +18,15 @@ const AHEAD: usize = 8 * 1024;
 const OVERHEAD: usize = 64 * 1024;
 /// Memory for messages that is kept between them.
 const KEPT: usize = 4 << 20;
+/// What is read of a long message before it is looked at.
+const PIECE: usize = 128 * 1024;
+
+/// A message in the first bytes of its buffer.
+pub(super) struct Frame {
+    pub(super) len: usize,
+    /// Who signed it, where that is known already.
+    pub(super) signer: Option<Arc<Logon>>,
+}
 
 /// The receiving side of a connection.
 #[derive(Debug)]
@@ -40,10 +51,9 @@ impl Frames {
         })
     }
 
-    /// The next message, in the first bytes of `frame`: its length. `None` if
-    /// the connection has to end: it did, a deadline passed, or the message is
-    /// too long.
-    pub(super) fn next(&mut self, conn: &Conn, frame: &mut Vec<u8>) -> Option<usize> {
+    /// The next message, in the first bytes of `frame`. `None` if the connection
+    /// has to end: it did, a deadline passed, or the message is too long.
+    pub(super) fn next(&mut self, conn: &Conn, frame: &mut Vec<u8>) -> Option<Frame> {
         let limits = conn.limits();
         let mut since = now();
         if self.is_late(conn, since) {
@@ -76,8 +86,8 @@ impl Frames {
             frame.resize(len, 0);
             frame.shrink_to(KEPT.max(len));
         }
-        self.fill(conn, frame.get_mut(..len)?, since)?;
-        Some(len)
+        let signer = self.fill(conn, frame.get_mut(..len)?, since)?;
+        Some(Frame { len, signer })
     }
 
     /// Whether the time to log on is over.
@@ -127,32 +137,40 @@ impl Frames {
         Some(())
     }
 
-    fn fill(&mut self, conn: &Conn, mut out: &mut [u8], since: Instant) -> Option<()> {
-        let ready = self.ahead.get(self.start..self.end)?;
-        let n = ready.len().min(out.len());
-        let (first, rest) = out.split_at_mut(n);
-        first.copy_from_slice(ready.get(..n)?);
-        self.start += n;
-        out = rest;
-        if out.len() < AHEAD / 2 && !out.is_empty() {
+    /// Reads a whole message; gives who signed it, where that is known.
+    fn fill(&mut self, conn: &Conn, out: &mut [u8], since: Instant) -> Option<Option<Arc<Logon>>> {
+        let mut proof = Proof::new(out.len());
+        let mut at = self.take_ready(out);
+        let rest = out.len() - at;
+        if rest < AHEAD / 2 && rest > 0 {
             // A short rest: what comes after it may come with it.
-            self.await_bytes(out.len(), |this| this.may_wait(conn, false, since))?;
-            let ready = self.ahead.get(self.start..self.start + out.len())?;
-            out.copy_from_slice(ready);
-            self.start += out.len();
-            return Some(());
+            self.await_bytes(rest, |this| this.may_wait(conn, false, since))?;
+            at += self.take_ready(out.get_mut(at..)?);
         }
-        while !out.is_empty() {
-            match read(&self.socket, out) {
-                Came::Bytes(n) => out = out.get_mut(n..)?,
+        while at < out.len() {
+            let end = out.len().min(at.saturating_add(PIECE));
+            match read(&self.socket, out.get_mut(at..end)?) {
+                Came::Bytes(n) => at += n,
                 Came::Nothing => {}
                 Came::End => return None,
             }
-            if !out.is_empty() && !self.may_wait(conn, false, since) {
+            if at < out.len() && !self.may_wait(conn, false, since) {
                 return None;
             }
+            proof.hear(conn, out.get(..at)?);
         }
-        Some(())
+        Some(proof.end(out))
+    }
+
+    /// Moves what is ahead to the beginning of `out`, as much as fits.
+    fn take_ready(&mut self, out: &mut [u8]) -> usize {
+        let ready = self.ahead.get(self.start..self.end).unwrap_or_default();
+        let len = ready.len().min(out.len());
+        for (to, from) in out.iter_mut().zip(ready) {
+            *to = *from;
+        }
+        self.start += len;
+        len
     }
 }
 

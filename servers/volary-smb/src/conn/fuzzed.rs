@@ -151,7 +151,7 @@ impl Client {
         if requests.is_empty() {
             return true;
         }
-        let sent = dispatch::message(&self.conn, &self.worker, &mut message);
+        let sent = dispatch::message(&self.conn, &self.worker, &mut message, None);
         let mut taken = [0; 4096];
         while matches!(self.socket.read(&mut taken), Ok(1..)) {}
         sent.is_ok() && !self.conn.is_closed()

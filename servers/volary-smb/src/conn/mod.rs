@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `frame` | messages from the socket, within their deadlines |
+//! | `proof` | signatures of long messages, while they come |
 //! | `work` | the threads of a connection and whose turn it is |
 //! | `window` | credits and the message ids that they allow |
 //! | `compound` | a message taken apart into requests, replies put together |
@@ -19,6 +20,7 @@ mod frame;
 mod fuzzed;
 mod logon;
 mod negotiate;
+mod proof;
 mod send;
 mod setup;
 mod tree;
@@ -72,6 +74,9 @@ impl Conn {
     pub(crate) fn new(server: Arc<Shared>, socket: TcpStream, peer: IpAddr) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         keep_alive(&socket)?;
+        if peer.is_loopback() {
+            send_at_once(&socket);
+        }
         let limits = &server.config.limits;
         let frames = frame::Frames::new(socket.try_clone()?, limits)?;
         let sending = Sending::new(socket.try_clone()?, limits)?;
@@ -160,6 +165,13 @@ fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
     sockopt::set_tcp_keepcnt(socket, 4)?;
     Ok(())
+}
+
+/// Nobody shares the way to a client on this host: a congestion control that
+/// measures it and paces what is sent (BBR) only makes large replies slower.
+fn send_at_once(socket: &TcpStream) {
+    // A system that has no other goes on with its own.
+    let _ = sockopt::set_tcp_congestion(socket, "reno");
 }
 
 impl fmt::Debug for Conn {

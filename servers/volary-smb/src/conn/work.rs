@@ -7,6 +7,7 @@
 use super::{Conn, dispatch};
 use crate::config::Limits;
 use crate::conn::compound::Reply;
+use crate::conn::frame::Frame;
 use parking_lot::{Condvar, Mutex};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -131,13 +132,14 @@ fn work(conn: &Arc<Conn>) {
     let mut frame = Vec::new();
     while conn.turn.take(&worker) {
         while worker.has_turn.load(Ordering::Relaxed) {
-            let Some(len) = conn.frames.lock().next(conn, &mut frame) else {
+            let next = conn.frames.lock().next(conn, &mut frame);
+            let Some(Frame { len, signer }) = next else {
                 conn.close();
                 break;
             };
             // A panic is a fault of ours, and ends no more than the connection.
             let carried_out = panic::catch_unwind(AssertUnwindSafe(|| {
-                dispatch::message(conn, &worker, &mut frame[..len])
+                dispatch::message(conn, &worker, &mut frame[..len], signer.as_ref())
             }));
             if !matches!(carried_out, Ok(Ok(()))) {
                 conn.close();

@@ -8,7 +8,7 @@ mod signing;
 use crate::config::Dialect;
 pub(crate) use preauth::Preauth;
 pub(crate) use sealing::{Cipher, MAGIC as SEALED_MAGIC, Sealer, TRANSFORM_LEN, TransformHeader};
-pub(crate) use signing::{Algorithm, Role, Signer};
+pub(crate) use signing::{Algorithm, Role, Signer, Signing};
 
 /// A session's keys.
 pub(crate) struct Keys {

@@ -89,24 +89,22 @@ impl Signer {
         id: u64,
         role: Role,
     ) -> [u8; 16] {
+        let mut signing = self.begin(header, id, role);
+        signing.update(body);
+        signing.finish()
+    }
+
+    /// As [`sign`](Self::sign), piece by piece.
+    pub(crate) fn begin(&self, header: &[u8; HEADER_LEN], id: u64, role: Role) -> Signing {
+        let mut signing = Signing(match &self.0 {
+            Keyed::HmacSha256(mac) => Begun::HmacSha256(mac.clone()),
+            Keyed::AesCmac(mac) => Begun::AesCmac(mac.clone()),
+            Keyed::AesGmac(keyed) => Begun::AesGmac(Gmac::new(&keyed.0, &keyed.1, nonce(id, role))),
+        });
         let mut header = *header;
         header[SIGNATURE_AT..].fill(0);
-        match &self.0 {
-            Keyed::HmacSha256(mac) => {
-                let mut mac = Hmac::clone(mac);
-                mac.update(&header);
-                mac.update(body);
-                let whole: [u8; 32] = mac.finalize().into_bytes().into();
-                first_16(&whole)
-            }
-            Keyed::AesCmac(mac) => {
-                let mut mac = Cmac::clone(mac);
-                mac.update(&header);
-                mac.update(body);
-                mac.finalize().into_bytes().into()
-            }
-            Keyed::AesGmac(keyed) => gmac(&keyed.0, &keyed.1, [&header, body], nonce(id, role)),
-        }
+        signing.update(&header);
+        signing
     }
 
     /// Whether a message, from its header on, bears the right signature.
@@ -114,8 +112,46 @@ impl Signer {
         let Some((header, body)) = message.split_first_chunk::<HEADER_LEN>() else {
             return false;
         };
-        let right = self.sign(header, body, id, role);
-        right.ct_eq(&header[SIGNATURE_AT..]).into()
+        let mut signing = self.begin(header, id, role);
+        signing.update(body);
+        signing.signs(message)
+    }
+}
+
+/// A signature that is being computed.
+pub(crate) struct Signing(Begun);
+
+enum Begun {
+    HmacSha256(Box<Hmac<Sha256>>),
+    AesCmac(Box<Cmac<Aes128>>),
+    AesGmac(Gmac),
+}
+
+impl Signing {
+    /// What comes next of the body: a multiple of 16 bytes, but for the last piece.
+    pub(crate) fn update(&mut self, piece: &[u8]) {
+        match &mut self.0 {
+            Begun::HmacSha256(mac) => mac.update(piece),
+            Begun::AesCmac(mac) => mac.update(piece),
+            Begun::AesGmac(mac) => mac.update(piece),
+        }
+    }
+
+    fn finish(self) -> [u8; 16] {
+        match self.0 {
+            Begun::HmacSha256(mac) => {
+                let whole: [u8; 32] = mac.finalize().into_bytes().into();
+                first_16(&whole)
+            }
+            Begun::AesCmac(mac) => mac.finalize().into_bytes().into(),
+            Begun::AesGmac(mac) => mac.finish(),
+        }
+    }
+
+    /// Whether it is the signature that the message, from its header on, bears.
+    pub(crate) fn signs(self, message: &[u8]) -> bool {
+        let borne = message.get(SIGNATURE_AT..HEADER_LEN).unwrap_or_default();
+        self.finish().ct_eq(borne).into()
     }
 }
 
@@ -136,26 +172,41 @@ fn nonce(id: u64, role: Role) -> [u8; 12] {
     nonce
 }
 
-/// GMAC (SP 800-38D): GCM of nothing, with `parts` as what is authenticated,
-/// the first of them a multiple of 16 bytes long.
-fn gmac(aes: &Aes128, hash: &GHash, parts: [&[u8]; 2], nonce: [u8; 12]) -> [u8; 16] {
-    let mut hash = hash.clone();
-    let mut len = 0;
-    for part in parts {
-        hash.update_padded(part);
-        len += part.len() as u64;
+/// GMAC (SP 800-38D): GCM of nothing, with the message as what is authenticated.
+struct Gmac {
+    hash: GHash,
+    /// Bytes so far.
+    len: u64,
+    mask: [u8; 16],
+}
+
+impl Gmac {
+    fn new(aes: &Aes128, hash: &GHash, nonce: [u8; 12]) -> Self {
+        let mut counter = [0; 16];
+        counter[..12].copy_from_slice(&nonce);
+        counter[15] = 1;
+        let mut mask = counter.into();
+        aes.encrypt_block(&mut mask);
+        Self {
+            hash: hash.clone(),
+            len: 0,
+            mask: mask.into(),
+        }
     }
-    let mut lengths = [0; 16];
-    lengths[..8].copy_from_slice(&(len * 8).to_be_bytes());
-    hash.update(&[lengths.into()]);
-    let mut counter = [0; 16];
-    counter[..12].copy_from_slice(&nonce);
-    counter[15] = 1;
-    let mut mask = counter.into();
-    aes.encrypt_block(&mut mask);
-    let mut tag: [u8; 16] = hash.finalize().into();
-    for (byte, mask) in tag.iter_mut().zip(mask) {
-        *byte ^= mask;
+
+    fn update(&mut self, piece: &[u8]) {
+        self.hash.update_padded(piece);
+        self.len += piece.len() as u64;
     }
-    tag
+
+    fn finish(mut self) -> [u8; 16] {
+        let mut lengths = [0; 16];
+        lengths[..8].copy_from_slice(&(self.len * 8).to_be_bytes());
+        self.hash.update(&[lengths.into()]);
+        let mut tag: [u8; 16] = self.hash.finalize().into();
+        for (byte, mask) in tag.iter_mut().zip(self.mask) {
+            *byte ^= mask;
+        }
+        tag
+    }
 }

@@ -74,7 +74,7 @@ impl Client {
 
     /// Hands a message over and takes the replies, if there are any.
     pub(super) fn exchange(&mut self, message: &[u8]) -> Result<Vec<Heard>, Broken> {
-        dispatch::message(&self.conn, &self.worker, &mut message.to_vec())?;
+        dispatch::message(&self.conn, &self.worker, &mut message.to_vec(), None)?;
         self.hear()
     }
 

@@ -3,6 +3,7 @@
 use super::client::{Client, Heard};
 use super::*;
 use crate::conn::compound::Broken;
+use crate::conn::dispatch;
 use crate::wire::header::flags;
 use crate::wire::{Command, Status};
 
@@ -120,6 +121,64 @@ fn what_is_not_signed_or_signed_with_another_key_is_refused() {
         other.next_id = client.next_id;
         let foreign = other.secured(Command::Echo, &[4, 0, 0, 0]);
         assert!(is_refused(&client.exchange(&foreign)), "{way:?}");
+    }
+}
+
+/// Whether the connection, reading it, knows who signed a message.
+fn is_known(client: &mut Client, message: &[u8]) -> bool {
+    let mut bytes = vec![0xFF; 7];
+    let frame = std::thread::scope(|scope| {
+        let conn = Arc::clone(&client.conn);
+        let bytes = &mut bytes;
+        let reading = scope.spawn(move || conn.frames.lock().next(&conn, bytes));
+        let len = u32::try_from(message.len()).expect("a short one");
+        client.say(&len.to_be_bytes());
+        for piece in message.chunks(50_000) {
+            client.say(piece);
+        }
+        reading.join().expect("the reader").expect("a message")
+    });
+    assert_eq!(bytes[..frame.len], *message);
+    frame.signer.is_some()
+}
+
+#[test]
+fn the_signature_of_a_long_message_is_known_when_it_has_come() {
+    for way in WAYS.into_iter().filter(|(.., seals)| !seals) {
+        let server = Server::new(config(way.0)).expect("a server");
+        let mut client = connect(&server, way);
+        let body = vec![0xA5; 300_001];
+        let signed = client.secured(Command::Write, &body);
+        assert!(is_known(&mut client, &signed), "{way:?}");
+        let last = signed.len() - 1;
+        for at in [0, 12, 24, 40, 48, 63, 64, 131_072, 262_143, 262_144, last] {
+            let mut changed = signed.clone();
+            changed[at] ^= 1;
+            assert!(!is_known(&mut client, &changed), "{way:?}: byte {at}");
+        }
+        assert!(!is_known(&mut client, &signed[..last]), "{way:?}");
+        let mut bare = client.request(Command::Write, 1, &body);
+        assert!(!is_known(&mut client, &bare), "{way:?}: not signed");
+        // The first of a compound, which the signature says nothing about.
+        bare[20..24].copy_from_slice(&100_000_u32.to_le_bytes());
+        let compound = client.sign(bare);
+        assert!(!is_known(&mut client, &compound), "{way:?}: a compound");
+    }
+}
+
+#[test]
+fn a_message_that_another_session_signed_is_refused() {
+    let server = Server::new(config(Dialect::Smb311)).expect("a server");
+    let way = (Dialect::Smb311, Some(2), None, false);
+    let [mut client, other] = [connect(&server, way), connect(&server, way)];
+    let known = |client: &Client| client.conn.logon(client.session).expect("a session");
+    for (signer, is_right) in [(known(&other), false), (known(&client), true)] {
+        let mut message = client.secured(Command::Echo, &[4, 0, 0, 0]);
+        message[50] ^= 1;
+        let conn = Arc::clone(&client.conn);
+        dispatch::message(&conn, &Arc::default(), &mut message, Some(&signer)).expect("an answer");
+        let heard = client.hear();
+        assert_eq!(is_refused(&heard), !is_right, "{heard:?}");
     }
 }
 

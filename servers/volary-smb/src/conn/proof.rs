@@ -1,0 +1,84 @@
+//! [`Proof`]: the signature of a long message, computed while it comes.
+//!
+//! What has come is hashed while the client still sends the rest, and while it is in
+//! the processor's cache.
+
+use super::{Conn, Logon};
+use crate::crypto::{Role, Signing};
+use crate::wire::Header;
+use crate::wire::header::{self, HEADER_LEN, flags};
+use std::sync::Arc;
+
+/// Shorter messages come at once.
+const LONG: usize = 64 * 1024;
+
+/// A message that is coming.
+pub(super) enum Proof {
+    /// Its header is not there yet.
+    Waiting,
+    Running {
+        logon: Arc<Logon>,
+        signing: Box<Signing>,
+        /// How much of it is hashed; after the header, a multiple of 16 bytes.
+        done: usize,
+    },
+    /// Whoever carries it out looks at it: it is short, not signed, a compound, or of no session.
+    Left,
+}
+
+impl Proof {
+    /// Of a message of `len` bytes.
+    pub(super) fn new(len: usize) -> Self {
+        if len < LONG {
+            Self::Left
+        } else {
+            Self::Waiting
+        }
+    }
+
+    /// `come` is what there is of the message, from its header on.
+    pub(super) fn hear(&mut self, conn: &Conn, come: &[u8]) {
+        if matches!(self, Self::Waiting)
+            && let Some(header) = come.first_chunk()
+        {
+            *self = Self::begin(conn, header).unwrap_or(Self::Left);
+        }
+        if let Self::Running { signing, done, .. } = self {
+            let whole = come.len() - come.len() % 16;
+            signing.update(come.get(*done..whole).unwrap_or_default());
+            *done = whole.max(*done);
+        }
+    }
+
+    fn begin(conn: &Conn, bytes: &[u8; HEADER_LEN]) -> Option<Self> {
+        if !bytes.starts_with(&header::MAGIC) {
+            return None;
+        }
+        let header = Header::parse(bytes).ok()?;
+        if !header.has(flags::SIGNED) || header.next_command != 0 {
+            return None;
+        }
+        let logon = conn.logon(header.session_id)?;
+        let signer = &logon.keys.signer;
+        let signing = Box::new(signer.begin(bytes, header.message_id, Role::Client));
+        Some(Self::Running {
+            logon,
+            signing,
+            done: HEADER_LEN,
+        })
+    }
+
+    /// All of the message is there. Who signed it, if that is known and right.
+    pub(super) fn end(self, message: &[u8]) -> Option<Arc<Logon>> {
+        let Self::Running {
+            logon,
+            mut signing,
+            done,
+        } = self
+        else {
+            return None;
+        };
+        signing.update(message.get(done..)?);
+        signing.signs(message).then_some(logon)
+    }
+}
