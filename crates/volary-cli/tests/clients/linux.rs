@@ -1,8 +1,7 @@
 //! Linux's own clients, NFS and cifs, in a guest that reaches this host's loop-back as
 //! 10.0.2.2.
 
-use crate::served::{Served, VOLUMES, content};
-use std::process::Command;
+use crate::served::{Served, VOLUMES};
 use volary_testkit::oracle::vm;
 
 /// Makes a tree of `$DIRS` directories, and copies it in and, after a new mount, out, for
@@ -36,13 +35,15 @@ copies() {
 }
 "#;
 
-const NFS: &str = r#"
+/// Mounts the export `$1` of the server at `$PORT`.
+pub(crate) const NFS: &str = r#"
 mounted() {
     mount -t nfs -o "addr=10.0.2.2,vers=3,proto=tcp,port=$PORT,mountport=$PORT,mountproto=tcp,nolock" "10.0.2.2:/$1" /mnt
 }
 "#;
 
-const CIFS: &str = r#"
+/// Mounts the share `$1` of the server at `$PORT`, with the options `$2`.
+pub(crate) const CIFS: &str = r#"
 mounted() { mount -t cifs -o "ip=10.0.2.2,port=$PORT,username=tester,password=pass,$2" "\\\\10.0.2.2\\$1" /mnt; }
 "#;
 
@@ -57,13 +58,8 @@ fn copies(server: &str, mounted: &str, ways: &[&str]) {
         VOLUMES.join(" "),
         ways.join(" ")
     );
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), script).unwrap();
-    let mut command = Command::new(vmrun);
-    command
-        .args(["--net", "--timeout", "3000", "--script"])
-        .arg(file.path());
-    let printed = content(&command.output().unwrap(), server);
+    let printed = vm::with_network(&vmrun, &["--timeout", "3000"], &script)
+        .unwrap_or_else(|words| panic!("{words}"));
     println!("{printed}");
     let same = printed.matches("is the same").count();
     assert_eq!(same, VOLUMES.len() * ways.len(), "{printed}");

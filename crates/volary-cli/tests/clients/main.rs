@@ -1,10 +1,12 @@
 //! Clients of others, each copying a tree in and out of each kind of volume that
-//! `volary serve` serves: a FAT volume, a directory of the host and memory.
+//! `volary serve` serves: a FAT volume, a directory of the host and memory; and on mounts
+//! of Linux's own clients a project is built.
 //!
 //! A few hundred files, so that every run can afford it; with `VOLARY_SUITES=all`
 //! ten thousand:
 //! `VOLARY_SUITES=all cargo test --profile soak -p volary-cli --test clients -- --test-threads=1`.
 
+mod builds;
 mod linux;
 mod nfs;
 mod served;

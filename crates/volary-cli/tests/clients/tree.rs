@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+/// Whether all is to be done, and not only what every run can afford.
+pub(crate) fn all() -> bool {
+    std::env::var_os("VOLARY_SUITES").is_some_and(|mode| mode == "all")
+}
+
 /// How many directories the tree has; each has [`FILES`] files.
 pub(crate) fn dirs(few: u32) -> u32 {
-    if std::env::var_os("VOLARY_SUITES").is_some_and(|mode| mode == "all") {
-        100
-    } else {
-        few
-    }
+    if all() { 100 } else { few }
 }
 
 pub(crate) const FILES: u32 = 100;

@@ -56,8 +56,6 @@ pub fn script(
     share: Option<&Path>,
     script: &str,
 ) -> Result<String, String> {
-    let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
-    std::fs::write(file.path(), that_says_so(script)).map_err(|e| e.to_string())?;
     let mut command = Command::new(vmrun);
     command.args(["--timeout", "400"]);
     for (image, how) in disks {
@@ -72,27 +70,30 @@ pub fn script(
         dir.push(",ro");
         command.arg("--share").arg(dir);
     }
-    boot(command.arg("--script").arg(file.path()))
+    run(&mut command, script)
 }
 
 /// Runs a shell script as root in a guest that reaches this host's loop-back as
-/// 10.0.2.2, for at most so many seconds.
+/// 10.0.2.2. `options` are vmrun's, `--timeout` and its seconds for one.
 ///
 /// # Errors
-/// What was printed, if the script failed.
-pub fn with_network(vmrun: &Path, seconds: u32, script: &str) -> Result<String, String> {
+/// What was printed, if the script failed or took longer.
+pub fn with_network(vmrun: &Path, options: &[&str], script: &str) -> Result<String, String> {
+    run(Command::new(vmrun).arg("--net").args(options), script)
+}
+
+/// Boots a guest with these options for the script.
+fn run(vmrun: &mut Command, script: &str) -> Result<String, String> {
     let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
     std::fs::write(file.path(), that_says_so(script)).map_err(|e| e.to_string())?;
-    let mut command = Command::new(vmrun);
-    command.args(["--net", "--timeout", &seconds.to_string(), "--script"]);
-    boot(command.arg(file.path()))
+    boot(vmrun.arg("--script").arg(file.path()))
 }
 
 /// What a script prints first that [`boot`] is to run.
 const BEGUN: &str = "the script begins\n";
 
 /// A script that says when it begins, for [`boot`].
-pub fn that_says_so(script: &str) -> String {
+pub(super) fn that_says_so(script: &str) -> String {
     format!("printf '{}'\n{script}", BEGUN.escape_default())
 }
 
@@ -102,7 +103,7 @@ pub fn that_says_so(script: &str) -> String {
 ///
 /// # Errors
 /// What was printed, if the script failed.
-pub fn boot(vmrun: &mut Command) -> Result<String, String> {
+pub(super) fn boot(vmrun: &mut Command) -> Result<String, String> {
     const BOOTS: u32 = 3;
     /// As vmrun says that the guest died.
     const DIED: i32 = 125;

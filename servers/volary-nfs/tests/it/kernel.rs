@@ -1,11 +1,11 @@
 //! Linux's own client, in a guest that vmrun boots: it reaches this host's loop-back
 //! as 10.0.2.2.
 
-use crate::served::{NAME, Served, export, fat, fat_device, mem, options, rest};
+use crate::served::{Served, export, fat, fat_device, mem, options, rest};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use volary_core::{Kind, Mode};
 use volary_session::{LockKind, Range, Volume, Wait};
@@ -52,28 +52,44 @@ impl Drop for Guest {
     }
 }
 
-fn end(mut guest: Guest) -> String {
-    let child = guest.child.take().unwrap();
-    let output = child.wait_with_output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{}\n{printed}\n{words}",
-        output.status
-    );
-    printed
+impl Guest {
+    /// Waits until the guest has made this file, for as long as the guest runs.
+    fn gets_to(&mut self, served: &Served, name: &str) {
+        let other = served.other();
+        while other.lookup(other.root(), name.as_bytes()).is_err() {
+            let child = self.child.as_mut().unwrap();
+            if child.try_wait().unwrap().is_some() {
+                panic!("it ended before it made {name}: {}", self.output().1);
+            }
+            rest(20);
+        }
+        // The guest has its answer by then, and does not make the file again.
+        rest(3000);
+    }
+
+    /// Waits for its end: its status, and all that it printed.
+    fn output(&mut self) -> (ExitStatus, String) {
+        let child = self.child.take().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let printed = [output.stdout, output.stderr].concat();
+        (
+            output.status,
+            String::from_utf8_lossy(&printed).into_owned(),
+        )
+    }
+
+    /// Waits for its end, which is a good one.
+    fn ends_well(mut self) {
+        let (status, printed) = self.output();
+        assert!(status.success(), "{status}\n{printed}");
+    }
 }
 
 /// Runs a script in a guest, with the server at this port.
 pub(crate) fn run_in_guest(vmrun: &Path, port: u16, script: &str) -> String {
-    let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     let script = format!("PORT={port}\n{MOUNT}\n{script}");
-    std::fs::write(&file, vm::that_says_so(&script)).unwrap();
-    let mut command = Command::new(vmrun);
-    command.args(["--net", "--timeout", "500", "--script"]);
-    let printed = vm::boot(command.arg(&file));
-    printed.unwrap_or_else(|words| panic!("{words}"))
+    vm::with_network(vmrun, &["--timeout", "500"], &script)
+        .unwrap_or_else(|words| panic!("{words}"))
 }
 
 /// Makes a tree of `$DIRS` times a hundred files, copies it in and, after a new
@@ -162,8 +178,8 @@ echo after >&5; exec 5>&-
 same "$(cat open | tr '\n' ' ')" "before after " "written through an open from before"
 same "$(cat file* | wc -l)" 50 "all files"
 "#;
-    let running = begin(&vmrun, address.port(), &[], script);
-    wait_for(&served, b"restart");
+    let mut running = begin(&vmrun, address.port(), &[], script);
+    running.gets_to(&served, "restart");
     let volume = served.volume.clone();
     drop(served);
     volume.detach().unwrap();
@@ -172,21 +188,7 @@ same "$(cat file* | wc -l)" 50 "all files"
     let served = Served::of(fat(dev), &export(), &again);
     let other = served.other();
     other.unlink(other.root(), b"restart").unwrap();
-    end(running);
-}
-
-/// Waits until the guest has made this file.
-fn wait_for(served: &Served, name: &[u8]) {
-    let other = served.other();
-    for _ in 0..3000 {
-        if other.lookup(other.root(), name).is_ok() {
-            // The guest has its answer by then, and does not make the file again.
-            rest(3000);
-            return;
-        }
-        rest(20);
-    }
-    panic!("the guest does not get there: /{NAME}");
+    running.ends_well();
 }
 
 /// A portmapper and status monitor for the guest, whose kernel wants both before it
@@ -255,21 +257,21 @@ fn locks_of_linux_are_the_sessions() {
     how.portmap = vec![port];
     let served = Served::of(mem(), &export(), &how);
     let script = format!("{STATD}{LOCKS}");
-    let running = begin(&vmrun, served.address().port(), &["--hostroot"], &script);
+    let mut running = begin(&vmrun, served.address().port(), &["--hostroot"], &script);
     let other = served.other().with_client(served.volume.client());
-    wait_for(&served, b"locked");
+    running.gets_to(&served, "locked");
     let node = other.lookup(other.root(), b"l").unwrap().node;
     let open = other.open(node, Mode::ReadWrite).unwrap();
     let all = Range::ALL;
     let take = || other.lock(open, 1, all, LockKind::Exclusive, Wait::No);
     assert_eq!(take().unwrap_err().kind(), Kind::Locked);
     other.unlink(other.root(), b"locked").unwrap();
-    wait_for(&served, b"unlocked");
+    running.gets_to(&served, "unlocked");
     take().unwrap();
     other.unlink(other.root(), b"unlocked").unwrap();
-    wait_for(&served, b"refused");
+    running.gets_to(&served, "refused");
     other.close(open).unwrap();
     other.unlink(other.root(), b"refused").unwrap();
-    end(running);
+    running.ends_well();
     assert_eq!(served.server.programs().kept().1, 0, "files with locks");
 }

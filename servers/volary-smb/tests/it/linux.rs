@@ -37,6 +37,7 @@ done
 "#,
         port = served.port
     );
-    let printed = vm::with_network(&vmrun, 400, &script).unwrap_or_else(|words| panic!("{words}"));
+    let printed = vm::with_network(&vmrun, &["--timeout", "400"], &script)
+        .unwrap_or_else(|words| panic!("{words}"));
     assert_eq!(printed.matches("is content").count(), 5, "{printed}");
 }
