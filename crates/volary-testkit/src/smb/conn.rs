@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) mod command {
     pub(crate) const NEGOTIATE: u16 = 0;
     pub(crate) const SESSION_SETUP: u16 = 1;
+    pub(crate) const LOGOFF: u16 = 2;
     pub(crate) const TREE_CONNECT: u16 = 3;
     pub(crate) const CREATE: u16 = 5;
     pub(crate) const CLOSE: u16 = 6;
@@ -157,6 +158,14 @@ impl Client {
         let reply = self.ask(command::TREE_CONNECT, &body)?;
         self.tree = u32_at(&reply, 36);
         Ok(())
+    }
+
+    /// Ends the session; the connection stays.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn log_off(&self) -> Result<(), Fail> {
+        self.ask(command::LOGOFF, &Body::new(4).u16(0)).map(drop)
     }
 
     /// Ends the connection, as if the client had died.

@@ -3,7 +3,7 @@
 use super::compound::{Broken, Reply, Requests, Security};
 use super::tree::{self, Joined};
 use super::work::Worker;
-use super::{Conn, Logon, Wait, negotiate, setup};
+use super::{Conn, Logon, Wait, negotiate, now, setup};
 use crate::call::{Answer, Call, Failure, Related};
 use crate::config::Dialect;
 use crate::crypto::{Role, TransformHeader};
@@ -473,6 +473,8 @@ impl Conn {
     /// Ends a session: closes what is open in it, but keeps what is open durably if the user may
     /// come `back`.
     pub(super) fn end_logon(&self, logon: &Arc<Logon>, back: bool) {
+        // Before it is gone, so that nobody finds the connection alone for longer.
+        *self.alone_since.lock() = now();
         self.logons.write().remove(&logon.id);
         self.server.forget_logon(logon.id);
         if logon.ended.swap(true, Ordering::SeqCst) {

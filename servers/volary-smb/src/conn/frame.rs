@@ -36,7 +36,6 @@ pub(super) struct Frames {
     /// What of `ahead` has not been taken yet.
     start: usize,
     end: usize,
-    born: Instant,
 }
 
 impl Frames {
@@ -47,7 +46,6 @@ impl Frames {
             ahead: vec![0; AHEAD].into(),
             start: 0,
             end: 0,
-            born: now(),
         })
     }
 
@@ -56,7 +54,7 @@ impl Frames {
     pub(super) fn next(&mut self, conn: &Conn, frame: &mut Vec<u8>) -> Option<Frame> {
         let limits = conn.limits();
         let mut since = now();
-        if self.is_late(conn, since) {
+        if conn.is_late(since) {
             return None;
         }
         let mut idle = true;
@@ -90,16 +88,11 @@ impl Frames {
         Some(Frame { len, signer })
     }
 
-    /// Whether the time to log on is over.
-    fn is_late(&self, conn: &Conn, now: Instant) -> bool {
-        !conn.has_logons() && now.duration_since(self.born) >= conn.limits().logon_time
-    }
-
     /// Whether a reader may wait for another tick. `since` is when the message
     /// began, or, on an idle connection, when the one before was done.
     fn may_wait(&self, conn: &Conn, idle: bool, since: Instant) -> bool {
         let now = now();
-        if conn.is_closed() || self.is_late(conn, now) {
+        if conn.is_closed() || conn.is_late(now) {
             return false;
         }
         let limits = conn.limits();
@@ -175,6 +168,12 @@ impl Frames {
 }
 
 impl Conn {
+    /// Whether the time to log on, or to log on again, is over.
+    fn is_late(&self, now: Instant) -> bool {
+        !self.has_logons()
+            && now.duration_since(*self.alone_since.lock()) >= self.limits().logon_time
+    }
+
     fn has_logons(&self) -> bool {
         !self.logons.read().is_empty()
     }

@@ -44,7 +44,7 @@ use std::io;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 pub(crate) use tree::Tree;
 pub(crate) use wait::Wait;
 use window::Window;
@@ -60,6 +60,8 @@ pub(crate) struct Conn {
     window: Mutex<Window>,
     /// Sessions that are set up.
     logons: RwLock<HashMap<u64, Arc<Logon>>>,
+    /// When the last of them ended, or the connection began.
+    alone_since: Mutex<Instant>,
     setups: Mutex<setup::Setups>,
     waits: wait::Waits,
     frames: Mutex<frame::Frames>,
@@ -90,6 +92,7 @@ impl Conn {
             socket,
             negotiated: OnceLock::new(),
             logons: RwLock::default(),
+            alone_since: Mutex::new(now()),
             setups: Mutex::default(),
             waits: wait::Waits::default(),
             sending,

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 use volary_testkit::oracle::{self, Tool};
+use volary_testkit::smb::{Client, Fail, status};
 
 fn connect(served: &Served) -> TcpStream {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, served.port)).expect("a connection");
@@ -47,6 +48,25 @@ fn who_does_not_log_on_is_sent_away() {
         sent += 1;
         assert!(sent < 100, "still listened to after {sent} bytes");
     }
+}
+
+/// A client that logs off can log on again, however long it was there.
+#[test]
+fn who_logs_off_has_time_to_log_on_again() {
+    let config = short_times();
+    let longer = config.limits.logon_time + Duration::from_millis(100);
+    let served = Served::new(config);
+    let address = (Ipv4Addr::LOCALHOST, served.port).into();
+    // On a busy machine it may be late all the same.
+    let stays = |n| {
+        let client = Client::connect(address, ("tester", "pass"), "share", [n; 16]);
+        client.is_ok_and(|(client, _)| {
+            std::thread::park_timeout(longer);
+            let gone = Fail::Status(status::USER_SESSION_DELETED);
+            client.log_off() == Ok(()) && client.echo() == Err(gone)
+        })
+    };
+    assert!((0..20).any(stays));
 }
 
 /// A message that needs no logon, with its length before it.
