@@ -19,8 +19,6 @@ use volary_core::{
 pub(crate) struct Attached {
     pub(crate) core: Core,
     opens: BTreeMap<OpenId, Open>,
-    /// How often each node is open.
-    open_nodes: BTreeMap<u64, u64>,
     next_open: u64,
     cookies: Cookies,
     pub(crate) detached: bool,
@@ -56,7 +54,6 @@ impl Attached {
         let mut attached = Self {
             core,
             opens: BTreeMap::new(),
-            open_nodes: BTreeMap::new(),
             next_open: 1,
             cookies,
             detached: false,
@@ -101,9 +98,9 @@ impl Attached {
         }
         self.detached = true;
         self.opens.clear();
-        let open: Vec<u64> = std::mem::take(&mut self.open_nodes).into_keys().collect();
+        let open = std::mem::take(&mut self.core.open_nodes);
         let mut result = Ok(());
-        for uid in open {
+        for uid in open.into_keys() {
             result = result.and(self.release(cx, uid));
         }
         result.and(self.core.leave(cx.now))
@@ -134,11 +131,13 @@ impl Attached {
     pub(crate) fn lookup(&mut self, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let dir = uid_of(dir)?;
         self.core.dir(dir)?;
-        let found = self
-            .core
-            .find(dir, name.as_bytes())?
-            .ok_or(Kind::NotFound)?;
-        let head = self.core.head_of(found.1)?;
+        let head = match self.core.find(dir, name.as_bytes())? {
+            Some((_, entry)) => self.core.head_of(entry)?,
+            None => {
+                let older = self.core.find_version(dir, name.as_bytes())?;
+                older.ok_or(Kind::NotFound)?.1
+            }
+        };
         self.entry(&head)
     }
 
@@ -211,17 +210,16 @@ impl Attached {
     }
 
     pub(crate) fn unlink(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        let (dir, open) = (uid_of(dir)?, &self.open_nodes);
-        self.core.change(cx.now, |c| {
-            c.unlink(dir, name.as_bytes(), cx.now, &|uid| open.contains_key(&uid))
-        })
+        let dir = uid_of(dir)?;
+        self.core
+            .change(cx.now, |c| c.unlink(dir, name.as_bytes(), cx.now))?;
+        self.see_off(cx)
     }
 
     pub(crate) fn rmdir(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        let (dir, open) = (uid_of(dir)?, &self.open_nodes);
-        self.core.change(cx.now, |c| {
-            c.rmdir(dir, name.as_bytes(), cx.now, &|uid| open.contains_key(&uid))
-        })
+        let dir = uid_of(dir)?;
+        self.core
+            .change(cx.now, |c| c.rmdir(dir, name.as_bytes(), cx.now))
     }
 
     pub(crate) fn rename(
@@ -231,11 +229,11 @@ impl Attached {
         to: (NodeId, Name<'_>),
         flags: volary_core::RenameFlags,
     ) -> Result<()> {
-        let (a, b, open) = (uid_of(from.0)?, uid_of(to.0)?, &self.open_nodes);
-        let (from, to) = ((a, from.1.as_bytes()), (b, to.1.as_bytes()));
-        self.core.change(cx.now, |c| {
-            c.rename(from, to, flags, cx.now, &|uid| open.contains_key(&uid))
-        })
+        let from = (uid_of(from.0)?, from.1.as_bytes());
+        let to = (uid_of(to.0)?, to.1.as_bytes());
+        self.core
+            .change(cx.now, |c| c.rename(from, to, flags, cx.now))?;
+        self.see_off(cx)
     }
 
     pub(crate) fn set_attr(&mut self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
@@ -250,6 +248,7 @@ impl Attached {
                 return Err(Kind::Unsupported.into());
             }
             if let Some(size) = set.size {
+                Core::check_newest(&place, &head)?;
                 c.resize(&mut head, size)?;
                 head.mtime = cx.now;
             }
@@ -261,6 +260,7 @@ impl Attached {
             c.keep(&place, head.clone())?;
             Ok(head)
         })?;
+        self.see_off(cx)?;
         self.attr_of(&head)
     }
 
@@ -283,7 +283,7 @@ impl Attached {
             checked: false,
         };
         self.opens.insert(id, open);
-        *self.open_nodes.entry(uid).or_insert(0) += 1;
+        *self.core.open_nodes.entry(uid).or_insert(0) += 1;
         id
     }
 
@@ -291,9 +291,10 @@ impl Attached {
         if mode != Mode::Read {
             self.core.writable()?;
         }
-        let head = self.head(node)?;
+        let (place, head) = self.core.home(uid_of(node)?)?;
         match head.kind {
-            FileKind::File => {}
+            FileKind::File if mode == Mode::Read => {}
+            FileKind::File => Core::check_newest(&place, &head)?,
             FileKind::Dir if mode == Mode::Read => {}
             FileKind::Dir => return Err(Kind::IsDir.into()),
             _ => return Err(Kind::Invalid.into()),
@@ -312,23 +313,33 @@ impl Attached {
 
     pub(crate) fn close(&mut self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
         let uid = self.opens.remove(&open).ok_or(Kind::Stale)?.uid;
-        let count = self.open_nodes.entry(uid).or_insert(1);
+        let count = self.core.open_nodes.entry(uid).or_insert(1);
         *count -= 1;
         if *count > 0 {
             return Ok(());
         }
-        self.open_nodes.remove(&uid);
+        self.core.open_nodes.remove(&uid);
         self.release(cx, uid)
     }
 
-    /// Lets a node go that is not open any more, if it has no name.
+    /// Does what the last change left to be done.
+    fn see_off(&mut self, cx: &Ctx<'_>) -> Result<()> {
+        let leaving = std::mem::take(&mut self.core.leaving);
+        leaving
+            .into_iter()
+            .try_for_each(|uid| self.release(cx, uid))
+    }
+
+    /// Lets a node go that is neither open nor has a name; of one that has a
+    /// name, the versions that are too many.
     fn release(&mut self, cx: &Ctx<'_>, uid: u64) -> Result<()> {
         if self.core.writable().is_err() {
             return Ok(());
         }
         match self.core.home(uid) {
-            Ok((place, _)) if is_named(&place) => Ok(()),
-            Ok(_) => self.core.change(cx.now, |c| c.destroy_nameless(uid)),
+            Ok((place, _)) if is_named(&place) => self.core.shed(uid, cx.now),
+            Ok(_) if self.core.is_open(uid) => Ok(()),
+            Ok(_) => self.core.let_go(uid, cx.now),
             Err(e) if e == Kind::Stale => Ok(()),
             Err(e) => Err(e),
         }
@@ -454,7 +465,7 @@ impl Core {
             return Ok(());
         }
         for (_, head) in found {
-            self.change(now, |c| c.destroy_nameless(head.uid))?;
+            self.let_go(head.uid, now)?;
         }
         self.commit(now)
     }

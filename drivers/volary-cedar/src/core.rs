@@ -111,6 +111,10 @@ pub(crate) struct Core {
     /// Whether data is written as soon as it comes, as in the paper.
     pub(crate) through: bool,
     pub(crate) ahead: crate::file::Ahead,
+    /// How often each node is open.
+    pub(crate) open_nodes: BTreeMap<u64, u64>,
+    /// Nodes that lost their last name, or have a version too many.
+    pub(crate) leaving: Vec<u64>,
     next_uid: u64,
 }
 
@@ -134,6 +138,8 @@ impl Core {
             commit_ms: 500,
             through: false,
             ahead: crate::file::Ahead::default(),
+            open_nodes: BTreeMap::new(),
+            leaving: Vec::new(),
             next_uid: 1,
         }
     }
@@ -149,6 +155,11 @@ impl Core {
                 "the device failed: the volume takes no more changes",
             )),
         }
+    }
+
+    /// Whether a node is open.
+    pub(crate) fn is_open(&self, uid: u64) -> bool {
+        self.open_nodes.contains_key(&uid)
     }
 
     /// A uid that no node ever had.

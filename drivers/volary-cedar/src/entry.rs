@@ -195,8 +195,12 @@ pub(crate) struct Head {
     pub(crate) number: u32,
     /// The number of the next further name.
     pub(crate) next_number: u32,
-    /// Versions to keep; 0 and 1 keep one.
+    /// Versions to keep; 0 and 1 keep one. Of a directory: of new files in it.
     pub(crate) keep: u16,
+    /// Which version of the file this is.
+    pub(crate) version: u32,
+    /// What its older versions are kept under; 0 if it never had any.
+    pub(crate) line: u64,
     /// Parts of each kind: runs, target, attributes.
     pub(crate) parts: [u8; 3],
     /// The first runs.
@@ -259,6 +263,9 @@ impl Head {
         put(&mut out, 92, &self.next_number.to_le_bytes());
         put(&mut out, 96, &self.keep.to_le_bytes());
         put(&mut out, 98, &self.parts);
+        let version = self.version.to_le_bytes();
+        put(&mut out, 101, version.get(..3).unwrap_or_default());
+        put(&mut out, 104, &self.line.to_le_bytes());
         out.extend(Runs::encode(&self.runs));
         out
     }
@@ -285,6 +292,8 @@ impl Head {
             next_number: get_u32(value, 92),
             keep: get_u16(value, 96),
             parts: *value.get(98..101)?.first_chunk()?,
+            version: get_u32(value, 100) >> 8,
+            line: get_u64(value, 104),
             runs: Runs::decode(tail).collect(),
         })
     }
@@ -384,6 +393,8 @@ mod tests {
             number: 2,
             next_number: 5,
             keep: 4,
+            version: 0x12_3456,
+            line: u64::MAX - 1,
             parts: [1, 2, 3],
             runs: vec![Run { start: 5, len: 6 }],
         };

@@ -91,6 +91,9 @@ impl Core {
             return Err(Kind::TooBig.into());
         }
         let mut runs = self.runs(head)?;
+        if size == 0 && head.size > 0 && self.put_by(head)? {
+            return Ok(());
+        }
         if size < head.size {
             let old = runs.leader();
             let gone = runs.cut(self.pages_for(size));

@@ -209,8 +209,7 @@ impl FileSystem for CedarFs {
     }
 
     fn listxattr(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
-        let all = self.state()?.xattrs(node)?;
-        Ok(all.into_iter().map(|(name, _)| name).collect())
+        self.state()?.list_xattrs(node)
     }
 
     fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {

@@ -13,13 +13,14 @@
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
 //! | `vam`, `runs`, `leader` | room, where files lie, leader pages |
 //! | `core` | changes that are made whole or not at all |
-//! | `entry`, `nodes`, `names`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
+//! | `entry`, `nodes`, `names`, `versions`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
 //! | [`check`], [`dump`], [`make`] and others | the tools |
 //!
 //! # Limits
 //! Names of 255 bytes (90 in pages of 512), 2^32 pages, files in at most some
 //! hundred to some thousand pieces. Extended attributes of a node and targets
-//! of symlinks are bounded by what one log record holds.
+//! of symlinks are bounded by what one log record holds. Versions are made when
+//! a file is emptied or replaced, not when it is written in place.
 //!
 //! # Locks
 //! One: an attached volume is behind a mutex, data too.
@@ -61,6 +62,7 @@ mod table;
 mod tree;
 mod tune;
 mod vam;
+mod versions;
 pub mod volume;
 mod walk;
 mod xattrs;

@@ -4,7 +4,7 @@
 use crate::core::Core;
 use crate::entry::{Entry, Head, Part, Place, ROOT_UID, dir_prefix};
 use crate::nodes::{is_named, new_head};
-use volary_core::{FileKind, Kind, RenameFlags, Result, SetAttr, SetTime, Time};
+use volary_core::{Error, FileKind, Kind, RenameFlags, Result, SetAttr, SetTime, Time};
 
 /// Most names of a node, and most directories in one.
 const LINKS_MAX: u32 = 1 << 20;
@@ -23,6 +23,8 @@ struct Found {
     place: Place,
     entry: Entry,
     is_dir: bool,
+    /// Whether it is an older version of a file, of another name.
+    is_older: bool,
 }
 
 impl Core {
@@ -33,7 +35,7 @@ impl Core {
     /// `NameTooLong`.
     pub(crate) fn check_free(&mut self, dir: u64, name: &[u8]) -> Result<()> {
         let (_, head) = self.dir(dir)?;
-        if self.find(dir, name)?.is_some() {
+        if self.find(dir, name)?.is_some() || self.find_version(dir, name)?.is_some() {
             return Err(Kind::Exists.into());
         }
         if head.nlink == 0 {
@@ -73,6 +75,9 @@ impl Core {
         head.owner = set.uid.unwrap_or(0);
         head.group = set.gid.unwrap_or(0);
         set_times(&mut head, set, now);
+        if matches!(what, Make::File | Make::Dir) {
+            head.keep = self.dir(dir)?.1.keep;
+        }
         match what {
             Make::Dir => head.nlink = 2,
             Make::Symlink(target) => {
@@ -123,6 +128,7 @@ impl Core {
         if head.is_dir() {
             return Err(Kind::IsDir.into());
         }
+        Self::check_newest(&place, &head)?;
         self.check_free(dir, name)?;
         if head.nlink == 0 {
             return Err(Kind::NotFound.into());
@@ -141,9 +147,16 @@ impl Core {
 
     fn found(&mut self, dir: u64, name: &[u8]) -> Result<Option<Found>> {
         self.dir(dir)?;
-        let found = self.find(dir, name)?;
+        let found = match self.find(dir, name)? {
+            None => self.find_version(dir, name)?.and_then(|(place, head)| {
+                let is_older = head.is_older(&place);
+                is_older.then_some((place, Entry::Head(head)))
+            }),
+            found => found,
+        };
         Ok(found.map(|(place, entry)| Found {
             is_dir: matches!(&entry, Entry::Head(head) if head.is_dir()),
+            is_older: matches!(&entry, Entry::Head(head) if head.is_older(&place)),
             place,
             entry,
         }))
@@ -155,44 +168,35 @@ impl Core {
         self.found(dir, name)?.ok_or_else(|| Kind::NotFound.into())
     }
 
-    /// Takes a name away from a file. `is_open` says whether a node is.
+    /// Takes a name away from a file, or an older version.
     ///
     /// # Errors
     /// `NotDir`, `NotFound`, `IsDir`.
-    pub(crate) fn unlink(
-        &mut self,
-        dir: u64,
-        name: &[u8],
-        now: Time,
-        is_open: &dyn Fn(u64) -> bool,
-    ) -> Result<()> {
+    pub(crate) fn unlink(&mut self, dir: u64, name: &[u8], now: Time) -> Result<()> {
         let found = self.must_find(dir, name)?;
         if found.is_dir {
             return Err(Kind::IsDir.into());
         }
-        self.take_away(found, now, is_open)
+        self.take_away(found, now)
     }
 
     /// Removes an empty directory.
     ///
     /// # Errors
     /// `NotDir`, `NotFound`, `NotEmpty`.
-    pub(crate) fn rmdir(
-        &mut self,
-        dir: u64,
-        name: &[u8],
-        now: Time,
-        is_open: &dyn Fn(u64) -> bool,
-    ) -> Result<()> {
+    pub(crate) fn rmdir(&mut self, dir: u64, name: &[u8], now: Time) -> Result<()> {
         let found = self.must_find(dir, name)?;
         self.check_empty(&found)?;
-        self.take_away(found, now, is_open)
+        self.take_away(found, now)
     }
 
-    fn take_away(&mut self, found: Found, now: Time, is_open: &dyn Fn(u64) -> bool) -> Result<()> {
+    fn take_away(&mut self, found: Found, now: Time) -> Result<()> {
+        if let (Entry::Head(head), true) = (&found.entry, found.is_older) {
+            return self.drop_older(&found.place, head.clone(), now);
+        }
         self.remove(&found.place.key())?;
         self.entry_went(found.place.dir, found.is_dir, now)?;
-        let open = is_open(found.entry.uid());
+        let open = self.is_open(found.entry.uid());
         self.drop_name(found.entry, now, open)
     }
 
@@ -239,7 +243,6 @@ impl Core {
         to: (u64, &[u8]),
         flags: RenameFlags,
         now: Time,
-        is_open: &dyn Fn(u64) -> bool,
     ) -> Result<()> {
         let old = self.must_find(from.0, from.1)?;
         let new = self.found(to.0, to.1)?;
@@ -257,6 +260,10 @@ impl Core {
             self.check_free(to.0, to.1)?;
             return self.move_name(old, to, now);
         };
+        if new.is_older || old.is_older && flags == RenameFlags::SWAP {
+            let words = "an older version of a file: it does not change";
+            return Err(Error::note(Kind::NotPermitted, words));
+        }
         if flags == RenameFlags::SWAP {
             return self.swap(&old, &new, from.0, now);
         }
@@ -272,17 +279,50 @@ impl Core {
             (false, true) => return Err(Kind::IsDir.into()),
             (false, false) => {}
         }
-        self.take_away(new, now, is_open)?;
+        if self.replace_with_heir(&new, &old, now)? {
+            return Ok(());
+        }
+        self.take_away(new, now)?;
         // What was replaced may have been where the head of `old` is not; but
         // taking it away may have moved that head here.
         let old = self.must_find(from.0, from.1)?;
         self.move_name(old, to, now)
     }
 
-    /// Puts an entry under a name that is free.
-    fn move_name(&mut self, old: Found, to: (u64, &[u8]), now: Time) -> Result<()> {
+    /// Replaces a file by one that has its versions then. False, and nothing was
+    /// done, if none are to be kept.
+    fn replace_with_heir(&mut self, new: &Found, old: &Found, now: Time) -> Result<bool> {
+        let (Entry::Head(gone), Entry::Head(heir)) = (&new.entry, &old.entry) else {
+            return Ok(false);
+        };
+        let mut heir = heir.clone();
+        if old.is_older {
+            (heir.line, heir.keep, heir.version) = (0, 0, 1);
+        }
         self.remove(&old.place.key())?;
-        self.entry_went(old.place.dir, old.is_dir, now)?;
+        if !self.inherit(gone.clone(), &mut heir, now)? {
+            self.put(&old.place.key(), &old.entry.encode())?;
+            return Ok(false);
+        }
+        if !old.is_older {
+            self.entry_went(old.place.dir, false, now)?;
+        }
+        self.entry_went(new.place.dir, false, now)?;
+        self.entry_came(new.place.dir, false, now)?;
+        heir.touch(now, false);
+        self.put_entry(&new.place, &Entry::Head(heir))?;
+        Ok(true)
+    }
+
+    /// Puts an entry under a name that is free.
+    fn move_name(&mut self, mut old: Found, to: (u64, &[u8]), now: Time) -> Result<()> {
+        self.remove(&old.place.key())?;
+        match &mut old.entry {
+            Entry::Head(head) if old.is_older => {
+                (head.line, head.keep, head.version) = (0, 0, 1);
+            }
+            _ => self.entry_went(old.place.dir, old.is_dir, now)?,
+        }
         self.entry_came(to.0, old.is_dir, now)?;
         let entry = self.touched(old.entry, now)?;
         self.put_entry(&Place::new(to.0, to.1), &entry)

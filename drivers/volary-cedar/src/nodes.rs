@@ -189,7 +189,10 @@ impl Core {
                 if head.nlink > 0 {
                     return self.move_head(head);
                 }
-                match open {
+                // Older versions go first, each on its own.
+                self.leaving
+                    .extend(Some(head.uid).filter(|_| head.line != 0));
+                match open || head.line != 0 {
                     true => {
                         let place = Place::nowhere(head.uid);
                         self.put_entry(&place, &Entry::Head(head))
@@ -376,6 +379,8 @@ pub(crate) fn new_head(uid: u64, kind: FileKind, now: Time) -> Head {
         number: 0,
         next_number: 1,
         keep: 0,
+        version: 1,
+        line: 0,
         parts: [0; 3],
         runs: Vec::<Run>::new(),
     }

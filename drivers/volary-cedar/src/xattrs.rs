@@ -38,12 +38,57 @@ fn bad() -> Error {
     Error::corrupt("extended attributes", 0, "cut short", "names and values")
 }
 
+/// How many versions of a file are kept, as a number; of a directory, how many
+/// of each new file in it.
+const KEEP: &[u8] = b"user.cedar.keep";
+/// The versions of a file that there are, the newest first, with blanks between.
+/// It is not listed, and only read.
+const VERSIONS: &[u8] = b"user.cedar.versions";
+
 impl Attached {
-    /// All attributes of a node.
+    /// All attributes of a node, those that stand for its versions too.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
-    pub(crate) fn xattrs(&mut self, node: NodeId) -> Result<Vec<Xattr>> {
+    pub(crate) fn list_xattrs(&mut self, node: NodeId) -> Result<Vec<Vec<u8>>> {
+        let keep = self.head(node)?.keep;
+        let all = self.xattrs(node)?.into_iter().map(|(name, _)| name);
+        let keep = (keep > 1).then(|| KEEP.to_vec());
+        Ok(all.chain(keep).collect())
+    }
+
+    /// An attribute that stands for the versions of a node.
+    fn of_versions(&mut self, node: NodeId, name: &[u8]) -> Result<Option<Vec<u8>>> {
+        if name != KEEP && name != VERSIONS {
+            return Ok(None);
+        }
+        let head = self.head(node)?;
+        if name == KEEP {
+            return Ok((head.keep > 1).then(|| head.keep.to_string().into_bytes()));
+        }
+        let mut all = vec![head.version];
+        all.extend(self.core.older(&head)?);
+        let words: Vec<String> = all.iter().map(u32::to_string).collect();
+        Ok((head.line != 0).then(|| words.join(" ").into_bytes()))
+    }
+
+    /// Sets how many versions are kept; one, if nothing is said.
+    fn set_keep(&mut self, cx: &Ctx<'_>, uid: u64, value: Option<&[u8]>) -> Result<()> {
+        let number = |v| std::str::from_utf8(v).ok()?.parse().ok();
+        let keep = match value {
+            None => 0,
+            Some(value) => number(value).filter(|n| *n > 0).unwrap_or(u16::MAX),
+        };
+        self.core
+            .change(cx.now, |c| c.set_keep(uid, keep, cx.now))?;
+        self.core.shed(uid, cx.now)
+    }
+
+    /// All attributes of a node that are stored.
+    ///
+    /// # Errors
+    /// `Stale`, `Corrupt`, `Io`.
+    fn xattrs(&mut self, node: NodeId) -> Result<Vec<Xattr>> {
         let head = self.head(node)?;
         let bytes = self.core.parts(&head, Part::Xattrs)?;
         decode(&bytes).ok_or_else(bad)
@@ -52,6 +97,9 @@ impl Attached {
     /// # Errors
     /// `NoXattr`.
     pub(crate) fn get_xattr(&mut self, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
+        if let Some(value) = self.of_versions(node, name)? {
+            return Ok(value);
+        }
         let all = self.xattrs(node)?;
         let found = all.into_iter().find(|(n, _)| n == name);
         found
@@ -62,7 +110,8 @@ impl Attached {
     /// Sets an attribute, or takes it away.
     ///
     /// # Errors
-    /// `NoXattr` for one to take away; `TooBig`, `NoSpace`.
+    /// `Invalid` for what is no number of versions to keep; `NotPermitted` for the
+    /// versions that there are; `NoXattr` for one to take away; `TooBig`, `NoSpace`.
     pub(crate) fn set_xattr(
         &mut self,
         cx: &Ctx<'_>,
@@ -72,6 +121,12 @@ impl Attached {
     ) -> Result<()> {
         let uid = uid_of(node)?;
         self.core.writable()?;
+        if name == KEEP && (value.is_some() || self.head(node)?.keep > 1) {
+            return self.set_keep(cx, uid, value);
+        }
+        if name == VERSIONS {
+            return Err(Kind::NotPermitted.into());
+        }
         let mut all = self.xattrs(node)?;
         let at = all.iter().position(|(n, _)| n == name);
         match (at, value) {

@@ -19,6 +19,7 @@ mod stat;
 mod torture;
 mod tree;
 mod tune;
+mod versions;
 
 use crate::copy::Cp;
 use crate::exit::{Done, Exit};
@@ -108,6 +109,7 @@ verbs! {
     Touch(attrs::Touch),
     Truncate(attrs::Truncate),
     Attrib(attrs::Attrib),
+    Versions(versions::Versions),
     Du(space::Du),
     Df(space::Df),
     #[command(visible_alias = "hash")]

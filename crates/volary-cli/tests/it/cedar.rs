@@ -72,3 +72,46 @@ fn what_cannot_be_made_or_tuned_is_said_so() {
     let bad = sandbox.run("badsect c.img 100").fails(1);
     assert!(bad.contains("twice"), "{bad}");
 }
+
+#[test]
+fn versions_are_kept_listed_and_brought_back() {
+    let sandbox = volume();
+    for (text, keep) in [
+        ("one", Some(3)),
+        ("two", None),
+        ("three", None),
+        ("four", None),
+    ] {
+        sandbox.write("a", text.as_bytes());
+        sandbox.run("cp a c.img:/").ok();
+        if let Some(keep) = keep {
+            sandbox
+                .run(&format!("versions --keep {keep} c.img:/a"))
+                .ok();
+        }
+    }
+    let shown = sandbox.run("versions c.img:/a").ok();
+    let names: Vec<&str> = shown
+        .lines()
+        .filter_map(|l| l.split(' ').next_back())
+        .collect();
+    assert_eq!(names, ["c.img:/a!4", "c.img:/a!3", "c.img:/a!2"], "{shown}");
+    assert_eq!(sandbox.run_words(&["cat", "c.img:/a!2"]).ok(), "two");
+    sandbox.run_words(&["mv", "c.img:/a!2", "c.img:/a"]).ok();
+    assert_eq!(sandbox.run("cat c.img:/a").ok(), "two");
+    assert_eq!(sandbox.run("ls c.img:/").ok(), "a\n");
+    let json = sandbox.run("versions --json c.img:/a").ok();
+    assert!(
+        json.contains("\"version\":\"5\"") && json.contains("a!3"),
+        "{json}"
+    );
+    sandbox.run("cp a c.img:/b").ok();
+    let none = sandbox.run("versions c.img:/b");
+    assert!(
+        none.code == 1 && none.err.contains("keeps no versions"),
+        "{}",
+        none.err
+    );
+    let checked = sandbox.run("fsck -n c.img").ok();
+    assert!(checked.contains("clean"), "{checked}");
+}

@@ -49,7 +49,7 @@ fn apply(core: &mut Core, fix: &Fix, now: Time) -> Result<()> {
                 Ok(())
             })
         }
-        Fix::Nameless(uid) => core.change(now, |c| c.destroy_nameless(*uid)),
+        Fix::Nameless(uid) => core.let_go(*uid, now),
         Fix::Remove(key) => core.change(now, |c| c.remove(key).map(drop)),
         Fix::Put(key, value) => core.change(now, |c| c.put(key, value)),
         Fix::Links(uid, links) => with_head(core, *uid, now, |_, head| {
@@ -123,7 +123,10 @@ fn resize(core: &mut Core, head: &mut Head) -> Result<()> {
 /// Moves an entry into the root.
 fn adopt(core: &mut Core, key: &[u8], now: Time) -> Result<()> {
     let value = core.get(key)?.ok_or(Kind::Stale)?;
-    let entry = Entry::decode(&value).ok_or(Kind::Stale)?;
+    let mut entry = Entry::decode(&value).ok_or(Kind::Stale)?;
+    if let Entry::Head(head) = &mut entry {
+        head.line = 0;
+    }
     core.remove(key)?;
     let name = format!("lost.{:x}", entry.uid());
     let place = Place::new(ROOT_UID, name.as_bytes());

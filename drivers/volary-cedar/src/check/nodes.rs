@@ -135,10 +135,12 @@ impl Nodes {
             );
         }
         let is_dir = |uid: &u64| self.heads.get(uid).is_some_and(|(_, h)| h.is_dir());
+        let lines = self.older();
         let mut lost: Vec<(Place, u64)> = Vec::new();
         let heads = self.heads.values().map(|(place, head)| (place, head.uid));
         for (place, uid) in heads.chain(self.links.iter().map(|(place, uid, _)| (place, *uid))) {
-            if place.dir != NOWHERE && !is_dir(&place.dir) {
+            let in_line = lines.contains(&(place.dir, uid));
+            if place.dir != NOWHERE && !is_dir(&place.dir) && !in_line {
                 lost.push((place.clone(), uid));
             }
         }
@@ -173,6 +175,17 @@ impl Nodes {
                 fix: Fix::Nameless(uid),
             });
         }
+    }
+
+    /// The older versions of files that are there: the line and the node.
+    fn older(&self) -> BTreeSet<(u64, u64)> {
+        let heads = || self.heads.values();
+        let newest = heads().filter(|(place, head)| head.line != 0 && !head.is_older(place));
+        let lines: BTreeSet<u64> = newest.map(|(_, head)| head.line).collect();
+        heads()
+            .filter(|(place, head)| head.is_older(place) && lines.contains(&head.line))
+            .map(|(place, head)| (place.dir, head.uid))
+            .collect()
     }
 
     /// Whether a node is the least of the circle of directories that it is in.

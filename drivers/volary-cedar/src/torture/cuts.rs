@@ -1,7 +1,7 @@
 //! No state that a cut may leave loses what was promised.
 //! `VOLARY_TORTURE` says how many scripts of each kind.
 
-use super::script::{Script, script};
+use super::script::{Script, script, with_versions};
 use super::subject::Volume;
 use volary_sim::{Bounds, Depth, Explorer, Tally};
 
@@ -76,4 +76,13 @@ fn sectors_that_were_written_badly_are_told() {
     let scripts = (200..200 + scripts(1)).map(|seed| script(seed, 10, false));
     let tally = torture(&volume, depth(true), scripts);
     assert!(tally.states > 1000, "{tally}");
+}
+
+#[test]
+fn versions_stand_every_cut() {
+    for (attach, len) in [("commit=0", 10), ("", 30)] {
+        let scripts = (300..300 + scripts(2)).map(|seed| with_versions(seed, len));
+        let tally = torture(&volume(attach), depth(false), scripts);
+        assert!(tally.states > 100, "{tally}");
+    }
 }

@@ -19,6 +19,10 @@ pub(super) enum Op {
     Append(u8, u32),
     /// Cut to so many bytes.
     Cut(u8, u32),
+    /// New content of so many bytes, in place of what there was.
+    Rewrite(u8, u32),
+    /// So many versions are kept.
+    Keep(u8, u8),
     /// A name goes.
     Unlink(u8),
     /// Opened, removed, and kept open.
@@ -77,6 +81,29 @@ pub(super) fn script(seed: u64, len: usize, appends: bool) -> Script {
     Script((0..len).map(|_| op()).collect())
 }
 
+/// A random script about versions.
+pub(super) fn with_versions(seed: u64, len: usize) -> Script {
+    let mut rng = Rng::new(seed);
+    let mut op = || {
+        let (a, b) = (rng.below(3) as u8, rng.below(3) as u8);
+        match rng.below(12) {
+            0..=4 => Op::Rewrite(a, [0, 100, 700, 1500][rng.index(4)]),
+            5..=6 => Op::Rename(a, b),
+            7..=8 => Op::Keep(a, 1 + rng.below(4) as u8),
+            9 => Op::Append(a, 1 + rng.below(900) as u32),
+            10 => Op::Hold(a),
+            _ => Op::Sync,
+        }
+    };
+    let first = [
+        Op::Put(0, 300),
+        Op::Keep(0, 3),
+        Op::Put(1, 900),
+        Op::Keep(1, 2),
+    ];
+    Script(first.into_iter().chain((0..len).map(|_| op())).collect())
+}
+
 /// Plays scripts on a volume.
 pub(super) struct Player<'a> {
     pub(super) fs: &'a Fs,
@@ -132,7 +159,8 @@ impl Player<'_> {
         };
         let bytes = |s: &str| s.as_bytes().to_vec();
         match *op {
-            Op::Put(n, len) => self.put(cx, place(n)?, len, after)?,
+            Op::Put(n, len) => self.put(cx, place(n)?, len, Create::New, after)?,
+            Op::Rewrite(n, len) => self.put(cx, place(n)?, len, Create::Truncate, after)?,
             Op::Append(n, len) => {
                 let (dir, name) = place(n)?;
                 let found = fs.lookup(cx, dir, Name::new(name.as_bytes())?)?;
@@ -188,15 +216,16 @@ impl Player<'_> {
         cx: &Ctx<'_>,
         (dir, name): (NodeId, String),
         len: u32,
+        how: Create,
         after: &mut dyn FnMut(&Fs),
     ) -> Result<()> {
         let fs = self.fs;
         let name = Name::new(name.as_bytes())?;
-        if fs.unlink(cx, dir, name).is_ok() {
+        if how == Create::New && fs.unlink(cx, dir, name).is_ok() {
             after(fs);
         }
         let set = SetAttr::default();
-        let (_, open) = fs.create(cx, dir, name, Create::New, &set)?;
+        let (_, open) = fs.create(cx, dir, name, how, &set)?;
         after(fs);
         let written = fs.write(cx, open, None, &pattern(self.count, len as usize));
         after(fs);
@@ -214,6 +243,12 @@ impl Player<'_> {
                     Op::Mkdir(_) => fs.mkdir(cx, fs.root(), name, &SetAttr::default()).map(drop),
                     _ => fs.rmdir(cx, fs.root(), name),
                 }
+            }
+            Op::Keep(n, keep) => {
+                let (dir, name) = name(n);
+                let dir = self.dir(cx, dir)?;
+                let node = fs.lookup(cx, dir, Name::new(name.as_bytes())?)?.node;
+                fs.setxattr(cx, node, b"user.cedar.keep", keep.to_string().as_bytes())
             }
             Op::Xattr(n, len) => {
                 let (dir, name) = name(n);

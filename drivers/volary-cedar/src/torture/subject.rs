@@ -3,10 +3,11 @@
 use super::script::{NOW, Op, Player, Script, as_root};
 use crate::CEDAR;
 use crate::mistakes::{Mistake, plant};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckMode, Create, Finding, Format, Fs, Make, Name,
-    Options, Quiet, SetAttr,
+    Answer, Attach, BlockDevice, Check, CheckMode, Create, Ctx, Finding, Format, Fs, Make, Mode,
+    Name, NodeId, Options, Quiet, SetAttr,
 };
 use volary_sim::{Cow, Disk, Moment, Recovered, Subject, Taped};
 use volary_testkit::tree::Tree;
@@ -27,8 +28,15 @@ pub(super) struct Volume {
 /// the call was of; and how many of those were durable after each operation.
 #[derive(Default)]
 pub(super) struct Story {
-    trees: Vec<(usize, Tree)>,
+    trees: Vec<(usize, Seen)>,
     durable: Vec<usize>,
+}
+
+/// All that is on a volume: files and, by their names, their older versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    tree: Tree,
+    older: BTreeMap<String, Vec<u8>>,
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
@@ -48,8 +56,49 @@ impl Volume {
     }
 }
 
-pub(super) fn read_tree(fs: &Fs) -> Result<Tree, String> {
-    as_root(|cx| Tree::read(fs, cx)).map_err(words)
+pub(super) fn read_tree(fs: &Fs) -> Result<Seen, String> {
+    as_root(|cx| {
+        let tree = Tree::read(fs, cx)?;
+        let mut older = BTreeMap::new();
+        for path in tree.0.keys() {
+            read_older(fs, cx, path, &mut older)?;
+        }
+        Ok(Seen { tree, older })
+    })
+    .map_err(words)
+}
+
+/// Reads the older versions of a file.
+fn read_older(
+    fs: &Fs,
+    cx: &Ctx<'_>,
+    path: &[u8],
+    older: &mut BTreeMap<String, Vec<u8>>,
+) -> volary_core::Result<()> {
+    let mut parts: Vec<&[u8]> = path.split(|b| *b == b'/').collect();
+    let last = parts.pop().unwrap_or_default();
+    let below = |dir, part: &&[u8]| -> volary_core::Result<NodeId> {
+        Ok(fs.lookup(cx, dir, Name::new(part)?)?.node)
+    };
+    let dir = parts.iter().try_fold(fs.root(), below)?;
+    let Ok(all) = fs.getxattr(cx, below(dir, &last)?, b"user.cedar.versions") else {
+        return Ok(());
+    };
+    for number in all.split(|b| *b == b' ').skip(1) {
+        let name = [last, b"!", number].concat();
+        let found = fs.lookup(cx, dir, Name::new(&name)?)?;
+        let open = fs.open(cx, found.node, Mode::Read)?;
+        let mut content = vec![0; found.attr.size as usize];
+        let read = fs.read(cx, open, 0, &mut content);
+        fs.close(cx, open)?;
+        content.truncate(read?);
+        let name = String::from_utf8_lossy(path).into_owned();
+        older.insert(
+            format!("{name}!{}", String::from_utf8_lossy(number)),
+            content,
+        );
+    }
+    Ok(())
 }
 
 /// What a check finds, with which it fails.
@@ -74,7 +123,7 @@ pub(super) fn must_be_clean(dev: Arc<dyn BlockDevice>) -> Result<(), String> {
 impl Subject for Volume {
     type Script = Script;
     type Story = Story;
-    type Found = Tree;
+    type Found = Seen;
 
     fn name(&self) -> &str {
         "cedar"
@@ -146,18 +195,18 @@ impl Subject for Volume {
         Ok(Vec::new())
     }
 
-    fn look(&self, dev: Arc<dyn BlockDevice>) -> Result<Tree, String> {
+    fn look(&self, dev: Arc<dyn BlockDevice>) -> Result<Seen, String> {
         plant(self.mistake);
         must_be_clean(dev.clone())?;
         let fs = self.attach(dev.clone(), false)?;
         let tree = read_tree(&fs)?;
-        if tree.0.len() % 4 == 0 {
+        if tree.tree.0.len() % 4 == 0 {
             self.goes_on(&fs, dev, &tree)?;
         }
         Ok(tree)
     }
 
-    fn judge(&self, found: &Recovered<Tree>, story: &Story, at: Moment) -> Result<(), String> {
+    fn judge(&self, found: &Recovered<Seen>, story: &Story, at: Moment) -> Result<(), String> {
         let found = &found.found;
         let least = at.ended.checked_sub(1).and_then(|n| story.durable.get(n));
         let least = least.copied().unwrap_or(0);
@@ -183,7 +232,7 @@ impl Subject for Volume {
 impl Volume {
     /// A volume that was recovered takes changes, and the next cut keeps both
     /// what was there and what was made durable since.
-    fn goes_on(&self, fs: &Fs, dev: Arc<dyn BlockDevice>, before: &Tree) -> Result<(), String> {
+    fn goes_on(&self, fs: &Fs, dev: Arc<dyn BlockDevice>, before: &Seen) -> Result<(), String> {
         let name = Name::new(b"after").map_err(|_| "name")?;
         as_root(|cx| {
             let set = SetAttr::default();
@@ -194,7 +243,7 @@ impl Volume {
         .map_err(words)?;
         let fs = self.attach(dev, true)?;
         let mut tree = read_tree(&fs)?;
-        let there = tree.0.remove(&b"after"[..]);
+        let there = tree.tree.0.remove(&b"after"[..]);
         match there.is_some_and(|leaf| leaf.size == 900) && tree == *before {
             true => Ok(()),
             false => Err("a change after recovery did not stay, or not alone".into()),

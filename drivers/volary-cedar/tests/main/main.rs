@@ -6,4 +6,5 @@ mod differential;
 mod figures;
 mod layers;
 mod quiet;
+mod versions;
 mod volumes;
