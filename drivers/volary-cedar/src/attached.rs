@@ -293,9 +293,8 @@ impl Attached {
         }
         let (place, head) = self.core.home(uid_of(node)?)?;
         match head.kind {
-            FileKind::File if mode == Mode::Read => {}
+            FileKind::File | FileKind::Dir if mode == Mode::Read => {}
             FileKind::File => Core::check_newest(&place, &head)?,
-            FileKind::Dir if mode == Mode::Read => {}
             FileKind::Dir => return Err(Kind::IsDir.into()),
             _ => return Err(Kind::Invalid.into()),
         }

@@ -6,7 +6,7 @@ use crate::info::LOOK;
 use crate::page::Image;
 use crate::recover::open;
 use crate::runs::Run;
-use crate::walk::Visitor;
+use crate::walk::{Lost, Visitor};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, MapCell, Result, VolumeMap};
 
@@ -65,7 +65,7 @@ impl Visitor for Files {
         Ok(())
     }
 
-    fn bad(&mut self, _: u32, _: Error) -> Result<()> {
+    fn bad(&mut self, _: Lost, _: Error) -> Result<()> {
         Ok(())
     }
 }

@@ -262,7 +262,10 @@ fn load_map(core: &mut Core, last: u64, salvage: bool, recovered: &mut Recovered
     }
     match core.rebuild_map() {
         Ok(vam) => core.vam = vam,
-        Err(e) if salvage => recovered.map_error = Some(e.to_string()),
+        Err(e) if salvage => {
+            core.vam = core.rebuild_map_as_far_as_it_goes()?;
+            recovered.map_error = Some(e.to_string());
+        }
         Err(e) => return Err(e),
     }
     Ok(())

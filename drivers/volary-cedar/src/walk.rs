@@ -28,7 +28,21 @@ pub(crate) trait Visitor {
     ///
     /// # Errors
     /// Ends the walk.
-    fn bad(&mut self, index: u32, error: Error) -> Result<()>;
+    fn bad(&mut self, lost: Lost, error: Error) -> Result<()>;
+}
+
+/// A page that is lost, and the keys of what it had or led to.
+pub(crate) struct Lost {
+    pub(crate) index: u32,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+}
+
+impl Lost {
+    /// Whether it had, or led to, a key.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        key >= self.from.as_slice() && self.to.as_ref().is_none_or(|to| key < to.as_slice())
+    }
 }
 
 /// A page still to be looked at, and what its keys must be.
@@ -37,6 +51,16 @@ struct Todo {
     level: Option<u8>,
     from: Vec<u8>,
     to: Option<Vec<u8>>,
+}
+
+impl Todo {
+    fn lost(self) -> Lost {
+        Lost {
+            index: self.index,
+            from: self.from,
+            to: self.to,
+        }
+    }
 }
 
 impl Core {
@@ -57,7 +81,7 @@ impl Core {
             let image = match self.page(next.index) {
                 Ok(image) => image,
                 Err(e) => {
-                    visitor.bad(next.index, e)?;
+                    visitor.bad(next.lost(), e)?;
                     continue;
                 }
             };
@@ -67,7 +91,7 @@ impl Core {
             if let Some(words) = misplaced(&next, &image, twice) {
                 let at = self.layout.offset(self.layout.table_a + next.index);
                 visitor.bad(
-                    next.index,
+                    next.lost(),
                     Error::corrupt("name table page", at, words, "a tree"),
                 )?;
                 continue;
@@ -127,6 +151,8 @@ fn misplaced(todo: &Todo, image: &[u8], twice: bool) -> Option<&'static str> {
 struct Rebuild<'a> {
     core_layout: &'a crate::volume::Layout,
     vam: Vam,
+    /// Whether what makes no sense is passed over.
+    lenient: bool,
 }
 
 impl Rebuild<'_> {
@@ -153,6 +179,16 @@ impl Rebuild<'_> {
     }
 }
 
+impl Rebuild<'_> {
+    /// Marks what of a run is on the volume.
+    fn take_some(&mut self, run: Run) {
+        let len = run
+            .len
+            .min(self.core_layout.pages.saturating_sub(run.start));
+        self.vam.mark(run.start, len, true);
+    }
+}
+
 impl Visitor for Rebuild<'_> {
     fn page(&mut self, index: u32, _: &page::Image) -> Result<()> {
         self.vam.mark_table(index, true);
@@ -160,13 +196,21 @@ impl Visitor for Rebuild<'_> {
     }
 
     fn cell(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        runs_of_cell(key, value)
-            .into_iter()
-            .try_for_each(|run| self.take(run))
+        for run in runs_of_cell(key, value) {
+            match self.take(run) {
+                Err(_) if self.lenient => self.take_some(run),
+                taken => taken?,
+            }
+        }
+        Ok(())
     }
 
-    fn bad(&mut self, _: u32, error: Error) -> Result<()> {
-        Err(error)
+    fn bad(&mut self, lost: Lost, error: Error) -> Result<()> {
+        self.vam.mark_table(lost.index, true);
+        match self.lenient {
+            true => Ok(()),
+            false => Err(error),
+        }
     }
 }
 
@@ -192,10 +236,24 @@ impl Core {
     /// # Errors
     /// `Corrupt` if the table contradicts itself; `Io`.
     pub(crate) fn rebuild_map(&mut self) -> Result<Vam> {
+        self.map_by_walk(false)
+    }
+
+    /// The allocation map of a table that is damaged: all that any of it says
+    /// is in use.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn rebuild_map_as_far_as_it_goes(&mut self) -> Result<Vam> {
+        self.map_by_walk(true)
+    }
+
+    fn map_by_walk(&mut self, lenient: bool) -> Result<Vam> {
         let layout = self.layout.clone();
         let mut rebuild = Rebuild {
             vam: Vam::empty(&layout),
             core_layout: &layout,
+            lenient,
         };
         self.walk(&mut rebuild)?;
         Ok(rebuild.vam)

@@ -11,7 +11,7 @@ use crate::recover::{Recovered, open};
 use crate::table::{Pair, judge, read_pages};
 use crate::vam::Vam;
 use crate::volume::{Checked, Layout, read_roots};
-use crate::walk::Visitor;
+use crate::walk::{Lost, Visitor};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Fact, Finding, Kind, Progress, Result, Severity};
 
@@ -228,14 +228,15 @@ impl Visitor for Tree<'_> {
         Ok(())
     }
 
-    fn bad(&mut self, index: u32, error: Error) -> Result<()> {
+    fn bad(&mut self, lost: Lost, error: Error) -> Result<()> {
         if error == Kind::Io {
             return Err(error);
         }
-        let message = format!("page {index} of the name table is lost: {error}");
+        let message = format!("page {} of the name table is lost: {error}", lost.index);
+        let repair = "build the table anew from what is left";
         self.problems.push(Problem {
-            finding: finding("table-page", Severity::Damage, message, ""),
-            fix: Fix::None,
+            finding: finding("table-page", Severity::Damage, message, repair),
+            fix: Fix::Salvage,
         });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Mending: recovery, then each repair as a change.
 
+use super::salvage::salvage;
 use super::{Fix, MEND, open};
 use crate::core::{Core, Takes};
 use crate::entry::{Entry, Head, Part, Place, ROOT_UID};
@@ -16,6 +17,11 @@ pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Resul
     let (mut core, _) = open(dev, &MEND)?;
     // What is in use by files that are not right yet must not be given out.
     core.begin()?;
+    if fixes.contains(&Fix::Salvage) {
+        // What else there is to mend is seen once that is done.
+        salvage(&mut core, now)?;
+        return core.leave(now);
+    }
     for fix in fixes {
         match apply(&mut core, fix, now) {
             // What an earlier repair took away needs none.
@@ -34,7 +40,7 @@ pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Resul
 fn apply(core: &mut Core, fix: &Fix, now: Time) -> Result<()> {
     match fix {
         // Opening was it.
-        Fix::None | Fix::Recover => Ok(()),
+        Fix::None | Fix::Recover | Fix::Salvage => Ok(()),
         // The map is built anew at the end.
         Fix::Map => {
             core.map_saved = false;

@@ -9,6 +9,7 @@
 mod look;
 mod mend;
 mod nodes;
+mod salvage;
 
 use crate::recover::{How, open};
 use std::collections::BTreeSet;
@@ -24,6 +25,8 @@ use volary_core::{
 pub(crate) enum Fix {
     /// Nothing does.
     None,
+    /// Build the name table anew.
+    Salvage,
     /// Recovery as every attaching does it.
     Recover,
     /// Write the root pages.

@@ -171,3 +171,90 @@ fn damage_of_a_record_that_later_ones_follow_is_not_passed_over() {
         fs.lookup(cx, fs.root(), name("file 1")).unwrap();
     });
 }
+
+/// The pages of the name table that are in use, with their levels.
+fn table(image: &[u8]) -> Vec<(usize, u8)> {
+    let pages = image.chunks(PAGE).enumerate();
+    let own = pages.filter(|(_, p)| p[..5] == [0x43, 0x64, 0x46, 0x73, 3]);
+    let start = own.clone().next().unwrap().0;
+    let first = own.filter(|(at, p)| p[16..20] == ((at - start) as u32).to_le_bytes());
+    first.map(|(at, p)| (at, p[5])).collect()
+}
+
+/// The paper's leaders check the name table; where both copies of a page of it
+/// are lost, they and the rest of it bring most files back.
+#[test]
+fn a_page_of_the_name_table_lost_in_both_copies_is_made_good() {
+    let (image, tree) = image(true);
+    let pages = table(&image);
+    assert!(pages.iter().any(|(_, level)| *level > 0));
+    for (page, level) in pages {
+        let mut bytes = image.clone();
+        let copy = other_copy(&image, page);
+        for at in [page, copy] {
+            bytes[at * PAGE..(at + 1) * PAGE].fill(0xee);
+        }
+        let dev = Arc::new(MemDevice::from_vec(bytes));
+        let (report, found) = check(dev.clone(), CheckMode::Mend);
+        assert_eq!(report.left(), 0, "page {page}: {found:?}");
+        let (again, found) = check(dev.clone(), CheckMode::Mend);
+        assert_eq!(
+            (again.found, again.written),
+            (0, 0),
+            "page {page}: {found:?}"
+        );
+        let fs = attach(dev, "");
+        let now = as_root(|cx| Tree::read(&fs, cx)).unwrap();
+        if level > 0 {
+            now.assert_same(&tree);
+        } else {
+            let lost = names(&tree).filter(|n| !has_content(&fs, &now, *n)).count();
+            assert_eq!(lost, 0, "page {page}: {now:?}");
+        }
+    }
+}
+
+/// The numbers of the files that have content.
+fn names(tree: &Tree) -> impl Iterator<Item = u64> {
+    let files = tree.0.iter().filter(|(_, leaf)| leaf.size > 0);
+    let number = |path: &Vec<u8>| {
+        std::str::from_utf8(path)
+            .ok()?
+            .rsplit(' ')
+            .next()?
+            .parse()
+            .ok()
+    };
+    files.filter_map(move |(path, _)| number(path))
+}
+
+/// Whether a file begins with what was written to that of a number.
+fn has_content(fs: &Fs, tree: &Tree, number: u64) -> bool {
+    let whole = pattern(number, 300 * (number as usize % 7));
+    let files = tree
+        .0
+        .iter()
+        .filter(|(_, l)| l.size as usize >= whole.len());
+    let mut contents = files.filter_map(|(path, leaf)| {
+        as_root(|cx| {
+            let mut at = fs.root();
+            for part in path.split(|b| *b == b'/') {
+                at = fs.lookup(cx, at, Name::new(part)?)?.node;
+            }
+            let open = fs.open(cx, at, volary_core::Mode::Read)?;
+            let mut content = vec![0; leaf.size as usize];
+            let read = fs.read(cx, open, 0, &mut content);
+            fs.close(cx, open)?;
+            read.map(|_| content)
+        })
+        .ok()
+    });
+    contents.any(|c| c.starts_with(&whole))
+}
+
+/// The page that has the second copy.
+fn other_copy(image: &[u8], page: usize) -> usize {
+    let own = &image[page * PAGE..(page + 1) * PAGE];
+    let same = |at: &usize| *at != page && &image[at * PAGE..(at + 1) * PAGE] == own;
+    (0..image.len() / PAGE).find(same).unwrap()
+}

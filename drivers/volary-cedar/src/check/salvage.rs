@@ -1,0 +1,323 @@
+//! Building the name table anew when pages of it are lost in both copies: from
+//! the pages that nothing leads to any more, from what else is known of the nodes
+//! that were in them, and from leaders.
+//!
+//! The new table is written to pages that are not in use; then one log record
+//! has its root. So a cut leaves the old table or the new one.
+
+use crate::core::Core;
+use crate::entry::{
+    Entry, Head, NOWHERE, Part, Place, ROOT_NAME, ROOT_UID, dir_prefix, part_of_key, place_key,
+    place_of_key,
+};
+use crate::leader::Leader;
+use crate::nodes::new_head;
+use crate::ondisk::{HEADER, Header, stamp};
+use crate::page::{self, Cell};
+use crate::runs::{RUN, Runs};
+use crate::table::{read_pages, write_home};
+use crate::vam::Vam;
+use crate::walk::{Lost, Visitor, runs_of_cell};
+use std::collections::{BTreeMap, BTreeSet};
+use volary_core::{Error, FileKind, Kind, Result, Time};
+
+/// Pages of the data areas that are read at a time.
+const READ: u32 = 256;
+
+/// All cells of the table.
+type Cells = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Builds the name table anew.
+///
+/// # Errors
+/// `NoSpace` if it has too few pages that are not in use; `Io`.
+pub(super) fn salvage(core: &mut Core, now: Time) -> Result<()> {
+    let mut found = Reached::default();
+    core.walk(&mut found)?;
+    let Reached {
+        mut cells,
+        mut pages,
+        lost,
+    } = found;
+    if lost.is_empty() {
+        return Err(Kind::Stale.into());
+    }
+    pages.extend(take_orphans(core, &pages, &lost, &mut cells));
+    revive(core, &mut cells, now)?;
+    build(core, &cells, &pages, now)
+}
+
+/// What the root still leads to.
+#[derive(Default)]
+struct Reached {
+    cells: Cells,
+    pages: BTreeSet<u32>,
+    lost: Vec<Lost>,
+}
+
+impl Visitor for Reached {
+    fn page(&mut self, index: u32, _: &page::Image) -> Result<()> {
+        self.pages.insert(index);
+        Ok(())
+    }
+
+    fn cell(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.cells.insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn bad(&mut self, lost: Lost, _: Error) -> Result<()> {
+        self.lost.push(lost);
+        Ok(())
+    }
+}
+
+/// Takes the cells of leaves that nothing leads to, where their keys were lost.
+/// Some of these leaves are of long ago: what a newer one spans, an older one
+/// does not add to. Gives the pages that were of use.
+fn take_orphans(
+    core: &mut Core,
+    reached: &BTreeSet<u32>,
+    lost: &[Lost],
+    cells: &mut Cells,
+) -> Vec<u32> {
+    let mut leaves = Vec::new();
+    for index in (0..core.layout.table_len).filter(|i| !reached.contains(i)) {
+        let Ok(image) = core.page(index) else {
+            continue;
+        };
+        core.table.forget(index);
+        if let Some(header) = Header::read(&image).filter(|_| page::level(&image) == 0) {
+            leaves.push((header.epoch, header.seq, index, page::owned(&image)));
+        }
+    }
+    leaves.sort_by_key(|(epoch, seq, ..)| std::cmp::Reverse((*epoch, *seq)));
+    let (mut spans, mut used) = (Vec::<(Vec<u8>, Vec<u8>)>::new(), Vec::new());
+    for (_, _, index, leaf) in leaves {
+        let Some((first, last)) = leaf.first().zip(leaf.last()) else {
+            continue;
+        };
+        let span = (first.0.clone(), last.0.clone());
+        let mut taken = false;
+        for (key, value) in leaf {
+            let is_lost = lost.iter().any(|l| l.has(&key));
+            let is_old = spans.iter().any(|(a, b)| (a..=b).contains(&&key));
+            if is_lost && !is_old && !cells.contains_key(&key) {
+                cells.insert(key, value);
+                taken = true;
+            }
+        }
+        spans.push(span);
+        used.extend(taken.then_some(index));
+    }
+    used
+}
+
+/// Adds heads that are lost, as far as anything tells of them.
+fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
+    let mut vam = Vam::empty(&core.layout);
+    for (key, value) in &*cells {
+        for run in runs_of_cell(key, value) {
+            vam.mark(run.start, run.len, true);
+        }
+    }
+    let mut leaders = leaders(core, &vam)?;
+    let heads: BTreeSet<u64> = cells
+        .iter()
+        .filter(|(key, _)| Place::of_key(key).is_some())
+        .filter_map(|(_, value)| match Entry::decode(value)? {
+            Entry::Head(head) => Some(head.uid),
+            Entry::Link(..) => None,
+        })
+        .collect();
+    leaders.retain(|uid, _| !heads.contains(uid));
+    let mut places: BTreeMap<u64, (u32, Place)> = BTreeMap::new();
+    for (key, value) in &*cells {
+        let place = place_of_key(key).zip(Place::decode(value));
+        if let Some(((uid, number), place)) = place.filter(|((uid, _), _)| !heads.contains(uid)) {
+            places.entry(uid).or_insert((number, place));
+        }
+    }
+    if !heads.contains(&ROOT_UID) {
+        places.insert(ROOT_UID, (0, Place::new(NOWHERE, ROOT_NAME)));
+    }
+    for uid in leaders.keys() {
+        let name = format!("lost.{uid:x}");
+        let place = Place::new(ROOT_UID, name.as_bytes());
+        places.entry(*uid).or_insert((0, place));
+    }
+    for (uid, (number, place)) in places {
+        let Some(mut head) = head_of(core, cells, uid, leaders.get(&uid), &mut vam, now) else {
+            continue;
+        };
+        (head.number, head.next_number) = (number, number.saturating_add(1));
+        cells.insert(place_key(uid, number), place.encode());
+        cells.insert(place.key(), Entry::Head(head).encode());
+    }
+    Ok(())
+}
+
+/// The head of a node, as its leader, its parts or what is in it tell; none if
+/// nothing does. The rest of it, the mode with it, is lost.
+fn head_of(
+    core: &Core,
+    cells: &Cells,
+    uid: u64,
+    leader: Option<&Leader>,
+    vam: &mut Vam,
+    now: Time,
+) -> Option<Head> {
+    let parts = |part: Part| -> Vec<&[u8]> {
+        let of = crate::entry::part_key(uid, part, 0);
+        let own = |key: &[u8]| part_of_key(key).is_some_and(|p| (p.0, p.1) == (uid, part as u8));
+        let all = cells.range(of..).take_while(|(key, _)| own(key));
+        all.map(|(_, value)| value.as_slice()).collect()
+    };
+    let inside = dir_prefix(uid);
+    let has_names = cells
+        .range(inside.clone()..)
+        .next()
+        .is_some_and(|(key, _)| key.starts_with(&inside));
+    let target = parts(Part::Target);
+    let runs = leader.and_then(|leader| runs_of(core, leader, &parts(Part::Runs).concat(), vam));
+    let kind = match (has_names || uid == ROOT_UID, target.is_empty(), &runs) {
+        (true, ..) => FileKind::Dir,
+        (_, false, _) => FileKind::Symlink,
+        (_, _, Some(_)) => FileKind::File,
+        _ => return None,
+    };
+    let mut head = new_head(uid, kind, now);
+    head.mode = if kind == FileKind::Dir { 0o700 } else { 0o600 };
+    head.nlink = if kind == FileKind::Dir { 2 } else { 1 };
+    head.size = target.iter().map(|t| t.len() as u64).sum();
+    for part in [Part::Target, Part::Xattrs] {
+        head.set_parts_of(part, parts(part).len() as u16);
+    }
+    if let Some(runs) = runs.filter(|_| kind == FileKind::File) {
+        let in_head = core.layout.runs_in_head().min(runs.0.len());
+        head.set_parts_of(Part::Runs, parts(Part::Runs).len() as u16);
+        head.size = u64::from(runs.pages().saturating_sub(1)) * u64::from(core.layout.page);
+        head.runs = runs.0.get(..in_head)?.to_vec();
+    }
+    Some(head)
+}
+
+/// The runs of a file by its leader and its parts, if they are all there and
+/// no other file has their pages.
+fn runs_of(core: &Core, leader: &Leader, parts: &[u8], vam: &mut Vam) -> Option<Runs> {
+    let in_head = core.layout.runs_in_head().min(leader.runs_len as usize);
+    let mut runs = Runs(leader.preamble.get(..in_head)?.to_vec());
+    runs.0.extend(Runs::decode(parts));
+    let whole = runs.checksum() == leader.runs_crc && parts.len().is_multiple_of(RUN);
+    let layout = &core.layout;
+    let own = |v: &Vam| {
+        let good = |r: &crate::runs::Run| layout.is_data_run(r.start, r.len) && v.is_free(*r);
+        runs.0.iter().all(good)
+    };
+    if !whole || !own(vam) {
+        return None;
+    }
+    runs.0.iter().for_each(|r| vam.mark(r.start, r.len, true));
+    Some(runs)
+}
+
+/// The leaders on pages that no file is known to have, the newest of each node.
+fn leaders(core: &Core, vam: &Vam) -> Result<BTreeMap<u64, Leader>> {
+    let (layout, dev) = (&core.layout, core.cache.device());
+    let mut found: BTreeMap<u64, ((u32, u64), Leader)> = BTreeMap::new();
+    for run in vam.free_runs() {
+        let end = run.start + run.len;
+        for first in (run.start..end).step_by(READ as usize) {
+            let count = READ.min(end - first);
+            let bytes = read_pages(&**dev, layout, first, count);
+            for (at, bytes) in (first..).zip(bytes.chunks(layout.page_len())) {
+                let leader = Leader::decode(layout, at, bytes).zip(Header::read(bytes));
+                let Some((leader, header)) = leader else {
+                    continue;
+                };
+                let age = (header.epoch, header.seq);
+                let newest = found.get(&leader.uid).is_none_or(|(old, _)| *old < age);
+                let is_first = leader.preamble.first().is_some_and(|r| r.start == at);
+                if newest && is_first && leader.uid != ROOT_UID {
+                    found.insert(leader.uid, (age, leader));
+                }
+            }
+        }
+    }
+    Ok(found.into_iter().map(|(uid, (_, l))| (uid, l)).collect())
+}
+
+/// Writes a table of these cells to pages other than `used`, and has the root
+/// lead to it.
+fn build(core: &mut Core, cells: &Cells, used: &BTreeSet<u32>, now: Time) -> Result<()> {
+    let len = core.layout.page_len();
+    let mut free = (1..core.layout.table_len).filter(|i| !used.contains(i));
+    let mut below: Vec<Cell> = cells.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let (mut level, mut pages) = (0, Vec::new());
+    loop {
+        let groups = grouped(below, len - HEADER);
+        if let [only] = &groups[..] {
+            let root = page::build(0, level, core.layout.nonce, len, only);
+            return replace(core, pages, &root, now);
+        }
+        below = Vec::new();
+        for mut group in groups {
+            let index = free.next().ok_or_else(|| {
+                let words = "the name table has no room to be built anew";
+                Error::note(Kind::NoSpace, words)
+            })?;
+            let least = group.first().map(|c| c.0.clone()).unwrap_or_default();
+            if let Some(first) = group.first_mut().filter(|_| level > 0) {
+                first.0.clear();
+            }
+            let mut image = page::build(index, level, core.layout.nonce, len, &group).to_vec();
+            stamp(&mut image, core.log.epoch, core.log.seq);
+            pages.push((index, image.into()));
+            below.push((least, index.to_le_bytes().to_vec()));
+        }
+        if let Some(first) = below.first_mut() {
+            first.0.clear();
+        }
+        level += 1;
+    }
+}
+
+/// Cells by the page, each page nearly full.
+fn grouped(cells: Vec<Cell>, room: usize) -> Vec<Vec<Cell>> {
+    let (mut out, mut left) = (vec![Vec::new()], room);
+    for cell in cells {
+        let len = page::CELL + cell.0.len() + cell.1.len();
+        if len > left {
+            out.push(Vec::new());
+            left = room;
+        }
+        left = left.saturating_sub(len);
+        if let Some(last) = out.last_mut() {
+            last.push(cell);
+        }
+    }
+    out
+}
+
+/// Has the new pages on the disk before the root that leads to them.
+fn replace(
+    core: &mut Core,
+    mut pages: Vec<(u32, page::Image)>,
+    root: &page::Image,
+    now: Time,
+) -> Result<()> {
+    pages.sort_by_key(|(index, _)| *index);
+    write_home(&core.cache, &core.layout, &pages)?;
+    core.cache.flush()?;
+    for index in 1..core.layout.table_len {
+        core.table.forget(index);
+    }
+    core.change(now, |c| {
+        c.txn.pages.insert(0, root.clone());
+        Ok(())
+    })?;
+    core.commit(now)?;
+    core.vam = core.rebuild_map_as_far_as_it_goes()?;
+    core.map_saved = false;
+    Ok(())
+}
