@@ -26,9 +26,9 @@
 //! `Shared::sessions`, `Conn::logons`, `Logon::trees` and the others are leaves:
 //! none is held while another is taken, nor over a call into the session. The
 //! turn of a connection is held over requests; the lock of its socket's sending
-//! side is held over a `send`, which ends after [`Limits::send_time`]. No thread
-//! of one connection takes either of another's: it leaves what it has for it in a
-//! queue (`conn::send`).
+//! side is held over a `send`, which ends after [`Limits::send_time`], and leaves
+//! are taken under it. No thread of one connection takes either of another's: it
+//! leaves what it has for it in a queue (`conn::send`).
 #![forbid(unsafe_code)]
 
 mod auth;

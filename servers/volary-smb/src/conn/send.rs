@@ -3,6 +3,8 @@
 //! The threads of a connection send themselves. Whoever else has something for a
 //! client (a break, a change that was asked for) leaves it in the queue, which a
 //! thread of its own empties: a client that takes nothing holds up nobody else.
+//! A reply goes after all that was left before it, whichever thread comes first: a
+//! client that hears of what a request found has heard of the break that it caused.
 
 use super::Conn;
 use super::compound::{Broken, Reply, Security};
@@ -48,13 +50,12 @@ impl Sending {
         })
     }
 
-    fn write(&self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Broken> {
-        let socket = self.socket.lock();
+    fn write(&self, socket: &TcpStream, mut slices: &mut [IoSlice<'_>]) -> Result<(), Broken> {
         let mut since = None;
         loop {
             // A client that is gone is an error, and not a signal to the whole process.
             let mut nothing = SendAncillaryBuffer::default();
-            match sendmsg(&*socket, slices, &mut nothing, SendFlags::NOSIGNAL) {
+            match sendmsg(socket, slices, &mut nothing, SendFlags::NOSIGNAL) {
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
                 Err(Errno::INTR) => {}
                 Err(_) => return Err(Broken),
@@ -75,7 +76,31 @@ impl Conn {
     ///
     /// # Errors
     /// [`Broken`] if the client does not take it.
-    pub(super) fn send(&self, mut replies: Vec<Reply>) -> Result<(), Broken> {
+    pub(super) fn send(&self, replies: Vec<Reply>) -> Result<(), Broken> {
+        self.emit(replies, |slices| {
+            let socket = self.sending.socket.lock();
+            self.send_posted(&socket)?;
+            self.sending.write(&socket, slices)
+        })
+    }
+
+    /// Sends what has been left, on the locked socket.
+    fn send_posted(&self, socket: &TcpStream) -> Result<(), Broken> {
+        loop {
+            let next = self.sending.queue.lock().unsent.pop_front();
+            let Some(reply) = next else {
+                return Ok(());
+            };
+            self.emit(vec![reply], |slices| self.sending.write(socket, slices))?;
+        }
+    }
+
+    /// Has replies written, as one message, signed or sealed.
+    fn emit(
+        &self,
+        mut replies: Vec<Reply>,
+        write: impl FnOnce(&mut [IoSlice<'_>]) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
         let count = replies.len();
         let mut headers = Vec::with_capacity(count);
         for (at, reply) in replies.iter_mut().enumerate() {
@@ -85,9 +110,9 @@ impl Conn {
             return Ok(());
         };
         if first.security.seal {
-            self.send_sealed(&first.security, &headers, &replies)?;
+            self.emit_sealed(&first.security, &headers, &replies, write)?;
         } else {
-            self.send_open(&headers, &replies)?;
+            emit_open(&headers, &replies, write)?;
         }
         for reply in replies {
             self.buffers.give(reply.body);
@@ -95,23 +120,12 @@ impl Conn {
         Ok(())
     }
 
-    fn send_open(&self, headers: &[[u8; HEADER_LEN]], replies: &[Reply]) -> Result<(), Broken> {
-        let len: usize = replies.iter().map(|r| HEADER_LEN + r.body.len()).sum();
-        let frame = frame_header(len)?;
-        let mut slices = Vec::with_capacity(1 + 2 * replies.len());
-        slices.push(IoSlice::new(&frame));
-        for (header, reply) in headers.iter().zip(replies) {
-            slices.push(IoSlice::new(header));
-            slices.push(IoSlice::new(&reply.body));
-        }
-        self.sending.write(&mut slices)
-    }
-
-    fn send_sealed(
+    fn emit_sealed(
         &self,
         security: &Security,
         headers: &[[u8; HEADER_LEN]],
         replies: &[Reply],
+        write: impl FnOnce(&mut [IoSlice<'_>]) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
         let logon = security.logon.as_ref().ok_or(Broken)?;
         let (sealer, _) = logon.keys.seal.as_ref().ok_or(Broken)?;
@@ -124,8 +138,7 @@ impl Conn {
         }
         let transform = sealer.seal(logon.id, &mut message);
         let frame = frame_header(transform.len() + message.len())?;
-        let mut slices = [&frame[..], &transform, &message].map(IoSlice::new);
-        let sent = self.sending.write(&mut slices);
+        let sent = write(&mut [&frame[..], &transform, &message].map(IoSlice::new));
         self.buffers.give(message);
         sent
     }
@@ -159,14 +172,16 @@ impl Conn {
 
     fn empty_queue(&self) {
         loop {
+            let socket = self.sending.socket.lock();
+            let sent = self.send_posted(&socket);
+            drop(socket);
+            if sent.is_err() {
+                self.close();
+            }
             let mut queue = self.sending.queue.lock();
-            let Some(reply) = queue.unsent.pop_front() else {
+            if queue.unsent.is_empty() {
                 queue.is_emptied = false;
                 return;
-            };
-            drop(queue);
-            if self.send(vec![reply]).is_err() {
-                self.close();
             }
         }
     }
@@ -193,6 +208,22 @@ impl Conn {
             security,
         });
     }
+}
+
+fn emit_open(
+    headers: &[[u8; HEADER_LEN]],
+    replies: &[Reply],
+    write: impl FnOnce(&mut [IoSlice<'_>]) -> Result<(), Broken>,
+) -> Result<(), Broken> {
+    let len: usize = replies.iter().map(|r| HEADER_LEN + r.body.len()).sum();
+    let frame = frame_header(len)?;
+    let mut slices = Vec::with_capacity(1 + 2 * replies.len());
+    slices.push(IoSlice::new(&frame));
+    for (header, reply) in headers.iter().zip(replies) {
+        slices.push(IoSlice::new(header));
+        slices.push(IoSlice::new(&reply.body));
+    }
+    write(&mut slices)
 }
 
 /// A reply's header as it is sent, signed over its padded body.

@@ -1,7 +1,7 @@
 //! smbtorture, Samba's tests of servers. `tests/smbtorture` has a page for each
 //! suite: the tests that pass, and those that do not with the reason. One of the
 //! first that fails is a fault, and so is one of the second that passes, until
-//! the page says so; some that hang on the time of others' programs may do either. Minutes: with VOLARY_SUITES=1 only; VOLARY_SUITES=update
+//! the page says so. Minutes: with VOLARY_SUITES=1 only; VOLARY_SUITES=update
 //! writes what is found into the pages, with smbtorture's own words for reasons
 //! that nobody has given yet. VOLARY_SUITE=smb2.session runs one suite.
 
@@ -34,9 +34,6 @@ struct Page {
     passes: BTreeSet<String>,
     #[serde(default)]
     fails: BTreeMap<String, String>,
-    /// Those that pass at times, with the reason.
-    #[serde(default)]
-    unsteady: BTreeMap<String, String>,
 }
 
 /// What a run told: reasons of those that failed.
@@ -138,14 +135,13 @@ fn reason(line: &str) -> String {
 }
 
 fn compare(suite: &str, page: &Page, outcome: &Outcome, news: &mut String) {
-    let steady = |test: &&String| !page.unsteady.contains_key(*test);
-    for test in page.passes.iter().filter(steady) {
+    for test in &page.passes {
         if !outcome.passed.contains(test) {
             let why = outcome.failed.get(test).map_or("not run", |why| why);
             let _ = writeln!(news, "{suite} {test} fails: {why}");
         }
     }
-    for test in page.fails.keys().filter(steady) {
+    for test in page.fails.keys() {
         if outcome.passed.contains(test) {
             let _ = writeln!(news, "{suite} {test} passes");
         }
@@ -157,26 +153,17 @@ fn updated(page: &Page, outcome: &Outcome) -> String {
     if page.signing {
         text.push_str("signing = true\n");
     }
-    let steady = |test: &&String| !page.unsteady.contains_key(*test);
     text.push_str("passes = [\n");
-    for test in outcome.passed.iter().filter(steady) {
+    for test in &outcome.passed {
         let _ = writeln!(text, "    \"{test}\",");
     }
     text.push_str("]\n");
-    let failed = outcome.failed.iter().filter(|(test, _)| steady(test));
-    let failed = failed.map(|(test, why)| (test, page.fails.get(test).unwrap_or(why)));
-    table(&mut text, "fails", failed);
-    table(&mut text, "unsteady", page.unsteady.iter());
-    text
-}
-
-/// A table of tests and reasons, if there are any.
-fn table<'a>(text: &mut String, name: &str, rows: impl Iterator<Item = (&'a String, &'a String)>) {
-    let mut rows = rows.peekable();
-    if rows.peek().is_some() {
-        let _ = writeln!(text, "\n[{name}]");
+    if !outcome.failed.is_empty() {
+        text.push_str("\n[fails]\n");
     }
-    for (test, why) in rows {
+    for (test, found) in &outcome.failed {
+        let why = page.fails.get(test).unwrap_or(found);
         let _ = writeln!(text, "\"{test}\" = \"{why}\"");
     }
+    text
 }

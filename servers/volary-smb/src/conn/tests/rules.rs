@@ -3,6 +3,7 @@
 use super::client::{Client, granted};
 use super::*;
 use crate::conn::compound::Broken;
+use crate::wire::header::HEADER_LEN;
 use crate::wire::{Command, Status};
 
 const ECHO: [u8; 4] = [4, 0, 0, 0];
@@ -32,6 +33,20 @@ fn wrong_passwords_are_refused_and_cost_time() {
         let mut client = Client::new(pair(&server), Dialect::Smb311, None, None);
         assert_eq!(client.log_on(user, password), Err(Status::LOGON_FAILURE));
         assert!(begun.elapsed() >= Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn a_break_comes_before_the_reply_to_what_is_asked_later() {
+    let mut client = client();
+    let logon = client.conn.logon(client.session).expect("a session");
+    for round in 0..200 {
+        client.conn.send_break(&logon, false, vec![44; 44]);
+        let first = client.ask(Command::Echo, &ECHO).expect("a break");
+        assert_eq!(first.header.message_id, u64::MAX, "round {round}");
+        let second = client.hear().expect("a reply");
+        assert_eq!(second[0].status(), Status::SUCCESS);
+        assert_eq!(second[0].message[HEADER_LEN..], ECHO);
     }
 }
 
