@@ -56,7 +56,13 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-smb",
         &["volary-core", "volary-session"],
-        &["volary-testkit", "volary-mem"],
+        &[
+            "volary-testkit",
+            "volary-block",
+            "volary-fat",
+            "volary-host",
+            "volary-mem",
+        ],
     ),
     ("volary-rpc", &["volary-core"], &[]),
     (

@@ -1,5 +1,7 @@
 //! The server beside clients that are not ours.
 
+#[path = "it/conformance.rs"]
+mod conformance;
 #[path = "it/files.rs"]
 mod files;
 #[path = "it/limits.rs"]

@@ -33,6 +33,7 @@ pub(super) mod command {
     pub(crate) const LOCK: u16 = 10;
     pub(crate) const ECHO: u16 = 13;
     pub(crate) const QUERY_DIRECTORY: u16 = 14;
+    pub(crate) const QUERY_INFO: u16 = 16;
     pub(crate) const SET_INFO: u16 = 17;
     pub(crate) const OPLOCK_BREAK: u16 = 18;
 }

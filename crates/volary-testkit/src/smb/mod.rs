@@ -4,10 +4,12 @@
 
 mod conn;
 mod logon;
+mod remote;
 mod requests;
 mod wire;
 
 pub use conn::{Client, Fail, LeaseBreak};
+pub use remote::Remote;
 pub use requests::{How, Open, Opened};
 
 /// Statuses that tests ask for (MS-ERREF 2.3).
@@ -48,4 +50,5 @@ pub mod disposition {
     pub const OPEN: u32 = 1;
     pub const CREATE: u32 = 2;
     pub const OPEN_IF: u32 = 3;
+    pub const OVERWRITE_IF: u32 = 5;
 }

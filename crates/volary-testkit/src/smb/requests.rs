@@ -174,16 +174,30 @@ impl Client {
     /// # Errors
     /// As the server says.
     pub fn rename(&self, open: Open, to: &str) -> Result<(), Fail> {
+        self.rename_to(open, to, true)
+    }
+
+    pub(super) fn rename_to(&self, open: Open, to: &str, replaces: bool) -> Result<(), Fail> {
         let name = utf16(to);
-        let body = Body::default().u8(1).zeros(15).u32(name.len() as u32);
+        let body = Body::default().u8(replaces.into()).zeros(15);
+        let body = body.u32(name.len() as u32);
         self.set_info(open, 10, &body.bytes(&name).zeros(4).0)
     }
 
-    fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
+    pub(super) fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
         let body = Body::new(33).u8(1).u8(class).u32(data.len() as u32);
         let body = body.u16(HEADER_LEN as u16 + 32).u16(0).u32(0);
         self.ask(command::SET_INFO, &body.bytes(&open.0).bytes(data))
             .map(drop)
+    }
+
+    /// Information of a file (`kind` 1) or of the volume (2).
+    pub(super) fn query(&self, open: Open, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
+        let body = Body::new(41).u8(kind).u8(class).u32(IO_MAX as u32);
+        let body = body.zeros(16).bytes(&open.0).zeros(1);
+        let reply = self.ask(command::QUERY_INFO, &body)?;
+        let (at, len) = (u16_at(&reply, 66).into(), u32_at(&reply, 68) as usize);
+        Ok(part(&reply, at, len).to_vec())
     }
 
     /// Makes a directory.
