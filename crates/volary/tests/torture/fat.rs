@@ -113,3 +113,14 @@ fn a_sector_without_the_one_before_it_shows_no_name_twice() {
     }
     assert!(explorer.tally().states > 0);
 }
+
+/// Both names of a directory on the way are no reason to go by the second FAT, which does not know the new one's place.
+#[test]
+fn both_names_of_a_rename_speak_for_no_other_fat() {
+    let script = "rename /d /full/a-long-name-that-takes-three-slots; sync";
+    let mut explorer = Explorer::new(volume("fat12").unwrap(), Depth::default()).unwrap();
+    if let Err(failure) = explorer.explore(&script.parse().unwrap()) {
+        panic!("{failure}");
+    }
+    assert!(explorer.tally().states > 0);
+}

@@ -4,11 +4,9 @@ use super::disk::Rank;
 use super::findings as code;
 use super::mend::Mender;
 use super::twins::Marks;
-use super::volume::{Dir, NONE, Reader};
+use super::volume::{Dir, NONE};
 use super::walk::{Problem, What};
 use crate::ondisk::FREE;
-use crate::slots::{Event, Scanner};
-use std::ops::ControlFlow;
 use volary_core::Result;
 
 impl Mender<'_, '_> {
@@ -66,21 +64,12 @@ impl Mender<'_, '_> {
 
     /// The names of a directory.
     fn names(&mut self, dir: &Dir) -> Result<Marks> {
-        let mut reader = Reader::new(dir);
-        let mut scanner = Scanner::new(self.vol.names.long);
         let mut marks = Marks::default();
-        let mut buf = Vec::new();
-        while reader.fill(self.vol, &mut buf)?.is_some() {
-            let names = &self.vol.names;
-            let _ = scanner.feed(&buf, |event| {
-                if let Event::Record(record) = event
-                    && !record.short.is_label()
-                {
-                    marks.add(names, &record);
-                }
-                ControlFlow::<()>::Continue(())
-            });
-        }
+        self.vol.records(dir, |names, record| {
+            if !record.short.is_label() {
+                marks.add(names, record);
+            }
+        })?;
         Ok(marks)
     }
 

@@ -10,9 +10,10 @@ use super::disk::Disk;
 use super::fat::Fat;
 use super::findings::{self as code, Reporter, Where};
 use super::tables;
-use super::volume::Volume;
-use super::walk::{Walk, What};
+use super::volume::{Volume, is_dots};
+use super::walk::{Problem, Walk, What};
 use crate::names::Names;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Progress, Result, Time};
 
@@ -113,7 +114,10 @@ pub(super) fn choose(
 
 fn sense(vol: &mut Volume, walk: &Walk) -> Result<Sense> {
     let (zero, one) = tables::is_head(vol)?;
-    let damaged = walk.problems.iter().filter(|p| is_damage(p.what)).count() as i64;
+    let twins = twins(vol, walk)?;
+    let is_twin = |what| matches!(what, What::Cross { last: 0, at } if twins.contains(&at));
+    let bad = |p: &&Problem| is_damage(p.what) && !is_twin(p.what);
+    let damaged = walk.problems.iter().filter(bad).count() as i64;
     let damaged = damaged + i64::from(!zero) + i64::from(!one);
     Ok(Sense {
         score: (walk.files + walk.dirs.len() as u64) as i64 - damaged,
@@ -122,13 +126,49 @@ fn sense(vol: &mut Volume, walk: &Walk) -> Result<Sense> {
     })
 }
 
-/// Whether a problem is none that a crash of ours can leave. Of chains that
-/// meet it is not known yet; they do so in all FATs alike.
+/// Clusters with which the chains of two entries begin, among those where chains
+/// meet: of both names of a rename, say, which no FAT is to blame for.
+fn twins(vol: &mut Volume, walk: &Walk) -> Result<HashSet<u32>> {
+    let met = |p: &Problem| match p.what {
+        What::Cross { last: 0, at } => Some(at),
+        _ => None,
+    };
+    let mut counts: HashMap<u32, u32> = walk
+        .problems
+        .iter()
+        .filter_map(met)
+        .map(|at| (at, 0))
+        .collect();
+    if counts.is_empty() {
+        return Ok(HashSet::new());
+    }
+    for (number, dir) in walk.dirs.iter().enumerate() {
+        let mut starts = Vec::new();
+        vol.records(dir, |_, record| {
+            let dots = number != 0 && is_dots(record);
+            if !dots && !record.short.is_label() {
+                starts.push(record.short);
+            }
+        })?;
+        for entry in starts {
+            let start = vol.start(&entry);
+            counts.entry(start).and_modify(|n| *n += 1);
+        }
+    }
+    Ok(counts
+        .into_iter()
+        .filter(|&(_, n)| n > 1)
+        .map(|(at, _)| at)
+        .collect())
+}
+
+/// Whether a problem is none that a crash of ours can leave.
 fn is_damage(what: What) -> bool {
     !matches!(
         what,
         What::Excess { .. }
             | What::SizeZero
+            | What::Half { .. }
             | What::DotDot
             | What::AfterEnd { torn: true, .. }
             | What::Orphan { .. }

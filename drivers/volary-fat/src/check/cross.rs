@@ -21,14 +21,11 @@ use super::fat::Link;
 use super::findings::{self as code};
 use super::judge;
 use super::mend::Mender;
-use super::volume::Reader;
+use super::volume::is_dots;
 use super::walk::{Problem, What};
 use crate::ondisk::{DirEntry, attr};
-use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Event, Scanner};
 use crate::unix::{GENERATIONS, UnixData};
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use volary_core::{Result, escape};
 
 /// An entry whose chain comes through a cluster where chains meet.
@@ -155,29 +152,20 @@ impl Mender<'_, '_> {
     /// All entries of a directory that have a chain.
     fn entries(&mut self, number: u32) -> Result<Vec<Owner>> {
         let dir = self.dir(number);
-        let mut reader = Reader::new(&dir);
-        let mut scanner = Scanner::new(self.vol.names.long);
         let mut all = Vec::new();
-        let mut buf = Vec::new();
-        while reader.fill(self.vol, &mut buf)?.is_some() {
-            let _ = scanner.feed(&buf, |event| {
-                if let Event::Record(r) = event
-                    && !r.short.is_label()
-                    && !(number != 0 && (r.slot == 0 && r.short.DIR_Name == DOT))
-                    && !(number != 0 && (r.slot == 1 && r.short.DIR_Name == DOT_DOT))
-                {
-                    all.push(Owner {
-                        dir: number,
-                        first: r.first_slot,
-                        slot: r.slot,
-                        entry: r.short,
-                        index: 0,
-                        rest: None,
-                    });
-                }
-                ControlFlow::<()>::Continue(())
-            });
-        }
+        self.vol.records(&dir, |_, r| {
+            let dots = number != 0 && is_dots(r);
+            if !dots && !r.short.is_label() {
+                all.push(Owner {
+                    dir: number,
+                    first: r.first_slot,
+                    slot: r.slot,
+                    entry: r.short,
+                    index: 0,
+                    rest: None,
+                });
+            }
+        })?;
         Ok(all)
     }
 

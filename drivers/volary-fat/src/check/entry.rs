@@ -1,7 +1,7 @@
 //! What a walk looks at in one entry of a directory.
 
 use super::judge;
-use super::volume::{Dir, Volume};
+use super::volume::{Dir, Volume, is_dots};
 use super::walk::{Chain, Stop, Walk, What};
 use crate::halves;
 use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
@@ -37,9 +37,7 @@ impl Walk {
     ) -> Result<()> {
         let entry = &record.short;
         let (first, slot) = (record.first_slot, record.slot);
-        if number != 0
-            && (slot == 0 && entry.DIR_Name == DOT || slot == 1 && entry.DIR_Name == DOT_DOT)
-        {
+        if number != 0 && is_dots(record) {
             return Ok(());
         }
         if entry.is_label() {

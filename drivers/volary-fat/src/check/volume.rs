@@ -6,6 +6,7 @@ use super::fat::{Fat, Link};
 use super::judge::Judge;
 use crate::names::Names;
 use crate::ondisk::{DirEntry, ENTRY_LEN, FREE};
+use crate::short::{DOT, DOT_DOT};
 use crate::slots::{Event, Record, Scanner};
 use crate::volume::Layout;
 use std::ops::ControlFlow;
@@ -23,6 +24,13 @@ const READ: usize = 128 << 10;
 
 /// A slot's bytes.
 pub(super) type Raw = [u8; ENTRY_LEN];
+
+/// Whether a record, of a directory other than the root, is `.` or `..` in its
+/// place.
+pub(super) fn is_dots(record: &Record<'_>) -> bool {
+    let name = record.short.DIR_Name;
+    record.slot == 0 && name == DOT || record.slot == 1 && name == DOT_DOT
+}
 
 /// A directory that a walk has come to. The root is the first and its own
 /// parent.
@@ -286,6 +294,30 @@ impl Volume {
             ControlFlow::Break(r) => Ok(Some(r)),
             ControlFlow::Continue(()) => Ok(None),
         }
+    }
+
+    /// Calls `each` with all records of a directory, up to its end.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn records(
+        &mut self,
+        dir: &Dir,
+        mut each: impl FnMut(&Names, &Record<'_>),
+    ) -> Result<()> {
+        let mut reader = Reader::new(dir);
+        let mut scanner = Scanner::new(self.names.long);
+        let mut buf = Vec::new();
+        while reader.fill(self, &mut buf)?.is_some() {
+            let names = &self.names;
+            let _ = scanner.feed(&buf, |event| {
+                if let Event::Record(record) = event {
+                    each(names, &record);
+                }
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        Ok(())
     }
 
     /// The first slot of the record whose short entry is in a slot.
