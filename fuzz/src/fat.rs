@@ -171,7 +171,7 @@ fn check_with(dev: &Arc<Overlay>, mode: CheckMode, options: &str) -> Option<(u64
     Some((report.found, report.left()))
 }
 
-fn with_ctx<T>(work: impl FnOnce(&Ctx<'_>) -> T) -> T {
+pub(crate) fn with_ctx<T>(work: impl FnOnce(&Ctx<'_>) -> T) -> T {
     let (cred, cancel) = (Cred::root(), Cancel::new());
     work(&Ctx {
         cred: &cred,
@@ -304,7 +304,7 @@ fn name(bytes: &[u8]) -> Name<'_> {
 
 /// Every node that a walk from the root reaches, within a bound; reads a bit
 /// of each file.
-fn walk(fs: &Fs, cx: &Ctx<'_>) -> Vec<(NodeId, FileKind)> {
+pub(crate) fn walk(fs: &Fs, cx: &Ctx<'_>) -> Vec<(NodeId, FileKind)> {
     let mut found = vec![(fs.root(), FileKind::Dir)];
     let mut next = 0;
     while let Some(&(node, kind)) = found.get(next) {
@@ -346,7 +346,7 @@ fn list(fs: &Fs, cx: &Ctx<'_>, open: volary_core::OpenId, found: &mut Vec<(NodeI
 }
 
 /// Operations that the input asks for, on nodes that the walk found.
-fn operate(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)], input: &mut Input<'_>) {
+pub(crate) fn operate(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)], input: &mut Input<'_>) {
     let names: [&[u8]; 6] = [
         b"new",
         b"A longer name than eight.three",

@@ -7,6 +7,7 @@
 //! `fuzz/run TARGET RUNS` runs one under libFuzzer; `tests/smoke.rs` runs each
 //! on inputs from seeds.
 
+pub mod cedar;
 pub mod fat;
 pub mod ffs;
 pub mod heap;

@@ -3,18 +3,20 @@
 //! `VOLARY_SEED` runs one seed again, or with both that many from there on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use volary_fuzz::{fat, ffs, iso, nfs, nfs_client, smb};
+use volary_fuzz::{cedar, fat, ffs, iso, nfs, nfs_client, smb};
 
 #[global_allocator]
 static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 13] = [
+const TARGETS: [(&str, Target); 15] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
     ("ffs", ffs::driver),
+    ("cedar_check", cedar::check),
+    ("cedar", cedar::driver),
     ("driver", fat::driver),
     ("check", fat::check),
     ("tools", fat::tools),

@@ -131,6 +131,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-nfs",
             "volary-nfs-client",
             "volary-smb",
+            "volary-cedar",
             "volary-fat",
             "volary-ffs",
             "volary-iso9660",

@@ -40,12 +40,15 @@ pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Resul
 fn apply(core: &mut Core, fix: &Fix, now: Time) -> Result<()> {
     match fix {
         // Opening was it.
-        Fix::None | Fix::Recover | Fix::Salvage => Ok(()),
-        // The map is built anew at the end.
+        Fix::Recover | Fix::Salvage => Ok(()),
+        // The map is built anew at the end, and saved in place of the wrong one,
+        // which may be of the same commit.
         Fix::Map => {
             core.map_saved = false;
+            core.map_slot = 1 - core.map_slot;
             Ok(())
         }
+        Fix::Root => core.change(now, |c| c.make_root(now, 0o755, 0, 0)),
         Fix::Roots => write_roots(core),
         Fix::Copy(copy, index) => write_other(core, *copy, *index),
         Fix::Leader(uid) => {

@@ -23,8 +23,6 @@ use volary_core::{
 /// What mends a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fix {
-    /// Nothing does.
-    None,
     /// Build the name table anew.
     Salvage,
     /// Recovery as every attaching does it.
@@ -33,6 +31,8 @@ pub(crate) enum Fix {
     Roots,
     /// Write one copy of a page of the name table.
     Copy(usize, u32),
+    /// Make a root directory.
+    Root,
     /// Save the map.
     Map,
     /// Destroy a node without a name.
@@ -119,7 +119,7 @@ fn choose(
             CheckMode::Mend => true,
             CheckMode::Ask => answer == Answer::Yes,
         };
-        if wanted && fix != Fix::None {
+        if wanted {
             chosen.push(fix);
         } else {
             refused.insert(key);

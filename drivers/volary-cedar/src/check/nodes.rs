@@ -114,6 +114,9 @@ impl Nodes {
             if i % 1024 == 0 {
                 progress.progress("files", i as u64, heads.len() as u64)?;
             }
+            if head.kind != FileKind::File {
+                self.judge_other(head);
+            }
             match head.kind {
                 FileKind::Dir => self.dirs += 1,
                 FileKind::File => self.judge_file(core, vam, head)?,
@@ -125,14 +128,10 @@ impl Nodes {
 
     /// Names must be in directories, from which a way leads to the root.
     fn judge_names(&mut self) {
-        if !self.heads.contains_key(&ROOT_UID) {
-            self.damage(
-                "no-root",
-                "there is no root directory".into(),
-                "",
-                Fix::None,
-                None,
-            );
+        let root = self.heads.get(&ROOT_UID);
+        if !root.is_some_and(|(place, head)| head.is_dir() && place.dir == NOWHERE) {
+            let message = "there is no root directory".to_owned();
+            self.damage("no-root", message, "make one", Fix::Root, None);
         }
         let is_dir = |uid: &u64| self.heads.get(uid).is_some_and(|(_, h)| h.is_dir());
         let lines = self.older();
@@ -334,6 +333,17 @@ impl Nodes {
                 self.path(uid),
             );
         }
+    }
+
+    /// What is no file has no pages.
+    fn judge_other(&mut self, head: &Head) {
+        if head.runs.is_empty() && head.parts_of(Part::Runs) == 0 {
+            return;
+        }
+        let message = "it has pages, but is no file".to_owned();
+        let fix = Fix::Empty(head.uid);
+        let path = self.path(head.uid);
+        self.damage("runs", message, "take its content away", fix, path);
     }
 
     /// Runs must be pages for files, of no other file, as many as the size
