@@ -119,7 +119,8 @@ pub(super) enum What {
 /// next ones vanish, or come to light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Chains that lead nowhere, and directories that are none.
+    /// Chains that lead nowhere, and directories that are none; entries that a
+    /// torn directory hides, and that may need what others would free.
     Chains,
     /// Chains that meet.
     Crosses,
@@ -138,7 +139,8 @@ impl What {
             | Self::Garbage { .. }
             | Self::NotDir
             | Self::Unreadable { .. }
-            | Self::TooLong => Phase::Chains,
+            | Self::TooLong
+            | Self::AfterEnd { torn: true, .. } => Phase::Chains,
             Self::Cross { .. } => Phase::Crosses,
             _ => Phase::Details,
         }
