@@ -24,15 +24,23 @@ impl Programs {
                 return Ok(());
             }
         };
-        match at.session.lookup(at.node, name) {
+        let dir = at.session.getattr(at.node);
+        let found = dir
+            .as_ref()
+            .map_err(volary_core::Error::kind)
+            .and_then(|dir| {
+                let found = at.session.lookup_seen(dir, name);
+                found.map_err(|e| e.kind())
+            });
+        match found {
             Ok(entry) => {
                 out.u32(Status::OK.0);
                 out.opaque(&self.fh(at.export, entry.node));
                 at.write_post(out, Some(&entry.attr));
             }
-            Err(e) => out.u32(Status::from(e).0),
+            Err(kind) => out.u32(Status::from(kind).0),
         }
-        at.write_post(out, at.attr().as_ref());
+        at.write_post(out, dir.ok().as_ref());
         Ok(())
     }
 
