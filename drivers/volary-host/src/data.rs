@@ -74,11 +74,10 @@ impl Host {
         let open = self.opens.remove(id)?;
         self.locks.end_open(&open);
         // Of what has no name, nothing is remembered; and a descriptor held beside
-        // the open would keep its room.
-        let last = self.nodes.is_last_open(open.node, id);
-        let gone = last && crate::ids::look(&open.fd, b"").is_ok_and(|stat| stat.stx_nlink == 0);
-        self.nodes.end_open(&open);
-        if gone {
+        // the open would keep its room. Who takes the last name away meanwhile
+        // looks after that whether it is open.
+        let last = self.nodes.end_open(&open);
+        if last && crate::ids::look(&open.fd, b"").is_ok_and(|stat| stat.stx_nlink == 0) {
             self.nodes.remove(open.node);
         }
         Ok(())

@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use volary_core::{FileKind, NodeId, OpenId};
+use volary_core::{FileKind, NodeId};
 
 const SHARDS: usize = 32;
 /// The bits of [`Known::used`].
@@ -159,13 +159,15 @@ impl Nodes {
         });
     }
 
-    /// Notes the end of an open.
-    pub(crate) fn end_open(&self, open: &Opened) {
-        drop(self.with_mut(open.node, |shard| {
+    /// Notes the end of an open. True if the node was open until then, and is not now.
+    pub(crate) fn end_open(&self, open: &Opened) -> bool {
+        let ended = self.with_mut(open.node, |shard| {
             let known = shard.known.get_mut(&open.node)?;
             let at = known.opens.iter().position(|other| other.id == open.id)?;
-            Some(known.opens.swap_remove(at))
-        }));
+            let ended = known.opens.swap_remove(at);
+            Some((ended, known.opens.is_empty()))
+        });
+        ended.is_some_and(|(_, last)| last)
     }
 
     /// An open of the node through which it can be written.
@@ -181,14 +183,6 @@ impl Nodes {
         self.with(node, |shard| {
             let known = shard.known.get(&node);
             known.is_some_and(|known| !known.opens.is_empty())
-        })
-    }
-
-    /// Whether the open with this id is the last of its node.
-    pub(crate) fn is_last_open(&self, node: NodeId, id: OpenId) -> bool {
-        self.with(node, |shard| {
-            let known = shard.known.get(&node);
-            known.is_some_and(|known| matches!(&*known.opens, [open] if open.id == id))
         })
     }
 

@@ -107,3 +107,33 @@ fn a_node_with_another_name_is_remembered() {
         assert_eq!(host.nodes.len(), (0, 0));
     });
 }
+
+#[test]
+fn nothing_is_remembered_of_what_is_unlinked_while_its_last_opens_end() {
+    both(|host, cx| {
+        let root = host.root();
+        for number in 0..500 {
+            let (node, one) = make(host, cx, "x");
+            let two = host.open(cx, node, Mode::Read).unwrap();
+            let start = std::sync::Barrier::new(3);
+            std::thread::scope(|threads| {
+                for open in [one, two] {
+                    let start = &start;
+                    threads.spawn(move || {
+                        start.wait();
+                        let cred = Cred::root();
+                        let cx = Ctx {
+                            cred: &cred,
+                            now: Time::EPOCH,
+                            cancel: &NEVER,
+                        };
+                        host.close(&cx, open).unwrap();
+                    });
+                }
+                start.wait();
+                host.unlink(cx, root, name("x")).unwrap();
+            });
+            assert_eq!(host.nodes.len(), (0, 0), "after file {number}");
+        }
+    });
+}

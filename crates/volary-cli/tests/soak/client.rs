@@ -25,6 +25,9 @@ pub(crate) fn be_quiet() {
     }));
 }
 
+/// How long a server may take to answer: it syncs to a disk that others use, too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
 /// Files that a client has at a time.
 const FILES: usize = 20;
 const LEN_MAX: u64 = 100_000;
@@ -117,6 +120,8 @@ impl Client {
         match self.kind {
             Kind::Nfs => {
                 let mut client = nfs::Client::new(nfs_at);
+                let stream = &client.wire.stream;
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 let root = client.mnt(&format!("/{}", self.server.export())).unwrap();
                 let dir = dir.as_bytes();
                 let found = client

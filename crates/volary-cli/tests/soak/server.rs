@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub(crate) const PASSWORD: &str = "pass";
 
 /// What a process has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Use {
     /// After so many steps of all clients, with this process.
     pub(crate) steps: u64,
@@ -55,6 +55,9 @@ fn start(volume: &str, dir: &TempDir) -> Running {
         // A small cache is full soon: what grows after that is no cache.
         command.args(["-o", "memory=8M"]);
     }
+    // One arena: what threads that come and go leave free in arenas of their own is
+    // no growth, and would be taken for some.
+    command.env("MALLOC_ARENA_MAX", "1");
     command
         .env("VOLARY_PASSWORD", PASSWORD)
         .env("HOME", dir.path());
