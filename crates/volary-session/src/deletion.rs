@@ -8,7 +8,7 @@ use crate::names::RACES_MAX;
 use crate::opens::Opened;
 use crate::session::Session;
 use crate::sharing::Rights;
-use crate::uses::{By, Deleter, Mark, Marked, PLAIN, Place, Removal};
+use crate::uses::{By, Deleter, MOMENTARY, Mark, Marked, PLAIN, Place, Removal};
 use crate::volume::Volume;
 use volary_core::{
     Access, Attr, Cookie, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, Result,
@@ -160,6 +160,11 @@ impl Session {
         how: &OpenHow,
     ) -> Result<Mark> {
         let uses = &self.volume.uses;
+        if how.is_plain() && how.momentary {
+            uses.check_names(attr.node, attr.nlink)?;
+            uses.check_moment(attr.node, how.mode.into(), self.client)?;
+            return Ok(MOMENTARY);
+        }
         if how.is_plain() {
             uses.enter_plain(attr.node, how.mode.into(), attr.nlink)?;
             return Ok(PLAIN);
@@ -182,6 +187,7 @@ impl Session {
             key: how.lease_key,
             parent_key: how.parent_key,
             deletes: None,
+            client: self.client,
         };
         uses.enter(attr.node, attr.nlink, marked)
     }

@@ -24,6 +24,11 @@ pub struct OpenHow {
     /// A lease under this key on the directory is not broken by what is done
     /// through the open.
     pub parent_key: Option<LeaseKey>,
+    /// Kept by a server whose callers know no opens, from one call to the next:
+    /// it stands in nobody's way, neither with a share mode nor for a lease, and
+    /// what other clients' share modes forbid (`Sharing`) is looked at anew in each
+    /// read and write. Only without a share mode and keys.
+    pub momentary: bool,
 }
 
 impl From<Mode> for OpenHow {
@@ -35,11 +40,19 @@ impl From<Mode> for OpenHow {
             share: None,
             lease_key: None,
             parent_key: None,
+            momentary: false,
         }
     }
 }
 
 impl OpenHow {
+    /// Open between the calls of one who knows no opens.
+    #[must_use]
+    pub fn momentary(mut self) -> Self {
+        self.momentary = true;
+        self
+    }
+
     /// The same with this share mode.
     #[must_use]
     pub fn with_share(mut self, share: Share) -> Self {

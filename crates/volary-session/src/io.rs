@@ -8,7 +8,7 @@ use crate::opens::{Holds, Opened};
 use crate::rules;
 use crate::session::Session;
 use crate::sharing::{Rights, Share};
-use crate::uses::{By, Mark, PLAIN};
+use crate::uses::{By, MOMENTARY, Mark, PLAIN};
 use std::sync::atomic::Ordering;
 use volary_core::{
     Access, Attr, Caps, Cookie, Ctx, DirBuf, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result,
@@ -203,7 +203,8 @@ impl Session {
     /// only at the end of the file.
     ///
     /// # Errors
-    /// `Access` if it was opened for writing only; `IsDir`.
+    /// `Access` if it was opened for writing only; `Sharing` for a
+    /// [momentary](OpenHow::momentary) open; `IsDir`.
     pub fn read(&self, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let opened = self.volume.opens.get(open)?;
         if !opened.reads() {
@@ -219,7 +220,8 @@ impl Session {
     /// and set-gid.
     ///
     /// # Errors
-    /// `Access` if it was opened for reading only; `TooBig`.
+    /// `Access` if it was opened for reading only; `Sharing` for a
+    /// [momentary](OpenHow::momentary) open; `TooBig`.
     pub fn write(&self, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let (cx, opened) = self.to_write(open)?;
         let offset = if opened.append { None } else { offset };
@@ -344,7 +346,26 @@ impl Session {
 
     #[inline]
     fn contend_open(&self, opened: &Opened, impact: Impact) -> Result<()> {
+        self.check_momentary(opened, impact)?;
         self.contend(opened.node, By::Open(opened.mark), impact)
+    }
+
+    /// What others' share modes forbid, where the open has not claimed it.
+    ///
+    /// # Errors
+    /// `Sharing`.
+    #[inline]
+    pub(crate) fn check_momentary(&self, opened: &Opened, impact: Impact) -> Result<()> {
+        if opened.mark != MOMENTARY {
+            return Ok(());
+        }
+        let rights = if impact == Impact::READ {
+            Rights::READ
+        } else {
+            Rights::WRITE
+        };
+        let uses = &self.volume.uses;
+        uses.check_moment(opened.node, rights, self.client)
     }
 
     /// What the open holds has changed through it.

@@ -44,11 +44,15 @@ impl Session {
     ///
     /// # Errors
     /// As [`setattr`](Self::setattr); `Access` for a size if it was opened
-    /// for reading only.
+    /// for reading only; `Sharing` only for a size through a
+    /// [momentary](crate::OpenHow::momentary) open.
     pub fn setattr_open(&self, open: OpenId, set: &SetAttr) -> Result<Attr> {
         let opened = self.volume.opens.get(open)?;
         if set.size.is_some() && !opened.writes() {
             return Err(Kind::Access.into());
+        }
+        if set.size.is_some() {
+            self.check_momentary(&opened, Impact::WRITE)?;
         }
         self.change(&self.ctx(), opened.node, set, Some(opened.mark))
     }
@@ -77,7 +81,8 @@ impl Session {
         self.check_writable()?;
         let by = open.map_or(By::Key(None), By::Open);
         if set.size.is_some() && open.is_none() {
-            self.volume.uses.check(node, Rights::WRITE, None)?;
+            let uses = &self.volume.uses;
+            uses.check_moment(node, Rights::WRITE, self.client)?;
         }
         let set = if self.is_plain_change(set) {
             *set

@@ -5,6 +5,7 @@ mod contend;
 mod node;
 mod place;
 
+use crate::events::ClientId;
 use crate::leases::Keys;
 use crate::sharing::{Rights, Share};
 use crate::volume::VolumeOptions;
@@ -29,6 +30,9 @@ pub(crate) struct Mark(pub(crate) u64);
 
 /// An open that allows all and remembers nothing: a POSIX caller's.
 pub(crate) const PLAIN: Mark = Mark(0);
+
+/// An open that is not even counted: see [`OpenHow::momentary`](crate::OpenHow).
+pub(crate) const MOMENTARY: Mark = Mark(u64::MAX);
 
 /// The uses of all nodes that are open.
 pub(crate) struct Uses {
@@ -130,6 +134,38 @@ impl Uses {
             this.plain.add(wants);
             Ok(())
         })
+    }
+
+    /// Whether a client may do what `wants` says at this moment, without an open
+    /// that counts; what the client itself has open is not in its way.
+    ///
+    /// # Errors
+    /// `Sharing`.
+    pub(crate) fn check_moment(
+        &self,
+        node: NodeId,
+        wants: Rights,
+        client: Option<ClientId>,
+    ) -> Result<()> {
+        if !self.has_marked() {
+            return Ok(());
+        }
+        match self.shard(node).nodes.lock().get(&node) {
+            Some(this) => this.check_moment(wants, client),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// `DeletePending` if as many entries as the node has names go.
+    pub(crate) fn check_names(&self, node: NodeId, names: u32) -> Result<()> {
+        if !self.has_deleting() {
+            return Ok(());
+        }
+        match self.shard(node).nodes.lock().get(&node) {
+            Some(this) => this.check_names(names),
+            None => Ok(()),
+        }
     }
 
     /// Enters an open with its share mode and place.

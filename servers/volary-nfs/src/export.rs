@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Access, Attr, Caps, Cred, FileKind, Kind, Mode, NodeId, OpenId, Result};
-use volary_session::{ClientId, Event, EventSink, News, Session, Subscription, Volume};
+use volary_session::{ClientId, Event, EventSink, News, OpenHow, Session, Subscription, Volume};
 
 /// How long an open is kept, in seconds; see [`Export::sweep`].
 const IDLE: u32 = 3;
@@ -167,10 +167,11 @@ impl Export {
     pub(crate) fn open(&self, session: &Session, node: NodeId, mode: Mode) -> Result<Arc<Held>> {
         let opens = &self.known.opens;
         opens.get(node, Some(session.cred()), mode, || {
-            match session.open(node, mode) {
+            let how = OpenHow::from(mode).momentary();
+            match session.open(node, how) {
                 Err(e) if e == Kind::Access && self.may_anyway(session, node, mode)? => {
                     let own = self.own_session();
-                    let open = own.open(node, mode)?;
+                    let open = own.open(node, how)?;
                     Ok((own, open))
                 }
                 opened => Ok((session.clone(), opened?)),
@@ -200,7 +201,7 @@ impl Export {
     pub(crate) fn open_dir(&self, session: &Session, dir: NodeId) -> Result<Arc<Held>> {
         let caps = self.caps();
         let open_as = |session: Session| {
-            let open = session.open(dir, Mode::Read)?;
+            let open = session.open(dir, OpenHow::from(Mode::Read).momentary())?;
             Ok((session, open))
         };
         if caps.has(Caps::STABLE_COOKIES) {

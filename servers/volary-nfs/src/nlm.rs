@@ -6,18 +6,21 @@
 //! | `table` | whose locks there are, and the opens that they need |
 //! | `waiting` | locks that are waited for |
 //! | `granted` | tells a client that it has a lock now |
+//! | `shares` | share modes (SHARE, UNSHARE), as SMB clients have them |
 //! | `nsm` | a client says that it has restarted: its locks end |
 //!
 //! Locks do not outlive the server: there is no grace period, and clients are not
 //! told of a restart. A lock that is claimed again is treated as any other. The
-//! procedures that answer by a call of their own (`…_MSG`) and SHARE are not here.
+//! procedures that answer by a call of their own (`…_MSG`) are not here.
 
 pub(crate) mod nsm;
 
 mod granted;
+mod shares;
 mod table;
 mod waiting;
 
+pub(crate) use shares::Shares;
 pub(crate) use table::Locks;
 
 use crate::export::Export;
@@ -102,6 +105,8 @@ impl Programs {
             2 | 22 => self.lock(call, input, out)?,
             3 => self.lock_cancel(call, input, out)?,
             4 => self.unlock(call, input, out)?,
+            20 => self.share(call, input, out)?,
+            21 => self.unshare(call, input, out)?,
             23 => self.free_all(call, input)?,
             _ => return Err(Refusal::NoProcedure),
         }
@@ -117,7 +122,7 @@ impl Programs {
         let cookie = input.opaque(OBJECT_MAX)?;
         let kind = kind(input.bool()?);
         let want = Wanted::read(input, call.peer.ip())?;
-        let tested = self.place(call, &want).and_then(|place| {
+        let tested = self.place(call, &want.fh).and_then(|place| {
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
             let open = file.open(&place, kind)?;
             let held = place.session.test_lock(open, number, want.range(), kind);
@@ -159,7 +164,7 @@ impl Programs {
         // Whether it is claimed again, and the client's state.
         input.bool()?;
         input.u32()?;
-        let done = self.place(call, &want).and_then(|place| {
+        let done = self.place(call, &want.fh).and_then(|place| {
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
             let status = self.lock_in(&file, &place, number, &want, (kind, waits));
             self.locks().settle(&file, number);
@@ -219,7 +224,7 @@ impl Programs {
     ) -> Decoded<()> {
         let cookie = input.opaque(OBJECT_MAX)?;
         let want = Wanted::read(input, call.peer.ip())?;
-        let done = self.place(call, &want).and_then(|place| {
+        let done = self.place(call, &want.fh).and_then(|place| {
             let held = self.locks().held_file(&place, &want.owner);
             let Some((file, number)) = held else {
                 return Ok(());
@@ -243,14 +248,15 @@ impl Programs {
         Ok(())
     }
 
-    /// Ends the locks of a machine, if they came from this address.
+    /// Ends the locks and shares of a machine, if they came from this address.
     pub(crate) fn end_machine(&self, peer: IpAddr, machine: &[u8]) {
         self.locks().end_machine(peer.to_canonical(), machine);
+        self.shares().end_machine(peer.to_canonical(), machine);
         self.exports().for_each(|e| e.volume.wake_waiting());
     }
 
-    fn place(&self, call: &Call, want: &Wanted) -> Result<Place<'_>, LockStatus> {
-        let at = self.at(call, &want.fh).map_err(|status| match status {
+    fn place(&self, call: &Call, fh: &[u8]) -> Result<Place<'_>, LockStatus> {
+        let at = self.at(call, fh).map_err(|status| match status {
             Status::STALE | Status::BADHANDLE => LockStatus::STALE,
             _ => LockStatus::DENIED,
         })?;

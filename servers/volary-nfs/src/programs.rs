@@ -4,7 +4,7 @@ use crate::dupes::{CallId, Dupes, Seen};
 use crate::export::Export;
 use crate::fh::Key;
 use crate::mount::{self, Mounts};
-use crate::nlm::{self, Locks};
+use crate::nlm::{self, Locks, Shares};
 use crate::options::{ExportOptions, ServeOptions, is_this_host};
 use crate::rpc::{self, Auth, Head, NoCall, Refusal};
 use crate::{nfs, portmap};
@@ -23,6 +23,7 @@ pub struct Programs {
     key: Key,
     mounts: Mounts,
     locks: Locks,
+    shares: Shares,
     dupes: Dupes,
     client_portmap: u16,
     /// Where NFS is served, once it is.
@@ -74,6 +75,7 @@ impl Programs {
             key: Key::new(&options.key),
             mounts: Mounts::default(),
             locks: Locks::default(),
+            shares: Shares::default(),
             dupes: Dupes::default(),
             client_portmap: options.client_portmap,
             port: OnceLock::new(),
@@ -186,6 +188,7 @@ impl Programs {
     /// Ends locks and opens; waits a little for those who wait for locks.
     pub fn end(&self) {
         self.locks.shut();
+        self.shares.shut();
         self.exports.iter().for_each(|e| e.volume.wake_waiting());
         self.locks.wait_ended(Duration::from_secs(1));
         self.exports.iter().for_each(Export::close_all);
@@ -237,6 +240,10 @@ impl Programs {
 
     pub(crate) fn locks(&self) -> &Locks {
         &self.locks
+    }
+
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shares
     }
 
     pub(crate) fn client_portmap(&self) -> u16 {

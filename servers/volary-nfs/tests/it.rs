@@ -4,6 +4,8 @@
 mod conformance;
 #[path = "it/hostile.rs"]
 mod hostile;
+#[path = "it/kept.rs"]
+mod kept;
 #[path = "it/kernel.rs"]
 mod kernel;
 #[path = "it/locks.rs"]

@@ -38,6 +38,8 @@ pub(crate) struct Marked {
     pub(crate) parent_key: Option<LeaseKey>,
     /// The entry goes when this open ends, on behalf of this caller.
     pub(crate) deletes: Option<Deleter>,
+    /// Whose it is.
+    pub(crate) client: Option<ClientId>,
 }
 
 /// On whose behalf an entry goes.
@@ -141,6 +143,19 @@ impl NodeUse {
         let all =
             self.plain.share().goes_with(share) && others.all(|open| open.share.goes_with(share));
         if all {
+            Ok(())
+        } else {
+            Err(Kind::Sharing.into())
+        }
+    }
+
+    /// # Errors
+    /// `Sharing` if an open of another client does not allow it.
+    pub(super) fn check_moment(&self, wants: Rights, client: Option<ClientId>) -> Result<()> {
+        let allows = Rights::ALL;
+        let others = |open: &&Marked| open.client.is_none() || open.client != client;
+        let mut others = self.marked.iter().filter(others);
+        if others.all(|open| open.share.goes_with(Share { wants, allows })) {
             Ok(())
         } else {
             Err(Kind::Sharing.into())

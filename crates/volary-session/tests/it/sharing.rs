@@ -222,3 +222,42 @@ fn past_the_limit_nothing_is_locked_and_nobody_waits() {
     let wants = s.lock(one, 2, Range::ALL, alone, Wait::Yes(&never));
     assert_eq!(kind(wants), Some(Kind::Busy));
 }
+
+#[test]
+fn a_momentary_open_is_in_nobodys_way() {
+    let volume = volume();
+    let s = root(&volume).with_client(volume.client());
+    let other = root(&volume).with_client(volume.client());
+    let node = s.file(s.root(), "f", 0o644);
+    let kept = s
+        .open(node, OpenHow::from(Mode::ReadWrite).momentary())
+        .unwrap();
+    assert_eq!(s.open_count_of(node), 0);
+    s.write(kept, Some(0), b"mine").unwrap();
+    let alone = open(&other, node, ALL, NONE).unwrap();
+    let mut room = [0; 4];
+    assert_eq!(kind(s.read(kept, 0, &mut room)), Some(Kind::Sharing));
+    assert_eq!(kind(s.write(kept, Some(0), b"x")), Some(Kind::Sharing));
+    assert_eq!(
+        kind(s.setattr_open(kept, &SetAttr::size(0))),
+        Some(Kind::Sharing)
+    );
+    let again = s.open(node, OpenHow::from(Mode::Read).momentary());
+    assert_eq!(kind(again), Some(Kind::Sharing));
+    other.close(alone).unwrap();
+    assert_eq!(s.read(kept, 0, &mut room).unwrap(), 4);
+    // Reading alone may be allowed.
+    let reads = open(&other, node, R, R).unwrap();
+    assert_eq!(s.read(kept, 0, &mut room).unwrap(), 4);
+    assert_eq!(kind(s.write(kept, Some(0), b"x")), Some(Kind::Sharing));
+    other.close(reads).unwrap();
+    // Its own client's share is not in its way.
+    let mine = open(&s, node, ALL, NONE).unwrap();
+    s.write(kept, Some(0), b"more").unwrap();
+    assert_eq!(kind(open(&other, node, R, ALL)), Some(Kind::Sharing));
+    for id in [kept, mine] {
+        s.close(id).unwrap();
+    }
+    assert_eq!(s.open_count_of(node), 0);
+    open(&other, node, ALL, NONE).unwrap();
+}

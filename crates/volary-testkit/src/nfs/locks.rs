@@ -60,6 +60,25 @@ impl Locker {
         status
     }
 
+    /// SHARE: what others may not do, and what it is for.
+    pub fn share(&mut self, denies: u32, wants: u32) -> u32 {
+        self.share_with(20, denies, wants)
+    }
+
+    pub fn unshare(&mut self) -> u32 {
+        self.share_with(21, 0, 0)
+    }
+
+    fn share_with(&mut self, procedure: u32, denies: u32, wants: u32) -> u32 {
+        let owner = [self.machine, &self.process.to_be_bytes()].concat();
+        let args = Args::new().opaque(b"cookie").opaque(self.machine);
+        let args = args.opaque(&self.fh).opaque(&owner);
+        let (status, mut reply) = self.ask(procedure, &args.u32(denies).u32(wants).u32(0));
+        reply.u32();
+        reply.end();
+        status
+    }
+
     pub fn cancel(&mut self, range: (u64, u64)) -> u32 {
         let args = Args::new().opaque(b"cookie").u32(1).u32(1);
         let (status, reply) = self.ask(3, &self.lock_args(args, range));

@@ -8,7 +8,7 @@ use crate::programs::{Call, Programs};
 use crate::status::Status;
 use volary_core::{Attr, Create, FileKind, Kind, Mode, SetAttr};
 use volary_rpc::{Decoded, Garbage, Input, Output};
-use volary_session::PATH_MAX;
+use volary_session::{OpenHow, PATH_MAX};
 
 /// How often CREATE tries again while others make and remove the name.
 const RACES_MAX: u32 = 16;
@@ -100,12 +100,11 @@ impl Programs {
         self.make(call, fh, out, |at| {
             let set = at.for_new(&set, FILE_MODE);
             match kind {
-                Some(kind @ (FileKind::Fifo | FileKind::Socket)) => {
-                    Ok(at.session.mknod(at.node, name, kind, rdev, &set)?.attr)
+                None | Some(FileKind::File | FileKind::Dir | FileKind::Symlink) => {
+                    Err(Status::BADTYPE)
                 }
-                // Devices are made by root only, and never by a client's word alone.
-                Some(FileKind::CharDevice | FileKind::BlockDevice) => Err(Status::PERM),
-                _ => Err(Status::BADTYPE),
+                // Devices are made by root only: a client's root, if it is not squashed.
+                Some(kind) => Ok(at.session.mknod(at.node, name, kind, rdev, &set)?.attr),
             }
         });
         Ok(())
@@ -156,7 +155,8 @@ impl At<'_> {
     fn make_file(&self, name: &[u8], set: &SetAttr) -> Answered<Attr> {
         let (session, size) = (&self.session, set.size);
         let set = SetAttr { size: None, ..*set };
-        let made = session.create(self.node, name, Create::New, Mode::Write, &set);
+        let how = OpenHow::from(Mode::Write).momentary();
+        let made = session.create(self.node, name, Create::New, how, &set);
         let (entry, open) = made.map_err(|e| match e.kind() {
             // The name was a directory's: `.` or `..`.
             Kind::IsDir => Status::EXIST,

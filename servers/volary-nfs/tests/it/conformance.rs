@@ -15,8 +15,7 @@ const HIDDEN: u32 = Caps::XATTRS
     | Caps::SWAP
     | Caps::STABLE_IDS
     | Caps::STABLE_COOKIES
-    | Caps::CRASH_SAFE
-    | Caps::DEVICES;
+    | Caps::CRASH_SAFE;
 
 fn suite(name: &str, volume: impl Fn() -> Arc<Volume> + 'static) -> Suite {
     let make = move || {
@@ -47,10 +46,6 @@ fn suite(name: &str, volume: impl Fn() -> Arc<Volume> + 'static) -> Suite {
         .leave_out(
             "keep_answers_invalid_before_exists",
             "this client looks at the new name first",
-        )
-        .leave_out(
-            "devices_are_unsupported",
-            "there are fifos and sockets, but no devices",
         )
         .leave_out("a_punched_hole_reads_as_zeros", "NFS does not punch holes")
         .leave_out("linking_a_directory_is_refused", LINKS)

@@ -76,6 +76,55 @@ fn locks_of_other_servers_clients_are_seen_and_seen_by_them() {
 }
 
 #[test]
+fn shares_are_share_modes_of_the_session() {
+    const R: u32 = 1;
+    const W: u32 = 2;
+    let (served, fh) = started();
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
+    assert_eq!(a.share(W, R | W), GRANTED);
+    assert_eq!(b.share(0, W), DENIED);
+    assert_eq!(b.share(W, R), DENIED, "a writes");
+    assert_eq!(b.share(0, R), GRANTED);
+    assert_eq!(a.share(R | W, R), DENIED, "b reads");
+    assert_eq!(b.share(0, W), DENIED, "a's former share is still there");
+    // An open of another server's client is in its way, and it in that one's.
+    let other = served.other().with_client(served.volume.client());
+    let node = other.lookup(other.root(), b"file").unwrap().node;
+    let refused = other.open(node, Mode::Write).unwrap_err();
+    assert_eq!(refused.kind(), volary_core::Kind::Sharing);
+    let open = other.open(node, Mode::Read).unwrap();
+    // What a client reads and writes is in no share's way.
+    a.client.write(&fh, 0, b"data", 0).unwrap();
+    b.client.write(&fh, 0, b"tada", 0).unwrap();
+    assert_eq!((a.unshare(), a.unshare()), (GRANTED, GRANTED));
+    assert_eq!(b.share(R, W), DENIED, "the other reads");
+    other.close(open).unwrap();
+    let open = other.open(node, Mode::Write).unwrap();
+    other.close(open).unwrap();
+    assert_eq!(b.share(R | W, R | W), GRANTED);
+    assert_eq!(a.share(0, R), DENIED);
+}
+
+#[test]
+fn a_client_that_restarts_loses_its_shares() {
+    let (served, fh) = started();
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
+    assert_eq!(a.share(3, 3), GRANTED);
+    let notify = Args::new().opaque(b"two").u32(3);
+    a.client
+        .wire
+        .call((100_024, 1, 6), &Caller::Nobody, &notify);
+    assert_eq!(b.share(0, 1), DENIED);
+    let notify = Args::new().opaque(b"one").u32(3);
+    a.client
+        .wire
+        .call((100_024, 1, 6), &Caller::Nobody, &notify);
+    assert_eq!(b.share(0, 1), GRANTED);
+}
+
+#[test]
 fn a_client_that_waits_is_called_back() {
     let (portmap, calls) = lock_manager(0);
     let (served, fh) = with(mem(), portmap);
