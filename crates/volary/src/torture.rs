@@ -2,6 +2,7 @@
 
 use volary_cedar::CEDAR;
 use volary_fat::FAT;
+use volary_ffs::FFS;
 pub use volary_sim::{
     Bounds, Choice, Cut, Depth, Explorer, Failure, Op, Ops, Promise, Recovery, Tally, Volume,
     scripts,
@@ -41,6 +42,16 @@ const CEDAR_ROW: Volume = Volume {
     ..FAT_ROW
 };
 
+/// A UFS1 volume with blocks of 4096 bytes, in groups that are small.
+const FFS_ROW: Volume = Volume {
+    name: "ffs1",
+    format: &FFS,
+    kind: "ffs1",
+    size: 400 << 10,
+    make: "block=4096,fragment=512,density=4096",
+    ..FAT_ROW
+};
+
 /// All of them. The names are for the command line.
 pub const VOLUMES: &[Volume] = &[
     FAT_ROW,
@@ -69,6 +80,19 @@ pub const VOLUMES: &[Volume] = &[
         make: "cluster=512,small",
         keeping: true,
         ..FAT_ROW
+    },
+    FFS_ROW,
+    Volume {
+        name: "ffs1-old",
+        make: "old,order=big,block=4096,fragment=1024,density=4096",
+        ..FFS_ROW
+    },
+    Volume {
+        name: "ffs2",
+        kind: "ffs2",
+        size: 600 << 10,
+        make: "block=4096,fragment=512,density=2048",
+        ..FFS_ROW
     },
     CEDAR_ROW,
     Volume {

@@ -103,6 +103,18 @@ impl Attached {
     /// # Errors
     /// `Invalid` for an option; `Corrupt` for a superblock or root that makes no sense; `Io`.
     pub(crate) fn new(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
+        Self::attach(dev, how, false)
+    }
+
+    /// Attaches a volume that a check mends, whether it was cleanly left or not.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn to_mend(dev: Arc<dyn BlockDevice>) -> Result<Self> {
+        Self::attach(dev, &Attach::default(), true)
+    }
+
+    fn attach(dev: Arc<dyn BlockDevice>, how: &Attach, mends: bool) -> Result<Self> {
         how.options.check_known(OPTIONS)?;
         let sector = how.options.number("superblock")?;
         let found = Found::choose(&*dev, sector)?;
@@ -110,7 +122,10 @@ impl Attached {
         let volume = Volume::new(found, geometry.size)?;
         let asked = how.read_only || geometry.read_only;
         let why = asked.then_some("the volume is attached for reading");
-        let why = why.or_else(|| why_not(&volume, geometry.sector, sector, how.memory));
+        let why = why.or_else(|| {
+            let is_clean = mends || volume.found.raw.fs_clean & 1 != 0;
+            why_not(&volume, (geometry.sector, is_clean), sector, how.memory)
+        });
         let cache = cache(dev, how.memory);
         let reader = Reader {
             cache: &cache,
@@ -443,7 +458,12 @@ impl Attached {
 }
 
 /// Why a volume takes no changes, if it cannot.
-fn why_not(volume: &Volume, sector: u32, asked: Option<u64>, memory: u64) -> Option<&'static str> {
+fn why_not(
+    volume: &Volume,
+    (sector, is_clean): (u32, bool),
+    asked: Option<u64>,
+    memory: u64,
+) -> Option<&'static str> {
     let raw = &volume.found.raw;
     let has_snapshots = volume.found.is_ufs2 && raw.fs_snapinum.iter().any(|&ino| ino != 0);
     [
@@ -451,10 +471,7 @@ fn why_not(volume: &Volume, sector: u32, asked: Option<u64>, memory: u64) -> Opt
             asked.is_some(),
             "it goes by a replica of the superblock: fsck -y first",
         ),
-        (
-            raw.fs_clean & 1 == 0,
-            "the volume was not cleanly left: fsck -p first",
-        ),
+        (!is_clean, "the volume was not cleanly left: fsck -p first"),
         (
             has_snapshots,
             "the volume has snapshots, which changes would spoil",

@@ -38,7 +38,11 @@ impl Group {
         Self::parse(volume, group, at, bytes)
     }
 
-    fn parse(volume: &Volume, group: u64, at: u64, bytes: Vec<u8>) -> Result<Self> {
+    /// Checks a head in its bytes.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming the field.
+    pub(crate) fn parse(volume: &Volume, group: u64, at: u64, bytes: Vec<u8>) -> Result<Self> {
         let order = volume.order;
         let raw = CgHeader::read(order, &bytes);
         let bad = |name: &'static str, expected: String| {

@@ -109,18 +109,33 @@ impl Head {
         }
     }
 
+    /// Whether it says that the volume was cleanly left.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.bytes.get(sb::CLEAN).is_some_and(|byte| byte & 1 == 1)
+    }
+
     /// Brings the sums in.
     pub(crate) fn set_sums(&mut self, volume: &Volume, alloc: &Alloc, now: Time) {
-        let small = alloc.total.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
+        put_total(volume, &mut self.bytes, alloc.total);
         if !volume.found.is_ufs2 {
-            small.put(volume.order, &mut self.bytes, sb::OLD_CSTOTAL);
             let secs = i32::try_from(now.secs).unwrap_or(0);
             secs.put(volume.order, &mut self.bytes, sb::OLD_TIME);
         }
         if volume.found.is_ufs2 || volume.found.has_new_fields() {
-            alloc.total.put(volume.order, &mut self.bytes, sb::CSTOTAL);
             now.secs.put(volume.order, &mut self.bytes, sb::TIME);
         }
+    }
+}
+
+/// Brings the total of directories, free blocks, free inodes and free fragments into a
+/// superblock.
+pub(crate) fn put_total(volume: &Volume, bytes: &mut [u8], total: [i64; 4]) {
+    let small = total.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
+    if !volume.found.is_ufs2 {
+        small.put(volume.order, bytes, sb::OLD_CSTOTAL);
+    }
+    if volume.found.is_ufs2 || volume.found.has_new_fields() {
+        total.put(volume.order, bytes, sb::CSTOTAL);
     }
 }
 

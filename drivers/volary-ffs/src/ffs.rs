@@ -64,7 +64,7 @@ impl Format for Ffs {
         progress: &dyn Progress,
     ) -> Result<CheckReport> {
         how.options.check_known(OPTIONS)?;
-        check::check(dev, how.options.number("superblock")?, report, progress)
+        check::check(dev, how, report, progress)
     }
 
     fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {

@@ -335,6 +335,22 @@ impl Edit<'_> {
         self.remove_entry(old.dir.ino, old.at, stage)
     }
 
+    /// Puts a directory that had no name below another.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn adopt(&mut self, dir: &Inode, parent: u32) -> Step<()> {
+        self.node(dir.ino)?.mem.nlink = dir.nlink.max(2);
+        match self.set_parent(dir, parent) {
+            // Without `..`: the next round makes it.
+            Err(Stop::Error(e)) if e == Kind::Corrupt => {}
+            result => {
+                result?;
+            }
+        }
+        self.add_links(parent, 1).map_err(Stop::from)
+    }
+
     /// Makes `..` of a directory lead to another. Gives the sector.
     fn set_parent(&mut self, dir: &Inode, parent: u32) -> Step<u64> {
         let found = self.search(dir, b"..")?.found;

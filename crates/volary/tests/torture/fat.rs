@@ -2,7 +2,7 @@
 
 use volary::torture::{Bounds, Depth, Explorer, Ops, Plan, run, volume};
 
-fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     Plan {
         pairs: None,
         random: 0,
@@ -12,7 +12,7 @@ fn plan() -> Plan {
     }
 }
 
-fn torture(name: &str, plan: &Plan) {
+pub(crate) fn torture(name: &str, plan: &Plan) {
     let volume = volume(name).unwrap();
     let tally = run(volume, plan, |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{name}: {tally}");
@@ -28,7 +28,7 @@ fn all_pairs_of_operations_on_each_kind() {
 }
 
 /// `VOLARY_TORTURE=COUNT` runs more.
-fn scripts() -> u64 {
+pub(crate) fn scripts() -> u64 {
     let given = std::env::var("VOLARY_TORTURE").ok();
     given.map_or(4, |count| {
         count.parse().expect("VOLARY_TORTURE is a number")

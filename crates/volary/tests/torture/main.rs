@@ -2,4 +2,5 @@
 
 mod cedar;
 mod fat;
+mod ffs;
 mod planted;

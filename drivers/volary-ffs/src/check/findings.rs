@@ -1,14 +1,59 @@
-//! Telling what was found.
+//! Telling what was found, and whether it is to be mended.
 
-use volary_core::{Answer, Finding, Progress, Result, Severity};
+use volary_core::{Answer, CheckMode, Finding, Progress, Result, Severity};
 
 /// Findings of one code that are told one by one; there can be one for each fragment.
 const EACH_MAX: u64 = 1000;
 
+/// What mending does, by code. Of those that are not here, nothing can be done.
+const REPAIRS: &[(&str, &str)] = &[
+    (
+        "dirty",
+        "it is marked as cleanly left when nothing else is wrong",
+    ),
+    ("group", "the group's head is made anew"),
+    ("replica", "it is written anew"),
+    ("inode", "the inode is freed"),
+    ("inode-map", "the map is made anew"),
+    ("bad-block", "the inode is freed"),
+    ("duplicate-blocks", "the inode is freed"),
+    ("beyond-end", "the pointers are taken away"),
+    ("block-count", "it is counted"),
+    (
+        "directory-size",
+        "the size is made one, the inode freed if that cannot be",
+    ),
+    ("entry", "the chunk is made empty"),
+    ("dots", "they are made anew"),
+    ("name", "the entry is taken out"),
+    ("unallocated", "the entry is taken out"),
+    ("type", "the entry is corrected"),
+    ("twice", "one of the names is taken out"),
+    (
+        "unconnected",
+        "it is freed by -p, or gets a name in lost+found",
+    ),
+    (
+        "unreferenced",
+        "it is freed by -p, or gets a name in lost+found",
+    ),
+    ("link-count", "they are counted"),
+    ("free-map", "the map is made anew"),
+    ("lost-blocks", "they are freed"),
+    ("summary", "it is counted anew"),
+    ("totals", "they are counted anew"),
+];
+
 pub(super) struct Findings<'a> {
     report: &'a mut dyn FnMut(&Finding) -> Answer,
     progress: &'a dyn Progress,
+    mode: CheckMode,
+    /// Whether anybody is told: of the first round of mending only.
+    pub(super) is_quiet: bool,
     pub(super) found: u64,
+    /// Of these, those that preening does not mend; those that are to be mended.
+    pub(super) damage: u64,
+    pub(super) accepted: u64,
     /// Code, and how often it was told.
     told: Vec<(&'static str, u64)>,
 }
@@ -17,13 +62,30 @@ impl<'a> Findings<'a> {
     pub(super) fn new(
         report: &'a mut dyn FnMut(&Finding) -> Answer,
         progress: &'a dyn Progress,
+        mode: CheckMode,
     ) -> Self {
         Self {
             report,
             progress,
+            mode,
+            is_quiet: false,
             found: 0,
+            damage: 0,
+            accepted: 0,
             told: Vec::new(),
         }
+    }
+
+    /// Begins another round, of which nobody is told.
+    pub(super) fn again(&mut self) {
+        self.is_quiet = true;
+        (self.found, self.damage, self.accepted) = (0, 0, 0);
+        self.told.clear();
+    }
+
+    /// Whether inodes without a name are freed rather than named.
+    pub(super) fn frees_unreferenced(&self) -> bool {
+        self.mode == CheckMode::Preen
     }
 
     /// # Errors
@@ -32,23 +94,39 @@ impl<'a> Findings<'a> {
         self.progress.progress(what, done, total)
     }
 
-    /// Counts it, and tells it unless many of its code were told.
-    pub(super) fn tell(&mut self, finding: &Finding) {
+    /// Counts it, and tells it unless many of its code were told. Whether it is to be mended.
+    pub(super) fn tell(&mut self, finding: &Finding) -> bool {
+        let repair = REPAIRS.iter().find(|(code, _)| *code == finding.code);
         self.found += u64::from(finding.severity > Severity::Note);
-        let known = self.told.iter_mut().find(|told| told.0 == finding.code);
-        let count = match known {
-            Some((_, count)) => {
-                *count += 1;
-                *count
+        self.damage += u64::from(finding.severity > Severity::Crash);
+        let answer = match self.count(finding.code) <= EACH_MAX && !self.is_quiet {
+            true => {
+                let repair = repair.map_or(String::new(), |(_, words)| (*words).to_owned());
+                (self.report)(&Finding {
+                    repair,
+                    ..finding.clone()
+                })
             }
-            None => {
-                self.told.push((finding.code, 1));
-                1
-            }
+            false => Answer::No,
         };
-        if count <= EACH_MAX {
-            (self.report)(finding);
+        let is_wanted = match self.mode {
+            CheckMode::Look => false,
+            CheckMode::Preen => finding.severity == Severity::Crash,
+            CheckMode::Mend => finding.severity > Severity::Note,
+            CheckMode::Ask => answer == Answer::Yes,
+        };
+        let accepted = is_wanted && repair.is_some();
+        self.accepted += u64::from(accepted);
+        accepted
+    }
+
+    fn count(&mut self, code: &'static str) -> u64 {
+        if let Some((_, count)) = self.told.iter_mut().find(|told| told.0 == code) {
+            *count += 1;
+            return *count;
         }
+        self.told.push((code, 1));
+        1
     }
 }
 

@@ -1,6 +1,7 @@
 //! Phase 1: which inodes are in use, and which fragments are theirs.
 
 use super::findings::{Findings, finding};
+use super::plan::{Plan, beyond};
 use crate::blocks::{Block, Reader};
 use crate::cg::Group;
 use crate::inode::Inode;
@@ -34,7 +35,11 @@ pub(super) struct Inodes {
 impl Inodes {
     /// # Errors
     /// `Interrupted`; `Io`.
-    pub(super) fn read(reader: Reader<'_>, findings: &mut Findings<'_>) -> Result<Self> {
+    pub(super) fn read(
+        reader: Reader<'_>,
+        findings: &mut Findings<'_>,
+        plan: &mut Plan,
+    ) -> Result<Self> {
         let volume = reader.volume;
         let words = usize::try_from(volume.size.div_ceil(64)).unwrap_or(0);
         let mut inodes = Self {
@@ -52,6 +57,7 @@ impl Inodes {
         let mut phase = Phase {
             reader,
             findings,
+            plan,
             inodes,
             duplicates: volume.size,
         };
@@ -101,6 +107,7 @@ impl Inodes {
 struct Phase<'a, 'b> {
     reader: Reader<'a>,
     findings: &'a mut Findings<'b>,
+    plan: &'a mut Plan,
     inodes: Inodes,
     /// Fragments that may be found twice before the rest is passed over.
     duplicates: u64,
@@ -132,10 +139,13 @@ impl Phase<'_, '_> {
                 "inode {}: {twice} of its fragments belong to others too, the first is {first_twice}",
                 inode.ino
             );
-            self.findings.tell(&Finding {
+            let wanted = self.findings.tell(&Finding {
                 code: "duplicate-blocks",
                 ..finding(Severity::Damage, inode.at, message)
             });
+            if wanted {
+                self.plan.inode(inode.ino).free = true;
+            }
         }
         match all {
             Err(e) if e != Kind::Corrupt => return Err(e),
@@ -147,10 +157,13 @@ impl Phase<'_, '_> {
 
     fn bad_block(&mut self, inode: &Inode, e: &Error) {
         self.inodes.is_partial = true;
-        self.findings.tell(&Finding {
+        let wanted = self.findings.tell(&Finding {
             code: "bad-block",
             ..finding(Severity::Damage, inode.at, e.to_string())
         });
+        if wanted {
+            self.plan.inode(inode.ino).free = true;
+        }
     }
 
     fn count(&mut self, inode: &Inode) -> Result<()> {
@@ -173,12 +186,38 @@ impl Phase<'_, '_> {
                 "inode {} takes {sectors} sectors, and says {}",
                 inode.ino, inode.blocks
             );
-            self.findings.tell(&Finding {
+            let wanted = self.findings.tell(&Finding {
                 code: "block-count",
                 ..finding(Severity::Crash, inode.at, message)
             });
+            if wanted {
+                self.plan.inode(inode.ino).blocks = Some(sectors);
+            }
+        }
+        if !self.inodes.is_partial && inode.has_blocks(self.volume()) {
+            self.behind(inode)?;
         }
         self.inodes.is_partial |= was_partial;
+        Ok(())
+    }
+
+    /// Pointers behind the end: would the file grow, they would lead to what is others'.
+    fn behind(&mut self, inode: &Inode) -> Result<()> {
+        let found = match beyond(&self.reader, inode) {
+            Err(e) if e == Kind::Corrupt => return Ok(()),
+            found => found?,
+        };
+        if found.is_empty() {
+            return Ok(());
+        }
+        let message = format!("inode {} has blocks behind its end", inode.ino);
+        let wanted = self.findings.tell(&Finding {
+            code: "beyond-end",
+            ..finding(Severity::Crash, inode.at, message)
+        });
+        if wanted {
+            self.plan.inode(inode.ino).cut = true;
+        }
         Ok(())
     }
 }
@@ -199,7 +238,7 @@ impl Visitor for Phase<'_, '_> {
             .progress("groups", number, self.volume().ncg)?;
         if let Err(e) = group {
             let at = self.volume().head_at(number);
-            self.findings.tell(&Finding {
+            self.plan.maps |= self.findings.tell(&Finding {
                 code: "group",
                 ..finding(
                     Severity::Damage,
@@ -221,7 +260,7 @@ impl Visitor for Phase<'_, '_> {
                 "free, and in use"
             };
             let message = format!("inode {ino} is {words} in its group's map");
-            self.findings.tell(&Finding {
+            self.plan.maps |= self.findings.tell(&Finding {
                 code: "inode-map",
                 ..finding(Severity::Crash, at, message)
             });
@@ -233,10 +272,13 @@ impl Visitor for Phase<'_, '_> {
             Ok(inode) => inode,
             Err(e) => {
                 self.inodes.is_partial = true;
-                self.findings.tell(&Finding {
+                let wanted = self.findings.tell(&Finding {
                     code: "inode",
                     ..finding(Severity::Damage, at, format!("inode {ino}: {e}"))
                 });
+                if wanted {
+                    self.plan.inode(ino).free = true;
+                }
                 return Ok(());
             }
         };

@@ -2,10 +2,13 @@
 
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
+use super::plan::{Plan, Writer};
+use super::rebuild;
 use crate::blocks::Reader;
 use crate::cg::Group;
 use crate::ondisk::Stored;
 use crate::superblock::Found;
+use crate::volume::Volume;
 use volary_core::{FileKind, Finding, Kind, Result, Severity};
 
 /// # Errors
@@ -14,6 +17,7 @@ pub(super) fn check(
     reader: Reader<'_>,
     inodes: &Inodes,
     findings: &mut Findings<'_>,
+    plan: &mut Plan,
 ) -> Result<()> {
     let volume = reader.volume;
     let mut total = [0; 4];
@@ -29,10 +33,11 @@ pub(super) fn check(
                 continue;
             }
         };
-        replica(reader, number, findings)?;
-        fragments(reader, inodes, number, &group, findings);
+        replica(reader, number, findings, plan)?;
+        fragments(reader, inodes, number, &group, (findings, plan));
         let counted = sums(reader, inodes, number, &group);
-        check_sums(reader, number, &group, counted, findings)?;
+        check_sums(reader, number, &group, counted, (findings, plan))?;
+        tables(volume, inodes, number, group, (findings, plan));
         for (sum, n) in total.iter_mut().zip(counted) {
             *sum += n;
         }
@@ -49,7 +54,7 @@ pub(super) fn check(
             total[2],
             total[3],
         );
-        findings.tell(&Finding {
+        plan.maps |= findings.tell(&Finding {
             code: "totals",
             ..finding(Severity::Crash, volume.found.at, message)
         });
@@ -58,7 +63,12 @@ pub(super) fn check(
 }
 
 /// The group's replica of the superblock: what does not change must be the same in it.
-fn replica(reader: Reader<'_>, number: u64, findings: &mut Findings<'_>) -> Result<()> {
+fn replica(
+    reader: Reader<'_>,
+    number: u64,
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
+) -> Result<()> {
     let volume = reader.volume;
     let at = volume.replica_at(number);
     let fixed = |found: &Found| {
@@ -76,10 +86,13 @@ fn replica(reader: Reader<'_>, number: u64, findings: &mut Findings<'_>) -> Resu
     if found.as_ref().map(fixed) != Some(fixed(&volume.found)) {
         let message =
             format!("group {number}'s replica of the superblock is none, or another volume's");
-        findings.tell(&Finding {
+        let wanted = findings.tell(&Finding {
             code: "replica",
             ..finding(Severity::Damage, at, message)
         });
+        if wanted {
+            plan.replicas.insert(number);
+        }
     }
     Ok(())
 }
@@ -90,7 +103,7 @@ fn fragments(
     inodes: &Inodes,
     number: u64,
     group: &Group,
-    findings: &mut Findings<'_>,
+    (findings, plan): (&mut Findings<'_>, &mut Plan),
 ) {
     let base = reader.volume.base(number);
     let (mut taken, mut lost) = (0_u64, 0_u64);
@@ -103,7 +116,7 @@ fn fragments(
     }
     if taken > 0 {
         let message = format!("group {number}: {taken} fragments are free in the map, and taken");
-        findings.tell(&Finding {
+        plan.maps |= findings.tell(&Finding {
             code: "free-map",
             ..finding(Severity::Crash, group.at, message)
         });
@@ -111,7 +124,7 @@ fn fragments(
     if lost > 0 && !inodes.is_partial {
         let message =
             format!("group {number}: {lost} fragments are taken in the map, and nobody's");
-        findings.tell(&Finding {
+        plan.maps |= findings.tell(&Finding {
             code: "lost-blocks",
             ..finding(Severity::Crash, group.at, message)
         });
@@ -144,7 +157,7 @@ fn check_sums(
     number: u64,
     group: &Group,
     counted: [u64; 4],
-    findings: &mut Findings<'_>,
+    (findings, plan): (&mut Findings<'_>, &mut Plan),
 ) -> Result<()> {
     let volume = reader.volume;
     let as_counted = counted.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
@@ -157,7 +170,7 @@ fn check_sums(
             let message = format!(
                 "group {number} counts {there:?} directories, blocks, inodes and fragments free; there are {as_counted:?}"
             );
-            findings.tell(&Finding {
+            plan.maps |= findings.tell(&Finding {
                 code: "summary",
                 ..finding(Severity::Crash, place, message)
             });
@@ -168,10 +181,63 @@ fn check_sums(
     if said != runs {
         let message =
             format!("group {number} counts {said:?} free runs of fragments; there are {runs:?}");
-        findings.tell(&Finding {
+        plan.maps |= findings.tell(&Finding {
             code: "summary",
             ..finding(Severity::Crash, group.at + 52, message)
         });
     }
     Ok(())
+}
+
+/// The summary of clusters of a group whose maps are right.
+fn tables(
+    volume: &Volume,
+    inodes: &Inodes,
+    number: u64,
+    group: Group,
+    (findings, plan): (&mut Findings<'_>, &mut Plan),
+) {
+    let (at, before) = (group.at, group.bytes.clone());
+    if plan.maps || inodes.is_partial {
+        return;
+    }
+    let made = rebuild::made(volume, inodes, number, group);
+    if made.group.bytes != before {
+        let message = format!("group {number}'s summary of clusters is wrong");
+        plan.maps |= findings.tell(&Finding {
+            code: "summary",
+            ..finding(Severity::Crash, at, message)
+        });
+    }
+}
+
+/// Makes all maps and sums anew.
+///
+/// # Errors
+/// `Corrupt`; `Io`.
+pub(super) fn mend(writer: &mut Writer<'_>, inodes: &Inodes, head: &mut [u8]) -> Result<()> {
+    let reader = writer.reader;
+    let volume = reader.volume;
+    let mut total = [0_u64; 4];
+    for number in 0..volume.ncg {
+        let group = match Group::read(&reader, number) {
+            Err(e) if e == Kind::Corrupt => rebuild::from_another(&reader, number)?,
+            group => group?,
+        };
+        let at = group.at;
+        let mut made = rebuild::made(volume, inodes, number, group);
+        rebuild::positions(volume, &mut made.group);
+        writer.put(at, &made.group.bytes)?;
+        let mut bytes = [0; 16];
+        made.sums
+            .map(|n| i32::try_from(n).unwrap_or(0))
+            .put(volume.order, &mut bytes, 0);
+        writer.put(volume.csaddr * volume.fsize + number * 16, &bytes)?;
+        for (total, sum) in total.iter_mut().zip(made.sums) {
+            *total += sum;
+        }
+    }
+    crate::commit::put_total(volume, head, total.map(|n| i64::try_from(n).unwrap_or(0)));
+    writer.put(volume.found.at, head)?;
+    writer.settle()
 }

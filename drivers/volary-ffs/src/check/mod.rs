@@ -1,55 +1,184 @@
 //! Checks a volume in fsck's five phases (McKusick and Kowalski, "Fsck - The UNIX File System
-//! Check Program", 1986), going by the structures alone. Nothing is mended.
+//! Check Program", 1986), going by the structures alone, and mends it.
+//!
+//! Mending goes by rounds: what a round finds in inodes and directories is mended, then maps
+//! and sums are made anew, and another round looks whether all is well. Preening mends
+//! nothing where it finds more than a power cut leaves.
 
 mod findings;
 mod inodes;
+mod lost;
 mod maps;
 mod names;
+mod plan;
+mod rebuild;
 
 use crate::attached::{self, LOOK_MEMORY, cache};
 use crate::blocks::Reader;
+use crate::commit::Head;
 use crate::superblock::Found;
 use crate::volume::Volume;
-use findings::Findings;
+use findings::{Findings, finding};
 use inodes::Inodes;
+use plan::{Plan, Writer};
 use std::sync::Arc;
-use volary_core::{Answer, BlockDevice, CheckReport, Fact, Finding, Progress, Result};
+use volary_block::Cache;
+use volary_core::{
+    Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, Progress, Result, Severity,
+};
 
-/// Goes through everything, and tells what contradicts itself.
+/// Rounds after which what is still wrong is left.
+const ROUNDS: u32 = 8;
+
+/// Goes through everything, tells what contradicts itself, and mends it as far as `how` allows.
 ///
 /// # Errors
 /// `Corrupt` if there is no superblock or root to go by; `Interrupted`; `Io`.
 pub(crate) fn check(
     dev: Arc<dyn BlockDevice>,
-    sector: Option<u64>,
+    how: &Check,
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
+    let sector = how.options.number("superblock")?;
     let volume = Volume::new(Found::choose(&*dev, sector)?, dev.geometry().size)?;
-    let cache = cache(dev, LOOK_MEMORY);
-    let reader = Reader {
-        cache: &cache,
-        volume: &volume,
+    let cache = cache(dev.clone(), LOOK_MEMORY);
+    let mut findings = Findings::new(report, progress, how.mode);
+    let mut run = Run {
+        dev,
+        how,
+        cache,
+        head: Head::new(&volume),
+        volume,
+        written: 0,
     };
-    let mut findings = Findings::new(report, progress);
-    attached::root(&reader)?;
-    // Phase 1: blocks and sizes.
-    let mut inodes = Inodes::read(reader, &mut findings)?;
-    // Phases 2 and 3: path names and connectivity.
-    names::check(reader, &mut inodes, &mut findings)?;
-    // Phase 4: reference counts.
-    names::check_links(reader, &inodes, &mut findings);
-    // Phase 5: cylinder groups.
-    maps::check(reader, &inodes, &mut findings)?;
+    let (mut plan, mut inodes) = run.look(&mut findings)?;
+    let (found, mut left) = (findings.found, findings.found);
+    let stops = how.mode == CheckMode::Preen && findings.damage > 0;
+    if how.mode != CheckMode::Look && !stops {
+        for _ in 0..ROUNDS {
+            if findings.accepted == 0 {
+                break;
+            }
+            run.mend(&plan, &inodes)?;
+            if how.mode == CheckMode::Ask {
+                left -= findings.accepted;
+                break;
+            }
+            findings.again();
+            (plan, inodes) = run.look(&mut findings)?;
+            left = findings.found;
+            if how.mode == CheckMode::Preen && findings.damage > 0 {
+                break;
+            }
+            if left == u64::from(!run.is_clean()) {
+                run.set_clean()?;
+                left = 0;
+                break;
+            }
+        }
+    }
     let facts = vec![
         Fact::number("files", inodes.files(), ""),
         Fact::number("directories", inodes.dirs(), ""),
-        Fact::number("free", inodes.free_fragments() * volume.fsize, "bytes"),
+        Fact::number("free", inodes.free_fragments() * run.volume.fsize, "bytes"),
     ];
     Ok(CheckReport {
-        found: findings.found,
-        mended: 0,
-        written: 0,
+        found,
+        mended: found.saturating_sub(left),
+        written: run.written,
         facts,
     })
+}
+
+struct Run<'a> {
+    dev: Arc<dyn BlockDevice>,
+    how: &'a Check,
+    cache: Cache,
+    volume: Volume,
+    head: Head,
+    written: u64,
+}
+
+impl Run<'_> {
+    fn reader(&self) -> Reader<'_> {
+        Reader {
+            cache: &self.cache,
+            volume: &self.volume,
+        }
+    }
+
+    fn is_clean(&self) -> bool {
+        self.head.is_clean()
+    }
+
+    /// One round: what is wrong, and what is to be mended of it.
+    fn look(&self, findings: &mut Findings<'_>) -> Result<(Plan, Inodes)> {
+        let reader = self.reader();
+        let mut plan = Plan::default();
+        if !self.is_clean() {
+            let message = "the volume was not cleanly left";
+            findings.tell(&Finding {
+                code: "dirty",
+                ..finding(Severity::Crash, self.volume.found.at, message)
+            });
+        }
+        attached::root(&reader)?;
+        // Phase 1: blocks and sizes.
+        let mut inodes = Inodes::read(reader, findings, &mut plan)?;
+        // Phases 2 and 3: path names and connectivity.
+        names::check(reader, &mut inodes, findings, &mut plan)?;
+        // Phase 4: reference counts.
+        names::check_links(reader, &inodes, findings, &mut plan);
+        // Phase 5: cylinder groups.
+        maps::check(reader, &inodes, findings, &mut plan)?;
+        Ok((plan, inodes))
+    }
+
+    /// Mends what a round found: entries and inodes; maps where nothing else is wrong; at last
+    /// what has no name.
+    fn mend(&mut self, plan: &Plan, inodes: &Inodes) -> Result<()> {
+        let reader = Reader {
+            cache: &self.cache,
+            volume: &self.volume,
+        };
+        let mut writer = Writer { reader, written: 0 };
+        for &number in &plan.replicas {
+            let at = self.volume.replica_at(number);
+            writer.put(at, &self.volume.found.bytes)?;
+        }
+        if !plan.entries.is_empty() || !plan.inodes.is_empty() {
+            plan.mend(&mut writer)?;
+        } else if plan.maps {
+            maps::mend(&mut writer, inodes, &mut self.head.bytes)?;
+        } else if !plan.lost.is_empty() {
+            writer.written += lost::name(&self.dev, &plan.lost, self.how.now)?;
+            self.cache.drop_range(0, self.cache.size());
+        }
+        writer.settle()?;
+        self.written += writer.written;
+        // The superblock's sums are others now.
+        let sector = self.how.options.number("superblock")?;
+        let found = Found::choose(&*self.dev, sector)?;
+        self.volume = Volume::new(found, self.dev.geometry().size)?;
+        self.head = Head::new(&self.volume);
+        Ok(())
+    }
+
+    /// Nothing else is wrong.
+    fn set_clean(&mut self) -> Result<()> {
+        if self.is_clean() {
+            return Ok(());
+        }
+        self.head.set_clean(&self.volume, true);
+        let reader = Reader {
+            cache: &self.cache,
+            volume: &self.volume,
+        };
+        let mut writer = Writer { reader, written: 0 };
+        writer.put(self.head.at, &self.head.bytes)?;
+        writer.settle()?;
+        self.written += writer.written;
+        Ok(())
+    }
 }

@@ -1,7 +1,8 @@
 //! Phases 2 to 4: path names, connectivity, reference counts.
 
 use super::findings::{Findings, finding};
-use super::inodes::Inodes;
+use super::inodes::{Inodes, Seen};
+use super::plan::{Entry as Change, Plan};
 use crate::blocks::Reader;
 use crate::dir::{DAMAGE_MAX, Dir};
 use crate::inode::Inode;
@@ -20,12 +21,16 @@ pub(super) fn check(
     reader: Reader<'_>,
     inodes: &mut Inodes,
     findings: &mut Findings<'_>,
+    plan: &mut Plan,
 ) -> Result<()> {
     let mut names = Names {
         reader,
         inodes,
         findings,
+        plan,
         paths: HashMap::new(),
+        parents: HashMap::new(),
+        twins: HashMap::new(),
     };
     names.meet(UFS_ROOTINO, UFS_ROOTINO);
     let mut todo = vec![UFS_ROOTINO];
@@ -35,6 +40,7 @@ pub(super) fn check(
         names.findings.progress("directories", done, 0)?;
         names.directory(ino, &mut todo)?;
     }
+    names.names_of_directories();
     names.unconnected();
     Ok(())
 }
@@ -43,8 +49,13 @@ struct Names<'a, 'b> {
     reader: Reader<'a>,
     inodes: &'a mut Inodes,
     findings: &'a mut Findings<'b>,
-    /// Directories that were met: their name, and the one that holds them.
+    plan: &'a mut Plan,
+    /// Directories that were met: the one that holds them, and their name.
     paths: HashMap<u32, (u32, Vec<u8>)>,
+    /// Where `..` of each leads, and where the entry is.
+    parents: HashMap<u32, (u32, u64)>,
+    /// Names of directories: of which directory, and where in it.
+    twins: HashMap<u32, Vec<(u32, u64)>>,
 }
 
 impl Names<'_, '_> {
@@ -79,11 +90,12 @@ impl Names<'_, '_> {
         path
     }
 
-    fn tell(&mut self, path: Vec<u8>, finding: Finding) {
+    /// Whether it is to be mended.
+    fn tell(&mut self, path: Vec<u8>, finding: Finding) -> bool {
         self.findings.tell(&Finding {
             path: Some(path),
             ..finding
-        });
+        })
     }
 
     /// Goes through one directory.
@@ -101,7 +113,11 @@ impl Names<'_, '_> {
                 code: "directory-size",
                 ..finding(Severity::Damage, inode.at, message)
             };
-            self.tell(self.path(ino, None), odd);
+            if self.tell(self.path(ino, None), odd) {
+                let mend = self.plan.inode(ino);
+                mend.free |= inode.size == 0;
+                mend.size = Some(inode.size.next_multiple_of(512));
+            }
         }
         let (mut at, mut dots, mut damaged) = (0, 0, 0);
         while at < inode.size && damaged < DAMAGE_MAX {
@@ -116,13 +132,13 @@ impl Names<'_, '_> {
                     let name = entry.name.to_vec();
                     if entry.is_dots() {
                         dots += 1;
-                        self.dots(&inode, &name, leads);
+                        self.dots(&inode, &name, (leads, here));
                     } else {
                         self.entry(&inode, &name, leads, kind, here, todo);
                     }
                 }
                 Err(e) if e == Kind::Corrupt => {
-                    self.bad_entry(&inode, &e);
+                    self.bad_entry(&inode, at, &e);
                     damaged += 1;
                     at = Dir::next_chunk(at);
                 }
@@ -135,40 +151,110 @@ impl Names<'_, '_> {
                 code: "dots",
                 ..finding(Severity::Damage, inode.at, message)
             };
-            self.tell(self.path(ino, None), missing);
+            if self.tell(self.path(ino, None), missing) {
+                let parent = self.inodes.all.get(&ino).map_or(UFS_ROOTINO, |s| s.parent);
+                self.plan.entries.insert((ino, 0), Change::Dots(parent));
+            }
         }
         Ok(())
     }
 
-    fn bad_entry(&mut self, dir: &Inode, e: &Error) {
-        let at = e.as_corrupt().map_or(dir.at, |c| c.offset);
+    fn bad_entry(&mut self, dir: &Inode, at: u64, e: &Error) {
+        let place = e.as_corrupt().map_or(dir.at, |c| c.offset);
         let bad = Finding {
             code: "entry",
-            ..finding(Severity::Damage, at, e.to_string())
+            ..finding(Severity::Damage, place, e.to_string())
         };
-        self.tell(self.path(dir.ino, None), bad);
+        if self.tell(self.path(dir.ino, None), bad) {
+            let chunk = at - at % 512;
+            let change = match chunk {
+                0 => {
+                    let parent = self
+                        .inodes
+                        .all
+                        .get(&dir.ino)
+                        .map_or(UFS_ROOTINO, |s| s.parent);
+                    Change::Dots(parent)
+                }
+                _ => Change::Empty,
+            };
+            self.plan.entries.insert((dir.ino, chunk), change);
+        }
     }
 
-    /// `.` and `..`, which count as links.
-    fn dots(&mut self, dir: &Inode, name: &[u8], leads: u32) {
-        let expected = match name {
-            b"." => Some(dir.ino),
-            _ => self.inodes.all.get(&dir.ino).map(|seen| seen.parent),
-        };
+    /// `.` and `..`, which count as links. Where `..` should lead is known later.
+    fn dots(&mut self, dir: &Inode, name: &[u8], (leads, at): (u32, u64)) {
         if let Some(seen) = self.inodes.all.get_mut(&leads) {
             seen.found = seen.found.saturating_add(1);
         }
-        if expected != Some(leads) {
-            let message = format!(
-                "'{}' leads to inode {leads}, not to {}",
-                volary_core::escape(name),
-                expected.unwrap_or(0)
-            );
-            let wrong = Finding {
-                code: "dots",
-                ..finding(Severity::Damage, dir.at, message)
-            };
-            self.tell(self.path(dir.ino, None), wrong);
+        match name {
+            b".." => {
+                self.parents.insert(dir.ino, (leads, at));
+            }
+            _ if leads != dir.ino => self.wrong_dots(dir.ino, name, (leads, at), dir.ino),
+            _ => {}
+        }
+    }
+
+    fn wrong_dots(&mut self, dir: u32, name: &[u8], (leads, at): (u32, u64), expected: u32) {
+        let message = format!(
+            "'{}' leads to inode {leads}, not to {expected}",
+            volary_core::escape(name),
+        );
+        let place = self.reader.volume.inode_at(dir.into()).unwrap_or(0);
+        let wrong = Finding {
+            code: "dots",
+            ..finding(Severity::Damage, place, message)
+        };
+        if self.tell(self.path(dir, None), wrong) {
+            let change = self.plan.entries.entry((dir, at));
+            change.or_insert(Change::Leads(expected));
+        }
+    }
+
+    /// A directory has one name, and `..` leads to where it is. One that was moved has two
+    /// after a power cut: it is where `..` says.
+    fn names_of_directories(&mut self) {
+        let mut all: Vec<_> = std::mem::take(&mut self.twins).into_iter().collect();
+        all.sort_unstable();
+        for (ino, names) in all {
+            let leads = self.parents.get(&ino).copied();
+            let named = |at: &(u32, u64)| leads.is_some_and(|(parent, _)| parent == at.0);
+            let keep = names.iter().find(|at| named(at)).or(names.first()).copied();
+            let Some(keep) = keep else { continue };
+            if let Some(seen) = self.inodes.all.get_mut(&ino) {
+                seen.parent = keep.0;
+            }
+            let moved = names.len() == 2 && named(&keep);
+            for &(dir, at) in names.iter().filter(|at| **at != keep) {
+                self.twin(ino, (dir, at), moved);
+            }
+            if let Some(leads) = leads.filter(|leads| leads.0 != keep.0) {
+                self.wrong_dots(ino, b"..", leads, keep.0);
+            }
+        }
+        let root = self.parents.get(&UFS_ROOTINO).copied();
+        if let Some(leads) = root.filter(|leads| leads.0 != UFS_ROOTINO) {
+            self.wrong_dots(UFS_ROOTINO, b"..", leads, UFS_ROOTINO);
+        }
+    }
+
+    fn twin(&mut self, ino: u32, (dir, at): (u32, u64), moved: bool) {
+        let message = format!("directory {ino} has another name as well");
+        let severity = match moved {
+            true => Severity::Crash,
+            false => Severity::Damage,
+        };
+        let place = self.reader.volume.inode_at(dir.into()).unwrap_or(0);
+        let twice = Finding {
+            code: "twice",
+            ..finding(severity, place, message)
+        };
+        if self.tell(self.path(dir, None), twice) {
+            self.plan.entries.insert((dir, at), Change::Remove);
+            if let Some(seen) = self.inodes.all.get_mut(&ino) {
+                seen.found = seen.found.saturating_sub(1);
+            }
         }
     }
 
@@ -186,31 +272,41 @@ impl Names<'_, '_> {
             code,
             ..finding(Severity::Damage, dir.at, message)
         };
+        let mut is_removed = false;
         if Name::new(name).is_err() {
             let message =
                 format!("the name at byte {at} of the directory cannot be; it is not shown");
-            self.tell(path.clone(), damage("name", message));
+            is_removed = self.tell(path.clone(), damage("name", message));
         }
-        let Some(seen) = self.inodes.all.get_mut(&leads) else {
+        let is = self.inodes.all.get(&leads).map(|seen: &Seen| seen.kind);
+        let Some(is) = is else {
             let message = format!("it leads to inode {leads}, which is not in use");
-            self.tell(path, damage("unallocated", message));
+            is_removed |= self.tell(path, damage("unallocated", message));
+            if is_removed {
+                self.plan.entries.insert((dir.ino, at), Change::Remove);
+            }
             return;
         };
-        seen.found = seen.found.saturating_add(1);
-        let is = seen.kind;
+        if is_removed {
+            self.plan.entries.insert((dir.ino, at), Change::Remove);
+            return;
+        }
+        if let Some(seen) = self.inodes.all.get_mut(&leads) {
+            seen.found = seen.found.saturating_add(1);
+        }
         if kind.is_some_and(|kind| kind != is) {
             let message = format!("inode {leads} is another kind of node than its entry says");
-            self.tell(path.clone(), damage("type", message));
+            if self.tell(path, damage("type", message)) {
+                self.plan.entries.insert((dir.ino, at), Change::Kind(is));
+            }
         }
         if is != FileKind::Dir {
             return;
         }
+        self.twins.entry(leads).or_default().push((dir.ino, at));
         if self.meet(leads, dir.ino) {
             self.paths.insert(leads, (dir.ino, name.to_vec()));
             todo.push(leads);
-        } else {
-            let message = format!("directory {leads} has another name as well");
-            self.tell(path, damage("twice", message));
         }
     }
 
@@ -220,20 +316,30 @@ impl Names<'_, '_> {
         let lost = lost.filter(|(_, seen)| seen.kind == FileKind::Dir && seen.parent == 0);
         for (&ino, _) in lost {
             let at = self.reader.volume.inode_at(ino.into()).unwrap_or(0);
-            self.findings.tell(&Finding {
+            let wanted = self.findings.tell(&Finding {
                 code: "unconnected",
                 ..finding(
-                    Severity::Damage,
+                    Severity::Crash,
                     at,
                     format!("no path leads to directory {ino}"),
                 )
             });
+            if wanted && self.findings.frees_unreferenced() {
+                self.plan.inode(ino).free = true;
+            } else if wanted {
+                self.plan.lost.insert(ino);
+            }
         }
     }
 }
 
 /// Phase 4: links that were found against those that inodes say they have.
-pub(super) fn check_links(reader: Reader<'_>, inodes: &Inodes, findings: &mut Findings<'_>) {
+pub(super) fn check_links(
+    reader: Reader<'_>,
+    inodes: &Inodes,
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
+) {
     for (&ino, seen) in &inodes.all {
         let said = u32::try_from(seen.nlink).unwrap_or(0);
         let at = reader.volume.inode_at(ino.into()).unwrap_or(0);
@@ -249,9 +355,17 @@ pub(super) fn check_links(reader: Reader<'_>, inodes: &Inodes, findings: &mut Fi
             found if found < said => ("link-count", Severity::Crash),
             _ => ("link-count", Severity::Damage),
         };
-        findings.tell(&Finding {
+        let wanted = findings.tell(&Finding {
             code,
             ..finding(severity, at, message)
         });
+        match seen.found {
+            _ if !wanted => {}
+            0 if findings.frees_unreferenced() => plan.inode(ino).free = true,
+            0 => {
+                plan.lost.insert(ino);
+            }
+            found => plan.inode(ino).links = i16::try_from(found).ok(),
+        }
     }
 }

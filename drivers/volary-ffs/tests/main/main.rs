@@ -9,6 +9,7 @@ mod hostile;
 mod lists;
 mod make;
 mod makefs;
+mod mend;
 mod oracle;
 mod shared;
 mod volumes;

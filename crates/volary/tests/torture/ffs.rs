@@ -1,0 +1,47 @@
+//! FFS: recovery is `fsck -p`, then attaching.
+
+use crate::fat::{plan, scripts, torture};
+use volary::torture::{Bounds, Depth, Plan};
+
+const ROWS: [&str; 3] = ["ffs1", "ffs1-old", "ffs2"];
+
+#[test]
+fn pairs_of_operations_on_each_kind() {
+    for name in ROWS {
+        let pairs = Some((0, 16));
+        torture(name, &Plan { pairs, ..plan() });
+    }
+}
+
+#[test]
+fn cuts_of_the_check_leave_what_the_check_mends() {
+    let few = Bounds {
+        eager: 5,
+        random: 16,
+        garbage: false,
+        seed: 0,
+    };
+    let depth = Depth {
+        nested: 2,
+        nested_bounds: few,
+        nested_each: 2,
+        ..Depth::default()
+    };
+    let pairs = Some((0, 120));
+    for name in ROWS {
+        let plan = Plan {
+            pairs,
+            depth,
+            ..plan()
+        };
+        torture(name, &plan);
+    }
+}
+
+#[test]
+fn random_scripts_on_each_kind() {
+    for name in ROWS {
+        let random = scripts().div_ceil(4);
+        torture(name, &Plan { random, ..plan() });
+    }
+}

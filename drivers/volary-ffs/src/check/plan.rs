@@ -1,0 +1,302 @@
+//! What is to be mended, and mending it.
+//!
+//! Each part of it leaves a volume that a check mends in the same way: entries first, then
+//! inodes, then maps and sums, with a flush after each; the mark that the volume was cleanly
+//! left is the last.
+
+use crate::blocks::Reader;
+use crate::dir::Dir;
+use crate::inode::Inode;
+use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
+use crate::volume::Variant;
+use std::collections::{BTreeMap, BTreeSet};
+use volary_block::Stage;
+use volary_core::{Error, FileKind, Kind, Result};
+
+/// What is to be done with an entry, or a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// It goes.
+    Remove,
+    /// It says what the inode is.
+    Kind(FileKind),
+    /// It leads to this inode.
+    Leads(u32),
+    /// The chunk that begins there is one free entry.
+    Empty,
+    /// The chunk holds the directory itself and this parent.
+    Dots(u32),
+}
+
+/// What is to be done with an inode.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mend {
+    pub(super) free: bool,
+    pub(super) links: Option<i16>,
+    pub(super) blocks: Option<u64>,
+    pub(super) size: Option<u64>,
+    /// Pointers behind the end go.
+    pub(super) cut: bool,
+}
+
+/// All of it.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// By directory, and byte of it.
+    pub(super) entries: BTreeMap<(u32, u64), Entry>,
+    pub(super) inodes: BTreeMap<u32, Mend>,
+    /// Maps and sums are to be made anew.
+    pub(super) maps: bool,
+    /// Inodes that are to be named in `lost+found`.
+    pub(super) lost: BTreeSet<u32>,
+    /// Replicas of the superblock that are to be written, by group.
+    pub(super) replicas: BTreeSet<u64>,
+}
+
+impl Plan {
+    pub(super) fn inode(&mut self, ino: u32) -> &mut Mend {
+        self.inodes.entry(ino).or_default()
+    }
+
+    /// Mends entries and inodes.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(super) fn mend(&self, writer: &mut Writer<'_>) -> Result<()> {
+        for (&(dir, at), entry) in &self.entries {
+            match mend_entry(writer, dir, at, *entry) {
+                Err(e) if e == Kind::Corrupt || e == Kind::Stale => {}
+                result => result?,
+            }
+        }
+        writer.settle()?;
+        for (&ino, mend) in &self.inodes {
+            mend_inode(writer, ino, mend)?;
+        }
+        writer.settle()
+    }
+}
+
+/// Writes what differs, and counts it.
+pub(super) struct Writer<'a> {
+    pub(super) reader: Reader<'a>,
+    /// Sectors.
+    pub(super) written: u64,
+}
+
+impl Writer<'_> {
+    /// # Errors
+    /// `ReadOnly`; `Io`.
+    pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        let mut there = vec![0; bytes.len()];
+        self.reader.cache.read(at, &mut there)?;
+        if there != bytes {
+            let sectors = (at + bytes.len() as u64).div_ceil(512) - at / 512;
+            self.written += sectors;
+            self.reader.cache.write(at, bytes, Stage::DATA)?;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        self.reader.cache.commit()
+    }
+}
+
+fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Result<()> {
+    let reader = writer.reader;
+    let order = reader.volume.order;
+    let inode = reader.inode(dir.into())?;
+    let chunk = at - at % DIRBLKSIZ as u64;
+    let place = Dir::new(reader, &inode)?.place(chunk)?;
+    let mut bytes = [0; DIRBLKSIZ];
+    reader.cache.read(place, &mut bytes)?;
+    let within = usize::try_from(at - chunk).unwrap_or(0);
+    let has_types = reader.volume.has_types;
+    match entry {
+        Entry::Kind(kind) => d_type(kind).put(order, &mut bytes, within + 6),
+        Entry::Leads(ino) => ino.put(order, &mut bytes, within),
+        Entry::Remove => remove(order, &mut bytes, within),
+        Entry::Empty => {
+            bytes.fill(0);
+            (DIRBLKSIZ as u16).put(order, &mut bytes, 4);
+        }
+        Entry::Dots(parent) => {
+            bytes.fill(0);
+            let rest = DIRBLKSIZ as u16 - 12;
+            for (at, len, ino, name) in [(0, 12, dir, &b"."[..]), (12, rest, parent, b"..")] {
+                ino.put(order, &mut bytes, at);
+                len.put(order, &mut bytes, at + 4);
+                let count = name.len() as u8;
+                match has_types {
+                    true => [d_type(FileKind::Dir), count].put(order, &mut bytes, at + 6),
+                    false => u16::from(count).put(order, &mut bytes, at + 6),
+                }
+                let name_at = at + DIRECT_HEAD;
+                if let Some(room) = bytes.get_mut(name_at..name_at + name.len()) {
+                    room.copy_from_slice(name);
+                }
+            }
+        }
+    }
+    writer.put(place, &bytes)
+}
+
+fn d_type(kind: FileKind) -> u8 {
+    u8::try_from(kind.mode_bits() >> 12).unwrap_or(0)
+}
+
+/// Takes an entry out of a chunk.
+fn remove(order: crate::ondisk::Order, bytes: &mut [u8], at: usize) {
+    let length = |bytes: &[u8], at: usize| u16::get(order, bytes, at + 4);
+    let (mut before, mut here) = (None, 0);
+    while here < at {
+        before = Some(here);
+        here += usize::from(length(bytes, here)).max(DIRECT_HEAD);
+    }
+    match before {
+        Some(before) => {
+            let end = at + usize::from(length(bytes, at));
+            let len = u16::try_from(end - before).unwrap_or(0);
+            len.put(order, bytes, before + 4);
+        }
+        None => 0_u32.put(order, bytes, at),
+    }
+}
+
+fn mend_inode(writer: &mut Writer<'_>, ino: u32, mend: &Mend) -> Result<()> {
+    let volume = writer.reader.volume;
+    let mut inode = writer.reader.inode_as_it_is(ino.into())?;
+    if mend.free {
+        let free = Inode::free(volume, ino, inode.at, inode.generation);
+        return writer.put(free.at, &free.bytes);
+    }
+    inode.size = mend.size.unwrap_or(inode.size);
+    if mend.cut {
+        cut(writer, &mut inode)?;
+    }
+    inode.nlink = mend.links.unwrap_or(inode.nlink);
+    inode.blocks = mend.blocks.unwrap_or(inode.blocks);
+    inode.store(volume);
+    writer.put(inode.at, &inode.bytes)
+}
+
+/// Takes pointers away that are behind the end of a file.
+fn cut(writer: &mut Writer<'_>, inode: &mut Inode) -> Result<()> {
+    let mut found = beyond(&writer.reader, inode)?;
+    found.places.sort_unstable();
+    for lbn in found.direct {
+        if let Some(pointer) = inode.db.get_mut(lbn) {
+            *pointer = 0;
+        }
+    }
+    for level in found.levels {
+        if let Some(pointer) = inode.ib.get_mut(level) {
+            *pointer = 0;
+        }
+    }
+    let width = pointer_len(writer.reader.volume.variant);
+    for place in found.places {
+        let zeros = [0_u8; 8];
+        writer.put(place, zeros.get(..width).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn pointer_len(variant: Variant) -> usize {
+    match variant {
+        Variant::Ufs2 => 8,
+        _ => 4,
+    }
+}
+
+/// Pointers behind the end of a file.
+#[derive(Default)]
+pub(super) struct Beyond {
+    direct: Vec<usize>,
+    levels: Vec<usize>,
+    places: Vec<u64>,
+}
+
+impl Beyond {
+    pub(super) fn is_empty(&self) -> bool {
+        self.direct.is_empty() && self.levels.is_empty() && self.places.is_empty()
+    }
+}
+
+/// Looks for pointers behind the end of a file.
+///
+/// # Errors
+/// `Corrupt` for one to outside of the volume before it; `Io`.
+pub(super) fn beyond(reader: &Reader<'_>, inode: &Inode) -> Result<Beyond> {
+    let volume = reader.volume;
+    let mut found = Beyond::default();
+    let count = inode.size.div_ceil(volume.bsize);
+    let direct = inode.db.iter().enumerate();
+    let direct = direct.filter(|(lbn, first)| *lbn as u64 >= count && **first != 0);
+    found.direct = direct.map(|(lbn, _)| lbn).collect();
+    let mut first = crate::ondisk::UFS_NDADDR;
+    for (level, &pointer) in inode.ib.iter().enumerate() {
+        let span = volume.nindir.saturating_pow(level as u32 + 1);
+        match pointer {
+            0 => {}
+            _ if first >= count => found.levels.push(level),
+            _ if first + span > count => {
+                behind(
+                    reader,
+                    inode,
+                    (pointer, level as u32),
+                    count - first,
+                    &mut found,
+                )?;
+            }
+            _ => {}
+        }
+        first += span;
+    }
+    Ok(found)
+}
+
+/// The same below an indirect block that holds the end: `keep` blocks are before it.
+fn behind(
+    reader: &Reader<'_>,
+    inode: &Inode,
+    (pointer, level): (u64, u32),
+    keep: u64,
+    found: &mut Beyond,
+) -> Result<()> {
+    let volume = reader.volume;
+    let block = reader.checked(inode, "di_ib", pointer, volume.frag, false)?;
+    let width = pointer_len(volume.variant);
+    let mut bytes = vec![0; usize::try_from(volume.bsize).unwrap_or(0)];
+    let at = block.first * volume.fsize;
+    reader.cache.read(at, &mut bytes)?;
+    let each = volume.nindir.saturating_pow(level);
+    let whole = usize::try_from(keep.div_ceil(each)).unwrap_or(usize::MAX);
+    for (index, one) in bytes.chunks_exact(width).enumerate().skip(whole) {
+        if one.iter().any(|&byte| byte != 0) {
+            found.places.push(at + (index * width) as u64);
+        }
+    }
+    let last = keep / each;
+    if level > 0 && !keep.is_multiple_of(each) {
+        let within = usize::try_from(last).unwrap_or(0) * width;
+        let below = match width {
+            8 => u64::get(volume.order, &bytes, within),
+            _ => u32::get(volume.order, &bytes, within).into(),
+        };
+        if below != 0 {
+            behind(reader, inode, (below, level - 1), keep - last * each, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// A check of something that a mend must leave whole.
+pub(super) fn too_damaged(what: &str) -> Error {
+    Error::note(Kind::Corrupt, format!("{what} cannot be made good"))
+}

@@ -1,0 +1,159 @@
+//! Cylinder groups, made anew from what inodes take. Counted here, not by the allocator.
+
+use super::inodes::Inodes;
+use crate::blocks::Reader;
+use crate::cg::Group;
+use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, Stored, ocg};
+use crate::volume::{Variant, Volume};
+use volary_core::{FileKind, Result};
+
+/// A group as it should be, and its sums.
+pub(super) struct Made {
+    pub(super) group: Group,
+    pub(super) sums: [u64; 4],
+}
+
+/// Makes a group's maps and counts anew, but for [`positions`]; rotors stay.
+pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Group) -> Made {
+    let base = volume.base(number);
+    for index in 0..volume.ipg {
+        let ino = u32::try_from(number * volume.ipg + index).unwrap_or(0);
+        group.set_used(index, ino < 2 || inodes.all.contains_key(&ino));
+    }
+    for index in 0..group.fragments {
+        group.set_free(index, !inodes.is_taken(base + index));
+    }
+    let (blocks, fragments, runs) = group.count_free(volume);
+    let first = u32::try_from(number * volume.ipg).unwrap_or(u32::MAX);
+    let range = first..first.saturating_add(u32::try_from(volume.ipg).unwrap_or(0));
+    let dirs = inodes.all.range(range);
+    let dirs = dirs.filter(|(_, seen)| seen.kind == FileKind::Dir).count() as u64;
+    let free = (0..volume.ipg).filter(|&i| !group.is_used(i)).count() as u64;
+    let sums = [dirs, blocks, free, fragments];
+    clusters(volume, &mut group);
+    let small = |n: u64| u32::try_from(n).unwrap_or(0);
+    let order = volume.order;
+    sums.map(|n| i32::try_from(n).unwrap_or(0))
+        .put(order, &mut group.bytes, 24);
+    runs.map(small).put(order, &mut group.bytes, 52);
+    Made { group, sums }
+}
+
+/// The blocks that are wholly free.
+fn free_blocks(volume: &Volume, group: &Group) -> Vec<bool> {
+    let frag = volume.frag;
+    let blocks = group.fragments / frag;
+    let is_free = |block: u64| (block * frag..(block + 1) * frag).all(|i| group.is_free(i));
+    (0..blocks).map(is_free).collect()
+}
+
+/// The map of free blocks, and how many rows of them there are of each length.
+fn clusters(volume: &Volume, group: &mut Group) {
+    let most = volume.contigsumsize() as usize;
+    let (map, sums) = (
+        group.raw.cg_clusteroff as usize,
+        group.raw.cg_clustersumoff as usize,
+    );
+    if most == 0 || map == 0 {
+        return;
+    }
+    let count = group.raw.cg_nclusterblks as usize;
+    let free = free_blocks(volume, group);
+    let mut rows = vec![0_i32; most + 1];
+    for (block, is_free) in free.iter().enumerate().take(count) {
+        group.set_bit(map, block as u64, *is_free);
+    }
+    for row in free
+        .get(..count.min(free.len()))
+        .unwrap_or(&free)
+        .split(|is_free| !is_free)
+    {
+        if let Some(sum) = rows
+            .get_mut(row.len().min(most))
+            .filter(|_| !row.is_empty())
+        {
+            *sum += 1;
+        }
+    }
+    for (len, sum) in rows.iter().enumerate().skip(1) {
+        sum.put(volume.order, &mut group.bytes, sums + 4 * len);
+    }
+}
+
+/// Free blocks by cylinder and rotational position. NetBSD and makefs do not keep these
+/// counts up, so that they are no finding.
+pub(super) fn positions(volume: &Volume, group: &mut Group) {
+    let raw = &volume.found.raw;
+    let field = |n: i32| usize::try_from(n).unwrap_or(0);
+    let is_42 = group.iusedoff == ocg::IUSED as usize;
+    let (totals, counts, each, cylinders) = match is_42 {
+        true => (ocg::BTOT, ocg::B, ocg::POSITIONS, 32),
+        false => (
+            field(group.raw.cg_old_btotoff),
+            field(group.raw.cg_old_boff),
+            field(raw.fs_old_nrpos),
+            field(raw.fs_old_cpg),
+        ),
+    };
+    let fits = totals >= ocg::BTOT
+        && totals.saturating_add(cylinders.saturating_mul(4)) <= counts
+        && counts.saturating_add(cylinders.saturating_mul(each).saturating_mul(2))
+            <= group.iusedoff;
+    if volume.variant == Variant::Ufs2 || !fits {
+        return;
+    }
+    let free = free_blocks(volume, group);
+    if let Some(bytes) = group.bytes.get_mut(totals..totals + cylinders * 4) {
+        bytes.fill(0);
+    }
+    if let Some(bytes) = group.bytes.get_mut(counts..counts + cylinders * each * 2) {
+        bytes.fill(0);
+    }
+    let places = free.iter().zip(0..).filter(|(is_free, _)| **is_free);
+    for (cylinder, position) in places.filter_map(|(_, b)| volume.position(b * volume.frag)) {
+        let total = totals + 4 * cylinder;
+        let sum = i32::get(volume.order, &group.bytes, total) + 1;
+        sum.put(volume.order, &mut group.bytes, total);
+        let count = counts + 2 * (cylinder * each + position);
+        let sum = i16::get(volume.order, &group.bytes, count).saturating_add(1);
+        sum.put(volume.order, &mut group.bytes, count);
+    }
+}
+
+/// A group whose head makes no sense, made of another's: where maps stand is the same in all.
+///
+/// # Errors
+/// `Corrupt` if no group makes sense; `Io`.
+pub(super) fn from_another(reader: &Reader<'_>, number: u64) -> Result<Group> {
+    let volume = reader.volume;
+    let other = (0..volume.ncg).filter(|&n| n != number);
+    let other = other.filter_map(|n| Group::read(reader, n).ok()).next();
+    let mut group =
+        other.ok_or_else(|| super::plan::too_damaged("a volume without a cylinder group"))?;
+    let fragments = volume.end(number) - volume.base(number);
+    let small = |n: u64| u32::try_from(n).unwrap_or(0);
+    let (order, bytes) = (volume.order, &mut group.bytes);
+    if group.iusedoff != ocg::IUSED as usize {
+        CG_MAGIC.put(order, bytes, CG_MAGIC_AT);
+    }
+    small(number).put(order, bytes, 12);
+    small(fragments).put(order, bytes, 20);
+    [0_u32; 3].put(order, bytes, 40);
+    if volume.contigsumsize() > 0 {
+        small(fragments / volume.frag).put(order, bytes, 112);
+    }
+    if volume.variant == Variant::Ufs2 {
+        // What was written once can no longer be told: the rest is looked at as well.
+        small(volume.ipg).put(order, bytes, 120);
+    }
+    let len = usize::try_from(volume.cgsize).unwrap_or(0);
+    group.bytes.resize(len, 0);
+    let at = volume.head_at(number);
+    for map in [(group.iusedoff, volume.ipg), (group.freeoff, volume.fpg)] {
+        let end = map.0 + usize::try_from(map.1.div_ceil(8)).unwrap_or(0);
+        if let Some(bytes) = group.bytes.get_mut(map.0..end) {
+            bytes.fill(0);
+        }
+    }
+    Group::parse(volume, number, at, group.bytes)
+}
