@@ -109,7 +109,6 @@ impl Watch {
         if state.overflown || !state.changes.is_empty() {
             return state.take(max);
         }
-        state.waiting.push_back((Arc::clone(wait), max));
         drop(state);
         let (this, parked) = (Arc::downgrade(self), Arc::downgrade(wait));
         let failure = wait.park(move || {
@@ -117,13 +116,25 @@ impl Watch {
                 this.forget(&parked);
             }
         });
-        if failure.status != Status::PENDING {
-            self.forget(&Arc::downgrade(wait));
-        } else {
-            // What changed before it was parked could not answer it.
-            self.answer();
+        // Whoever finds it among those that wait can answer it: it is parked before.
+        if failure.status == Status::PENDING {
+            self.wait(wait, max);
         }
         Err(failure)
+    }
+
+    /// Lets a parked request wait, for what has changed since as well.
+    fn wait(&self, wait: &Arc<Wait>, max: usize) {
+        let mut state = self.state.lock();
+        let ended = state.ended;
+        if !ended {
+            state.waiting.push_back((Arc::clone(wait), max));
+        }
+        drop(state);
+        if ended {
+            wait.finish(Err(told(Status::NOTIFY_CLEANUP)));
+        }
+        self.answer();
     }
 
     fn forget(&self, wait: &Weak<Wait>) {
