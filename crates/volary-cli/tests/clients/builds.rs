@@ -14,7 +14,7 @@ const BUILD: &str = include_str!("build.sh");
 /// there after a new mount too, and can be removed.
 const BUILDS: &str = r#"
 built() {
-    mount --bind /mnt /host/mnt && chroot /host sh -c "$1"; rc=$?
+    mount --bind /mnt /host/mnt && chroot /host /bin/sh -c "$1"; rc=$?
     umount /host/mnt && return $rc
 }
 for volume in $VOLUMES; do
