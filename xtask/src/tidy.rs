@@ -87,6 +87,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         "volary-testkit",
         &[
             "volary-core",
+            "volary-block",
             "volary-session",
             "volary-mem",
             "volary-layers",

@@ -7,6 +7,7 @@
 //! | [`oracle`] | other people's tools that read, write and check the same images |
 //! | [`hostfs`] | a mounted directory as a [`FileSystem`](volary_core::FileSystem) |
 //! | [`nfs`], [`smb`] | clients of the servers |
+//! | [`volumes`] | volumes of a driver: made in memory, attached, checked |
 //! | [`tree`] | a whole volume as one value that can be compared |
 //! | [`replay`] | random sequences: seeds, shrinking, the command that runs one again |
 //! | [`rng`] | random numbers from a seed |
@@ -23,6 +24,7 @@ pub mod replay;
 pub mod smb;
 pub mod suite;
 pub mod tree;
+pub mod volumes;
 
 pub use volary_sim::rng;
 

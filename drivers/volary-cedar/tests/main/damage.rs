@@ -2,15 +2,17 @@
 //! are in (paper, section 3): every used page of a volume that was left and of one
 //! that was not, unreadable and overwritten.
 
-use crate::volumes::{NOW, Shape, as_root, attach, attach_with, check};
+use crate::volumes::{attach, attach_read_only, check, shape};
 use std::sync::Arc;
 use volary_block::{Faulty, MemDevice};
+use volary_cedar::CEDAR;
 use volary_core::{BlockDevice, CheckMode, Create, Fs, Name, SetAttr};
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
+use volary_testkit::volumes::{self, NOW, Shape, as_root};
 
 const PAGE: usize = 512;
-const SHAPE: Shape = Shape::new(1 << 20)
+const SHAPE: Shape = shape(1 << 20)
     .made("page=512,name-table=16k,log=186k")
     .attached("commit=0");
 
@@ -49,7 +51,7 @@ fn image(left: bool) -> (Vec<u8>, Tree) {
 
 /// The tree of a damaged volume must be as it was, but for the content of one file.
 fn must_hold(dev: Arc<dyn BlockDevice>, whole: &Tree, what: &str) {
-    let fs = attach_with(dev, SHAPE.attach, true).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let fs = attach_read_only(dev, SHAPE.attach).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut differ = 0;
     for (path, leaf) in &whole.0 {
         let found = as_root(|cx| {
@@ -153,11 +155,11 @@ fn damage_of_a_record_that_later_ones_follow_is_not_passed_over() {
         image[page * PAGE..(page + 1) * PAGE].fill(0xee);
     }
     let dev = Arc::new(MemDevice::from_vec(image));
-    let refused = attach_with(dev.clone(), "", false)
+    let refused = volumes::attach(&CEDAR, dev.clone(), "")
         .err()
         .expect("a refusal");
     assert!(refused.to_string().contains("fsck -y"), "{refused}");
-    drop(attach_with(dev.clone(), "", true).expect("for reading"));
+    drop(attach_read_only(dev.clone(), "").expect("for reading"));
     let (report, found) = check(dev.clone(), CheckMode::Preen);
     assert!(
         report.left() > 0 && found.iter().any(|f| f.starts_with("log-lost")),

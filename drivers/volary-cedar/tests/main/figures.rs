@@ -1,23 +1,24 @@
 //! The paper's figures (sections 5.3, 5.9 and 7, Tables 3 and 4), with its
 //! parameters and with today's.
 
-use crate::volumes::{Shape, attach};
+use crate::volumes::{attach, shape};
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{
     BlockDevice, Cancel, Cookie, Create, Cred, Ctx, DirBuf, Fs, Mode, Name, SetAttr, Time,
 };
+use volary_testkit::volumes::Shape;
 
 const MIB: u64 = 1 << 20;
 /// Small files of the benchmark.
 const FILES: usize = 100;
 
 /// The paper's: pages of a sector, data written as it comes, a small cache.
-const PAPER: Shape = Shape::new(12 * MIB)
+const PAPER: Shape = shape(12 * MIB)
     .made("page=512,log=642k")
     .attached("data=through,iosize=4k");
 /// Today's.
-const TODAY: Shape = Shape::new(24 * MIB);
+const TODAY: Shape = shape(24 * MIB);
 
 /// The device counted, a volume on it, and a clock that goes on.
 struct Bench {
@@ -149,7 +150,7 @@ fn with_todays_there_are_far_fewer() {
 /// written twice.
 #[test]
 fn recovery_from_a_full_log_of_6_mib_reads_it_once() {
-    let mut bench = Bench::new(Shape::new(256 * MIB).attached("commit=0"));
+    let mut bench = Bench::new(shape(256 * MIB).attached("commit=0"));
     for i in 0..700 {
         bench.call(|cx| {
             let name = format!("dir {i}");

@@ -1,6 +1,6 @@
 //! The suite under a layer that changes nothing.
 
-use crate::volumes::Shape;
+use crate::volumes::shape;
 use std::sync::Arc;
 use volary_core::{Fs, Layer};
 use volary_testkit::Suite;
@@ -15,7 +15,7 @@ impl Layer for Nothing {
 
 #[test]
 fn a_layer_that_changes_nothing_is_not_noticed() {
-    let shape = Shape::new(16 << 20);
+    let shape = shape(16 << 20);
     Suite::new(shape.name(), move || shape.fresh())
         .under("a layer that changes nothing", |fs| Arc::new(Nothing(fs)))
         .run();

@@ -1,15 +1,16 @@
 //! What is not written: nothing but for a change.
 
-use crate::volumes::{Shape, as_root, attach, attach_with};
+use crate::volumes::{attach, attach_read_only, shape};
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{Create, Kind, Mode, Name, SetAttr};
+use volary_testkit::volumes::as_root;
 
 const MIB: u64 = 1 << 20;
 
 #[test]
 fn attaching_looking_and_detaching_write_nothing() {
-    let recorder = Arc::new(Recorder::new(Shape::new(16 * MIB).device()));
+    let recorder = Arc::new(Recorder::new(shape(16 * MIB).device()));
     let fs = attach(recorder.clone(), "");
     as_root(|cx| {
         let open = fs.open(cx, fs.root(), Mode::Read).unwrap();
@@ -23,7 +24,7 @@ fn attaching_looking_and_detaching_write_nothing() {
 
 #[test]
 fn a_volume_that_was_not_left_is_recovered_for_reading_without_a_write() {
-    let dev = Shape::new(16 * MIB).device();
+    let dev = shape(16 * MIB).device();
     let fs = attach(dev.clone(), "");
     let name = Name::new(b"f").unwrap();
     as_root(|cx| {
@@ -35,7 +36,7 @@ fn a_volume_that_was_not_left_is_recovered_for_reading_without_a_write() {
     // Dropped without a detach: as after a power cut.
     drop(fs);
     let recorder = Arc::new(Recorder::new(dev));
-    let fs = attach_with(recorder.clone(), "", true).unwrap();
+    let fs = attach_read_only(recorder.clone(), "").unwrap();
     as_root(|cx| {
         let node = fs.lookup(cx, fs.root(), name).unwrap().node;
         let open = fs.open(cx, node, Mode::Read).unwrap();

@@ -1,13 +1,14 @@
 //! Versions: what is kept when a file is emptied or replaced, by its own name.
 
-use crate::volumes::{Shape, as_root, attach, clean};
+use crate::volumes::{attach, clean, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
     Cookie, Create, DirBuf, Fs, Kind, Mode, Name, NodeId, RenameFlags, Result, SetAttr,
 };
+use volary_testkit::volumes::{Shape, as_root};
 
-const SHAPE: Shape = Shape::new(2 << 20).made("page=512,log=186k");
+const SHAPE: Shape = shape(2 << 20).made("page=512,log=186k");
 
 /// Calls in the root directory, in short.
 struct Calls(Fs);

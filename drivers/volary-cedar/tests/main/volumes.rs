@@ -1,136 +1,29 @@
 //! Fresh volumes for tests.
 
 use std::sync::Arc;
-use volary_block::MemDevice;
 use volary_cedar::CEDAR;
-use volary_core::{
-    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, CheckReport, Cred, Ctx, Finding, Format,
-    Fs, Make, Options, Quiet, Result, Time,
-};
-use volary_testkit::Fresh;
+use volary_core::{BlockDevice, CheckMode, CheckReport, Fs, Result};
+use volary_testkit::volumes::{self, Shape};
 
-/// When volumes are made, and the time of calls.
-pub(crate) const NOW: Time = Time::from_secs(1_700_000_000);
-
-/// What volume to make.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    /// Bytes.
-    pub(crate) len: u64,
-    /// Bytes of a sector of the device.
-    pub(crate) sector: u32,
-    /// Options of mkfs.
-    pub(crate) make: &'static str,
-    /// Options of the mount.
-    pub(crate) attach: &'static str,
-}
-
-impl Shape {
-    pub(crate) const fn new(len: u64) -> Self {
-        Self {
-            len,
-            sector: 512,
-            make: "",
-            attach: "",
-        }
-    }
-
-    pub(crate) const fn made(self, make: &'static str) -> Self {
-        Self { make, ..self }
-    }
-
-    pub(crate) const fn attached(self, attach: &'static str) -> Self {
-        Self { attach, ..self }
-    }
-
-    pub(crate) const fn sectors(self, sector: u32) -> Self {
-        Self { sector, ..self }
-    }
-
-    pub(crate) fn name(&self) -> String {
-        let size = format!(
-            "cedar of {} MiB in sectors of {}",
-            self.len >> 20,
-            self.sector
-        );
-        let parts = [&size, self.make, self.attach];
-        let parts: Vec<_> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-        parts.join(" ")
-    }
-
-    /// Makes an empty one in memory.
-    pub(crate) fn device(&self) -> Arc<MemDevice> {
-        let dev = Arc::new(MemDevice::new(self.len).with_sector(self.sector));
-        make(&(dev.clone() as Arc<dyn BlockDevice>), self.make);
-        dev
-    }
-
-    /// A fresh volume that our check looks at when all is done.
-    pub(crate) fn fresh(&self) -> Fresh {
-        let dev = self.device();
-        let options = self.attach;
-        let (again, read_only, image) = (dev.clone(), dev.clone(), dev.clone());
-        Fresh::new(attach(dev, options))
-            .reattach(move || attach(again.clone(), options))
-            .read_only(move || attach_with(read_only.clone(), options, true).expect("attach"))
-            .checked_by(move || clean(image.clone()))
-    }
-}
-
-/// Makes a volume.
-pub(crate) fn make(dev: &Arc<dyn BlockDevice>, options: &str) {
-    let make = Make {
-        now: NOW,
-        options: Options::parse(options),
-        ..Make::default()
-    };
-    CEDAR.make(dev.clone(), "cedar", &make).expect("mkfs");
+/// A volume of this many bytes.
+pub(crate) const fn shape(len: u64) -> Shape {
+    Shape::new(&CEDAR, "cedar", len)
 }
 
 pub(crate) fn attach(dev: Arc<dyn BlockDevice>, options: &str) -> Fs {
-    attach_with(dev, options, false).expect("attach")
+    volumes::attach(&CEDAR, dev, options).expect("attach")
 }
 
-pub(crate) fn attach_with(dev: Arc<dyn BlockDevice>, options: &str, read_only: bool) -> Result<Fs> {
-    let how = Attach {
-        read_only,
-        options: Options::parse(options),
-        ..Attach::default()
-    };
-    CEDAR.attach(dev, &how)
-}
-
-/// Does something as root at [`NOW`].
-pub(crate) fn as_root<T>(act: impl FnOnce(&Ctx<'_>) -> T) -> T {
-    let (cred, cancel) = (Cred::root(), Cancel::new());
-    act(&Ctx {
-        cred: &cred,
-        now: NOW,
-        cancel: &cancel,
-    })
+pub(crate) fn attach_read_only(dev: Arc<dyn BlockDevice>, options: &str) -> Result<Fs> {
+    volumes::attach_read_only(&CEDAR, dev, options)
 }
 
 /// Checks a volume; the report, and all findings as lines.
 pub(crate) fn check(dev: Arc<dyn BlockDevice>, mode: CheckMode) -> (CheckReport, Vec<String>) {
-    let how = Check {
-        mode,
-        now: NOW,
-        options: Options::new(),
-    };
-    let mut found = Vec::new();
-    let mut tell = |f: &Finding| {
-        found.push(format!("{}: {}", f.code, f.message));
-        Answer::Yes
-    };
-    let report = CEDAR.check(dev, &how, &mut tell, &Quiet).expect("check");
-    (report, found)
+    volumes::check(&CEDAR, dev, mode, "").expect("check")
 }
 
 /// Holds if our check finds nothing.
 pub(crate) fn clean(dev: Arc<dyn BlockDevice>) -> std::result::Result<(), String> {
-    let (report, found) = check(dev, CheckMode::Look);
-    match report.found {
-        0 => Ok(()),
-        _ => Err(found.join("\n")),
-    }
+    volumes::clean(&CEDAR, dev, "")
 }

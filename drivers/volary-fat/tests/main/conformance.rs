@@ -1,38 +1,39 @@
 //! The conformance suite on volumes of each kind and shape; fsck.fat looks at
 //! each volume when a case is done.
 
-use crate::volumes::Shape;
+use crate::volumes::{fresh, fresh_paper, shape};
 use volary_testkit::Suite;
 use volary_testkit::oracle::{dosfstools, have};
+use volary_testkit::volumes::Shape;
 
 const MIB: u64 = 1 << 20;
 
 fn suite(shape: Shape) -> Suite {
     have(&[dosfstools::FSCK]);
-    Suite::new(shape.name(), move || shape.fresh())
+    Suite::new(shape.name(), move || fresh(&shape))
 }
 
 #[test]
 fn fat12_holds_to_its_word() {
-    suite(Shape::new("fat12", 8 * MIB).made("root-entries=4096")).run();
+    suite(shape("fat12", 8 * MIB).made("root-entries=4096")).run();
 }
 
 #[test]
 fn fat16_holds_to_its_word() {
-    suite(Shape::new("fat16", 16 * MIB).made("root-entries=4096")).run();
+    suite(shape("fat16", 16 * MIB).made("root-entries=4096")).run();
 }
 
 #[test]
 fn fat32_holds_to_its_word() {
-    suite(Shape::new("fat32", 40 * MIB)).run();
+    suite(shape("fat32", 40 * MIB)).run();
 }
 
 #[test]
 fn with_the_unix_extension_each_kind_holds_to_its_word() {
     for shape in [
-        Shape::new("fat12", 8 * MIB).made("root-entries=4096"),
-        Shape::new("fat16", 16 * MIB).made("root-entries=4096"),
-        Shape::new("fat32", 40 * MIB),
+        shape("fat12", 8 * MIB).made("root-entries=4096"),
+        shape("fat16", 16 * MIB).made("root-entries=4096"),
+        shape("fat32", 40 * MIB),
     ] {
         suite(shape.attached("unix=on")).run();
     }
@@ -45,7 +46,7 @@ fn sectors_of_every_size_hold_to_their_word() {
         "sector=2048,root-entries=4096",
         "sector=4096,root-entries=4096",
     ] {
-        suite(Shape::new("fat12", 24 * MIB).made(make)).run();
+        suite(shape("fat12", 24 * MIB).made(make)).run();
     }
 }
 
@@ -56,14 +57,14 @@ fn large_clusters_hold_to_their_word() {
         ("cluster=16k,root-entries=4096", 24 * MIB),
         ("cluster=64k,root-entries=4096", 48 * MIB),
     ] {
-        suite(Shape::new("fat12", len).made(make)).run();
+        suite(shape("fat12", len).made(make)).run();
     }
-    suite(Shape::new("fat32", 272 * MIB).made("cluster=4k")).run();
+    suite(shape("fat32", 272 * MIB).made("cluster=4k")).run();
 }
 
 #[test]
 fn requests_of_a_sector_hold_to_their_word() {
-    let shape = Shape::new("fat16", 16 * MIB).made("root-entries=4096");
+    let shape = shape("fat16", 16 * MIB).made("root-entries=4096");
     suite(shape.attached("iosize=512")).run();
 }
 
@@ -78,11 +79,11 @@ fn the_papers_layout_holds_to_its_word() {
         "unix=dosfs",
     ] {
         for shape in [
-            Shape::new("fat12", 8 * MIB).made("root-entries=4096"),
-            Shape::new("fat16", 16 * MIB).made("root-entries=4096"),
+            shape("fat12", 8 * MIB).made("root-entries=4096"),
+            shape("fat16", 16 * MIB).made("root-entries=4096"),
         ] {
             let shape = shape.attached(attach);
-            let mut suite = Suite::new(shape.name(), move || shape.fresh_paper())
+            let mut suite = Suite::new(shape.name(), move || fresh_paper(&shape))
                 .leave_out("fifos_sockets_and_devices_are_kept", narrow)
                 .leave_out("mknod_over_what_is_there_is_refused", narrow);
             if attach.contains("names=unix") {

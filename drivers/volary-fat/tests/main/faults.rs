@@ -6,22 +6,14 @@ use crate::raw::Raw;
 use std::sync::Arc;
 use volary_block::{Faulty, How, MemDevice, On, When};
 use volary_core::{
-    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Create, Cred, Ctx, Format, Fs, Kind,
-    Make, Mode, Name, NodeId, Options, Quiet, RenameFlags, Result, SetAttr, Time,
+    Answer, Attach, BlockDevice, Check, CheckMode, Create, Ctx, Format, Fs, Kind, Make, Mode, Name,
+    NodeId, Options, Quiet, RenameFlags, Result, SetAttr, Time,
 };
 use volary_fat::FAT;
+use volary_testkit::volumes::as_root;
 
 fn name(text: &str) -> Name<'_> {
     Name::new(text.as_bytes()).unwrap()
-}
-
-fn with_ctx<R>(f: impl FnOnce(&Ctx<'_>) -> R) -> R {
-    let (cred, cancel) = (Cred::root(), Cancel::new());
-    f(&Ctx {
-        cred: &cred,
-        now: Time::from_secs(1_700_000_000),
-        cancel: &cancel,
-    })
 }
 
 fn image() -> Vec<u8> {
@@ -48,7 +40,7 @@ fn put(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, file: &str, len: usize) -> Result<()>
 fn workload(fs: &Fs) -> Vec<Kind> {
     let mut errors = Vec::new();
     let mut note = |result: Result<()>| errors.extend(result.err().map(|e| e.kind()));
-    with_ctx(|cx| {
+    as_root(|cx| {
         let root = fs.root();
         let made = fs.mkdir(cx, root, name("a directory"), &SetAttr::default());
         let dir = made.as_ref().map_or(root, |e| e.node);
@@ -195,7 +187,7 @@ fn a_failed_read_harms_nothing_else() {
     let mem = Arc::new(MemDevice::from_vec(image()));
     let dev = Arc::new(Faulty::new(mem));
     let fs = FAT.attach(dev.clone(), &Attach::default()).unwrap();
-    with_ctx(|cx| {
+    as_root(|cx| {
         put(&fs, cx, fs.root(), "good", 50_000).unwrap();
         put(&fs, cx, fs.root(), "bad", 2000).unwrap();
         fs.detach(cx).unwrap();
@@ -224,7 +216,7 @@ fn after_metadata_was_lost_no_change_is_taken() {
     let mem = Arc::new(MemDevice::from_vec(image()));
     let dev = Arc::new(Faulty::new(mem));
     let fs = FAT.attach(dev.clone(), &Attach::default()).unwrap();
-    with_ctx(|cx| {
+    as_root(|cx| {
         put(&fs, cx, fs.root(), "kept", 2000).unwrap();
         fs.sync(cx).unwrap();
         put(&fs, cx, fs.root(), "lost", 2000).unwrap();

@@ -1,7 +1,8 @@
 //! Ids of nodes: none is given twice, and what is open keeps its own.
 
-use crate::volumes::{Shape, as_root, attach};
+use crate::volumes::{attach, shape};
 use volary_core::{Create, Ctx, Fs, Kind, Mode, Name, NodeId, RenameFlags, SetAttr};
+use volary_testkit::volumes::as_root;
 
 const KINDS: [&str; 3] = ["", "unix=on", "unix=off"];
 
@@ -23,7 +24,7 @@ fn id(fs: &Fs, cx: &Ctx<'_>, text: &str) -> NodeId {
 #[test]
 fn a_removed_directory_that_is_open_keeps_its_id_and_its_cluster() {
     for options in KINDS {
-        let dev = Shape::new("fat12", 1 << 20).device();
+        let dev = shape("fat12", 1 << 20).device();
         let fs = attach(dev, options);
         as_root(|cx| {
             let root = fs.root();
@@ -67,7 +68,7 @@ fn a_removed_directory_that_is_open_keeps_its_id_and_its_cluster() {
 fn what_a_directory_or_a_move_overwrites_is_not_forgotten() {
     for options in KINDS {
         for moved in [false, true] {
-            let dev = Shape::new("fat12", 1 << 20).device();
+            let dev = shape("fat12", 1 << 20).device();
             let mut seen = Vec::new();
             let fs = attach(dev.clone(), options);
             as_root(|cx| {

@@ -1,12 +1,13 @@
 //! More new files than a volume keeps nodes of.
 
-use crate::volumes::{NOW, as_root, fsck_fat};
+use crate::volumes::fsck_fat;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
     Attach, Cookie, Create, Ctx, DirBuf, Format, Fs, Make, Mode, Name, NodeId, RenameFlags, SetAttr,
 };
 use volary_fat::FAT;
+use volary_testkit::volumes::{NOW, as_root};
 
 /// So many nodes are kept with the least memory, and some times more are made.
 const FILES: usize = 5000;

@@ -2,10 +2,11 @@
 //! volumes that Linux's own driver wrote.
 
 use crate::samples::{comparable, samples, tree, write_to_host};
-use crate::volumes::{Image, as_root, attach};
+use crate::volumes::{Image, attach};
 use std::path::Path;
 use volary_testkit::oracle::{dosfstools, have, host, mtools, vm};
 use volary_testkit::tree::Tree;
+use volary_testkit::volumes::as_root;
 
 const MIB: u64 = 1 << 20;
 
@@ -84,7 +85,7 @@ fn we_read_what_mtools_leaves_after_deleting_and_renaming() {
     // In the holes that were left.
     let again = image.beside("again");
     let again_file = again.join("again and again.bin");
-    host::write(&again_file, &vec![7; 500_000], crate::volumes::NOW).expect("a file");
+    host::write(&again_file, &vec![7; 500_000], volary_testkit::volumes::NOW).expect("a file");
     mtools::copy_in(&path, &again).expect("mcopy");
     let theirs = comparable(mtools::tree(&path).expect("mcopy"));
     assert!(theirs.0.len() > 150, "{} nodes", theirs.0.len());
@@ -99,7 +100,7 @@ fn dos_attributes_are_read_as_mtools_sets_them() {
     let image = made_by_mkfs(4 * MIB, "-F 12 -s 4");
     let from = image.beside("from");
     for name in ["plain", "hidden", "system", "read-only"] {
-        host::write(&from.join(name), b"x", crate::volumes::NOW).expect("a file");
+        host::write(&from.join(name), b"x", volary_testkit::volumes::NOW).expect("a file");
     }
     mtools::copy_in(&image.path(), &from).expect("mcopy");
     for (how, name) in [

@@ -2,22 +2,23 @@
 //! nothing to say, nor has our own check.
 
 use crate::samples::{comparable, tree, write_to};
-use crate::volumes::{Image, Shape, as_root, attach};
+use crate::volumes::{Image, attach, shape};
 use volary_core::{Answer, Check, CheckMode, Format, Options, Quiet};
 use volary_fat::FAT;
 use volary_testkit::oracle::{dosfstools, have, mtools, sleuthkit, vm};
 use volary_testkit::tree::Tree;
+use volary_testkit::volumes::{Shape, as_root};
 
 const MIB: u64 = 1 << 20;
 
 const SHAPES: &[Shape] = &[
-    Shape::new("fat12", 6 * MIB),
-    Shape::new("fat16", 12 * MIB),
-    Shape::new("fat32", 40 * MIB),
-    Shape::new("fat16", 12 * MIB).attached("unix=on"),
-    Shape::new("fat32", 40 * MIB).attached("unix=on"),
-    Shape::new("fat16", 32 * MIB).made("sector=1024"),
-    Shape::new("fat12", 32 * MIB).made("cluster=32k"),
+    shape("fat12", 6 * MIB),
+    shape("fat16", 12 * MIB),
+    shape("fat32", 40 * MIB),
+    shape("fat16", 12 * MIB).attached("unix=on"),
+    shape("fat32", 40 * MIB).attached("unix=on"),
+    shape("fat16", 32 * MIB).made("sector=1024"),
+    shape("fat12", 32 * MIB).made("cluster=32k"),
 ];
 
 /// A volume that we filled, and what is on it.
@@ -84,7 +85,7 @@ fn linux_reads_what_we_write() {
 fn our_check_finds_nothing_in_what_we_write() {
     let how = Check {
         mode: CheckMode::Look,
-        now: crate::volumes::NOW,
+        now: volary_testkit::volumes::NOW,
         options: Options::new(),
     };
     for shape in SHAPES {

@@ -6,22 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use volary_block::{MemDevice, Recorder, Request};
 use volary_core::{
-    Attach, BlockDevice, Cancel, Create, Cred, Ctx, Format, Fs, Geometry, Make, Mode, Name, NodeId,
-    Options, Place, Result, SetAttr, Time,
+    Attach, BlockDevice, Create, Ctx, Format, Fs, Geometry, Make, Mode, Name, NodeId, Options,
+    Place, Result, SetAttr,
 };
 use volary_fat::FAT;
+use volary_testkit::volumes::as_root;
 
 fn name(text: &str) -> Name<'_> {
     Name::new(text.as_bytes()).unwrap()
-}
-
-fn with_ctx<R>(f: impl FnOnce(&Ctx<'_>) -> R) -> R {
-    let (cred, cancel) = (Cred::root(), Cancel::new());
-    f(&Ctx {
-        cred: &cred,
-        now: Time::from_secs(1_700_000_000),
-        cancel: &cancel,
-    })
 }
 
 fn make(kind: &str, len: u64, options: &str) -> Arc<MemDevice> {
@@ -65,7 +57,7 @@ fn a_contiguous_file_is_moved_in_stretches_of_the_io_size() {
             let dev = make(kind, 300 << 20, options);
             let recorder = Arc::new(Recorder::new(dev));
             let fs = attach(recorder.clone(), &format!("iosize={io_size}"));
-            with_ctx(|cx| {
+            as_root(|cx| {
                 recorder.take();
                 let node = put(&fs, cx, "big", LEN);
                 fs.sync(cx).unwrap();
@@ -107,7 +99,7 @@ fn small_files_do_not_rewrite_the_fat_over_and_over() {
     let dev = make("fat32", 64 << 20, "cluster=512");
     let recorder = Arc::new(Recorder::counting(dev));
     let fs = attach(recorder.clone(), "");
-    with_ctx(|cx| {
+    as_root(|cx| {
         put(&fs, cx, "first", 100);
         fs.sync(cx).unwrap();
         let before = recorder.counts();
@@ -127,7 +119,7 @@ fn small_files_do_not_rewrite_the_fat_over_and_over() {
 fn appends(kind: &str, len: u64) -> (u64, u64) {
     let recorder = Arc::new(Recorder::counting(make(kind, len, "cluster=512")));
     let fs = attach(recorder.clone(), "");
-    with_ctx(|cx| {
+    as_root(|cx| {
         let node = put(&fs, cx, "log", 512);
         fs.sync(cx).unwrap();
         let before = recorder.counts();
@@ -165,7 +157,7 @@ fn a_volume_of_two_tebibytes_is_attached_by_a_few_reads() {
     let dev = make("fat32", 2 << 40, "cluster=32k");
     let recorder = Arc::new(Recorder::counting(dev));
     let fs = attach(recorder.clone(), "");
-    with_ctx(|cx| fs.statfs(cx).unwrap());
+    as_root(|cx| fs.statfs(cx).unwrap());
     let counts = recorder.counts();
     assert!(counts.reads < 10, "{counts:?}");
     assert!(counts.read_bytes < 1 << 20, "{counts:?}");
@@ -175,7 +167,7 @@ fn a_volume_of_two_tebibytes_is_attached_by_a_few_reads() {
 #[test]
 fn attached_for_reading_nothing_is_written() {
     let dev = make("fat16", 16 << 20, "");
-    with_ctx(|cx| {
+    as_root(|cx| {
         let fs = attach(dev.clone(), "");
         put(&fs, cx, "file", 5000);
         fs.detach(cx).unwrap();
@@ -186,7 +178,7 @@ fn attached_for_reading_nothing_is_written() {
         ..Attach::default()
     };
     let fs = FAT.attach(recorder.clone(), &how).unwrap();
-    with_ctx(|cx| {
+    as_root(|cx| {
         let node = fs.lookup(cx, fs.root(), name("file")).unwrap().node;
         let open = fs.open(cx, node, Mode::Read).unwrap();
         fs.read(cx, open, 0, &mut [0; 100]).unwrap();
@@ -275,7 +267,7 @@ fn extent(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> (u64, u64) {
 fn readers_and_a_writer_of_other_files_do_not_wait_for_a_slow_read() {
     const LEN: usize = 1 << 20;
     let dev = make("fat16", 64 << 20, "cluster=4k");
-    let nodes = with_ctx(|cx| {
+    let nodes = as_root(|cx| {
         let fs = attach(dev.clone(), "");
         let nodes: Vec<_> = ["slow", "a", "b", "c"].map(|f| put(&fs, cx, f, LEN)).into();
         fs.detach(cx).unwrap();
@@ -289,10 +281,10 @@ fn readers_and_a_writer_of_other_files_do_not_wait_for_a_slow_read() {
         changed: Condvar::new(),
     });
     let fs = attach(gated.clone(), "");
-    let (from, to) = with_ctx(|cx| extent(&fs, cx, nodes[0]));
+    let (from, to) = as_root(|cx| extent(&fs, cx, nodes[0]));
     gated.close_at(from, to);
     let read = |node| {
-        with_ctx(|cx| {
+        as_root(|cx| {
             let open = fs.open(cx, node, Mode::Read).unwrap();
             let mut buf = vec![0; LEN];
             assert_eq!(fs.read(cx, open, 0, &mut buf).unwrap(), LEN);
@@ -304,7 +296,7 @@ fn readers_and_a_writer_of_other_files_do_not_wait_for_a_slow_read() {
         gated.wait_for_a_reader();
         let readers = [nodes[1], nodes[2]].map(|n| threads.spawn(move || read(n)));
         let writer = threads.spawn(|| {
-            with_ctx(|cx| {
+            as_root(|cx| {
                 let open = fs.open(cx, nodes[3], Mode::Write).unwrap();
                 fs.write(cx, open, None, &vec![1; LEN]).unwrap();
                 fs.fsync(cx, open, false).unwrap();

@@ -1,11 +1,11 @@
 //! Files that are worth writing on one side and reading on the other.
 
-use crate::volumes::NOW;
 use std::path::Path;
 use volary_core::{Create, Ctx, FileKind, Fs, Kind, Name, NodeId, SetAttr, SetTime, Time};
 use volary_testkit::oracle::host;
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
+use volary_testkit::volumes::NOW;
 
 /// A file, by its path from the root.
 pub(crate) struct Sample {

@@ -3,7 +3,7 @@
 
 use crate::cuts::{cuts, preen, seeds};
 use crate::raw::Raw;
-use crate::volumes::{Image, NOW, as_root, attach, fsck_fat};
+use crate::volumes::{Image, attach, fsck_fat};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_block::{MemDevice, Recorder};
@@ -15,6 +15,7 @@ use volary_fat::FAT;
 use volary_fat::volume::Layout;
 use volary_testkit::oracle::{have, mtools};
 use volary_testkit::rng::Rng;
+use volary_testkit::volumes::{NOW, as_root};
 
 /// Kinds of volumes: size and options of mkfs.
 const SHAPES: [(&str, u64, &str); 3] = [

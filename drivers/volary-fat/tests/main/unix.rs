@@ -4,26 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use volary_block::{FileDevice, MemDevice, OpenOptions};
 use volary_core::{
-    Attach, Attr, BlockDevice, Cancel, Create, Cred, Ctx, FileKind, Format, Fs, Kind, Make, Name,
-    Options, RenameFlags, SetAttr, SetTime, Time,
+    Attach, Attr, BlockDevice, Create, FileKind, Format, Fs, Kind, Make, Name, Options,
+    RenameFlags, SetAttr, SetTime, Time,
 };
 use volary_fat::FAT;
 use volary_testkit::oracle::vm;
-
-const NOW: Time = Time {
-    secs: 1_700_000_000,
-    nanos: 0,
-};
-
-/// Calls `f` with root's credentials.
-fn as_root<R>(f: impl FnOnce(&Ctx<'_>) -> R) -> R {
-    let (cred, cancel) = (Cred::root(), Cancel::new());
-    f(&Ctx {
-        cred: &cred,
-        now: NOW,
-        cancel: &cancel,
-    })
-}
+use volary_testkit::volumes::as_root;
 
 fn name(text: &str) -> Name<'_> {
     Name::new(text.as_bytes()).unwrap()

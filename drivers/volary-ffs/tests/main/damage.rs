@@ -1,8 +1,9 @@
 //! Fields that are out of their range: one line each, with the field's name and place.
 
 use crate::hostile::{Base, bases};
-use crate::{attach, attach_as, check, with_cx};
+use crate::{attach, attach_as, check};
 use volary_core::{Kind, Name, NodeId};
+use volary_testkit::volumes::as_root;
 
 /// A field of the superblock, its byte offset, and a value that cannot be.
 const FIELDS: &[(&str, usize, u32)] = &[
@@ -90,7 +91,7 @@ fn options_that_make_no_sense_are_refused() {
 fn ids_that_are_none_are_stale() {
     for base in bases() {
         let fs = attach(&base.image);
-        with_cx(|cx| {
+        as_root(|cx| {
             let root = fs.root();
             let file = fs.lookup(cx, root, Name::new(b"file").expect("a name"));
             let file = file.expect("lookup").node;

@@ -1,8 +1,9 @@
 //! Random operations on volumes and on the model; our check looks at each volume at the end.
 //! `VOLARY_SEQS` says how many sequences of each kind.
 
-use crate::volumes::Shape;
+use crate::volumes::shape;
 use volary_testkit::diff::Diff;
+use volary_testkit::volumes::Shape;
 
 const MIB: u64 = 1 << 20;
 
@@ -12,27 +13,24 @@ fn run(shape: Shape, count: u64) {
 
 #[test]
 fn ufs1_equals_the_model() {
-    run(Shape::new("ffs1", 12 * MIB), 100);
+    run(shape("ffs1", 12 * MIB), 100);
     run(
-        Shape::new("ffs1", 12 * MIB).made("order=big,block=4096,fragment=1024"),
+        shape("ffs1", 12 * MIB).made("order=big,block=4096,fragment=1024"),
         100,
     );
 }
 
 #[test]
 fn ufs2_equals_the_model() {
-    run(Shape::new("ffs2", 12 * MIB), 100);
-    run(
-        Shape::new("ffs2", 24 * MIB).made("order=big,block=16384"),
-        100,
-    );
+    run(shape("ffs2", 12 * MIB), 100);
+    run(shape("ffs2", 24 * MIB).made("order=big,block=16384"), 100);
 }
 
 #[test]
 fn bsd_4_3_equals_the_model() {
-    run(Shape::new("ffs1", 12 * MIB).made("old"), 100);
+    run(shape("ffs1", 12 * MIB).made("old"), 100);
     run(
-        Shape::new("ffs1", 24 * MIB).made("old,order=big,block=8192,fragment=8192"),
+        shape("ffs1", 24 * MIB).made("old,order=big,block=8192,fragment=8192"),
         100,
     );
 }
@@ -40,6 +38,6 @@ fn bsd_4_3_equals_the_model() {
 #[test]
 fn a_volume_that_is_soon_full_equals_the_model() {
     for kind in ["ffs1", "ffs2"] {
-        run(Shape::new(kind, 512 << 10), 100);
+        run(shape(kind, 512 << 10), 100);
     }
 }

@@ -1,20 +1,21 @@
 //! FreeBSD's images: extended attributes, three levels of indirect blocks, long targets.
 
 use crate::lists::hex;
-use crate::{attach, shared, with_cx};
+use crate::{attach, shared};
 use volary_core::{Attr, Extent, Fs, Kind, Mode, Name, Place, Time};
+use volary_testkit::volumes::as_root;
 
 const IMAGES: [&str; 2] = ["ufs-little", "ufs-big"];
 
 fn find(fs: &Fs, name: &str) -> Attr {
     let name = Name::new(name.as_bytes()).expect("a name");
-    with_cx(|cx| fs.lookup(cx, fs.root(), name))
+    as_root(|cx| fs.lookup(cx, fs.root(), name))
         .expect("lookup")
         .attr
 }
 
 fn extents(fs: &Fs, attr: &Attr) -> Vec<Extent> {
-    with_cx(|cx| {
+    as_root(|cx| {
         let open = fs.open(cx, attr.node, Mode::Read).expect("open");
         let mut out = Vec::new();
         fs.extents(cx, open, 0, u64::MAX, &mut out)
@@ -25,7 +26,7 @@ fn extents(fs: &Fs, attr: &Attr) -> Vec<Extent> {
 }
 
 fn read(fs: &Fs, attr: &Attr, offset: u64, len: usize) -> Vec<u8> {
-    with_cx(|cx| {
+    as_root(|cx| {
         let open = fs.open(cx, attr.node, Mode::Read).expect("open");
         let mut bytes = vec![0xee; len];
         let n = fs.read(cx, open, offset, &mut bytes).expect("read");
@@ -44,11 +45,11 @@ fn extended_attributes_are_read_in_both_byte_orders() {
         let fs = attach(&image);
         let get = |file: &str, name: &str| {
             let node = find(&fs, file).node;
-            with_cx(|cx| fs.getxattr(cx, node, name.as_bytes()))
+            as_root(|cx| fs.getxattr(cx, node, name.as_bytes()))
         };
         let names = |file: &str| {
             let node = find(&fs, file).node;
-            with_cx(|cx| fs.listxattr(cx, node)).expect("listxattr")
+            as_root(|cx| fs.listxattr(cx, node)).expect("listxattr")
         };
         assert_eq!(names("xattrs"), [b"user.test"]);
         assert_eq!(get("xattrs", "user.test").expect("value"), b"testvalue");
@@ -131,10 +132,10 @@ fn both_byte_orders_hold_the_same() {
         assert_eq!(hashes[0], hashes[1], "{file}");
     }
     for fs in [&little, &big] {
-        let target = with_cx(|cx| fs.readlink(cx, find(fs, "long-link").node)).expect("readlink");
+        let target = as_root(|cx| fs.readlink(cx, find(fs, "long-link").node)).expect("readlink");
         assert_eq!(target.len(), 1023);
         assert!(target.starts_with(&b"./".repeat(500)) && target.ends_with(b"/file1"));
-        let short = with_cx(|cx| fs.readlink(cx, find(fs, "link1").node)).expect("readlink");
+        let short = as_root(|cx| fs.readlink(cx, find(fs, "link1").node)).expect("readlink");
         assert_eq!(short, b"dir1/dir2/dir3/file2");
         let birth = find(fs, "file1").btime.expect("UFS2 keeps births");
         assert!((1_722_785_995..1_722_786_700).contains(&birth.secs));

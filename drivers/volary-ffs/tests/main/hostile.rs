@@ -40,7 +40,7 @@ impl Base {
     pub(crate) fn inode(&self, name: &str) -> u64 {
         let fs = attach_as(&self.image, "").expect("attach");
         let name = Name::new(name.as_bytes()).expect("a name");
-        let found = crate::with_cx(|cx| fs.lookup(cx, fs.root(), name));
+        let found = crate::as_root(|cx| fs.lookup(cx, fs.root(), name));
         found.expect("lookup").node.ino.get()
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn bases() -> Vec<Base> {
 
 /// Looks at everything, a bounded number of times.
 fn look(fs: &Fs) {
-    crate::with_cx(|cx| {
+    crate::as_root(|cx| {
         let mut todo = vec![fs.root()];
         let mut left = 60;
         while let Some(node) = todo.pop() {
@@ -202,7 +202,7 @@ fn attributes_that_are_damaged_are_told() {
         bytes[block + at] = value;
         let fs = attach_as(&bytes, "").expect("attach");
         let name = Name::new(b"xattrs").expect("a name");
-        let e = crate::with_cx(|cx| {
+        let e = crate::as_root(|cx| {
             let node = fs.lookup(cx, fs.root(), name).expect("lookup").node;
             fs.listxattr(cx, node)
         });

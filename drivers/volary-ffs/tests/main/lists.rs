@@ -1,11 +1,12 @@
 //! NetBSD's images against their lists, and against what sleuthkit reads.
 
-use crate::{attach, check, content, shared, with_cx};
+use crate::{attach, check, content, shared};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use volary_core::{Attr, Cookie, DirBuf, FileKind, Fs, Kind, Mode, Name};
 use volary_testkit::oracle::{have, sleuthkit};
 use volary_testkit::tree::Tree;
+use volary_testkit::volumes::as_root;
 
 const IMAGES: [&str; 3] = ["ufs-4.3bsd", "ufs1-le", "ufs2-le"];
 
@@ -24,7 +25,7 @@ fn line(fs: &Fs, attr: &Attr, path: &str) -> String {
             format!("f {owner} {} {} {hash} {path}", attr.size, attr.nlink)
         }
         FileKind::Symlink => {
-            let target = with_cx(|cx| fs.readlink(cx, attr.node)).expect("readlink");
+            let target = as_root(|cx| fs.readlink(cx, attr.node)).expect("readlink");
             let target = String::from_utf8_lossy(&target);
             format!("l {owner} {} {} {path} -> {target}", attr.size, attr.nlink)
         }
@@ -43,7 +44,7 @@ fn line(fs: &Fs, attr: &Attr, path: &str) -> String {
 
 /// Every node, a line each; what must hold between operations is looked at on the way.
 pub(crate) fn lines(fs: &Fs) -> BTreeSet<String> {
-    with_cx(|cx| {
+    as_root(|cx| {
         let root = fs.getattr(cx, fs.root()).expect("the root");
         let mut lines = BTreeSet::from([line(fs, &root, ".")]);
         let mut dirs = vec![(".".to_owned(), fs.root())];
@@ -105,7 +106,7 @@ fn sleuthkit_reads_the_same_times_and_contents() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), &image).expect("write");
         let theirs = sleuthkit::tree(file.path()).expect("sleuthkit");
-        let mut ours = with_cx(|cx| Tree::read(&attach(&image), cx)).expect("our tree");
+        let mut ours = as_root(|cx| Tree::read(&attach(&image), cx)).expect("our tree");
         ours.0
             .retain(|_, leaf| matches!(leaf.kind, FileKind::File | FileKind::Dir));
         let ours = ours.map(|leaf| {
@@ -178,7 +179,7 @@ fn owners_of_hard_links_are_one_node() {
         };
         let fs = attach(&image);
         let find = |path: &str| {
-            with_cx(|cx| {
+            as_root(|cx| {
                 path.split('/').fold(fs.root(), |dir, name| {
                     let name = Name::new(name.as_bytes()).expect("a name");
                     fs.lookup(cx, dir, name).expect("lookup").node

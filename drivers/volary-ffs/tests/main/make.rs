@@ -1,11 +1,12 @@
 //! Volumes that we make: read by us, by sleuthkit and by Linux, and compared with NetBSD's.
 
-use crate::{attach, check, device, dump, shared, with_cx};
+use crate::{attach, check, device, dump, shared};
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{BlockDevice, Cookie, DirBuf, Format, Kind, Make, Mode, Options, Result, Time};
 use volary_ffs::FFS;
 use volary_testkit::oracle::{Tool, have, sleuthkit, vm};
+use volary_testkit::volumes::as_root;
 
 /// Kind, options, size in KiB.
 const WAYS: &[(&str, &str, u64)] = &[
@@ -60,7 +61,7 @@ fn what_is_made_is_whole_and_empty() {
         assert_eq!(probe.kind, kind);
         assert_eq!(probe.label.is_some(), !options.contains("old"), "{way}");
         let fs = attach(&image);
-        with_cx(|cx| {
+        as_root(|cx| {
             let root = fs.getattr(cx, fs.root()).expect("the root");
             assert_eq!((root.mode, root.nlink, root.size), (0o755, 2, 512));
             assert_eq!(root.mtime, Time::from_secs(1_700_000_000));

@@ -1,7 +1,7 @@
 //! Images that makefs makes of a tree of the host, in all formats and byte orders.
 
 use crate::lists::{hex, lines, without_the_examiners};
-use crate::{attach, check, content, with_cx};
+use crate::{attach, check, content};
 use std::path::Path;
 use std::sync::Arc;
 use volary_block::{MemDevice, Recorder};
@@ -10,6 +10,7 @@ use volary_ffs::FFS;
 use volary_testkit::oracle::{Tool, have, host, sleuthkit};
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
+use volary_testkit::volumes::as_root;
 
 pub(crate) const MAKEFS: Tool = Tool {
     program: "makefs",
@@ -90,7 +91,7 @@ fn what_makefs_makes_is_read_as_the_tree_it_was_made_of() {
     each(|way, dir, image| {
         let fs = attach(image);
         lines(&fs);
-        let ours = with_cx(|cx| Tree::read(&fs, cx)).expect("our tree");
+        let ours = as_root(|cx| Tree::read(&fs, cx)).expect("our tree");
         let is_link = |leaf: &volary_testkit::tree::Leaf| leaf.kind == FileKind::Symlink;
         assert_eq!(
             ours.0.values().filter(|leaf| is_link(leaf)).count(),
@@ -107,7 +108,7 @@ fn what_makefs_makes_is_read_as_the_tree_it_was_made_of() {
             tree
         };
         plain(ours).assert_same(&plain(host::tree(dir).expect("the tree")));
-        let links = with_cx(|cx| {
+        let links = as_root(|cx| {
             let find = |dir, name: &[u8]| fs.lookup(cx, dir, Name::new(name)?);
             let deep = find(fs.root(), b"deep").expect("deep").node;
             let same = find(deep, b"same").expect("same");
@@ -142,7 +143,7 @@ fn sleuthkit_reads_the_same_on_what_makefs_made() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), image).expect("write");
         let theirs = sleuthkit::tree(file.path()).expect("sleuthkit");
-        let mut ours = with_cx(|cx| Tree::read(&attach(image), cx)).expect("our tree");
+        let mut ours = as_root(|cx| Tree::read(&attach(image), cx)).expect("our tree");
         ours.0.retain(|_, leaf| leaf.kind != FileKind::Symlink);
         let ours = ours.map(|leaf| {
             leaf.owner = None;
@@ -169,11 +170,11 @@ fn a_run_is_read_in_one_request() {
         .attach(recorder.clone(), &Attach::default())
         .expect("attach");
     let name = Name::new(b"large").expect("a name");
-    let attr = with_cx(|cx| fs.lookup(cx, fs.root(), name))
+    let attr = as_root(|cx| fs.lookup(cx, fs.root(), name))
         .expect("lookup")
         .attr;
     let mut runs = Vec::new();
-    with_cx(|cx| {
+    as_root(|cx| {
         let open = fs.open(cx, attr.node, Mode::Read).expect("open");
         fs.extents(cx, open, 0, attr.size, &mut runs)
             .expect("extents");

@@ -1,18 +1,19 @@
 //! Damage of many kinds, mended: a second check finds nothing and writes nothing, what was
 //! not damaged is there, and the Sleuth Kit reads it as we do.
 
-use crate::volumes::{Shape, as_root, attach, check};
+use crate::volumes::{attach, check, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{BlockDevice, CheckMode, Create, Fs, Name, NodeId, SetAttr};
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
+use volary_testkit::volumes::{Shape, as_root};
 
 const MIB: u64 = 1 << 20;
 const SHAPES: [Shape; 3] = [
-    Shape::new("ffs1", 4 * MIB).made("block=4096,fragment=512"),
-    Shape::new("ffs2", 4 * MIB).made("block=4096,fragment=512,order=big"),
-    Shape::new("ffs1", 4 * MIB).made("block=4096,fragment=512,old"),
+    shape("ffs1", 4 * MIB).made("block=4096,fragment=512"),
+    shape("ffs2", 4 * MIB).made("block=4096,fragment=512,order=big"),
+    shape("ffs1", 4 * MIB).made("block=4096,fragment=512,old"),
 ];
 
 fn name(text: &str) -> Name<'_> {

@@ -1,7 +1,7 @@
 //! What we write, read by others: Linux's ufs and the Sleuth Kit.
 
 use crate::lists::without_the_examiners;
-use crate::volumes::{Shape, as_root, attach, clean};
+use crate::volumes::{attach, clean, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
@@ -10,23 +10,24 @@ use volary_core::{
 use volary_testkit::oracle::{have, sleuthkit, vm};
 use volary_testkit::rng::{Rng, pattern};
 use volary_testkit::tree::{Leaf, Tree};
+use volary_testkit::volumes::{Shape, as_root};
 
 const MIB: u64 = 1 << 20;
 
 /// Each with the type that Linux knows it by.
 const SHAPES: &[(Shape, &str)] = &[
-    (Shape::new("ffs1", 24 * MIB), "44bsd"),
+    (shape("ffs1", 24 * MIB), "44bsd"),
     (
-        Shape::new("ffs1", 24 * MIB).made("order=big,block=4096,fragment=1024,maxbpg=64"),
+        shape("ffs1", 24 * MIB).made("order=big,block=4096,fragment=1024,maxbpg=64"),
         "44bsd",
     ),
-    (Shape::new("ffs2", 24 * MIB), "ufs2"),
+    (shape("ffs2", 24 * MIB), "ufs2"),
     (
-        Shape::new("ffs2", 32 * MIB).made("order=big,block=16384,fragment=2048"),
+        shape("ffs2", 32 * MIB).made("order=big,block=16384,fragment=2048"),
         "ufs2",
     ),
-    (Shape::new("ffs1", 24 * MIB).made("old"), "old"),
-    (Shape::new("ffs1", 24 * MIB).made("old,order=big"), "old"),
+    (shape("ffs1", 24 * MIB).made("old"), "old"),
+    (shape("ffs1", 24 * MIB).made("old,order=big"), "old"),
 ];
 
 fn name(text: &str) -> Name<'_> {

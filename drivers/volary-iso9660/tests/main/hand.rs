@@ -1,8 +1,9 @@
 //! Images made by hand: what the usual makers do not make.
 
 use crate::oracle::content;
-use crate::{attach, attach_as, with_cx};
+use crate::{attach, attach_as};
 use volary_core::{FileKind, Fs, Kind, Mode, Name, Result};
+use volary_testkit::volumes::as_root;
 
 const SECTOR: usize = 2048;
 
@@ -168,7 +169,7 @@ pub(crate) fn in_sections() -> Vec<u8> {
 }
 
 fn find(fs: &Fs, name: &str) -> Result<volary_core::Entry> {
-    with_cx(|cx| fs.lookup(cx, fs.root(), Name::new(name.as_bytes())?))
+    as_root(|cx| fs.lookup(cx, fs.root(), Name::new(name.as_bytes())?))
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn a_file_in_sections_is_one() {
     .concat();
     assert_eq!(content(&fs, &attr), want);
     assert_eq!(find(&fs, "other").unwrap().attr.size, 5);
-    with_cx(|cx| {
+    as_root(|cx| {
         let open = fs.open(cx, attr.node, Mode::Read).unwrap();
         let mut part = [0; 10];
         assert_eq!(fs.read(cx, open, 4091, &mut part).unwrap(), 10);
@@ -210,7 +211,7 @@ fn an_interleaved_file_is_refused_when_it_is_opened() {
     image.directory(ROOT, ROOT, &[file]);
     let fs = attach(&image.bytes());
     let node = find(&fs, "a").unwrap().node;
-    let refused = with_cx(|cx| fs.open(cx, node, Mode::Read)).unwrap_err();
+    let refused = as_root(|cx| fs.open(cx, node, Mode::Read)).unwrap_err();
     assert_eq!(refused.kind(), Kind::Unsupported);
     assert!(refused.to_string().contains("interleaved"));
 }
@@ -233,7 +234,7 @@ fn names_and_targets_go_on_in_other_areas() {
     let attr = find(&fs, "long and the rest").unwrap().attr;
     assert_eq!((attr.mode, attr.uid, attr.gid), (0o644, 7, 8));
     let link = find(&fs, "b").unwrap().node;
-    assert_eq!(with_cx(|cx| fs.readlink(cx, link)).unwrap(), b"/etc");
+    assert_eq!(as_root(|cx| fs.readlink(cx, link)).unwrap(), b"/etc");
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn a_moved_directory_is_seen_where_it_belongs() {
     let fs = attach(&image.bytes());
     let deep = find(&fs, "Deep").unwrap();
     assert_eq!((deep.attr.kind, deep.attr.mode), (FileKind::Dir, 0o711));
-    with_cx(|cx| {
+    as_root(|cx| {
         assert_eq!(fs.parent(cx, deep.node).unwrap().node, fs.root());
         let moved = find(&fs, "rr_moved").unwrap().node;
         let name = Name::new(b"deep").unwrap();
@@ -287,7 +288,7 @@ fn a_moved_directory_is_seen_where_it_belongs() {
 fn ids_that_are_none_are_stale() {
     let fs = attach(&in_sections());
     let good = find(&fs, "big.bin").unwrap().node;
-    with_cx(|cx| {
+    as_root(|cx| {
         for (ino, generation) in [
             (good.ino.get() + 1, 0),
             (good.ino.get(), 1),
@@ -317,7 +318,7 @@ fn options_and_places_that_make_no_sense_are_refused() {
         assert!(e.to_string().contains(words), "{e}");
     }
     let fs = attach(&in_sections());
-    with_cx(|cx| {
+    as_root(|cx| {
         let open = fs.open(cx, fs.root(), Mode::Read).unwrap();
         let mut out = volary_core::DirBuf::new(9, 999, false);
         for at in [1, 33, 35, 2049] {

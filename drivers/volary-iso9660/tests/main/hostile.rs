@@ -1,7 +1,7 @@
 //! Damaged images: answers, never a panic.
 
 use crate::images::{Images, XORRISO};
-use crate::{attach_as, device, hand, with_cx};
+use crate::{attach_as, device, hand};
 use volary_core::{
     Answer, Check, CheckMode, Cookie, DirBuf, FileKind, Format, Fs, Mode, Name, Options, Quiet,
     Time,
@@ -9,10 +9,11 @@ use volary_core::{
 use volary_iso9660::ISO9660;
 use volary_testkit::oracle::have;
 use volary_testkit::rng::Rng;
+use volary_testkit::volumes::as_root;
 
 /// Looks at everything, a bounded number of times.
 fn look(fs: &Fs) {
-    with_cx(|cx| {
+    as_root(|cx| {
         let mut todo = vec![fs.root()];
         let mut left = 400;
         while let Some(node) = todo.pop() {

@@ -1,13 +1,14 @@
 //! What others read on the same images.
 
 use crate::images::{GENISOIMAGE, Images, XORRISO};
-use crate::{attach, attach_as, hand, with_cx};
+use crate::{attach, attach_as, hand};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use volary_core::{Attr, Cookie, DirBuf, FileKind, Fs, Mode, Name};
 use volary_testkit::oracle::{have, sleuthkit, vm};
+use volary_testkit::volumes::as_root;
 
 /// What is compared of a node: kind, mode, owner, links of a file, size of a file,
 /// time, hash of content or target.
@@ -19,7 +20,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn content(fs: &Fs, attr: &Attr) -> Vec<u8> {
-    with_cx(|cx| {
+    as_root(|cx| {
         let open = fs.open(cx, attr.node, Mode::Read).expect("open");
         let mut bytes = vec![0; attr.size as usize];
         assert_eq!(fs.read(cx, open, 0, &mut bytes).expect("read"), bytes.len());
@@ -29,7 +30,7 @@ pub(crate) fn content(fs: &Fs, attr: &Attr) -> Vec<u8> {
 }
 
 fn ours(fs: &Fs) -> BTreeMap<String, Row> {
-    with_cx(|cx| {
+    as_root(|cx| {
         let mut rows = BTreeMap::new();
         let mut dirs = vec![(String::new(), fs.root())];
         while let Some((path, dir)) = dirs.pop() {
@@ -67,7 +68,7 @@ fn ours(fs: &Fs) -> BTreeMap<String, Row> {
 fn row(fs: &Fs, attr: &Attr) -> Row {
     let hash = match attr.kind {
         FileKind::File => hex(&content(fs, attr)),
-        FileKind::Symlink => hex(&with_cx(|cx| fs.readlink(cx, attr.node)).expect("readlink")),
+        FileKind::Symlink => hex(&as_root(|cx| fs.readlink(cx, attr.node)).expect("readlink")),
         _ => String::new(),
     };
     let is_file = attr.kind == FileKind::File;
@@ -157,7 +158,7 @@ fn names_of_one_file_are_one_node() {
         let bytes = std::fs::read(&image).expect("image");
         let node = |path: &str| {
             let fs = attach(&bytes);
-            with_cx(|cx| {
+            as_root(|cx| {
                 path.split('/').fold(fs.root(), |dir, name| {
                     let name = Name::new(name.as_bytes()).expect("a name");
                     fs.lookup(cx, dir, name).expect("lookup").node

@@ -1,27 +1,16 @@
 //! What the format says of a volume.
 
 use crate::images::{Images, XORRISO};
-use crate::{attach, device, hand, with_cx};
-use volary_core::{Answer, Check, CheckMode, Format, Kind, Make, Options, Quiet, Time, Tune};
+use crate::{attach, device, hand};
+use volary_core::{CheckMode, Format, Kind, Make, Quiet, Tune};
 use volary_iso9660::ISO9660;
 use volary_testkit::oracle::have;
+use volary_testkit::volumes::{self, as_root};
 use volary_testkit::{Fresh, Suite};
 
 fn check(bytes: &[u8]) -> Vec<String> {
-    let how = Check {
-        mode: CheckMode::Look,
-        now: Time::EPOCH,
-        options: Options::new(),
-    };
-    let mut codes = Vec::new();
-    let mut report = |finding: &volary_core::Finding| {
-        codes.push(format!("{}: {}", finding.code, finding.message));
-        Answer::No
-    };
-    ISO9660
-        .check(device(bytes), &how, &mut report, &Quiet)
-        .expect("a check");
-    codes
+    let (_, found) = volumes::check(&ISO9660, device(bytes), CheckMode::Look, "").expect("a check");
+    found
 }
 
 #[test]
@@ -146,7 +135,7 @@ fn nothing_is_made_or_changed() {
 #[test]
 fn a_detached_volume_is_stale() {
     let fs = attach(&hand::in_sections());
-    with_cx(|cx| {
+    as_root(|cx| {
         let open = fs.open(cx, fs.root(), volary_core::Mode::Read).unwrap();
         fs.detach(cx).unwrap();
         assert_eq!(fs.getattr(cx, fs.root()).unwrap_err(), Kind::Stale);

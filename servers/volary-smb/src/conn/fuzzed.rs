@@ -8,6 +8,7 @@ use crate::crypto::{Algorithm, Keys, Preauth};
 use crate::server::Server;
 use crate::wire::header::flags;
 use crate::wire::{Command, Header, Out};
+use rustix::net::sockopt;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -76,6 +77,8 @@ impl Client {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let socket = TcpStream::connect(listener.local_addr()?)?;
         socket.set_nonblocking(true)?;
+        // A port that waits after its end is not to be had for a minute, and there are 28,000.
+        sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
         let (theirs, peer) = listener.accept()?;
         let conn = Arc::new(Conn::new(server.shared(), theirs, peer.ip())?);
         let mut client = Self {
