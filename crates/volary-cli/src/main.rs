@@ -9,6 +9,7 @@
 //! | `out`, `exit`, `progress` | what is printed, how it ends |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
+mod alarm;
 mod clock;
 mod copy;
 mod exit;

@@ -246,6 +246,9 @@ impl fmt::Display for Error {
         match self.detail.as_deref() {
             None => f.write_str(self.kind.words()),
             Some(Detail::Note(words)) => f.write_str(words),
+            Some(Detail::Io(io)) if io.len == 0 => {
+                write!(f, "{} failed: {}", io.doing, io.cause)
+            }
             Some(Detail::Io(io)) => {
                 write!(
                     f,

@@ -18,10 +18,12 @@
 //! | [`Symlinks`] | follows symlinks for those who cannot |
 //! | [`Crypt`] | keeps names, symlinks and content encrypted |
 //! | [`DirCache`] | remembers entries and attributes |
+//! | [`Alarm`] | tells that a volume fails; not for users to name |
 //!
 //! [`layer_by_name`] makes one from a word such as `subtree=/home`.
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod audit;
 mod bounded;
 mod by_name;
@@ -42,6 +44,7 @@ mod symlinks;
 mod throttle;
 mod trace;
 
+pub use alarm::{Alarm, Alert, AlertSink};
 pub use audit::{Audit, AuditSink};
 pub use by_name::{LAYERS, Stacked, layer_by_name};
 pub use casefold::{CaseFold, NAMES_MAX, fold};

@@ -12,7 +12,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io::{IoSlice, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use volary_core::{BlockDevice, Error, Geometry, Kind, Result, zero_by_writing};
 
@@ -32,10 +32,15 @@ pub struct OpenOptions {
 
 /// A regular file or a block device of the host. While it is open, it is
 /// locked (`flock`): many may read it, or one may write it.
+///
+/// A file that others remove or cut meanwhile keeps nothing that is written: from then on
+/// [`flush`](BlockDevice::flush) answers `Io`.
 pub struct FileDevice {
     file: File,
     direct: Option<Direct>,
     geometry: Geometry,
+    /// A file that had a name when it was opened.
+    is_named: bool,
 }
 
 impl FileDevice {
@@ -94,8 +99,10 @@ impl FileDevice {
         let direct = options
             .direct
             .then(|| Direct::new(&file, size, options.read_only));
+        let had = file.metadata();
         Ok(Self {
             direct: direct.flatten(),
+            is_named: had.is_ok_and(|had| had.is_file() && had.nlink() > 0),
             file,
             geometry: Geometry {
                 size,
@@ -121,6 +128,19 @@ impl FileDevice {
         }
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         Ok(rustix::fs::fallocate(&self.file, how, offset, len))
+    }
+
+    /// Whether what is written stays.
+    fn check_there(&self) -> std::io::Result<()> {
+        let now = self.file.metadata()?;
+        if self.is_named && now.nlink() == 0 {
+            return Err(std::io::Error::other("the file was removed"));
+        }
+        if now.is_file() && now.len() < self.geometry.size {
+            let words = format!("the file was cut to {} bytes", now.len());
+            return Err(std::io::Error::other(words));
+        }
+        Ok(())
     }
 
     /// Writes parts, all in one call of the host's where it takes them.
@@ -170,6 +190,9 @@ pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io
             Kind::NoSpace,
             format!("no space left on the host for {len} bytes at byte {offset} of the image"),
         ),
+        None if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Error::io(doing, offset, len as u64, "the file ends before")
+        }
         _ => Error::io(doing, offset, len as u64, e.to_string()),
     }
 }
@@ -213,7 +236,9 @@ impl BlockDevice for FileDevice {
             return Ok(());
         }
         rustix::fs::fdatasync(&self.file)
-            .map_err(|e| io_error("flush", 0, 0, &std::io::Error::from(e)))
+            .map_err(std::io::Error::from)
+            .and_then(|()| self.check_there())
+            .map_err(|e| io_error("flush", 0, 0, &e))
     }
 
     /// Gives the space back to the host, where the host can; what is discarded

@@ -170,6 +170,24 @@ fn a_file_cut_off_under_us_gives_an_error_with_its_place() {
 }
 
 #[test]
+fn nothing_is_durable_in_a_file_that_was_cut_or_removed() {
+    let (_dir, path) = image(8192);
+    let dev = FileDevice::open(&path, OpenOptions::default()).unwrap();
+    dev.write_at(0, &[1; 512]).unwrap();
+    dev.flush().unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(0).unwrap();
+    dev.write_at(0, &[1; 512]).unwrap();
+    let e = dev.flush().unwrap_err();
+    assert_eq!(e.to_string(), "flush failed: the file was cut to 512 bytes");
+    file.set_len(8192).unwrap();
+    dev.flush().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let e = dev.flush().unwrap_err();
+    assert_eq!(e.to_string(), "flush failed: the file was removed");
+}
+
+#[test]
 fn what_is_made_zero_reads_as_zeros_and_takes_no_space() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! `volary mount`: a volume as a directory of this host.
 
 use super::serve::fuse_was_dead;
+use crate::alarm::{alarmed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, warn};
 use crate::stack::{Report, stack};
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use volary::fuse::{self, Checks, MountOptions, Stop};
-use volary::layers::Subtree;
+use volary::layers::{Alarm, Subtree};
 use volary::{Caps, Options, Volume, VolumeOptions};
 
 /// Mounts a volume on a directory, by FUSE.
@@ -82,7 +83,7 @@ impl Mount {
         let usage = |e: volary::Error| Fail::usage(format!("-o: {e}"));
         let read_only = options.flag("ro", false).map_err(usage)?;
         let mount = MountOptions::from_options(&mut options).map_err(usage)?;
-        let (volume, reports) = self.volume(&at, options, read_only, &mount)?;
+        let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount)?;
         let fail = |e: volary::Error| Fail::at(self.dir.display(), &e);
         let mounted = fuse::serve(Arc::clone(&volume), &self.dir, &mount, Stop::Signals);
         let mounted = match mounted {
@@ -103,7 +104,8 @@ impl Mount {
         for report in reports {
             eprint!("{}", report());
         }
-        ended.map(|()| Exit::Done)
+        ended.and_then(|()| lost(&alarm, &at.source))?;
+        Ok(Exit::Done)
     }
 
     fn volume(
@@ -112,7 +114,7 @@ impl Mount {
         options: Options,
         read_only: bool,
         mount: &MountOptions,
-    ) -> Done<(Arc<Volume>, Vec<Report>)> {
+    ) -> Done<(Arc<Volume>, Arc<Alarm>, Vec<Report>)> {
         let source = &at.source;
         let usage = if read_only { Use::Look } else { Use::Change };
         let mut attach = attach_with(options, usage)?;
@@ -129,7 +131,8 @@ impl Mount {
             trust,
             ..VolumeOptions::new(source.to_string(), clock::now)
         };
-        Ok((Volume::new(fs, options), reports))
+        let alarm = alarmed(fs, source);
+        Ok((Volume::new(alarm.clone(), options), alarm, reports))
     }
 
     /// Starts itself again without a terminal, and waits until it is mounted.

@@ -7,6 +7,7 @@ mod mounts;
 mod say;
 mod smb;
 
+use crate::alarm::{alarmed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::stack::{Report, stack};
@@ -19,7 +20,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use volary::layers::Subtree;
+use volary::layers::{Alarm, Subtree};
 use volary::nfs::{self, Clients, ExportOptions, ServeOptions, Squash};
 use volary::{Cred, Options, Source, Volume, VolumeOptions};
 
@@ -152,6 +153,7 @@ struct Served {
     volume: Arc<Volume>,
     export: ExportOptions,
     mount: Option<PathBuf>,
+    alarm: Arc<Alarm>,
     reports: Vec<Report>,
 }
 
@@ -170,9 +172,9 @@ impl Serve {
         let served = self
             .open_all(&entries, &config, &mut open)
             .and_then(|()| self.serve(plan, &open, signals));
-        let closed = close(open);
+        // What is lost says more than that a mount of it could not be synced.
+        close(open)?;
         let exit = served?;
-        closed?;
         if self.json {
             say::stopped()?;
         }
@@ -279,16 +281,20 @@ impl Serve {
         };
         let how = VolumeOptions::new(source.to_string(), clock::now);
         match layered.and_then(|fs| stack(fs, &layers)) {
-            Ok((fs, reports)) => Ok(Served {
-                source,
-                volume: Volume::new(fs, how),
-                export: ExportOptions {
-                    read_only: read_only || export.read_only,
-                    ..export
-                },
-                mount: entry.mount.clone(),
-                reports,
-            }),
+            Ok((fs, reports)) => {
+                let alarm = alarmed(fs, &source);
+                Ok(Served {
+                    source,
+                    volume: Volume::new(alarm.clone(), how),
+                    export: ExportOptions {
+                        read_only: read_only || export.read_only,
+                        ..export
+                    },
+                    mount: entry.mount.clone(),
+                    alarm,
+                    reports,
+                })
+            }
             Err(e) => {
                 // It was not used; the layer's own error is the one to tell.
                 let _ = Volume::new(below, how).detach();
@@ -392,16 +398,25 @@ fn shares(open: &[Served]) -> Vec<volary::smb::Share> {
 }
 
 /// Detaches all, whatever comes of it.
+///
+/// # Errors
+/// The last; those before it are printed.
 fn close(open: Vec<Served>) -> Done {
-    let mut first = Ok(());
+    let mut last = Ok(());
     for served in open {
-        let closed = served.volume.detach();
-        first = first.and(closed.map_err(|e| Fail::at(&served.source, &e)));
+        let source = &served.source;
+        let closed = served.volume.detach().map_err(|e| Fail::at(source, &e));
+        let closed = closed.and_then(|()| lost(&served.alarm, source));
         for report in &served.reports {
             eprint!("{}", report());
         }
+        if closed.is_err()
+            && let Err(before) = std::mem::replace(&mut last, closed)
+        {
+            before.report();
+        }
     }
-    first
+    last
 }
 
 fn signals() -> Done<signal_hook::iterator::Signals> {

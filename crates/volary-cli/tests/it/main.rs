@@ -9,4 +9,5 @@ mod iso9660;
 mod layers;
 mod sandbox;
 mod serving;
+mod vanishing;
 mod verbs;

@@ -48,6 +48,21 @@ impl Run {
     }
 }
 
+impl Run {
+    /// The two lines of one that served a volume whose device failed: when it did, and
+    /// at the end, what was lost by it.
+    pub(crate) fn tells_of_a_failed_write(self, source: &str) {
+        assert_eq!(self.code, 1, "{}{}", self.out, self.err);
+        let [first, last] = &self.err.lines().collect::<Vec<_>>()[..] else {
+            panic!("not two lines: {}", self.err);
+        };
+        let fails = format!("volary: {source}: failed while it was served: write of ");
+        assert!(first.starts_with(&fails), "{first}");
+        assert!(last.starts_with(&format!("volary: {source}: ")), "{last}");
+        assert!(last.contains("a write to the volume failed"), "{last}");
+    }
+}
+
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_volary");
 
 impl Sandbox {

@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A server that runs; killed if it is still there at the end of a test.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     out: BufReader<ChildStdout>,
     /// What it said first.
-    said: serde_json::Value,
+    pub(crate) said: serde_json::Value,
 }
 
 impl Drop for Serving {
@@ -22,7 +22,7 @@ impl Drop for Serving {
 
 impl Serving {
     /// Serves on a free port, with a key of the sandbox.
-    fn start(sandbox: &Sandbox, words: &str) -> Self {
+    pub(crate) fn start(sandbox: &Sandbox, words: &str) -> Self {
         let fixed = "serve --json --nfs 127.0.0.1:0 --key key";
         let words: Vec<&str> = fixed
             .split_whitespace()
@@ -31,7 +31,7 @@ impl Serving {
         Self::of(sandbox.command(&words))
     }
 
-    fn of(mut command: Command) -> Self {
+    pub(crate) fn of(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -50,7 +50,11 @@ impl Serving {
         }
     }
 
-    fn port(&self) -> &str {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn port(&self) -> &str {
         let address = self.said["nfs"].as_str().unwrap();
         address.rsplit(':').next().unwrap()
     }
@@ -61,13 +65,13 @@ impl Serving {
     }
 
     /// Stops it with a signal: it ends well, and says so.
-    fn stop(self, signal: &str) {
+    pub(crate) fn stop(self, signal: &str) {
         let ended = self.end(signal);
         assert_eq!(ended.ok(), "{\"status\":\"stopped\"}\n");
     }
 
     /// Stops it with a signal: how it ended, and what it said since it served.
-    fn end(mut self, signal: &str) -> Run {
+    pub(crate) fn end(mut self, signal: &str) -> Run {
         let id = self.child.id().to_string();
         let killed = Command::new("kill").args([signal, &id]).status().unwrap();
         assert!(killed.success());
@@ -123,7 +127,7 @@ fn what_a_client_writes_is_on_the_image_when_it_ends() {
 }
 
 #[test]
-fn a_failed_write_is_told_once_when_it_ends() {
+fn a_failed_write_is_told_once_and_when_it_ends() {
     let sandbox = Sandbox::new();
     sandbox.with_a_far_directory("unix.img");
     let words = "serve --json --nfs 127.0.0.1:0 --key key --squash none unix.img";
@@ -134,9 +138,7 @@ fn a_failed_write_is_told_once_when_it_ends() {
         return;
     };
     assert_ne!(copied.code, 0, "{}", copied.out);
-    let said = serving.end("-TERM").fails(1);
-    assert!(said.starts_with("volary: unix.img: "), "{said}");
-    assert!(said.contains("a write to the volume failed"), "{said}");
+    serving.end("-TERM").tells_of_a_failed_write("unix.img");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Each layer over the in-memory driver.
 
+mod alarm;
 mod callers;
 mod count_trace;
 mod crypt;
@@ -26,6 +27,7 @@ static NEVER: Cancel = Cancel::new();
 struct Rig {
     fs: Fs,
     cred: Cred,
+    now: Time,
 }
 
 fn memory() -> Fs {
@@ -39,13 +41,14 @@ impl Rig {
 
     fn over(fs: Fs) -> Self {
         let cred = Cred::root();
-        Self { fs, cred }
+        let now = Time::from_secs(1000);
+        Self { fs, cred, now }
     }
 
     fn cx(&self) -> Ctx<'_> {
         Ctx {
             cred: &self.cred,
-            now: Time::from_secs(1000),
+            now: self.now,
             cancel: &NEVER,
         }
     }

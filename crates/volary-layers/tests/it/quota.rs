@@ -80,6 +80,7 @@ fn each_owner_has_a_bound_and_root_has_none() {
     let rig = Rig {
         cred: Cred::new(8, 0),
         fs: b.rig.fs.clone(),
+        now: volary_core::Time::from_secs(1000),
     };
     assert_eq!(rig.fs.statfs(&rig.cx()).unwrap().available, 99);
     [mine, roots, theirs]

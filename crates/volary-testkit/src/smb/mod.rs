@@ -27,6 +27,7 @@ pub mod status {
     pub const DELETE_PENDING: u32 = 0xC000_0056;
     pub const LOGON_FAILURE: u32 = 0xC000_006D;
     pub const MEDIA_WRITE_PROTECTED: u32 = 0xC000_00A2;
+    pub const FILE_CLOSED: u32 = 0xC000_0128;
     pub const USER_SESSION_DELETED: u32 = 0xC000_0203;
     pub const RANGE_NOT_LOCKED: u32 = 0xC000_007E;
     pub const DISK_FULL: u32 = 0xC000_007F;

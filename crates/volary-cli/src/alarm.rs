@@ -1,0 +1,40 @@
+//! A volume that fails, or vanishes, while it is served: one line when it does, and one
+//! at the end.
+
+use crate::exit::{Done, Exit, Fail, warn};
+use std::sync::Arc;
+use volary::layers::{Alarm, Alert};
+use volary::{Fs, Kind, Source};
+
+/// Puts an alarm over `fs` that tells of it on standard error.
+pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
+    let name = source.to_string();
+    let on_device = matches!(source, Source::Image { .. });
+    let then = match on_device {
+        true => "what needs its device is answered with errors",
+        false => "its clients get errors until it is back",
+    };
+    Arc::new(Alarm::new(fs, move |alert| match alert {
+        Alert::Fails(e) if e.kind() == Kind::Stale => warn(&format!(
+            "{name}: failed while it was served: its root is gone; {then}"
+        )),
+        Alert::Fails(e) => warn(&format!("{name}: failed while it was served: {e}; {then}")),
+        Alert::Answers(failed) => {
+            warn(&format!("{name}: answers again; {failed} calls had failed"));
+        }
+    }))
+}
+
+/// What is to be said of changes that failed, where detaching has nothing to say.
+///
+/// # Errors
+/// If any did.
+pub(crate) fn lost(alarm: &Alarm, source: &Source) -> Done {
+    match alarm.lost() {
+        0 => Ok(()),
+        lost => Err(Fail::new(
+            Exit::Failed,
+            format!("{source}: {lost} changes could not be made, or not be kept"),
+        )),
+    }
+}

@@ -1,0 +1,121 @@
+//! Tells that a volume fails, and that it answers again.
+
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use volary_core::{Call, Caps, Cred, Ctx, Error, Fs, Kind, Layer, Op, Result, Time};
+
+/// What an [`Alarm`] has to tell.
+#[derive(Debug)]
+pub enum Alert<'a> {
+    /// The first call has failed, so. Of those that fail after it nothing is told.
+    Fails(&'a Error),
+    /// The volume answers again, after so many calls that failed.
+    Answers(u64),
+}
+
+/// Takes alerts. Called by the thread whose call failed, before the call returns; must
+/// not call the volume.
+pub type AlertSink = Box<dyn Fn(Alert<'_>) + Send + Sync>;
+
+/// Over a volume that is served: tells once that what lies below has failed (`Io`, or a
+/// root that is `Stale`), not for each call. It changes no answer.
+///
+/// A volume that stands on a device stays failed: what it has in memory it still answers,
+/// whatever becomes of the device. One that others have too (a directory of the host, an
+/// export of another server) may come back: while it fails, calls that succeed have it
+/// asked, once a second by their own time, and when its root answers, that is told.
+/// `detach` is not told of: who detaches has its answer.
+pub struct Alarm {
+    below: Fs,
+    tell: AlertSink,
+    may_return: bool,
+    fails: AtomicBool,
+    failed: AtomicU64,
+    lost: AtomicU64,
+    asked: Mutex<Time>,
+}
+
+impl Alarm {
+    /// Over `below`.
+    pub fn new(below: Fs, tell: impl Fn(Alert<'_>) + Send + Sync + 'static) -> Self {
+        let caps = below.caps();
+        Self {
+            below,
+            tell: Box::new(tell),
+            may_return: caps.has(Caps::SHARED_LOCKS) || caps.has(Caps::CHECKS_ACCESS),
+            fails: AtomicBool::new(false),
+            failed: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            asked: Mutex::new(Time::EPOCH),
+        }
+    }
+
+    /// How many calls that change something, or make changes durable, have failed so.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn is_failure(&self, op: &Op<'_>, e: &Error) -> bool {
+        match e.kind() {
+            Kind::Io => op.call != Call::Detach,
+            Kind::Stale => op.node == Some(self.below.root()),
+            _ => false,
+        }
+    }
+
+    fn note_failure(&self, call: Call, e: &Error) {
+        let keeps = matches!(call, Call::Sync | Call::FSync | Call::Close);
+        if call.changes() || keeps {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        if !self.fails.swap(true, Ordering::SeqCst) {
+            (self.tell)(Alert::Fails(e));
+        }
+    }
+
+    /// After a call that succeeded while the volume fails.
+    fn ask_again(&self, op: &Op<'_>) {
+        let Some(now) = op.cx.map(|cx| cx.now) else {
+            return;
+        };
+        let Some(mut asked) = self.asked.try_lock() else {
+            return;
+        };
+        if !self.may_return || now.secs == asked.secs {
+            return;
+        }
+        *asked = now;
+        if self.answers(now) && self.fails.swap(false, Ordering::SeqCst) {
+            (self.tell)(Alert::Answers(self.failed.swap(0, Ordering::Relaxed)));
+        }
+    }
+
+    fn answers(&self, now: Time) -> bool {
+        let cred = Cred::root();
+        let cancel = volary_core::Cancel::new();
+        let cx = Ctx {
+            cred: &cred,
+            now,
+            cancel: &cancel,
+        };
+        let root = self.below.getattr(&cx, self.below.root());
+        root.is_ok() && self.below.statfs(&cx).is_ok()
+    }
+}
+
+impl Layer for Alarm {
+    fn below(&self) -> &Fs {
+        &self.below
+    }
+
+    fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let answer = call();
+        match &answer {
+            Err(e) if self.is_failure(op, e) => self.note_failure(op.call, e),
+            Ok(_) if self.fails.load(Ordering::Relaxed) => self.ask_again(op),
+            _ => {}
+        }
+        answer
+    }
+}
