@@ -1,20 +1,15 @@
 //! The targets for Cedar volumes.
 
-use crate::fat::{operate, walk, with_ctx};
 use crate::heap;
 use crate::input::Input;
 use crate::overlay::Overlay;
+use crate::volume::{bound, bytes_of, live, make, must_mend, name, operate, tell, with_ctx};
 use std::sync::{Arc, OnceLock};
 use volary_cedar::CEDAR;
 use volary_cedar::ondisk::seal;
 use volary_cedar::volume::Layout;
-use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckMode, Create, Ctx, FileKind, Finding, Format, Fs,
-    Make, Name, NodeId, Options, Quiet, SetAttr, Time,
-};
+use volary_core::{Attach, BlockDevice, Create, Ctx, FileKind, Format, Fs, NodeId, SetAttr};
 
-/// Growth of the heap that a run may cause, beside twice the image.
-const HEAP: usize = 32 << 20;
 /// Requests to the device, and KiB, that a run may make.
 const FUEL: u64 = 4_000_000;
 /// Bytes of the volume.
@@ -27,38 +22,17 @@ const PAGE: u64 = 512;
 pub fn driver(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
-    heap::limit(HEAP + 2 * SIZE);
-    let how = Attach {
-        memory: 4 << 20,
-        options: Options::parse(if input.byte() & 1 == 0 {
-            ""
-        } else {
-            "commit=0"
-        }),
-        ..Attach::default()
+    bound(&dev);
+    let options = if input.byte() & 1 == 0 {
+        ""
+    } else {
+        "commit=0"
     };
-    if let Ok(fs) = CEDAR.attach(dev.clone(), &how) {
-        with_ctx(|cx| {
-            let nodes = walk(&fs, cx);
-            versions(&fs, cx, &nodes, &mut input);
-            operate(&fs, cx, &nodes, &mut input);
-            let _ = fs.detach(cx);
-        });
-    }
-    let how = Attach {
-        read_only: true,
-        ..how
-    };
-    let as_dev = || -> Arc<dyn BlockDevice> { dev.clone() };
-    if let Ok(fs) = CEDAR.attach(as_dev(), &how) {
-        with_ctx(|cx| drop(walk(&fs, cx)));
-    }
-    let _ = CEDAR.info(as_dev());
-    let _ = CEDAR.map(as_dev(), 64);
-    for words in ["root", "anchors", "log", "table", "page 4"] {
-        let what: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        let _ = CEDAR.dump(as_dev(), &what, &mut String::new());
-    }
+    live(&CEDAR, &dev, options, |fs, cx, nodes| {
+        versions(fs, cx, nodes, &mut input);
+        operate(fs, cx, nodes, &mut input);
+    });
+    tell(&CEDAR, &dev, &["root", "anchors", "log", "table", "page 4"]);
     heap::limit(usize::MAX);
 }
 
@@ -66,45 +40,10 @@ pub fn driver(input: &[u8]) {
 pub fn check(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
-    heap::limit(HEAP + 2 * SIZE);
+    bound(&dev);
     let preens = input.byte() & 1 == 1;
-    let look = check_with(&dev, CheckMode::Look);
-    assert_eq!(dev.writes(), 0, "fsck -n wrote");
-    let mode = if preens {
-        CheckMode::Preen
-    } else {
-        CheckMode::Mend
-    };
-    let first = check_with(&dev, mode);
-    if first.as_ref().is_some_and(|(_, left)| *left == 0) {
-        let before = dev.writes();
-        for again in [CheckMode::Look, CheckMode::Mend] {
-            let found = check_with(&dev, again);
-            let clean = found == Some((Vec::new(), 0));
-            assert!(clean, "{again:?}: {found:?}; at first {look:?}, {first:?}");
-        }
-        assert_eq!(dev.writes(), before, "a second run wrote");
-        let fs = CEDAR.attach(dev, &Attach::default());
-        let fs = fs.expect("mended, but does not attach");
-        with_ctx(|cx| drop(walk(&fs, cx)));
-    }
+    must_mend(&CEDAR, dev, preens, "");
     heap::limit(usize::MAX);
-}
-
-/// What is found, and how much of it is left; none if the check gave up.
-fn check_with(dev: &Arc<Overlay>, mode: CheckMode) -> Option<(Vec<String>, u64)> {
-    let how = Check {
-        mode,
-        now: Time::from_secs(1_700_000_000),
-        options: Options::new(),
-    };
-    let mut found = Vec::new();
-    let mut tell = |finding: &Finding| {
-        found.push(format!("{}: {}", finding.code, finding.message));
-        Answer::Yes
-    };
-    let report = CEDAR.check(dev.clone(), &how, &mut tell, &Quiet).ok()?;
-    Some((found, report.left()))
 }
 
 /// What is special about the nodes of these volumes.
@@ -163,20 +102,11 @@ struct Base {
     pages: Vec<u32>,
 }
 
-fn name(bytes: &[u8]) -> Name<'_> {
-    Name::new(bytes).expect("a name")
-}
-
 /// A volume that was left, or one whose log is to be replayed.
 fn make_base(left: bool) -> Base {
     heap::limit(usize::MAX);
     let dev = Arc::new(Overlay::new(Arc::from(vec![0; SIZE]), u64::MAX));
-    let how = Make {
-        seed: 7,
-        options: Options::parse(MAKE),
-        ..Make::default()
-    };
-    CEDAR.make(dev.clone(), "cedar", &how).expect("make");
+    make(&CEDAR, &dev, "cedar", MAKE);
     let fs = CEDAR.attach(dev.clone(), &Attach::default());
     let fs = fs.expect("attach");
     with_ctx(|cx| {
@@ -185,8 +115,7 @@ fn make_base(left: bool) -> Base {
             fs.detach(cx).expect("detach");
         }
     });
-    let mut bytes = vec![0; SIZE];
-    dev.read_at(0, &mut bytes).expect("read");
+    let bytes = bytes_of(&dev);
     let layout = Layout::read(&*dev).expect("layout");
     let is_own = |page: &u32| {
         let at = *page as usize * PAGE as usize;
@@ -247,13 +176,15 @@ fn fill(fs: &Fs, cx: &Ctx<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::volume::{self, walk};
+    use volary_core::CheckMode;
 
     #[test]
     fn the_volumes_are_good_before_they_are_damaged() {
         for left in [true, false] {
             let base = make_base(left);
             let dev = Arc::new(Overlay::new(base.bytes, FUEL));
-            let found = check_with(&dev, CheckMode::Preen);
+            let found = volume::check(&CEDAR, &dev, CheckMode::Preen, "");
             assert_eq!(found.map(|f| f.1), Some(0));
             let fs = CEDAR.attach(dev, &Attach::default()).expect("attach");
             with_ctx(|cx| {

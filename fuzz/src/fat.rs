@@ -3,48 +3,27 @@
 use crate::heap;
 use crate::input::Input;
 use crate::overlay::Overlay;
-use std::sync::{Arc, OnceLock};
-use volary_core::{
-    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Cookie, Create, Cred, Ctx, DirBuf,
-    Entry, FileKind, Format, Fs, Make, Mode, Name, NodeId, Options, Quiet, RenameFlags, SetAttr,
-    Time, Tune,
+use crate::volume::{
+    attach, bound, bytes_of, live, make, must_mend, name, operate, tell, with_ctx,
 };
+use std::sync::{Arc, OnceLock};
+use volary_core::{Create, Ctx, Format, Fs, Quiet, SetAttr, Tune};
 use volary_fat::FAT;
 
-/// Growth of the heap that a run may cause, beside twice the image.
-const HEAP: usize = 32 << 20;
 /// Requests to the device, and KiB, that a run may make: so many, and so many
 /// more for each KiB of the image.
 const FUEL: u64 = 400_000;
 const FUEL_PER_KIB: u64 = 400;
-/// Nodes that a walk looks at.
-const WALK_MAX: usize = 2000;
 
 /// Attach, walk, read, write, detach, attach again.
 pub fn driver(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
     bound(&dev);
-    let how = Attach {
-        options: attach_options(input.byte()),
-        ..attach_bound()
-    };
-    if let Ok(fs) = FAT.attach(dev.clone(), &how) {
-        with_ctx(|cx| {
-            let nodes = walk(&fs, cx);
-            operate(&fs, cx, &nodes, &mut input);
-            let _ = fs.detach(cx);
-        });
-    }
-    if let Ok(fs) = FAT.attach(
-        dev,
-        &Attach {
-            read_only: true,
-            ..attach_bound()
-        },
-    ) {
-        with_ctx(|cx| drop(walk(&fs, cx)));
-    }
+    let options = attach_options(input.byte());
+    live(&FAT, &dev, options, |fs, cx, nodes| {
+        operate(fs, cx, nodes, &mut input);
+    });
 }
 
 /// fsck: what it says is mended is clean for a second run, and can be walked.
@@ -53,36 +32,7 @@ pub fn check(input: &[u8]) {
     let dev = damaged(&mut input);
     bound(&dev);
     let choice = input.byte();
-    let options = check_options(choice >> 1);
-    let look = check_with(&dev, CheckMode::Look, options);
-    assert_eq!(dev.writes(), 0, "fsck -n wrote");
-    let first = if choice & 1 == 0 {
-        CheckMode::Mend
-    } else {
-        CheckMode::Preen
-    };
-    let Some((_, left)) = check_with(&dev, first, options) else {
-        return;
-    };
-    if left != 0 {
-        return;
-    }
-    let before = dev.writes();
-    assert_eq!(
-        check_with(&dev, CheckMode::Look, options),
-        Some((0, 0)),
-        "found more; at first: {look:?}"
-    );
-    assert_eq!(
-        check_with(&dev, CheckMode::Mend, options),
-        Some((0, 0)),
-        "mended twice"
-    );
-    assert_eq!(dev.writes(), before, "a second run wrote");
-    let fs = FAT
-        .attach(dev, &attach_bound())
-        .expect("mended, but does not attach");
-    with_ctx(|cx| drop(walk(&fs, cx)));
+    must_mend(&FAT, dev, choice & 1 == 1, check_options(choice >> 1));
 }
 
 /// info, map, dump, tune, badsect.
@@ -90,11 +40,7 @@ pub fn tools(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
     bound(&dev);
-    let as_dev = || -> Arc<dyn BlockDevice> { dev.clone() };
-    let _ = FAT.probe(&*dev);
-    let _ = FAT.info(as_dev());
-    let _ = FAT.map(as_dev(), 64);
-    for words in [
+    let dumps = [
         "boot",
         "fsinfo",
         "fat",
@@ -103,32 +49,18 @@ pub fn tools(input: &[u8]) {
         "entry /d1/file 3 with a long name.dat",
         "cluster 5",
         "dir 9",
-    ] {
-        let what: Vec<String> = words.splitn(2, ' ').map(str::to_owned).collect();
-        let _ = FAT.dump(as_dev(), &what, &mut String::new());
-    }
-    let _ = FAT.mark_bad(as_dev(), &[u64::from(input.short())]);
+    ];
+    tell(&FAT, &dev, &dumps);
+    let _ = FAT.mark_bad(dev.clone(), &[u64::from(input.short())]);
     let how = Tune {
         compact: true,
         label: Some("X".into()),
         ..Tune::default()
     };
-    let _ = FAT.tune(as_dev(), &how, &Quiet);
+    let _ = FAT.tune(dev, &how, &Quiet);
 }
 
-fn bound(dev: &Overlay) {
-    let size = usize::try_from(dev.geometry().size).unwrap_or(usize::MAX);
-    heap::limit(HEAP + 2 * size);
-}
-
-fn attach_bound() -> Attach {
-    Attach {
-        memory: 4 << 20,
-        ..Attach::default()
-    }
-}
-
-fn attach_options(choice: u8) -> Options {
+fn attach_options(choice: u8) -> &'static str {
     let texts = [
         "",
         "unix=on",
@@ -139,12 +71,7 @@ fn attach_options(choice: u8) -> Options {
         "names=unix",
         "iosize=16k",
     ];
-    Options::parse(
-        texts
-            .get(usize::from(choice) % texts.len())
-            .copied()
-            .unwrap_or_default(),
-    )
+    texts[usize::from(choice) % texts.len()]
 }
 
 /// Mostly none.
@@ -156,28 +83,6 @@ fn check_options(choice: u8) -> &'static str {
         4 => "unix=dosfs,lost=free",
         _ => "",
     }
-}
-
-/// Findings and those left, or `None` if the check gave up.
-fn check_with(dev: &Arc<Overlay>, mode: CheckMode, options: &str) -> Option<(u64, u64)> {
-    let how = Check {
-        mode,
-        now: Time::from_secs(1_700_000_000),
-        options: Options::parse(options),
-    };
-    let report = FAT
-        .check(dev.clone(), &how, &mut |_| Answer::Yes, &Quiet)
-        .ok()?;
-    Some((report.found, report.left()))
-}
-
-pub(crate) fn with_ctx<T>(work: impl FnOnce(&Ctx<'_>) -> T) -> T {
-    let (cred, cancel) = (Cred::root(), Cancel::new());
-    work(&Ctx {
-        cred: &cred,
-        now: Time::from_secs(1_700_000_000),
-        cancel: &cancel,
-    })
 }
 
 /// A good volume with the changes that the input asks for.
@@ -233,23 +138,14 @@ fn base(choice: u8) -> &'static Base {
     BASES[number].get_or_init(|| make_base(*shape))
 }
 
-fn make_base((kind, size, make, attach): Shape) -> Base {
+fn make_base((kind, size, options, attached): Shape) -> Base {
     heap::limit(usize::MAX);
     let dev = Arc::new(Overlay::new(Arc::from(vec![0; size]), u64::MAX));
-    let how = Make {
-        seed: 7,
-        options: Options::parse(make),
-        ..Make::default()
-    };
-    FAT.make(dev.clone(), kind, &how).expect("make");
-    let how = Attach {
-        options: Options::parse(attach),
-        ..Attach::default()
-    };
-    let fs = FAT.attach(dev.clone(), &how).expect("attach");
+    make(&FAT, &dev, kind, options);
+    let fs = FAT.attach(dev.clone(), &attach(attached));
+    let fs = fs.expect("attach");
     with_ctx(|cx| fill(&fs, cx));
-    let mut bytes = vec![0; size];
-    dev.read_at(0, &mut bytes).expect("read");
+    let bytes = bytes_of(&dev);
     let layout = volary_fat::volume::Layout::read(&*dev).expect("layout");
     let data = layout.cluster_offset(2);
     let last = layout.fat_count - 1;
@@ -296,106 +192,4 @@ fn fill(fs: &Fs, cx: &Ctx<'_>) {
         }
     }
     fs.detach(cx).expect("detach");
-}
-
-fn name(bytes: &[u8]) -> Name<'_> {
-    Name::new(bytes).expect("a name")
-}
-
-/// Every node that a walk from the root reaches, within a bound; reads a bit
-/// of each file.
-pub(crate) fn walk(fs: &Fs, cx: &Ctx<'_>) -> Vec<(NodeId, FileKind)> {
-    let mut found = vec![(fs.root(), FileKind::Dir)];
-    let mut next = 0;
-    while let Some(&(node, kind)) = found.get(next) {
-        next += 1;
-        if found.len() > WALK_MAX {
-            break;
-        }
-        let _ = fs.getattr(cx, node);
-        let Ok(open) = fs.open(cx, node, Mode::Read) else {
-            continue;
-        };
-        match kind {
-            FileKind::Dir => list(fs, cx, open, &mut found),
-            _ => drop(fs.read(cx, open, 100, &mut [0; 5000])),
-        }
-        let _ = fs.close(cx, open);
-    }
-    let _ = fs.statfs(cx);
-    found
-}
-
-fn list(fs: &Fs, cx: &Ctx<'_>, open: volary_core::OpenId, found: &mut Vec<(NodeId, FileKind)>) {
-    let mut from = Cookie::START;
-    let mut buf = DirBuf::new(64, 8192, true);
-    loop {
-        buf.clear();
-        let Ok(end) = fs.readdir(cx, open, from, &mut buf) else {
-            return;
-        };
-        for entry in buf.iter() {
-            assert!(Name::new(entry.name).is_ok(), "readdir gave a bad name");
-            found.push((entry.node, entry.kind));
-        }
-        match buf.last_cookie() {
-            Some(last) if !end && found.len() <= WALK_MAX => from = last,
-            _ => return,
-        }
-    }
-}
-
-/// Operations that the input asks for, on nodes that the walk found.
-pub(crate) fn operate(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)], input: &mut Input<'_>) {
-    let names: [&[u8]; 6] = [
-        b"new",
-        b"A longer name than eight.three",
-        b"d1",
-        b"FILE",
-        b"x.y",
-        b"file 3 with a long name.dat",
-    ];
-    for _ in 0..64 {
-        if input.is_empty() {
-            return;
-        }
-        let (node, _) = nodes[usize::from(input.byte()) % nodes.len()];
-        let (other, _) = nodes[usize::from(input.byte()) % nodes.len()];
-        let first = name(names[usize::from(input.byte()) % names.len()]);
-        let second = name(names[usize::from(input.byte()) % names.len()]);
-        match input.byte() % 12 {
-            0 => drop(fs.lookup(cx, node, first)),
-            1 => write(
-                fs,
-                cx,
-                fs.create(cx, node, first, Create::Open, &SetAttr::default())
-                    .ok(),
-                input,
-            ),
-            2 => drop(fs.mkdir(cx, node, first, &SetAttr::default())),
-            3 => drop(fs.unlink(cx, node, first)),
-            4 => drop(fs.rmdir(cx, node, first)),
-            5 => drop(fs.rename(cx, node, first, other, second, RenameFlags::REPLACE)),
-            6 => drop(fs.setattr(cx, node, &SetAttr::size(u64::from(input.short()) * 16))),
-            7 => drop(fs.sync(cx)),
-            8 => drop(fs.parent(cx, node)),
-            9 => drop(fs.symlink(cx, node, first, b"target", &SetAttr::default())),
-            10 => drop(fs.setattr(cx, node, &SetAttr::owned(0o640, 5, 6))),
-            _ => drop(fs.getattr(
-                cx,
-                NodeId {
-                    generation: node.generation ^ 1,
-                    ..other
-                },
-            )),
-        }
-    }
-}
-
-fn write(fs: &Fs, cx: &Ctx<'_>, made: Option<(Entry, volary_core::OpenId)>, input: &mut Input<'_>) {
-    if let Some((_, open)) = made {
-        let _ = fs.write(cx, open, Some(u64::from(input.short())), &[1; 3000]);
-        let _ = fs.read(cx, open, 0, &mut [0; 4000]);
-        let _ = fs.close(cx, open);
-    }
 }

@@ -1,6 +1,7 @@
 //! A heap with a bound: growth past it is a crash, the same in every run.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The system's heap, with what [`limit`] allows.
@@ -10,8 +11,16 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Lets the heap grow by at most `more` bytes from what is now in use, until
-/// the next call.
+/// the next call. The report of a panic is not bound: it would wait for itself.
 pub fn limit(more: usize) {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            LIMIT.store(usize::MAX, Relaxed);
+            report(panic);
+        }));
+    });
     LIMIT.store(USED.load(Relaxed).saturating_add(more), Relaxed);
 }
 
@@ -23,6 +32,8 @@ unsafe impl GlobalAlloc for Bounded {
         let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
         if used > LIMIT.load(Relaxed) {
             USED.fetch_sub(layout.size(), Relaxed);
+            // For the report.
+            LIMIT.store(usize::MAX, Relaxed);
             return std::ptr::null_mut();
         }
         // SAFETY: the caller's promise is passed on.

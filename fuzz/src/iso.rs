@@ -3,105 +3,56 @@
 use crate::heap;
 use crate::input::Input;
 use crate::overlay::Overlay;
+use crate::volume::{bound, check, live, name, strangers, tell};
 use std::sync::{Arc, OnceLock};
-use volary_core::{
-    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Cookie, Cred, Ctx, DirBuf, FileKind,
-    Format, Fs, Mode, Name, NodeId, Options, Quiet, Time,
-};
+use volary_core::{CheckMode, Cookie, Ctx, DirBuf, FileKind, Fs, Mode, NodeId};
 use volary_iso9660::ISO9660;
 
-/// Growth of the heap that a run may cause, beside twice the image.
-const HEAP: usize = 32 << 20;
 /// Requests to the device, and KiB, that a run may make.
 const FUEL: u64 = 4_000_000;
-/// Nodes that a walk looks at.
-const WALK_MAX: usize = 1000;
 const SECTOR: usize = 2048;
 
 /// Attach in every way, walk, read; check, info, map, dump.
 pub fn driver(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
-    let size = usize::try_from(dev.geometry().size).unwrap_or(usize::MAX);
-    heap::limit(HEAP + 2 * size);
-    let as_dev = || -> Arc<dyn BlockDevice> { dev.clone() };
+    bound(&dev);
     let names = ["auto", "joliet", "plain", "iso"];
-    let how = Attach {
-        memory: 4 << 20,
-        options: Options::parse(&format!("names={}", names[usize::from(input.byte()) % 4])),
-        ..Attach::default()
-    };
-    if let Ok(fs) = ISO9660.attach(as_dev(), &how) {
-        walk(&fs, &mut input);
-    }
-    let how = Check {
-        mode: CheckMode::Look,
-        now: Time::EPOCH,
-        options: Options::new(),
-    };
-    let _ = ISO9660.check(as_dev(), &how, &mut |_| Answer::No, &Quiet);
-    let _ = ISO9660.info(as_dev());
-    let _ = ISO9660.map(as_dev(), 64);
-    for words in [
+    let options = format!("names={}", names[usize::from(input.byte()) % 4]);
+    live(&ISO9660, &dev, &options, |fs, cx, nodes| {
+        let numbers = std::iter::repeat_with(|| u64::from(input.short()) * 2 + 20 * SECTOR as u64);
+        strangers(fs, cx, numbers.take(16));
+        agree(fs, cx, nodes);
+    });
+    let _ = check(&ISO9660, &dev, CheckMode::Look, "");
+    let dumps = [
         "descriptors",
         "directory",
         "directory 21",
         "path-table",
         "boot",
-    ] {
-        let what: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        let _ = ISO9660.dump(as_dev(), &what, &mut String::new());
-    }
+    ];
+    tell(&ISO9660, &dev, &dumps);
     assert_eq!(dev.writes(), 0, "it wrote");
     heap::limit(usize::MAX);
 }
 
-fn walk(fs: &Fs, input: &mut Input<'_>) {
-    let (cred, cancel) = (Cred::root(), Cancel::new());
-    let cx = Ctx {
-        cred: &cred,
-        now: Time::EPOCH,
-        cancel: &cancel,
-    };
-    let mut found = vec![(fs.root(), FileKind::Dir)];
-    let mut next = 0;
-    while let Some(&(node, kind)) = found.get(next) {
-        next += 1;
-        if found.len() > WALK_MAX || next > WALK_MAX {
-            break;
-        }
-        let _ = (
-            fs.getattr(&cx, node),
-            fs.readlink(&cx, node),
-            fs.parent(&cx, node),
-        );
-        let Ok(open) = fs.open(&cx, node, Mode::Read) else {
+/// What a listing says of a name, a look-up says too. Damage can make two names alike; a
+/// look-up then finds one of them.
+fn agree(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)]) {
+    for &(node, _) in nodes.iter().filter(|(_, kind)| *kind == FileKind::Dir) {
+        let Ok(open) = fs.open(cx, node, Mode::Read) else {
             continue;
         };
-        let _ = fs.extents(&cx, open, 0, 1 << 30, &mut Vec::new());
-        if kind == FileKind::Dir {
-            let mut out = DirBuf::new(64, 8192, true);
-            let _ = fs.readdir(&cx, open, Cookie::START, &mut out);
-            for entry in out.iter() {
-                let name = Name::new(entry.name).expect("readdir gave a bad name");
-                // Damage can make two names alike; a look-up then finds one of them.
-                let mut alike = out.iter().filter(|other| other.name == entry.name);
-                if let Ok(there) = fs.lookup(&cx, node, name) {
-                    assert!(alike.any(|other| other.kind == there.attr.kind));
-                }
-                found.push((entry.node, entry.kind));
+        let mut out = DirBuf::new(64, 8192, true);
+        let _ = fs.readdir(cx, open, Cookie::START, &mut out);
+        for entry in out.iter() {
+            let mut alike = out.iter().filter(|other| other.name == entry.name);
+            if let Ok(there) = fs.lookup(cx, node, name(entry.name)) {
+                assert!(alike.any(|other| other.kind == there.attr.kind));
             }
-        } else {
-            let _ = fs.read(&cx, open, 100, &mut [0; 5000]);
         }
-        fs.close(&cx, open).expect("close");
-    }
-    // Ids from outside.
-    for _ in 0..16 {
-        let ino = u64::from(input.short()) * 2 + 20 * SECTOR as u64;
-        if let Some(node) = NodeId::new(ino, 0) {
-            let _ = fs.getattr(&cx, node);
-        }
+        fs.close(cx, open).expect("close");
     }
 }
 
@@ -278,32 +229,20 @@ fn image() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::volume::with_ctx;
+    use volary_core::{Attach, Format};
 
     #[test]
     fn the_volume_is_good_before_it_is_damaged() {
         let dev = Arc::new(Overlay::new(image().into(), FUEL));
         let fs = ISO9660.attach(dev.clone(), &Attach::default()).unwrap();
-        let (cred, cancel) = (Cred::root(), Cancel::new());
-        let cx = Ctx {
-            cred: &cred,
-            now: Time::EPOCH,
-            cancel: &cancel,
-        };
-        for name in ["a", "b", "long name", "moved", "l", "n", "m"] {
-            let name = Name::new(name.as_bytes()).unwrap();
-            fs.lookup(&cx, fs.root(), name).unwrap();
-        }
-        let how = Check {
-            mode: CheckMode::Look,
-            now: Time::EPOCH,
-            options: Options::new(),
-        };
-        let mut codes = Vec::new();
-        let mut note = |finding: &volary_core::Finding| {
-            codes.push(finding.code);
-            Answer::No
-        };
-        ISO9660.check(dev, &how, &mut note, &Quiet).unwrap();
-        assert_eq!(codes, ["path-table"]);
+        with_ctx(|cx| {
+            for text in ["a", "b", "long name", "moved", "l", "n", "m"] {
+                fs.lookup(cx, fs.root(), name(text.as_bytes())).unwrap();
+            }
+        });
+        let (found, _) = check(&ISO9660, &dev, CheckMode::Look, "").unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("path-table: "), "{found:?}");
     }
 }

@@ -17,3 +17,4 @@ pub mod nfs;
 pub mod nfs_client;
 pub mod overlay;
 pub mod smb;
+mod volume;

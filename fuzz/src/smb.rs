@@ -90,6 +90,8 @@ const RECORDED: [&[u8]; RECORDINGS] = [
     include_bytes!("../seeds/smb_requests/smbclient"),
 ];
 
+/// Bytes of the volume that requests go to.
+const VOLUME: u64 = 16 << 20;
 /// Growth of the heap that a whole run of requests may cause: of the volume too.
 const REQUESTS_HEAP: usize = 32 << 20;
 
@@ -121,7 +123,10 @@ pub fn requests(input: &[u8]) {
 
 fn volume(is_sensitive: bool) -> Arc<Volume> {
     let now = || Time::EPOCH;
-    let mut options = MemOptions::default();
+    let mut options = MemOptions {
+        size: VOLUME,
+        ..MemOptions::default()
+    };
     if !is_sensitive {
         options.caps = options.caps.without(Caps::CASE_SENSITIVE);
     }
