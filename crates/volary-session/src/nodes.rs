@@ -154,8 +154,16 @@ impl Session {
     /// `ReadOnly` for writing what a read-only volume holds (but fifos,
     /// sockets and devices); `Access`.
     pub fn access(&self, node: NodeId, want: Access) -> Result<()> {
-        let cx = self.ctx();
-        let attr = self.fs().getattr(&cx, node)?;
+        let attr = self.fs().getattr(&self.ctx(), node)?;
+        self.access_seen(&attr, want)
+    }
+
+    /// The same of a node that the caller has just looked at: `attr` are its
+    /// attributes.
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub fn access_seen(&self, attr: &Attr, want: Access) -> Result<()> {
         let kept = matches!(
             attr.kind,
             FileKind::File | FileKind::Dir | FileKind::Symlink
@@ -164,9 +172,9 @@ impl Session {
             self.check_writable()?;
         }
         let granted = if self.volume.caps.has(Caps::CHECKS_ACCESS) {
-            self.fs().access(&cx, node, want)?.has(want)
+            self.fs().access(&self.ctx(), attr.node, want)?.has(want)
         } else {
-            rules::permits(&attr, &self.cred, want)
+            rules::permits(attr, &self.cred, want)
         };
         if granted {
             Ok(())

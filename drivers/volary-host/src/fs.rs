@@ -32,11 +32,15 @@ impl FileSystem for Host {
     }
 
     fn sync(&self, _: &Ctx<'_>) -> Result<()> {
-        let root = self.real_root()?;
+        self.check_attached()?;
         if !self.caps.has(Caps::WRITE) {
             return Ok(());
         }
-        rustix::fs::syncfs(root).map_err(from_errno)
+        match self.ids.opener() {
+            Some(root) => rustix::fs::syncfs(root),
+            None => rustix::fs::syncfs(self.real_root()?),
+        }
+        .map_err(from_errno)
     }
 
     fn detach(&self, cx: &Ctx<'_>) -> Result<()> {

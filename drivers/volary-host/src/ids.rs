@@ -88,13 +88,13 @@ impl Ids {
             ids.form = Form::Birth;
         }
         if by_handle && ids.form != Form::Birth {
-            ids.opens = ids.opener(root);
+            ids.opens = ids.open_root(root);
         }
         Ok(ids)
     }
 
     /// A real descriptor of the root, if nodes can be opened by their handles.
-    fn opener(&self, root: &OwnedFd) -> Option<OwnedFd> {
+    fn open_root(&self, root: &OwnedFd) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let real = rustix::fs::openat(root, ".", flags, rustix::fs::Mode::empty()).ok()?;
         let handle = self.handle_of(self.of(root).ok()?.node)?;
@@ -105,6 +105,11 @@ impl Ids {
     /// Whether nodes are opened by their ids alone.
     pub(crate) fn open_by_handle(&self) -> bool {
         self.opens.is_some()
+    }
+
+    /// What nodes are opened through: a real descriptor of the root, if they are.
+    pub(crate) fn opener(&self) -> Option<&OwnedFd> {
+        self.opens.as_ref()
     }
 
     /// Whether the generation is the file system's own.

@@ -108,7 +108,6 @@ impl Host {
 
     /// A real descriptor of the root directory.
     pub(crate) fn real_root(&self) -> Result<OwnedFd> {
-        self.check_attached()?;
         open_dir(&self.root_fd)
     }
 

@@ -9,11 +9,12 @@
 //!
 //! Answers go out in the order in which they are ready.
 
-use crate::options::Limits;
+use crate::options::{Limits, is_this_host};
 use crate::programs::{Answer, Programs, Way};
 use crate::record::{Patience, Records};
 use crate::timer;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::net::sockopt;
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -105,6 +106,9 @@ impl Conn {
         socket: TcpStream,
     ) -> io::Result<Arc<Self>> {
         socket.set_nodelay(true)?;
+        if is_this_host(way.peer.ip()) {
+            send_at_once(&socket);
+        }
         socket.set_read_timeout(Some(LOOK_UP))?;
         socket.set_write_timeout(Some(limits.call))?;
         let conn = Arc::new(Self {
@@ -343,4 +347,11 @@ impl Conn {
         }
         kept
     }
+}
+
+/// Nobody shares the way to a client on this host: a congestion control that
+/// measures it and paces what is sent (BBR) only makes large answers slower.
+fn send_at_once(socket: &TcpStream) {
+    // A system that has no other goes on with its own.
+    let _ = sockopt::set_tcp_congestion(socket, "reno");
 }

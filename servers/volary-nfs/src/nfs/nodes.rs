@@ -152,7 +152,7 @@ impl At<'_> {
             if want & bits == 0 || changes_what_is_kept {
                 continue;
             }
-            match self.session.access(self.node, access) {
+            match self.session.access_seen(attr, access) {
                 Ok(()) => granted |= bits,
                 Err(e) if matches!(e.kind(), Kind::Access | Kind::ReadOnly) => {}
                 Err(e) => return Err(e.into()),
