@@ -241,7 +241,8 @@ impl Conn {
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        let _ = self.socket.shutdown(Shutdown::Both);
+        // Nobody waits for anything more; its port is to be had again at once.
+        crate::socket::forsake(&self.socket);
     }
 }
 

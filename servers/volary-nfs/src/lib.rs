@@ -28,7 +28,9 @@
 //!
 //! Handles do, on volumes whose node ids are stable, if the key is kept
 //! ([`ServeOptions::key`]). On others a client gets `ESTALE` and must mount again.
-//! Locks do not; nor do the verifiers of exclusive creation. Writes that were not
+//! Locks do if it is kept who has any ([`ServeOptions::locks`]): those clients are
+//! told of the restart and claim them again. The verifiers of exclusive creation do
+//! not. Writes that were not
 //! committed are known by their verifier, and clients write them again.
 //!
 //! # Lock order
@@ -68,6 +70,7 @@ mod stable;
 mod status;
 mod timer;
 
+pub use nlm::LockState;
 pub use options::{Clients, ExportOptions, Limits, ServeOptions, Squash};
 pub use programs::{Answer, Programs, Way};
 pub use server::{Server, serve};

@@ -8,19 +8,25 @@
 //! | `granted` | tells a client that it has a lock now |
 //! | `shares` | share modes (SHARE, UNSHARE), as SMB clients have them |
 //! | `nsm` | a client says that it has restarted: its locks end |
+//! | `state`, `notify` | what lets locks outlive the server: clients are told of its restart, and claim them again |
 //!
-//! Locks do not outlive the server: there is no grace period, and clients are not
-//! told of a restart. A lock that is claimed again is treated as any other. The
-//! procedures that answer by a call of their own (`…_MSG`) are not here.
+//! Without a [`LockState`] clients are not told of a restart, there is no time of
+//! grace, and a lock that is claimed again is treated as any other. With one, the
+//! time of grace keeps new locks of NFS clients out, but not those of FUSE and SMB
+//! clients: one of these that is quicker has the lock. The procedures that answer
+//! by a call of their own (`…_MSG`) are not here.
 
 pub(crate) mod nsm;
 
 mod granted;
+mod notify;
 mod shares;
+mod state;
 mod table;
 mod waiting;
 
 pub(crate) use shares::Shares;
+pub use state::LockState;
 pub(crate) use table::Locks;
 
 use crate::export::Export;
@@ -28,6 +34,7 @@ use crate::fh;
 use crate::programs::{Call, Programs};
 use crate::rpc::Refusal;
 use crate::status::{LockStatus, Status};
+use state::Client;
 use std::net::IpAddr;
 use std::sync::Arc;
 use table::{LockFile, Owner};
@@ -40,6 +47,9 @@ pub(crate) const VERSION: u32 = 4;
 
 /// `MAXNETOBJ_SZ` and `MAXNAMELEN`; what clients send is far shorter.
 const OBJECT_MAX: usize = 1024;
+
+/// The procedure by which clients lock that are not told of a restart.
+const NM_LOCK: u32 = 22;
 
 /// `nlm4_lock`, as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +112,7 @@ impl Programs {
         match call.procedure {
             0 => {}
             1 => self.lock_test(call, input, out)?,
-            2 | 22 => self.lock(call, input, out)?,
+            2 | NM_LOCK => self.lock(call, input, out)?,
             3 => self.lock_cancel(call, input, out)?,
             4 => self.unlock(call, input, out)?,
             20 => self.share(call, input, out)?,
@@ -122,7 +132,7 @@ impl Programs {
         let cookie = input.opaque(OBJECT_MAX)?;
         let kind = kind(input.bool()?);
         let want = Wanted::read(input, call.peer.ip())?;
-        let tested = self.place(call, &want.fh).and_then(|place| {
+        let tested = self.place_now(call, &want.fh, false).and_then(|place| {
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
             let open = file.open(&place, kind)?;
             let held = place.session.test_lock(open, number, want.range(), kind);
@@ -161,10 +171,13 @@ impl Programs {
         let cookie = input.opaque(OBJECT_MAX)?;
         let (waits, kind) = (input.bool()?, kind(input.bool()?));
         let want = Wanted::read(input, call.peer.ip())?;
-        // Whether it is claimed again, and the client's state.
-        input.bool()?;
+        let reclaims = input.bool()?;
+        // The client's state.
         input.u32()?;
-        let done = self.place(call, &want.fh).and_then(|place| {
+        let done = self.place_now(call, &want.fh, reclaims).and_then(|place| {
+            if call.procedure != NM_LOCK {
+                self.note_client(call, &want.owner.machine)?;
+            }
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
             let status = self.lock_in(&file, &place, number, &want, (kind, waits));
             self.locks().settle(&file, number);
@@ -253,6 +266,43 @@ impl Programs {
         self.locks().end_machine(peer.to_canonical(), machine);
         self.shares().end_machine(peer.to_canonical(), machine);
         self.exports().for_each(|e| e.volume.wake_waiting());
+    }
+
+    /// The same for a new lock, or one that is claimed again.
+    ///
+    /// # Errors
+    /// `GRACE` for a new one in the time of grace, and for one that is claimed after
+    /// it: others may have had it since.
+    fn place_now(&self, call: &Call, fh: &[u8], reclaims: bool) -> Result<Place<'_>, LockStatus> {
+        match self.lock_state() {
+            Some(state) if state.is_grace() != reclaims => Err(LockStatus::GRACE),
+            _ => self.place(call, fh),
+        }
+    }
+
+    /// Sees to it that a client will be told of a restart.
+    ///
+    /// # Errors
+    /// `NO_LOCKS` if that cannot be.
+    fn note_client(&self, call: &Call, machine: &[u8]) -> Result<(), LockStatus> {
+        let Some(state) = self.lock_state() else {
+            return Ok(());
+        };
+        let client = Client {
+            peer: call.peer.ip().to_canonical(),
+            machine: machine.into(),
+        };
+        let noted = state.note(&client, call.local.ip().to_canonical());
+        noted.map_err(|_| LockStatus::NO_LOCKS)
+    }
+
+    /// A second has passed: forgets clients that have had no locks for long.
+    pub(crate) fn sweep_lock_state(&self) {
+        if let Some(state) = self.lock_state() {
+            let mut theirs = self.locks().machines();
+            theirs.extend(self.shares().machines());
+            state.sweep(|client| theirs.contains(client));
+        }
     }
 
     fn place(&self, call: &Call, fh: &[u8]) -> Result<Place<'_>, LockStatus> {

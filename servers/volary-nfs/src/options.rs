@@ -1,8 +1,10 @@
 //! What is served, to whom, and within which bounds.
 
+use crate::nlm::LockState;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{Cred, Error, Kind};
 use volary_session::root_squashed;
@@ -24,8 +26,11 @@ pub struct ServeOptions {
     /// The bounds.
     pub limits: Limits,
     /// Where the portmapper of a client is asked for its NLM, to tell it that it
-    /// has got a lock that it waited for.
+    /// has got a lock that it waited for, and for its NSM, to tell it of a restart.
     pub client_portmap: u16,
+    /// What lets clients claim their locks again after a restart; without, their
+    /// locks do not outlive the server.
+    pub locks: Option<Arc<LockState>>,
 }
 
 impl ServeOptions {
@@ -38,6 +43,7 @@ impl ServeOptions {
             instance,
             limits: Limits::default(),
             client_portmap: 111,
+            locks: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::dupes::{CallId, Dupes, Seen};
 use crate::export::Export;
 use crate::fh::Key;
 use crate::mount::{self, Mounts};
-use crate::nlm::{self, Locks, Shares};
+use crate::nlm::{self, LockState, Locks, Shares};
 use crate::options::{ExportOptions, ServeOptions, is_this_host};
 use crate::rpc::{self, Auth, Head, NoCall, Refusal};
 use crate::{nfs, portmap};
@@ -24,6 +24,7 @@ pub struct Programs {
     mounts: Mounts,
     locks: Locks,
     shares: Shares,
+    lock_state: Option<Arc<LockState>>,
     dupes: Dupes,
     client_portmap: u16,
     /// Where NFS is served, once it is.
@@ -76,6 +77,7 @@ impl Programs {
             mounts: Mounts::default(),
             locks: Locks::default(),
             shares: Shares::default(),
+            lock_state: options.locks.clone(),
             dupes: Dupes::default(),
             client_portmap: options.client_portmap,
             port: OnceLock::new(),
@@ -183,6 +185,7 @@ impl Programs {
     /// A second has passed.
     pub fn tick(&self) {
         self.exports.iter().for_each(Export::sweep);
+        self.sweep_lock_state();
     }
 
     /// Ends locks and opens; waits a little for those who wait for locks.
@@ -244,6 +247,10 @@ impl Programs {
 
     pub(crate) fn shares(&self) -> &Shares {
         &self.shares
+    }
+
+    pub(crate) fn lock_state(&self) -> Option<&LockState> {
+        self.lock_state.as_deref()
     }
 
     pub(crate) fn client_portmap(&self) -> u16 {

@@ -74,6 +74,7 @@ pub fn serve(
     });
     // Not for programs that are started meanwhile: they would hold it open.
     let (woken, wake) = pipe_with(PipeFlags::CLOEXEC)?;
+    shared.programs.tell_of_restart();
     let listening = {
         let shared = Arc::clone(&shared);
         let thread = Builder::new().name("nfs listen".into());

@@ -81,6 +81,7 @@ impl LockStatus {
     pub(crate) const DENIED: Self = Self(1);
     pub(crate) const NO_LOCKS: Self = Self(2);
     pub(crate) const BLOCKED: Self = Self(3);
+    pub(crate) const GRACE: Self = Self(4);
     pub(crate) const DEADLOCK: Self = Self(5);
     pub(crate) const READ_ONLY: Self = Self(6);
     pub(crate) const STALE: Self = Self(7);

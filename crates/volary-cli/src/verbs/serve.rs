@@ -20,8 +20,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use volary::layers::{Alarm, Subtree};
-use volary::nfs::{self, Clients, ExportOptions, ServeOptions, Squash};
+use volary::nfs::{self, Clients, ExportOptions, LockState, ServeOptions, Squash};
 use volary::{Cred, Options, Source, Volume, VolumeOptions};
 
 /// Serves volumes over NFS or SMB, on this host's own address.
@@ -105,9 +106,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where the key of file handles is kept, so that clients go on after a
-    /// restart [default: ~/.local/state/volary/nfs.key]
+    /// restart, and beside it, which of them have locks
+    /// [default: ~/.local/state/volary/nfs.key]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// How long clients of NFS that had locks may claim them again after a restart,
+    /// before others are given any
+    #[arg(long, value_name = "SECONDS", default_value_t = 45)]
+    grace: u16,
     /// Prints a line of JSON when it serves, and one when it has ended
     #[arg(long)]
     json: bool,
@@ -143,7 +149,7 @@ const SMB_PORT: u16 = 4450;
 
 /// Where to serve what, and to whom.
 struct Plan {
-    nfs: Option<(Listen, [u8; 16])>,
+    nfs: Option<(Listen, [u8; 16], Option<Arc<LockState>>)>,
     smb: Option<(SocketAddr, Vec<volary::smb::User>)>,
 }
 
@@ -200,7 +206,8 @@ impl Serve {
         let nfs = if nfs.is_some() || smb.is_none() {
             let listen = self.listen(config)?;
             let key = key::obtain(self.key.as_deref().or(config.key.as_deref()))?;
-            Some((listen, key))
+            let locks = key.locks(listen.address, Duration::from_secs(self.grace.into()))?;
+            Some((listen, key.key, locks))
         } else {
             None
         };
@@ -338,9 +345,9 @@ impl Serve {
         mut signals: signal_hook::iterator::Signals,
     ) -> Done<Exit> {
         let mounts = Mounts::start(open)?;
-        let portmap = plan.nfs.as_ref().is_some_and(|(listen, _)| listen.portmap);
+        let portmap = plan.nfs.as_ref().is_some_and(|(listen, ..)| listen.portmap);
         let nfs = match plan.nfs {
-            Some((listen, key)) => Some(start_nfs(&listen, key, open)?),
+            Some((listen, key, locks)) => Some(start_nfs(&listen, key, locks, open)?),
             None => None,
         };
         let smb = match plan.smb {
@@ -375,8 +382,14 @@ impl Serve {
     }
 }
 
-fn start_nfs(listen: &Listen, key: [u8; 16], open: &[Served]) -> Done<nfs::Server> {
+fn start_nfs(
+    listen: &Listen,
+    key: [u8; 16],
+    locks: Option<Arc<LockState>>,
+    open: &[Served],
+) -> Done<nfs::Server> {
     let mut options = ServeOptions::new(listen.address, key, instance());
+    options.locks = locks;
     if listen.portmap {
         options.portmap.push(listen.portmapper());
     }

@@ -7,6 +7,7 @@ pub const NLM: u32 = 100_021;
 pub const GRANTED: u32 = 0;
 pub const DENIED: u32 = 1;
 pub const BLOCKED: u32 = 3;
+pub const GRACE: u32 = 4;
 pub const STALE: u32 = 7;
 
 /// A process of a client machine that locks one file.
@@ -45,9 +46,24 @@ impl Locker {
     }
 
     pub fn lock(&mut self, range: (u64, u64), exclusive: bool, waits: bool) -> u32 {
+        self.lock_or_claim(range, exclusive, waits, false)
+    }
+
+    /// Claims again a lock that it had before the server restarted.
+    pub fn reclaim(&mut self, range: (u64, u64), exclusive: bool) -> u32 {
+        self.lock_or_claim(range, exclusive, false, true)
+    }
+
+    fn lock_or_claim(
+        &mut self,
+        range: (u64, u64),
+        exclusive: bool,
+        waits: bool,
+        reclaims: bool,
+    ) -> u32 {
         let args = Args::new().opaque(b"cookie");
         let args = args.u32(waits.into()).u32(exclusive.into());
-        let args = self.lock_args(args, range).u32(0).u32(1);
+        let args = self.lock_args(args, range).u32(reclaims.into()).u32(1);
         let (status, reply) = self.ask(2, &args);
         reply.end();
         status

@@ -1,9 +1,10 @@
-//! Calls a client's own lock manager: it has a lock that it waited for.
+//! Calls to a client's own programs; the one to its lock manager, that it has a
+//! lock that it waited for.
 
 use super::Wanted;
 use crate::record::{Patience, Records};
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use volary_rpc::numbers::{GETPORT, LAST_FRAGMENT, NLM, PORTMAP, Program, TCP};
 use volary_rpc::{Input, Output, caller};
@@ -20,18 +21,7 @@ pub(super) fn tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> bool {
 }
 
 fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
-    let peer = want.owner.peer;
-    let at = SocketAddr::new(peer, portmap_port);
-    let port = ask(at, PORTMAP, GETPORT, |out| {
-        for n in [NLM.number, NLM.version, TCP, 0] {
-            out.u32(n);
-        }
-    })?;
-    let port = u16::try_from(Input::new(&port).u32().ok()?).ok()?;
-    if port == 0 {
-        return None;
-    }
-    let answer = ask(SocketAddr::new(peer, port), NLM, GRANTED, |out| {
+    let answer = ask_program(want.owner.peer, portmap_port, NLM, GRANTED, |out| {
         out.opaque(b"");
         out.bool(kind == LockKind::Exclusive);
         want.write(out);
@@ -39,6 +29,28 @@ fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
     let mut answer = Input::new(&answer);
     answer.opaque(super::OBJECT_MAX).ok()?;
     Some(answer.u32().ok()? == 0)
+}
+
+/// One call to a program of a client's, and what its answer holds. The client's
+/// portmapper is asked where the program is.
+pub(super) fn ask_program(
+    peer: IpAddr,
+    portmap_port: u16,
+    program: Program,
+    procedure: u32,
+    write: impl FnOnce(&mut Output),
+) -> Option<Vec<u8>> {
+    let at = SocketAddr::new(peer, portmap_port);
+    let port = ask(at, PORTMAP, GETPORT, |out| {
+        for n in [program.number, program.version, TCP, 0] {
+            out.u32(n);
+        }
+    })?;
+    let port = u16::try_from(Input::new(&port).u32().ok()?).ok()?;
+    if port == 0 {
+        return None;
+    }
+    ask(SocketAddr::new(peer, port), program, procedure, write)
 }
 
 /// One call, and what its answer holds.

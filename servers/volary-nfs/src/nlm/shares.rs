@@ -5,11 +5,12 @@
 //!
 //! The table's lock is a leaf: no session is called while it is held.
 
+use super::state::Client;
 use super::{OBJECT_MAX, Place};
 use crate::programs::{Call, Programs};
 use crate::status::LockStatus;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use volary_core::{Mode, NodeId, OpenId};
 use volary_rpc::{Decoded, Garbage, Input, Output};
@@ -129,10 +130,12 @@ impl Programs {
     ) -> Decoded<()> {
         let cookie = input.opaque(OBJECT_MAX)?;
         let asked = Asked::read(input, call.peer.ip())?;
-        // Whether it is claimed again.
-        input.bool()?;
-        let place = self.place(call, asked.fh);
-        let done = place.and_then(|place| self.shares().take(&place, &asked));
+        let reclaims = input.bool()?;
+        let place = self.place_now(call, asked.fh, reclaims);
+        let done = place.and_then(|place| {
+            self.note_client(call, &asked.owner.machine)?;
+            self.shares().take(&place, &asked)
+        });
         answer(out, cookie, done);
         Ok(())
     }
@@ -213,6 +216,16 @@ impl Shares {
         let ended: Vec<_> = shares.extract_if(|id, _| theirs(id)).collect();
         drop(shares);
         drop(ended);
+    }
+
+    /// Who has shares.
+    pub(super) fn machines(&self) -> HashSet<Client> {
+        let shares = self.0.lock();
+        let clients = shares.keys().map(|id| Client {
+            peer: id.owner.peer,
+            machine: id.owner.machine.clone(),
+        });
+        clients.collect()
     }
 
     /// Ends all.

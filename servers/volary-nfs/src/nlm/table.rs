@@ -2,11 +2,12 @@
 //!
 //! The table's lock is a leaf: no session is called while it is held.
 
+use super::state::Client;
 use super::waiting::Waiter;
 use super::{Place, Wanted};
 use crate::status::LockStatus;
 use parking_lot::{Condvar, Mutex};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
@@ -28,7 +29,7 @@ pub(crate) struct Owner {
 #[derive(Default)]
 pub(crate) struct Locks {
     pub(super) state: Mutex<State>,
-    /// Notified when the thread of a waiter ends.
+    /// Notified when the thread of a waiter, or of who tells clients, ends; and at the end.
     pub(super) ended: Condvar,
 }
 
@@ -227,6 +228,16 @@ impl Locks {
         }
     }
 
+    /// Who has locks, or waits for any.
+    pub(super) fn machines(&self) -> HashSet<Client> {
+        let state = self.state.lock();
+        let clients = state.numbers.keys().map(|owner| Client {
+            peer: owner.peer,
+            machine: owner.machine.clone(),
+        });
+        clients.collect()
+    }
+
     /// How many files have locks.
     pub(crate) fn file_count(&self) -> usize {
         self.state.lock().files.len()
@@ -240,6 +251,7 @@ impl Locks {
         let files = std::mem::take(&mut state.files);
         state.numbers.clear();
         drop(state);
+        self.ended.notify_all();
         drop(files);
     }
 

@@ -48,7 +48,7 @@ impl Locks {
         state.waiters.iter().find(|w| w.want == *want).cloned()
     }
 
-    fn thread_ended(&self) {
+    pub(super) fn thread_ended(&self) {
         self.state.lock().threads -= 1;
         self.ended.notify_all();
     }

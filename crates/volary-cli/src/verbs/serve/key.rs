@@ -1,13 +1,24 @@
-//! The key of file handles: kept in a file, so that clients go on after a restart.
+//! The key of file handles: kept in a file, so that clients go on after a restart;
+//! and beside it, which of them have locks.
 
 use crate::exit::{Done, Fail, warn, words};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use volary::nfs::LockState;
 
 const LEN: usize = 16;
+
+/// The key, and where it is kept, if it is.
+pub(super) struct Kept {
+    pub(super) key: [u8; LEN],
+    pub(super) path: Option<PathBuf>,
+}
 
 /// The key in the file, which is made if it is not there. With no file named, it
 /// is `volary/nfs.key` in the user's state directory; if that cannot be, there is
@@ -15,19 +26,52 @@ const LEN: usize = 16;
 ///
 /// # Errors
 /// Of a file that was named.
-pub(super) fn obtain(named: Option<&Path>) -> Done<[u8; LEN]> {
+pub(super) fn obtain(named: Option<&Path>) -> Done<Kept> {
+    let kept = |path: &Path| {
+        let key = read_or_make(path)?;
+        let path = Some(path.to_owned());
+        Ok(Kept { key, path })
+    };
     if let Some(path) = named {
-        return read_or_make(path).map_err(|e| of_file(path, &e));
+        return kept(path).map_err(|e| of_file(path, &e));
     }
     let Some(path) = usual() else {
         warn("no home directory to keep a key in: clients must mount again after a restart");
-        return random().map_err(|e| Fail::host("random numbers", e));
+        return for_this_run();
     };
-    read_or_make(&path).or_else(|e| {
+    kept(&path).or_else(|e| {
         let line = of_file(&path, &e).line;
         warn(&format!("{line}: clients must mount again after a restart"));
-        random().map_err(|e| Fail::host("random numbers", e))
+        for_this_run()
     })
+}
+
+fn for_this_run() -> Done<Kept> {
+    let key = random().map_err(|e| Fail::host("random numbers", e))?;
+    Ok(Kept { key, path: None })
+}
+
+impl Kept {
+    /// Which clients have locks, kept beside the key, one file for each address: the
+    /// key's name with the address and `.locks`. `None` without a place for the key,
+    /// and where the port is any that is free: nobody finds the next run there.
+    ///
+    /// # Errors
+    /// Of the file.
+    pub(super) fn locks(
+        &self,
+        address: SocketAddr,
+        grace: Duration,
+    ) -> Done<Option<Arc<LockState>>> {
+        let Some(path) = self.path.as_ref().filter(|_| address.port() != 0) else {
+            return Ok(None);
+        };
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{address}.locks"));
+        let path = PathBuf::from(name);
+        let state = LockState::open(&path, grace).map_err(|e| of_file(&path, &e))?;
+        Ok(Some(Arc::new(state)))
+    }
 }
 
 fn of_file(path: &Path, e: &io::Error) -> Fail {

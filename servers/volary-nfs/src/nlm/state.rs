@@ -1,0 +1,274 @@
+//! What lets locks outlive the server: which clients have any, kept in a file.
+//!
+//! A client whose name is in the file when the server begins is told of the
+//! restart (`SM_NOTIFY`), and claims its locks again. For that there is a time of
+//! grace, in which no others are given.
+
+use crate::timer;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How many clients are known.
+const CLIENTS_MAX: usize = 4096;
+/// A client without locks is forgotten after so many seconds: most come back.
+const IDLE: u32 = 60;
+const HEAD: &str = "volary's NFS clients with locks 1";
+
+/// The clients that have locks, in a file, so that they can claim them again
+/// after a restart of the server.
+#[derive(Debug)]
+pub struct LockState {
+    path: PathBuf,
+    /// NSM's state number of this run.
+    number: u32,
+    grace_until: Option<Instant>,
+    clients: Mutex<HashMap<Client, Entry>>,
+}
+
+/// Who has locks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Client {
+    pub(super) peer: IpAddr,
+    pub(super) machine: Box<[u8]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    /// The address by which it knows this server.
+    server: IpAddr,
+    /// Seconds without locks.
+    idle: u32,
+}
+
+impl LockState {
+    /// Takes the state up where the last run left it; there is none before the
+    /// first. If clients had locks then, there is `grace` from now on, in which
+    /// they alone are given locks.
+    ///
+    /// # Errors
+    /// Those of reading and writing the file; `InvalidData` for one that is none.
+    pub fn open(path: &Path, grace: Duration) -> io::Result<Self> {
+        let (before, clients) = match fs::read_to_string(path) {
+            Ok(text) => parse(&text).ok_or_else(|| {
+                let words = "it does not hold the clients with locks; without it they lose theirs";
+                io::Error::new(io::ErrorKind::InvalidData, words)
+            })?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => (0, HashMap::new()),
+            Err(e) => return Err(e),
+        };
+        let state = Self {
+            path: path.to_owned(),
+            // Odd: NSM's word for one that is up.
+            number: before.wrapping_add(2) | 1,
+            grace_until: (!clients.is_empty()).then(|| timer::now() + grace),
+            clients: Mutex::new(clients),
+        };
+        state.save(&state.clients.lock())?;
+        Ok(state)
+    }
+
+    /// Whether locks are only claimed again now.
+    pub(super) fn is_grace(&self) -> bool {
+        self.grace_until.is_some_and(|until| timer::now() < until)
+    }
+
+    /// NSM's state number.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Those that had locks, each with the address by which it knows this server.
+    pub(super) fn clients(&self) -> Vec<(Client, IpAddr)> {
+        let clients = self.clients.lock();
+        clients
+            .iter()
+            .map(|(client, entry)| (client.clone(), entry.server))
+            .collect()
+    }
+
+    /// Notes that a client is about to have a lock. It is in the file when this
+    /// returns.
+    ///
+    /// # Errors
+    /// `QuotaExceeded` if there are too many; those of writing the file.
+    pub(super) fn note(&self, client: &Client, server: IpAddr) -> io::Result<()> {
+        let mut clients = self.clients.lock();
+        let entry = Entry { server, idle: 0 };
+        let before = clients.get(client).copied();
+        if before.is_none() && clients.len() >= CLIENTS_MAX {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        clients.insert(client.clone(), entry);
+        if before.is_some_and(|before| before.server == server) {
+            return Ok(());
+        }
+        let saved = self.save(&clients);
+        if saved.is_err() {
+            match before {
+                Some(before) => clients.insert(client.clone(), before),
+                None => clients.remove(client),
+            };
+        }
+        saved
+    }
+
+    /// A second has passed: forgets those that have had no locks for long.
+    pub(super) fn sweep(&self, has_locks: impl Fn(&Client) -> bool) {
+        if self.is_grace() {
+            return;
+        }
+        let mut clients = self.clients.lock();
+        let count = clients.len();
+        clients.retain(|client, entry| {
+            entry.idle = if has_locks(client) { 0 } else { entry.idle + 1 };
+            entry.idle <= IDLE
+        });
+        if clients.len() != count {
+            // One that stays in the file is told of a restart in vain.
+            let _ = self.save(&clients);
+        }
+    }
+
+    /// Writes all of the file beside it, and then over it.
+    fn save(&self, clients: &HashMap<Client, Entry>) -> io::Result<()> {
+        let mut text = format!("{HEAD}\nstate {}\n", self.number);
+        for (client, entry) in clients {
+            // Into a string; it is never refused.
+            let _ = write!(text, "client {} {} ", client.peer, entry.server);
+            for byte in &client.machine {
+                let _ = write!(text, "{byte:02x}");
+            }
+            text.push('\n');
+        }
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".new");
+        let fresh = PathBuf::from(name);
+        let mut file = File::create(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&fresh, &self.path)?;
+        let dir = match self.path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        };
+        File::open(dir)?.sync_all()
+    }
+}
+
+/// The state number and the clients of a file.
+fn parse(text: &str) -> Option<(u32, HashMap<Client, Entry>)> {
+    let mut lines = text.lines();
+    if lines.next()? != HEAD {
+        return None;
+    }
+    let number = lines.next()?.strip_prefix("state ")?.parse().ok()?;
+    let mut clients = HashMap::new();
+    for line in lines {
+        let mut words = line.strip_prefix("client ")?.split(' ');
+        let (peer, server) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let machine = bytes_of(words.next()?)?;
+        if words.next().is_some() || clients.len() >= CLIENTS_MAX {
+            return None;
+        }
+        clients.insert(Client { peer, machine }, Entry { server, idle: 0 });
+    }
+    Some((number, clients))
+}
+
+fn bytes_of(hex: &str) -> Option<Box<[u8]>> {
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        u8::try_from(high? << 4 | low?).ok()
+    };
+    let bytes = pairs.iter().map(byte).collect::<Option<_>>()?;
+    rest.is_empty().then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn client(machine: &[u8]) -> Client {
+        Client {
+            peer: IpAddr::from([10, 0, 0, 7]),
+            machine: machine.into(),
+        }
+    }
+
+    fn machines(state: &LockState) -> Vec<Box<[u8]>> {
+        let mut all: Vec<_> = state.clients().into_iter().map(|c| c.0.machine).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn who_had_locks_is_known_after_a_restart_and_has_grace() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("locks");
+        let server = IpAddr::from([10, 0, 0, 1]);
+        let first = LockState::open(&path, HOUR).unwrap();
+        assert!(!first.is_grace());
+        for machine in [&b"a b\n\xff"[..], b"", b"other"] {
+            first.note(&client(machine), server).unwrap();
+        }
+        let second = LockState::open(&path, HOUR).unwrap();
+        assert_eq!((first.number(), second.number()), (3, 5));
+        assert_eq!(
+            machines(&second),
+            [&b""[..], b"a b\n\xff", b"other"].map(Box::from)
+        );
+        assert!(second.clients().iter().all(|(_, at)| *at == server));
+        second.sweep(|_| false);
+        assert!(second.is_grace() && second.clients().len() == 3);
+        let third = LockState::open(&path, Duration::ZERO).unwrap();
+        assert!(!third.is_grace());
+        for _ in 0..IDLE {
+            third.sweep(|_| false);
+        }
+        assert_eq!(third.clients().len(), 3);
+        third.sweep(|c| *c.machine == *b"other");
+        assert_eq!(machines(&third), [Box::from(&b"other"[..])]);
+        let fourth = LockState::open(&path, HOUR).unwrap();
+        assert_eq!(machines(&fourth), [Box::from(&b"other"[..])]);
+    }
+
+    #[test]
+    fn a_client_that_cannot_be_written_down_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("below");
+        fs::create_dir(&below).unwrap();
+        let state = LockState::open(&below.join("locks"), HOUR).unwrap();
+        fs::remove_dir_all(&below).unwrap();
+        let server = IpAddr::from([10, 0, 0, 1]);
+        assert!(state.note(&client(b"a"), server).is_err());
+        assert!(state.note(&client(b"a"), server).is_err());
+        assert!(state.clients().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_refused() {
+        let good = format!("{HEAD}\nstate 7\nclient ::1 127.0.0.1 00ff\n");
+        assert_eq!(parse(&good).unwrap().1.len(), 1);
+        for bad in [
+            "",
+            "something else\n",
+            HEAD,
+            &good.replace("state 7", "state x"),
+            &good.replace("00ff", "0ff"),
+            &good.replace("00ff", "0xff"),
+            &good.replace("00ff", "00ff more"),
+            &good.replace("::1", "nowhere"),
+        ] {
+            assert!(parse(bad).is_none(), "{bad}");
+        }
+    }
+}
