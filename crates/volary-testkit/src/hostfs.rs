@@ -15,6 +15,7 @@ mod attr;
 mod entries;
 mod fs;
 mod table;
+mod through;
 
 use rustix::io::Errno;
 use std::path::Path;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use volary_core::{Caps, Error, Fs, Kind, Result};
 
 pub use fs::HostFs;
+pub use through::through;
 
 /// The directory at `path`, claiming `caps`.
 ///

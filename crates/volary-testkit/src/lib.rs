@@ -20,6 +20,7 @@ pub mod diff;
 pub mod hostfs;
 pub mod nfs;
 pub mod oracle;
+mod remote;
 pub mod replay;
 pub mod smb;
 pub mod suite;

@@ -181,6 +181,15 @@ impl Suite {
         self
     }
 
+    /// Leaves cases out, each list for its reason.
+    #[must_use]
+    pub fn leave_out_all(self, lists: &[(&[&'static str], &'static str)]) -> Self {
+        let all = lists
+            .iter()
+            .flat_map(|(cases, why)| cases.iter().map(move |case| (*case, *why)));
+        all.fold(self, |suite, (case, why)| suite.leave_out(case, why))
+    }
+
     /// For volumes that take the time from a clock of their own rather than
     /// from each call (through a mount, say): cases do not look at such times.
     #[must_use]

@@ -58,6 +58,11 @@ impl Shape {
         Self { sector, ..self }
     }
 
+    /// Its format.
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
     /// What tells it from others.
     pub fn name(&self) -> String {
         let size = format!("{} of {} KiB", self.kind, self.len >> 10);

@@ -18,6 +18,7 @@ mod nfs;
 mod op;
 #[path = "coherence/run.rs"]
 mod run;
+mod servers;
 #[path = "coherence/smb.rs"]
 mod smb;
 #[path = "coherence/volumes.rs"]

@@ -16,8 +16,6 @@ mod procedures;
 mod programs;
 #[path = "it/record.rs"]
 mod record;
-#[path = "it/remote.rs"]
-mod remote;
 #[path = "it/restart.rs"]
 mod restart;
 #[path = "it/served.rs"]

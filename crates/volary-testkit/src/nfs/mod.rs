@@ -4,4 +4,9 @@
 
 pub mod client;
 pub mod locks;
+mod remote;
+mod through;
 pub mod wire;
+
+pub use remote::Remote;
+pub use through::{shown, through};

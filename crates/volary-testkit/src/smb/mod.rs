@@ -6,11 +6,13 @@ mod conn;
 mod logon;
 mod remote;
 mod requests;
+mod through;
 mod wire;
 
 pub use conn::{Client, Fail, LeaseBreak};
 pub use remote::Remote;
 pub use requests::{How, Open, Opened};
+pub use through::{shown, through};
 
 /// Statuses that tests ask for (MS-ERREF 2.3).
 pub mod status {

@@ -9,7 +9,7 @@ use super::conn::{Client, Fail};
 use super::requests::{How, Open};
 use super::wire::{u32_at, u64_at};
 use super::{access, disposition, status};
-use parking_lot::Mutex;
+use crate::remote::{Attached, Opens};
 use std::collections::HashMap;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, FileKind, FileSystem, Kind, Mode, Name, NodeId,
@@ -20,15 +20,13 @@ use volary_core::{
 pub struct Remote {
     caps: Caps,
     root: NodeId,
-    state: Mutex<State>,
+    state: Attached<State>,
 }
 
 struct State {
     client: Client,
     paths: HashMap<NodeId, String>,
-    opens: HashMap<OpenId, Held>,
-    next_open: u64,
-    detached: bool,
+    opens: Opens<Held>,
 }
 
 struct Held {
@@ -146,15 +144,12 @@ impl State {
     }
 
     fn held(&mut self, open: OpenId) -> Result<&mut Held> {
-        Ok(self.opens.get_mut(&open).ok_or(Kind::Stale)?)
+        self.opens.get(open)
     }
 
     fn hold(&mut self, open: Open, node: NodeId) -> OpenId {
-        let id = OpenId(self.next_open);
-        self.next_open += 1;
         let listed = Vec::new();
-        self.opens.insert(id, Held { open, node, listed });
-        id
+        self.opens.add(Held { open, node, listed })
     }
 
     /// Does something with an open of a path.
@@ -228,9 +223,7 @@ impl Remote {
         let mut state = State {
             client,
             paths: HashMap::new(),
-            opens: HashMap::new(),
-            next_open: 1,
-            detached: false,
+            opens: Opens::new(),
         };
         let root = state.seen("").expect("the root").node;
         Self {
@@ -239,16 +232,23 @@ impl Remote {
                 ..caps
             },
             root,
-            state: Mutex::new(state),
+            state: Attached::new(state),
         }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        let mut state = self.state.lock();
-        if state.detached {
-            return Err(Kind::Stale.into());
+        self.state.with(work)
+    }
+
+    /// What SMB has no request for, or this client does not ask.
+    fn refuse<T>(&self) -> Result<T> {
+        let writes = self.caps.has(Caps::WRITE);
+        Err(if writes {
+            Kind::Unsupported
+        } else {
+            Kind::ReadOnly
         }
-        work(&mut state)
+        .into())
     }
 }
 
@@ -281,7 +281,7 @@ impl FileSystem for Remote {
     }
 
     fn detach(&self, _: &Ctx<'_>) -> Result<()> {
-        self.state.lock().detached = true;
+        self.state.detach();
         Ok(())
     }
 
@@ -371,15 +371,15 @@ impl FileSystem for Remote {
         _: u64,
         _: &SetAttr,
     ) -> Result<Entry> {
-        Err(Kind::Unsupported.into())
+        self.refuse()
     }
 
     fn symlink(&self, _: &Ctx<'_>, _: NodeId, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Entry> {
-        Err(Kind::Unsupported.into())
+        self.refuse()
     }
 
     fn link(&self, _: &Ctx<'_>, _: NodeId, _: NodeId, _: Name<'_>) -> Result<Entry> {
-        Err(Kind::Unsupported.into())
+        self.refuse()
     }
 
     fn unlink(&self, _: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
@@ -400,7 +400,7 @@ impl FileSystem for Remote {
         flags: RenameFlags,
     ) -> Result<()> {
         if flags == RenameFlags::SWAP {
-            return Err(Kind::Unsupported.into());
+            return self.refuse();
         }
         self.with(|state| {
             let (from, to) = (state.place(from, name)?, state.place(to, new_name)?);
@@ -430,10 +430,10 @@ impl FileSystem for Remote {
         let attr = self.getattr(cx, node)?;
         let other = |want: Option<u32>, is| want.is_some_and(|want| want != is);
         if other(set.mode, attr.mode) || other(set.uid, attr.uid) || other(set.gid, attr.gid) {
-            return Err(Kind::Unsupported.into());
+            return self.refuse();
         }
         if set.dos.is_some() {
-            return Err(Kind::Unsupported.into());
+            return self.refuse();
         }
         self.with(|state| {
             let path = state.path(node)?.to_owned();
@@ -507,7 +507,7 @@ impl FileSystem for Remote {
 
     fn close(&self, _: &Ctx<'_>, open: OpenId) -> Result<()> {
         self.with(|state| {
-            let held = state.opens.remove(&open).ok_or(Kind::Stale)?;
+            let held = state.opens.end(open)?;
             done(state.client.close(held.open))
         })
     }

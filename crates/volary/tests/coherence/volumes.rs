@@ -1,12 +1,12 @@
 //! The volumes that clients meet on.
 
+use crate::servers::clock;
 use std::sync::Arc;
-use std::time::SystemTime;
 use tempfile::TempDir;
 use volary::block::{Faulty, MemDevice};
 use volary::host::HostOptions;
 use volary::mem::{Mem, MemOptions};
-use volary::{Attach, BlockDevice, Caps, Cred, Fs, Make, Options, SetAttr, Time, Volume};
+use volary::{Attach, BlockDevice, Caps, Cred, Fs, Make, Options, SetAttr, Volume};
 
 /// A kind of volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +77,4 @@ fn fat(device: Arc<dyn BlockDevice>) -> Fs {
         .unwrap();
     format.make(Arc::clone(&device), "fat32", &make).unwrap();
     format.attach(device, &Attach::default()).unwrap()
-}
-
-#[expect(clippy::disallowed_methods, reason = "tests run by the host's clock")]
-pub(crate) fn clock() -> Time {
-    SystemTime::now().into()
 }

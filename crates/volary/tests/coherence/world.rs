@@ -3,15 +3,13 @@
 use crate::fuse::Fuse;
 use crate::model::Model;
 use crate::op::{Answer, CLIENTS, Name, Op, PATHS, Seen, Who};
-use crate::volumes::{Ground, Kind, clock};
+use crate::servers::{SmbServer, serve_nfs, serve_smb};
+use crate::volumes::{Ground, Kind};
 use crate::{nfs, smb};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
-use volary::nfs::{ExportOptions, ServeOptions, Squash};
-use volary::{Cred, LeaseBits, LeaseKey, Volume};
+use volary::{Cred, LeaseBits, LeaseKey};
 use volary_testkit::rng::pattern;
 
 /// How long what is on its way is waited for, in seconds.
@@ -62,22 +60,6 @@ pub(crate) struct World {
     smb_server: SmbServer,
     nfs_server: volary::nfs::Server,
     pub(crate) ground: Ground,
-}
-
-struct SmbServer {
-    server: volary::smb::Server,
-    address: SocketAddr,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for SmbServer {
-    fn drop(&mut self) {
-        self.server.stop();
-        if let Some(thread) = self.thread.take() {
-            // A panic there is reported by the thread itself.
-            let _ = thread.join();
-        }
-    }
 }
 
 impl World {
@@ -244,13 +226,7 @@ impl World {
             0,
             "NFS calls panicked"
         );
-        assert!(
-            !self
-                .smb_server
-                .thread
-                .as_ref()
-                .is_some_and(JoinHandle::is_finished)
-        );
+        assert!(self.smb_server.runs());
     }
 
     /// What the session itself reads.
@@ -283,37 +259,6 @@ impl World {
             }
         }
         all
-    }
-}
-
-fn serve_nfs(volume: &Arc<Volume>) -> volary::nfs::Server {
-    let export = ExportOptions {
-        squash: Squash::None,
-        ..ExportOptions::new("test")
-    };
-    let options = ServeOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)), [7; 16], 1);
-    volary::nfs::serve(vec![(Arc::clone(volume), export)], &options).unwrap()
-}
-
-fn serve_smb(volume: &Arc<Volume>) -> SmbServer {
-    let mut config = volary::smb::Config::new("VOLARY", clock);
-    let user = volary::smb::User::with_password("tester", "pass", Cred::root());
-    config.users.push(user);
-    config.shares.push(volary::smb::Share {
-        name: "test".to_owned(),
-        volume: Arc::clone(volume),
-        read_only: false,
-        encrypt: false,
-    });
-    let server = volary::smb::Server::new(config).unwrap();
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = server.clone();
-    let thread = thread::spawn(move || serving.serve(&listener).unwrap());
-    SmbServer {
-        server,
-        address,
-        thread: Some(thread),
     }
 }
 

@@ -1,18 +1,10 @@
 //! The conformance suite, through a mount.
 
 use crate::mount::{Mount, can_mount};
-use volary_core::{Caps, Fs};
+use volary_core::Caps;
 use volary_fuse::{Checks, MountOptions};
 use volary_mem::MemOptions;
-use volary_testkit::{Fresh, Suite, hostfs};
-
-/// What a mount does not show of a volume, and what the host adds.
-fn seen(caps: Caps) -> Caps {
-    caps.without(Caps::XATTRS | Caps::EXTENTS)
-}
-
-/// Why room that is given back is not at once seen to be free.
-const LATER: &str = "the kernel tells of the last close, and of what it forgets, a moment later";
+use volary_testkit::{Suite, hostfs};
 
 /// Why a number that is used again is not told from the one before.
 const NUMBERS: &str = "a mount does not show which of two nodes with one number is meant";
@@ -23,28 +15,10 @@ fn suite(name: &str, mem: fn() -> MemOptions, options: &MountOptions) -> Suite {
 }
 
 fn suite_on(name: &str, mount: impl Fn() -> Mount + 'static) -> Suite {
-    let make = move || {
+    hostfs::through(name, move || {
         let mount = mount();
-        let caps = seen(mount.volume.caps());
-        let fs: Fs = hostfs::open(mount.mounted.path(), caps).unwrap();
-        Fresh::new(fs).keeping(mount)
-    };
-    Suite::new(name, make)
-        .own_clock()
-        .leave_out(
-            "the_change_count_grows_with_every_change",
-            "a mount does not give the count",
-        )
-        .leave_out(
-            "keep_answers_invalid_before_exists",
-            "Linux looks at the new name first",
-        )
-        .leave_out(
-            "a_reader_sees_each_write_whole_or_not_at_all",
-            "Linux's page cache takes a write page by page while others read",
-        )
-        .leave_out("room_comes_back_with_the_last_open", LATER)
-        .leave_out("room_comes_back_when_all_is_removed", LATER)
+        (mount.mounted.path().to_owned(), mount.volume.caps(), mount)
+    })
 }
 
 #[test]

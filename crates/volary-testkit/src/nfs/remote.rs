@@ -1,12 +1,12 @@
-//! An export as a [`FileSystem`], by the client of these tests: the way to run the
+//! An export as a [`FileSystem`], by a client of its own: the way to run the
 //! conformance suite through the server.
 //!
 //! What NFS does not show (generations, change counts) is not to be had; a node is
 //! known by its handle, and has the generation of how many others had its number.
 
-use crate::client::{Client, Fattr, Fh, How, Nfs, Set, post};
-use crate::wire::Args;
-use parking_lot::Mutex;
+use super::client::{Client, Fattr, Fh, How, Nfs, Set, post};
+use super::wire::Args;
+use crate::remote::{Attached, Opens};
 use std::collections::HashMap;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, FileKind, FileSystem, Kind, Mode, Name, NodeId,
@@ -16,50 +16,50 @@ use volary_core::{
 /// The most that is asked for at once.
 const STEP: usize = 1 << 20;
 
-pub(crate) struct Remote {
+/// An export. Not for volumes that others change meanwhile.
+pub struct Remote {
     caps: Caps,
     root: NodeId,
-    state: Mutex<State>,
+    state: Attached<State>,
 }
 
 struct State {
     client: Client,
     nodes: HashMap<NodeId, Fh>,
     ids: HashMap<Fh, NodeId>,
-    opens: HashMap<OpenId, (NodeId, Mode)>,
-    /// Verifiers of listings, by open.
-    lists: HashMap<OpenId, u64>,
-    next_open: u64,
-    detached: bool,
+    opens: Opens<Held>,
+}
+
+struct Held {
+    node: NodeId,
+    /// The verifier of a listing.
+    verifier: u64,
 }
 
 impl Remote {
-    pub(crate) fn new(mut client: Client, caps: Caps) -> Self {
+    /// The export that tests use, which shows these abilities.
+    ///
+    /// # Panics
+    /// If its root cannot be looked at.
+    pub fn new(mut client: Client, caps: Caps) -> Self {
         let fh = client.root();
         let attr = client.getattr(&fh).unwrap();
         let mut state = State {
             client,
             nodes: HashMap::new(),
             ids: HashMap::new(),
-            opens: HashMap::new(),
-            lists: HashMap::new(),
-            next_open: 1,
-            detached: false,
+            opens: Opens::new(),
         };
         let root = state.entry(fh, &attr).node;
         Self {
             caps,
             root,
-            state: Mutex::new(state),
+            state: Attached::new(state),
         }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        let mut state = self.state.lock();
-        if state.detached {
-            return Err(Kind::Stale.into());
-        }
-        work(&mut state)
+        self.state.with(work)
     }
 
     fn dir(
@@ -141,16 +141,13 @@ impl State {
         self.nodes.get(&node).cloned().ok_or(Kind::Stale.into())
     }
 
-    fn opened(&self, open: OpenId) -> Result<(Fh, Mode)> {
-        let (node, mode) = *self.opens.get(&open).ok_or(Kind::Stale)?;
-        Ok((self.fh(node)?, mode))
+    fn opened(&mut self, open: OpenId) -> Result<Fh> {
+        let node = self.opens.get(open)?.node;
+        self.fh(node)
     }
 
-    fn open(&mut self, node: NodeId, mode: Mode) -> OpenId {
-        let open = OpenId(self.next_open);
-        self.next_open += 1;
-        self.opens.insert(open, (node, mode));
-        open
+    fn open(&mut self, node: NodeId) -> OpenId {
+        self.opens.add(Held { node, verifier: 0 })
     }
 
     fn entry(&mut self, fh: Fh, attr: &Fattr) -> Entry {
@@ -186,13 +183,13 @@ impl State {
     }
 
     fn list_part(&mut self, open: OpenId, from: Cookie, out: &mut DirBuf) -> Result<Option<bool>> {
-        let (fh, _) = self.opened(open)?;
-        let verifier = self.lists.get(&open).copied().unwrap_or(0);
+        let fh = self.opened(open)?;
+        let verifier = self.opens.get(open)?.verifier;
         let page = done(
             self.client
                 .readdirplus(&fh, (from.0, verifier), (4096, 1 << 16)),
         )?;
-        self.lists.insert(open, page.verifier);
+        self.opens.get(open)?.verifier = page.verifier;
         for listed in page.entries {
             if listed.name == b"." || listed.name == b".." {
                 continue;
@@ -240,7 +237,7 @@ impl FileSystem for Remote {
     }
 
     fn detach(&self, _: &Ctx<'_>) -> Result<()> {
-        self.state.lock().detached = true;
+        self.state.detach();
         Ok(())
     }
 
@@ -308,7 +305,7 @@ impl FileSystem for Remote {
                 made => done(made)?,
             };
             let entry = state.entry(fh, &attr);
-            Ok((entry, state.open(entry.node, Mode::ReadWrite)))
+            Ok((entry, state.open(entry.node)))
         })
     }
 
@@ -444,13 +441,13 @@ impl FileSystem for Remote {
                 2 => return Err(Kind::IsDir.into()),
                 _ => return Err(Kind::Invalid.into()),
             }
-            Ok(state.open(node, mode))
+            Ok(state.open(node))
         })
     }
 
     fn read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.with(|state| {
-            let (fh, _) = state.opened(open)?;
+            let fh = state.opened(open)?;
             let mut read = 0;
             loop {
                 let want = (buf.len() - read).min(STEP) as u32;
@@ -467,7 +464,7 @@ impl FileSystem for Remote {
 
     fn write(&self, _: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         self.with(|state| {
-            let (fh, _) = state.opened(open)?;
+            let fh = state.opened(open)?;
             let mut at = match offset {
                 Some(offset) => offset,
                 None => done(state.client.getattr(&fh))?.size,
@@ -485,19 +482,12 @@ impl FileSystem for Remote {
 
     fn fsync(&self, _: &Ctx<'_>, open: OpenId, _: bool) -> Result<()> {
         self.with(|state| {
-            let (fh, _) = state.opened(open)?;
+            let fh = state.opened(open)?;
             done(state.client.commit(&fh)).map(drop)
         })
     }
 
     fn close(&self, _: &Ctx<'_>, open: OpenId) -> Result<()> {
-        self.with(|state| {
-            state.lists.remove(&open);
-            state
-                .opens
-                .remove(&open)
-                .map(drop)
-                .ok_or(Kind::Stale.into())
-        })
+        self.with(|state| state.opens.end(open).map(drop))
     }
 }
