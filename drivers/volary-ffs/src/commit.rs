@@ -51,6 +51,9 @@ pub(crate) struct Epoch {
     sources: HashSet<u64>,
     /// Directories that renames took from.
     left: HashSet<u32>,
+    /// Sectors with the new names of directories that moved into others, and with their `..`.
+    homes: HashSet<u64>,
+    dots: HashSet<u64>,
     /// Directories that were made.
     pub(crate) born: HashSet<u32>,
     /// Files that were cut: what is behind their end becomes zeros.
@@ -74,6 +77,17 @@ impl Epoch {
             self.sources.insert(from);
             self.left.insert(dir);
         }
+        true
+    }
+
+    /// Notes that a directory whose `..` is in sector `dots` gets a name in sector `home`; false
+    /// if that name would have to wait for another directory's `..`, and come beside its own.
+    pub(crate) fn note_parent(&mut self, home: u64, dots: u64) -> bool {
+        if self.dots.contains(&home) || self.homes.contains(&dots) {
+            return false;
+        }
+        self.homes.insert(home);
+        self.dots.insert(dots);
         true
     }
 

@@ -169,6 +169,14 @@ impl Edit<'_> {
         Ok(())
     }
 
+    /// The sector of an entry.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn sector(&mut self, dir: u32, at: u64) -> Step<u64> {
+        Ok(self.chunk(dir, at)?.place)
+    }
+
     /// The sector of an entry, if the disk leads there.
     ///
     /// # Errors

@@ -305,7 +305,7 @@ impl Edit<'_> {
         let node = self.node(ino)?;
         node.adds += 1;
         node.mem.times[2] = now;
-        let mut added = vec![match new {
+        let home = match new {
             Some(new) => {
                 let sector = self.redirect(target.ino, new.at, (ino, kind), None)?;
                 self.touch_content(target.ino)?;
@@ -315,14 +315,21 @@ impl Edit<'_> {
                 let (_, search) = self.free_name(target.id()?, name)?;
                 self.add_entry(target.ino, &search, name.as_bytes(), (ino, kind))?
             }
-        }];
+        };
+        let mut added = vec![home];
         if let Some(new) = new {
             self.drop_name(target.ino, &new.node)?;
         }
         if is_dir && old.dir.ino != target.ino {
             self.add_links(target.ino, 1)?;
-            added.push(self.set_parent(&old.node, target.ino)?);
+            let (at, dots) = self.dots(&old.node)?;
+            // A sector keeps its stage, even if a change is taken back: first this.
+            if !self.epoch.note_parent(home, dots) {
+                return Err(Stop::Commit);
+            }
+            self.set_parent(ino, at, target.ino)?;
             self.drop_link(old.dir.ino)?;
+            added.push(dots);
         }
         if let Some(source) = source
             && !self.epoch.note_move(&added, source, old.dir.ino)
@@ -341,25 +348,36 @@ impl Edit<'_> {
     /// `Corrupt`; `Io`.
     pub(crate) fn adopt(&mut self, dir: &Inode, parent: u32) -> Step<()> {
         self.node(dir.ino)?.mem.nlink = dir.nlink.max(2);
-        match self.set_parent(dir, parent) {
+        match self.dots(dir) {
+            Ok((at, _)) => self.set_parent(dir.ino, at, parent)?,
             // Without `..`: the next round makes it.
             Err(Stop::Error(e)) if e == Kind::Corrupt => {}
-            result => {
-                result?;
-            }
+            Err(e) => return Err(e),
         }
         self.add_links(parent, 1).map_err(Stop::from)
     }
 
-    /// Makes `..` of a directory lead to another. Gives the sector.
-    fn set_parent(&mut self, dir: &Inode, parent: u32) -> Step<u64> {
+    /// Where `..` of a directory is in it, and in which sector.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    fn dots(&mut self, dir: &Inode) -> Step<(u64, u64)> {
         let found = self.search(dir, b"..")?.found;
         let (_, at) = found.ok_or_else(|| {
             let found = format!("none (directory {})", dir.ino);
             let expected = "an entry of the directory that holds it";
             Error::corrupt("..", dir.at, found, expected)
         })?;
-        self.redirect(dir.ino, at, (parent, FileKind::Dir), Some(PARENTS))
+        Ok((at, self.sector(dir.ino, at)?))
+    }
+
+    /// Makes `..` of a directory, which is at byte `at` of it, lead to another.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    fn set_parent(&mut self, dir: u32, at: u64, parent: u32) -> Step<()> {
+        self.redirect(dir, at, (parent, FileKind::Dir), Some(PARENTS))
+            .map(drop)
     }
 
     /// # Errors

@@ -84,16 +84,9 @@ fn what_moves_into_a_new_directory_is_not_lost_with_it() {
         "rename /full/5 /full/Mixed.Case/c",
         "create /full/Mixed.Case/c; rename /full/5 /full/Mixed.Case/c",
     ] {
-        let script: Ops = format!("{before}; {moved}; fsync /d/B.TXT/Mixed.Case")
-            .parse()
-            .unwrap();
+        let script = format!("{before}; {moved}; fsync /d/B.TXT/Mixed.Case");
         for name in ["fat12", "fat16", "fat32"] {
-            let volume = volume(name).unwrap();
-            let mut explorer = Explorer::new(volume, Depth::default()).unwrap();
-            if let Err(failure) = explorer.explore(&script) {
-                panic!("{name}: {failure}");
-            }
-            assert!(explorer.tally().states > 0);
+            explore_on(name, Depth::default(), &script);
         }
     }
 }
@@ -104,9 +97,15 @@ fn explore(script: &str) {
         nested: 2,
         ..Depth::default()
     };
-    let mut explorer = Explorer::new(volume("fat12").unwrap(), depth).unwrap();
-    if let Err(failure) = explorer.explore(&script.parse().unwrap()) {
-        panic!("{failure}");
+    explore_on("fat12", depth, script);
+}
+
+/// Explores a script on a volume.
+pub(crate) fn explore_on(name: &str, depth: Depth, script: &str) {
+    let mut explorer = Explorer::new(volume(name).unwrap(), depth).unwrap();
+    let script: Ops = script.parse().unwrap();
+    if let Err(failure) = explorer.explore(&script) {
+        panic!("{name}: {failure}");
     }
     assert!(explorer.tally().states > 0);
 }

@@ -1,6 +1,6 @@
 //! FFS: recovery is `fsck -p`, then attaching.
 
-use crate::fat::{plan, scripts, torture};
+use crate::fat::{explore_on, plan, scripts, torture};
 use volary::torture::{Bounds, Depth, Plan};
 
 const ROWS: [&str; 3] = ["ffs1", "ffs1-old", "ffs2"];
@@ -43,5 +43,15 @@ fn random_scripts_on_each_kind() {
     for name in ROWS {
         let random = scripts().div_ceil(4);
         torture(name, &Plan { random, ..plan() });
+    }
+}
+
+/// The first one's new name is in a sector that waits for the second one's `..`.
+#[test]
+fn a_directory_that_moves_with_one_that_moved_into_it_has_one_name() {
+    let script = "rename /full/2 /e/f; mkdir /full/c; rename /e/f /full/3; rename /e /d/x; \
+        create /d/x/g; rename /d /full/c/x; rename /full/c/x/x/g /full/8";
+    for name in ROWS {
+        explore_on(name, Depth::default(), script);
     }
 }
