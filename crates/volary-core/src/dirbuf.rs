@@ -11,6 +11,7 @@ pub struct DirBuf {
     entries_max: usize,
     names_max: usize,
     want_attr: bool,
+    numbers_do: bool,
 }
 
 #[derive(Debug)]
@@ -27,7 +28,7 @@ struct Slot {
 pub struct DirEntry<'a> {
     /// The place just after this entry.
     pub next: Cookie,
-    /// The node it leads to.
+    /// The node it leads to; its number alone where that [does](DirBuf::numbers_do).
     pub node: NodeId,
     /// What that is.
     pub kind: FileKind,
@@ -47,6 +48,21 @@ impl DirBuf {
             want_attr,
             ..Self::default()
         }
+    }
+
+    /// The same for a caller to whom names, kinds and the numbers of nodes
+    /// (`node.ino`) do: a driver that would have to look at each node for its
+    /// generation may give 0 in its place, and list an entry that a look would find
+    /// gone, or no part of the volume. Means nothing where attributes are wanted.
+    #[must_use]
+    pub fn numbers_do(mut self) -> Self {
+        self.numbers_do = true;
+        self
+    }
+
+    /// Whether whole node ids are wanted.
+    pub fn wants_ids(&self) -> bool {
+        self.want_attr || !self.numbers_do
     }
 
     /// Whether attributes are wanted.

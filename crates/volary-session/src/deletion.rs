@@ -252,7 +252,7 @@ impl Volume {
             self.entries_changed(place.dir, removal.by.parent_key);
         }
         match removed {
-            Ok(Some(place)) if self.hub.is_heard() => {
+            Ok(Some(place)) if self.hub.is_heard(removal.by.client) => {
                 self.hub.tell(&Event {
                     origin: removal.by.client,
                     news: News::Removed {

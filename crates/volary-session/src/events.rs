@@ -114,15 +114,28 @@ pub(crate) struct Hub {
     /// How many, so that telling nobody costs one load.
     count: AtomicUsize,
     ids: AtomicU64,
-    sinks: RwLock<Vec<(u64, Arc<dyn EventSink>)>>,
+    subscribers: RwLock<Vec<Subscriber>>,
+    /// The client whom all of them are deaf to; 0 if there is none.
+    unheard: AtomicU64,
+}
+
+struct Subscriber {
+    id: u64,
+    /// Whose changes it is not told of.
+    deaf_to: Option<ClientId>,
+    sink: Arc<dyn EventSink>,
 }
 
 impl Hub {
-    pub(crate) fn subscribe(self: &Arc<Self>, sink: Arc<dyn EventSink>) -> Subscription {
+    pub(crate) fn subscribe(
+        self: &Arc<Self>,
+        deaf_to: Option<ClientId>,
+        sink: Arc<dyn EventSink>,
+    ) -> Subscription {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let mut sinks = self.sinks.write();
-        sinks.push((id, sink));
-        self.count.store(sinks.len(), Ordering::Release);
+        let mut all = self.subscribers.write();
+        all.push(Subscriber { id, deaf_to, sink });
+        self.note(&all);
         Subscription {
             hub: Arc::downgrade(self),
             id,
@@ -130,18 +143,32 @@ impl Hub {
     }
 
     fn end(&self, id: u64) {
-        let mut sinks = self.sinks.write();
-        sinks.retain(|(other, _)| *other != id);
-        self.count.store(sinks.len(), Ordering::Release);
+        let mut all = self.subscribers.write();
+        all.retain(|other| other.id != id);
+        self.note(&all);
     }
 
-    /// Whether anybody listens.
-    pub(crate) fn is_heard(&self) -> bool {
-        self.count.load(Ordering::Acquire) > 0
+    fn note(&self, all: &[Subscriber]) {
+        let deaf_to = |subscriber: &Subscriber| subscriber.deaf_to.map_or(0, |client| client.0);
+        let first = all.first().map_or(0, deaf_to);
+        let agree = all.iter().all(|other| deaf_to(other) == first);
+        let unheard = if agree { first } else { 0 };
+        self.unheard.store(unheard, Ordering::Release);
+        self.count.store(all.len(), Ordering::Release);
+    }
+
+    /// Whether anybody listens to changes of that origin.
+    pub(crate) fn is_heard(&self, origin: Option<ClientId>) -> bool {
+        let unheard = self.unheard.load(Ordering::Acquire);
+        let is_unheard = origin.is_some_and(|client| client.0 == unheard);
+        self.count.load(Ordering::Acquire) > 0 && !is_unheard
     }
 
     pub(crate) fn tell(&self, event: &Event) {
-        let sinks: Vec<_> = self.sinks.read().iter().map(|s| s.1.clone()).collect();
+        let all = self.subscribers.read();
+        let hears = |other: &&Subscriber| other.deaf_to.is_none() || other.deaf_to != event.origin;
+        let sinks: Vec<_> = all.iter().filter(hears).map(|s| s.sink.clone()).collect();
+        drop(all);
         for sink in sinks {
             sink.event(event);
         }

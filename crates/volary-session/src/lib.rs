@@ -18,6 +18,7 @@
 //! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
 //! | `users` | who may log in as whom |
 //! | `events` | who changed what |
+//! | `linger` | for servers: staying awake for the next request |
 //!
 //! # Lock order
 //!
@@ -37,6 +38,7 @@ mod how;
 mod io;
 mod leases;
 mod leasing;
+mod linger;
 mod locking;
 mod locks;
 mod names;
@@ -55,6 +57,7 @@ mod xattrs;
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
 pub use how::OpenHow;
 pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
+pub use linger::Linger;
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use session::Session;

@@ -147,7 +147,7 @@ impl Session {
         let by = way.by();
         let replaced = self.contending(by, |patient| {
             self.while_tracked(|tracked| {
-                if !tracked && !self.checks_rights() && !self.volume.hub.is_heard() {
+                if !tracked && !self.checks_rights() && !self.volume.hub.is_heard(self.client) {
                     return self.do_move(&cx, way).map(|()| Tried::Done(None));
                 }
                 let tried = self.checked_move(&cx, way, patient)?;
@@ -326,7 +326,7 @@ impl Session {
         patient: bool,
     ) -> Result<Tried<Option<NodeId>>> {
         self.while_tracked(|tracked| {
-            let looks = tracked || self.volume.hub.is_heard();
+            let looks = tracked || self.volume.hub.is_heard(self.client);
             if self.volume.trust && !looks {
                 return remove().map(|()| Tried::Done(None));
             }

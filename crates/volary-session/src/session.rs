@@ -162,8 +162,8 @@ impl Session {
 
     /// Tells the subscribers, if there are any.
     pub(crate) fn tell(&self, news: impl FnOnce() -> News) {
-        if self.volume.hub.is_heard() {
-            let origin = self.client;
+        let origin = self.client;
+        if self.volume.hub.is_heard(origin) {
             let news = news();
             self.volume.hub.tell(&Event { origin, news });
         }

@@ -230,7 +230,13 @@ impl Volume {
     /// Tells `sink` of each change from now on, until the subscription is
     /// dropped; see [`EventSink`] for what a sink may do.
     pub fn subscribe(&self, sink: Arc<dyn EventSink>) -> Subscription {
-        self.hub.subscribe(sink)
+        self.hub.subscribe(None, sink)
+    }
+
+    /// The same, but not of the changes that `client`'s sessions make: alone, it then
+    /// does not pay for events that nobody wants.
+    pub fn subscribe_to_others(&self, client: ClientId, sink: Arc<dyn EventSink>) -> Subscription {
+        self.hub.subscribe(Some(client), sink)
     }
 
     /// Makes all changes so far durable.

@@ -6,12 +6,12 @@ use crate::sys;
 use crate::volume::Host;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use volary_core::{Cookie, DirBuf, FileKind, Kind, OpenId, Result};
+use volary_core::{Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
 
 /// How much is asked of the host at once, in bytes: a thousand entries and more.
 const ROOM: usize = 64 << 10;
 
-/// Where a listing is: what the host gave and the caller has not taken yet.
+/// Where a listing is: what the host gave last, and how far the caller took it.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     room: Vec<u8>,
@@ -20,6 +20,8 @@ pub(crate) struct Listing {
     end: usize,
     /// The place before them.
     at: Option<Cookie>,
+    /// The place before all of `room`.
+    first: Option<Cookie>,
 }
 
 /// The place after the last entry. ext4 and Btrfs have the greatest offset there
@@ -28,7 +30,10 @@ const END: u64 = i64::MAX as u64 - 16;
 
 /// One entry as the host gives it: a `struct linux_dirent64`.
 struct Raw<'a> {
+    ino: u64,
     next: Cookie,
+    /// As `readdir(3)` has it; 0 for one that the host does not tell.
+    kind: u8,
     name: &'a [u8],
     len: usize,
 }
@@ -41,7 +46,9 @@ fn parse(bytes: &[u8]) -> Option<Raw<'_>> {
     let name = bytes.get(NAME_AT..len)?;
     let name_len = name.iter().position(|&b| b == 0)?;
     Some(Raw {
+        ino: sys::u64_at(bytes, 0)?,
         next,
+        kind: *bytes.get(18)?,
         name: name.get(..name_len)?,
         len,
     })
@@ -59,7 +66,7 @@ impl Host {
         }
         let mut listing = open.listing.lock();
         // From the start, it is read anew: what is new is to be seen.
-        if from == Cookie::START || listing.at != Some(from) {
+        if from == Cookie::START || !listing.goes_on_at(from) {
             listing.seek(&open, from)?;
         }
         loop {
@@ -88,6 +95,11 @@ impl Host {
         if raw.name == b"." || raw.name == b".." {
             return Ok(true);
         }
+        if !out.wants_ids()
+            && let Some((node, kind)) = raw.leaf()
+        {
+            return Ok(out.push(raw.next, node, kind, raw.name, None));
+        }
         let attr = match self.ids.at(&open.fd, raw.name) {
             Ok(attr) => attr,
             Err(e) if matches!(e.kind(), Kind::NotFound | Kind::CrossVolume | Kind::Stale) => {
@@ -111,11 +123,39 @@ impl Host {
     }
 }
 
+impl Raw<'_> {
+    /// What the host tells of the entry without a look at the node, where that is
+    /// enough: a directory may be one on which another file system is mounted.
+    fn leaf(&self) -> Option<(NodeId, FileKind)> {
+        let kind = FileKind::from_mode(u32::from(self.kind) << 12)?;
+        let node = NodeId::new(self.ino, 0)?;
+        (kind != FileKind::Dir).then_some((node, kind))
+    }
+}
+
 impl Listing {
+    /// Whether the place is among what the host gave last; then it is gone on from
+    /// there. Servers ask again for what had no room in their last answer.
+    fn goes_on_at(&mut self, from: Cookie) -> bool {
+        if self.at == Some(from) {
+            return true;
+        }
+        let (mut start, mut at) = (0, self.first);
+        while at != Some(from) {
+            let Some(raw) = self.room.get(start..self.end).and_then(parse) else {
+                return false;
+            };
+            start += raw.len;
+            at = Some(raw.next);
+        }
+        (self.start, self.at) = (start, at);
+        true
+    }
+
     fn seek(&mut self, open: &Opened, to: Cookie) -> Result<()> {
-        (self.start, self.end, self.at) = (0, 0, None);
+        (self.start, self.end, self.at, self.first) = (0, 0, None, None);
         rustix::fs::seek(&open.fd, SeekFrom::Start(to.0)).map_err(from_errno)?;
-        self.at = Some(to);
+        (self.at, self.first) = (Some(to), Some(to));
         Ok(())
     }
 
@@ -127,7 +167,7 @@ impl Listing {
             Err(Errno::NOENT) => 0,
             got => got.map_err(from_errno)?,
         };
-        (self.start, self.end) = (0, got);
+        (self.start, self.end, self.first) = (0, got, self.at);
         if got == 0 {
             // Nobody asks again soon.
             self.room = Vec::new();

@@ -11,6 +11,8 @@ use fuser::{
     FileHandle, INodeNo, RenameFlags, ReplyAttr, ReplyCreate, ReplyEmpty, ReplyEntry, ReplyOpen,
     Request,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
 use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +31,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn of(req: &Request) -> Self {
+    fn of(req: &Request) -> Self {
         Self {
             uid: req.uid(),
             gid: req.gid(),
@@ -37,6 +39,35 @@ impl Caller {
             cancel: None,
         }
     }
+}
+
+/// A request's turn on its thread, from when it has come until it is answered, or
+/// left to another thread. Then the thread stays awake for the next one, if that is
+/// worth it.
+pub(crate) struct Turn<'a> {
+    caller: Caller,
+    server: &'a Server,
+}
+
+impl Deref for Turn<'_> {
+    type Target = Caller;
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(kernel) = self.server.kernel.get() {
+            self.server.linger.end(|| has_request(kernel));
+        }
+    }
+}
+
+/// Whether the kernel has a request, or will have none any more.
+fn has_request(kernel: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(kernel, PollFlags::IN)];
+    !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(0))
 }
 
 /// The server, as the library below calls it.
@@ -53,6 +84,15 @@ impl Deref for Served {
 pub(crate) type At<'a> = (INodeNo, &'a OsStr);
 
 impl Served {
+    /// A request has come.
+    pub(crate) fn turn(&self, req: &Request) -> Turn<'_> {
+        self.linger.begin();
+        Turn {
+            caller: Caller::of(req),
+            server: self,
+        }
+    }
+
     pub(crate) fn open_apart(&self, req: &Caller, node: INodeNo, flags: i32, reply: ReplyOpen) {
         let waits = self.may_wait(self.node(node));
         self.work(waits, req, move |server, req| {

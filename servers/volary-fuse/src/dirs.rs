@@ -14,11 +14,12 @@ use volary_session::Session;
 
 /// What comes before the session's cookies.
 const DOTS: u64 = 2;
-/// Bytes that an entry takes in a reply beside its name, at least.
-const PLAIN_ENTRY: usize = 24;
-const PLUS_ENTRY: usize = 152;
-/// Bytes of a reply: the kernel asks for so many at most.
-const REPLY_MAX: usize = 128 << 10;
+/// How many entries are asked of the session at a time: not many more than have
+/// room in the reply, as each may cost a look at its node.
+const PLAIN_STEP: usize = 256;
+const PLUS_STEP: usize = 16;
+/// Bytes of their names.
+const NAMES: usize = 64 << 10;
 
 /// The request: which open directory, from where on.
 #[derive(Clone, Copy)]
@@ -38,7 +39,9 @@ impl Server {
                 return Ok(());
             }
         }
-        self.each_entry(&session, at, PLAIN_ENTRY, false, |entry, place| {
+        // The kernel asks by name for what it does not know, and then for the rest of the id.
+        let step = DirBuf::new(PLAIN_STEP, NAMES, false).numbers_do();
+        each_entry(&session, at, step, |entry, place| {
             let number = INodeNo(self.nodes.number(entry.node));
             let kind = kernel::file_type(entry.kind);
             Ok(reply.add(number, place, kind, OsStr::from_bytes(entry.name)))
@@ -60,7 +63,8 @@ impl Server {
                 return Ok(());
             }
         }
-        self.each_entry(&session, at, PLUS_ENTRY, true, |entry, place| {
+        let step = DirBuf::new(PLUS_STEP, NAMES, true);
+        each_entry(&session, at, step, |entry, place| {
             let attr = match entry.attr {
                 Some(attr) => attr,
                 None => match session.getattr(entry.node) {
@@ -104,32 +108,6 @@ impl Server {
         )
     }
 
-    /// Gives the entries after `at`, with the place after each, until `take`
-    /// says that there is no more room. Names that no file system may give out
-    /// are passed over.
-    fn each_entry(
-        &self,
-        session: &Session,
-        at: Listing,
-        entry_size: usize,
-        want_attr: bool,
-        mut take: impl FnMut(&DirEntry<'_>, u64) -> Result<bool>,
-    ) -> Result<()> {
-        let from = Cookie(at.offset.saturating_sub(DOTS));
-        let mut entries = DirBuf::new(REPLY_MAX / (entry_size + 8), REPLY_MAX, want_attr);
-        session.readdir(at.open, from, &mut entries)?;
-        for entry in entries.iter() {
-            let place = entry.next.0.checked_add(DOTS);
-            let Some(place) = place.filter(|place| *place <= kernel::SIZE_MAX) else {
-                return Err(Kind::Corrupt.into());
-            };
-            if Name::new(entry.name).is_ok() && take(&entry, place)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     fn dot_number(&self, session: &Session, dir: INodeNo, name: &[u8]) -> Result<INodeNo> {
         if name == b"." {
             return Ok(dir);
@@ -144,6 +122,45 @@ impl Server {
         let session = self.session(req);
         let open = session.open(node, volary_core::Mode::Read)?;
         Ok(open)
+    }
+}
+
+/// Gives the entries after `at`, with the place after each, until `take` says
+/// that there is no more room; `step` takes so many of them at a time. Names that no
+/// file system may give out are passed over.
+fn each_entry(
+    session: &Session,
+    at: Listing,
+    mut step: DirBuf,
+    mut take: impl FnMut(&DirEntry<'_>, u64) -> Result<bool>,
+) -> Result<()> {
+    let mut from = Cookie(at.offset.saturating_sub(DOTS));
+    let mut given = false;
+    loop {
+        step.clear();
+        let end = match session.readdir(at.open, from, &mut step) {
+            // What there is goes out; the kernel asks for the rest, and is told.
+            Err(_) if given => return Ok(()),
+            read => read?,
+        };
+        for entry in step.iter() {
+            let place = entry.next.0.checked_add(DOTS);
+            let Some(place) = place.filter(|place| *place <= kernel::SIZE_MAX) else {
+                return Err(Kind::Corrupt.into());
+            };
+            if Name::new(entry.name).is_err() {
+                continue;
+            }
+            if take(&entry, place)? {
+                return Ok(());
+            }
+            given = true;
+        }
+        match step.last_cookie() {
+            // A listing that gives nothing and does not end would be one for ever.
+            Some(last) if !end && last != from => from = last,
+            _ => return Ok(()),
+        }
     }
 }
 

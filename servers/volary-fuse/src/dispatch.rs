@@ -1,6 +1,6 @@
 //! The kernel's requests, one by one: what each asks of which answer and reply.
 
-use crate::apart::{Caller, Served};
+use crate::apart::Served;
 use crate::attrs::Changes;
 use crate::counts::RequestKind as Kind;
 use crate::data::Part;
@@ -33,12 +33,13 @@ impl Filesystem for Served {
     // ---- Names ----
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let answer = self.answer(Kind::Lookup, || self.find(req, parent, name));
         self.reply_found(reply, answer);
     }
 
-    fn forget(&self, _req: &Request, node: INodeNo, lookups: u64) {
+    fn forget(&self, req: &Request, node: INodeNo, lookups: u64) {
+        let _turn = self.turn(req);
         let _ = self.answer(Kind::Forget, || {
             self.drop_lookups(node.0, lookups);
             Ok(())
@@ -55,7 +56,7 @@ impl Filesystem for Served {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.create_apart(req, (parent, name), (mode, umask), flags, reply);
     }
 
@@ -68,7 +69,7 @@ impl Filesystem for Served {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkDir, || self.make_dir(req, &making));
         self.reply_entry(reply, answer, plain);
@@ -84,7 +85,7 @@ impl Filesystem for Served {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkNod, || self.make_node(req, &making, rdev));
         self.reply_entry(reply, answer, errno_of_maker);
@@ -98,7 +99,7 @@ impl Filesystem for Served {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let target = target.as_os_str().as_bytes();
         let answer = self.answer(Kind::Symlink, || {
             self.make_symlink(req, parent, name, target)
@@ -107,17 +108,17 @@ impl Filesystem for Served {
     }
 
     fn link(&self, req: &Request, node: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.link_apart(req, node, (parent, name), reply);
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.unlink_apart(req, (parent, name), reply);
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.rmdir_apart(req, (parent, name), reply);
     }
 
@@ -131,7 +132,7 @@ impl Filesystem for Served {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let (from, to) = ((parent, name), (new_parent, new_name));
         self.rename_apart(req, from, to, flags, reply);
     }
@@ -139,7 +140,7 @@ impl Filesystem for Served {
     // ---- Attributes ----
 
     fn getattr(&self, req: &Request, node: INodeNo, open: Option<FileHandle>, reply: ReplyAttr) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let answer = self.answer(Kind::GetAttr, || self.attr_of(req, node, open));
         self.reply_attr(reply, answer);
     }
@@ -162,7 +163,7 @@ impl Filesystem for Served {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let changes = Changes {
             mode,
             uid,
@@ -175,7 +176,7 @@ impl Filesystem for Served {
     }
 
     fn readlink(&self, req: &Request, node: INodeNo, reply: ReplyData) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         match self.answer(Kind::ReadLink, || self.link_target(req, node)) {
             Ok(target) => reply.data(&target),
             Err(e) => reply.error(plain(&e)),
@@ -183,18 +184,18 @@ impl Filesystem for Served {
     }
 
     fn access(&self, req: &Request, node: INodeNo, want: AccessFlags, reply: ReplyEmpty) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.end(reply, Kind::Access, || self.check_access(req, node, want));
     }
 
     fn statfs(&self, req: &Request, _node: INodeNo, reply: ReplyStatfs) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let answer = self.answer(Kind::StatFs, || self.session(req).statfs());
         self.reply_statfs(reply, answer);
     }
 
     fn getxattr(&self, req: &Request, node: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         if !self.caps.has(Caps::XATTRS) {
             // The kernel then does not ask again.
             return reply.error(Errno::ENOSYS);
@@ -204,7 +205,7 @@ impl Filesystem for Served {
     }
 
     fn listxattr(&self, req: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         if !self.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
@@ -222,7 +223,7 @@ impl Filesystem for Served {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         if !self.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
@@ -232,7 +233,7 @@ impl Filesystem for Served {
     }
 
     fn removexattr(&self, req: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         if !self.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
@@ -243,7 +244,7 @@ impl Filesystem for Served {
     // ---- Directories ----
 
     fn opendir(&self, req: &Request, node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.open_dir_apart(req, node, reply);
     }
 
@@ -255,7 +256,7 @@ impl Filesystem for Served {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let open = OpenId(open.0);
         let at = Listing { node, open, offset };
         match self.answer(Kind::ReadDir, || self.list(req, at, &mut reply)) {
@@ -272,7 +273,7 @@ impl Filesystem for Served {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let open = OpenId(open.0);
         let at = Listing { node, open, offset };
         match self.answer(Kind::ReadDirPlus, || self.list_plus(req, at, &mut reply)) {
@@ -289,7 +290,7 @@ impl Filesystem for Served {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let open = OpenId(open.0);
         self.end(reply, Kind::ReleaseDir, || self.session(req).close(open));
     }
@@ -302,14 +303,14 @@ impl Filesystem for Served {
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.end(reply, Kind::FSyncDir, || self.sync_dir(req));
     }
 
     // ---- Data ----
 
     fn open(&self, req: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         self.open_apart(req, node, flags.0, reply);
     }
 
@@ -324,7 +325,7 @@ impl Filesystem for Served {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let part = Part {
             open: OpenId(open.0),
             offset,
@@ -345,7 +346,7 @@ impl Filesystem for Served {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let write = || self.write_part(req, open, offset, data, write_flags);
         reply_count(reply, self.answer(Kind::Write, write));
     }
@@ -358,7 +359,7 @@ impl Filesystem for Served {
         owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let answer = self.answer(Kind::Flush, || self.end_locks(req, open, owner));
         if self.wishes.session_locks {
             reply_empty(reply, answer);
@@ -378,7 +379,7 @@ impl Filesystem for Served {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let open = OpenId(open.0);
         self.end(reply, Kind::Release, || self.session(req).close(open));
     }
@@ -391,7 +392,7 @@ impl Filesystem for Served {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let open = OpenId(open.0);
         let sync = || self.session(req).fsync(open, data_only);
         self.end(reply, Kind::FSync, sync);
@@ -407,7 +408,7 @@ impl Filesystem for Served {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let open = OpenId(open.0);
         let part = Part { open, offset, len };
         self.end(reply, Kind::FAllocate, || {
@@ -424,7 +425,7 @@ impl Filesystem for Served {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         if !self.knows_holes() {
             // The kernel then finds the whole file to be data, by itself.
             return reply.error(Errno::ENOSYS);
@@ -447,7 +448,7 @@ impl Filesystem for Served {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let from = Part {
             open: OpenId(open_in.0),
             offset: offset_in,
@@ -486,7 +487,7 @@ impl Filesystem for Served {
         _pid: u32,
         reply: ReplyLock,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let want = LockRequest::new((open, owner), (start, end), kind);
         let answer = self.answer(Kind::GetLk, || self.test_lock(req, &want));
         reply_lock(reply, answer);
@@ -505,7 +506,7 @@ impl Filesystem for Served {
         waits: bool,
         reply: ReplyEmpty,
     ) {
-        let req = &Caller::of(req);
+        let req = &self.turn(req);
         let want = LockRequest::new((open, owner), (start, end), kind);
         // A reply that is dropped by a fault is answered with an I/O error.
         let _ = self.answer(Kind::SetLk, || {

@@ -27,9 +27,8 @@ pub(crate) struct Teller {
     _subscription: Subscription,
 }
 
-/// Keeps the events that are not this mount's own.
+/// Keeps the events, of which none is this mount's own.
 struct Others {
-    mine: ClientId,
     queue: EventQueue,
     nodes: Arc<Nodes>,
     news: Arc<Progress>,
@@ -65,9 +64,6 @@ impl Progress {
 
 impl EventSink for Others {
     fn event(&self, event: &Event) {
-        if event.origin == Some(self.mine) {
-            return;
-        }
         // Before the one who changed it has its answer.
         match &event.news {
             News::Data(node) => self.nodes.mark_stale(*node),
@@ -88,12 +84,11 @@ impl Teller {
         kernel: Notifier,
     ) -> Self {
         let others = Arc::new(Others {
-            mine,
             queue: EventQueue::new(WAITING_MAX),
             nodes: Arc::clone(&nodes),
             news: Arc::clone(&news),
         });
-        let subscription = volume.subscribe(others.clone());
+        let subscription = volume.subscribe_to_others(mine, others.clone());
         let source = Arc::clone(&others);
         let telling = move || {
             while let Some(event) = source.queue.take() {

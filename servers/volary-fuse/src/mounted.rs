@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -78,10 +79,15 @@ pub fn serve(
     let counts = Arc::clone(&server.counts);
     let caches = (Arc::clone(&server.nodes), Arc::clone(&server.news));
     let (waiters, changed) = (Arc::clone(&server.waiters), Arc::clone(&server.changed));
+    let kernel = Arc::clone(&server.kernel);
     let config = config(&volume, options, threads);
     let server = Served(Arc::new(server));
     let session =
         fuser::Session::new(server, &point.path, &config).map_err(|e| cannot_mount(&e))?;
+    if let Ok(fd) = session.as_fd().try_clone_to_owned() {
+        // It is set here alone.
+        let _ = kernel.set(fd);
+    }
     if options.nosymfollow {
         point.forbid_symlinks(mount_flags(&volume, options))?;
     }
@@ -236,6 +242,12 @@ fn is_read_only(volume: &Volume, options: &MountOptions) -> bool {
     options.read_only || !volume.caps().has(Caps::WRITE)
 }
 
+/// Whether the kernel lets nobody but root in, who may all: then it need not look at
+/// the attributes of directories, which every new or removed entry makes it ask for.
+fn is_for_root_alone(options: &MountOptions) -> bool {
+    !options.allow_other && rustix::process::geteuid().is_root()
+}
+
 /// What the library below is told.
 fn config(volume: &Volume, options: &MountOptions, threads: usize) -> Config {
     let pick = |yes: bool, then: MountOption, otherwise: MountOption| {
@@ -258,7 +270,7 @@ fn config(volume: &Volume, options: &MountOptions, threads: usize) -> Config {
         pick(options.dev, MountOption::Dev, MountOption::NoDev),
         pick(options.exec, MountOption::Exec, MountOption::NoExec),
     ];
-    if options.checks == Checks::Kernel {
+    if options.checks == Checks::Kernel && !is_for_root_alone(options) {
         all.push(MountOption::DefaultPermissions);
     }
     let mut config = Config::default();

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use volary_core::{
     Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, RenameFlags, Result, SetAttr,
 };
-use volary_session::{Rights, Share};
+use volary_session::{OpenHow, Rights, Share};
 
 /// What a node is to be made as, out of a request.
 pub(crate) struct Making<'a> {
@@ -191,7 +191,8 @@ impl Server {
             wants: Rights::NONE,
             allows: Rights::ALL,
         };
-        let open = own.open_bare(node, None, nothing).ok()?;
+        let how = OpenHow::from(Mode::Read).with_share(nothing);
+        let open = own.open_bare_seen(&attr, None, &how).ok()?;
         Some((node, open))
     }
 

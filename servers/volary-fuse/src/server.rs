@@ -9,12 +9,13 @@ use crate::options::{Checks, Locks, MountOptions};
 use crate::waiters::Waiters;
 use fuser::{FileAttr, Generation, INodeNo};
 use parking_lot::RwLock;
+use rustix::fd::OwnedFd;
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use volary_core::{Attr, Caps, Cred, Entry, FileKind, NodeId, Result};
-use volary_session::{ClientId, Session, Volume};
+use volary_session::{ClientId, Linger, Session, Volume};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SECOND: Duration = Duration::from_secs(1);
@@ -32,6 +33,9 @@ pub(crate) struct Server {
     pub(crate) news: Arc<Progress>,
     /// Something was changed since it was last made durable.
     pub(crate) changed: Arc<AtomicBool>,
+    pub(crate) linger: Linger,
+    /// Where the kernel's requests come from, once it is mounted.
+    pub(crate) kernel: Arc<OnceLock<OwnedFd>>,
     client: ClientId,
     checks: Checks,
     remember: Remember,
@@ -79,6 +83,8 @@ impl Server {
             waiters: Arc::default(),
             news: Arc::default(),
             changed: Arc::default(),
+            linger: Linger::new(instant),
+            kernel: Arc::default(),
             remember: Remember::new(caps, sole, options.remember),
             checks: options.checks,
             sessions: RwLock::default(),
@@ -224,6 +230,11 @@ fn groups_of(pid: u32) -> Vec<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Groups:"));
     let groups = line.unwrap_or_default().split_whitespace();
     groups.filter_map(|group| group.parse().ok()).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a thread stays awake")]
+fn instant() -> Instant {
+    Instant::now()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::{Make, kind, root, volume};
 use std::sync::Arc;
 use volary_core::{Create, Kind, Mode, NodeId, RenameFlags, SetAttr};
-use volary_session::{Event, EventQueue, EventSink, News, SetXattr, Subscription, Volume};
+use volary_session::{Event, EventQueue, EventSink, News, Session, SetXattr, Subscription, Volume};
 
 fn listen(volume: &Arc<Volume>) -> (Arc<EventQueue>, Subscription) {
     let queue = Arc::new(EventQueue::new(100));
@@ -123,6 +123,31 @@ fn an_event_tells_whose_change_it_is() {
     root(&volume).dir(top, "c", 0o755);
     let origins = [(); 3].map(|()| queue.try_take().unwrap().origin);
     assert_eq!(origins, [Some(one), Some(two), None]);
+}
+
+#[test]
+fn a_subscriber_to_others_is_told_of_all_but_one_client() {
+    let volume = volume();
+    let (one, two) = (volume.client(), volume.client());
+    let queue = Arc::new(EventQueue::new(100));
+    let _kept = volume.subscribe_to_others(one, queue.clone());
+    let make = |session: Session, name: &str| session.dir(volume.fs().root(), name, 0o755);
+    make(root(&volume).with_client(one), "unheard");
+    assert_eq!(queue.try_take(), None);
+    make(root(&volume).with_client(two), "a");
+    make(root(&volume), "b");
+    assert_eq!(news(&queue).len(), 2);
+
+    // Beside one who hears all, and one who is deaf to another.
+    let (all, ended) = listen(&volume);
+    make(root(&volume).with_client(one), "c");
+    assert_eq!((news(&queue).len(), news(&all).len()), (0, 1));
+    drop(ended);
+    let others = Arc::new(EventQueue::new(100));
+    let _kept = volume.subscribe_to_others(two, others.clone());
+    make(root(&volume).with_client(one), "d");
+    make(root(&volume).with_client(two), "e");
+    assert_eq!((news(&queue).len(), news(&others).len()), (1, 1));
 }
 
 #[test]

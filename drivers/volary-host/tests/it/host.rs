@@ -9,7 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use volary_core::{Caps, Change, Cred, FileKind, Kind, Lock, Mode, NodeId, OpenId, Place, SetAttr};
+use volary_core::{
+    Caps, Change, Cookie, Cred, DirBuf, FileKind, Kind, Lock, Mode, NodeId, OpenId, Place, SetAttr,
+};
 
 #[test]
 fn what_root_makes_belongs_to_the_caller_whatever_the_umask() {
@@ -263,4 +265,47 @@ fn holes_are_told_from_data() {
     assert_eq!(places(&side, node, 0, 4 << 20), all);
     assert_eq!(places(&side, node, mib + 1, 10), [(mib + 1, 10, false)]);
     assert_eq!(places(&side, node, 8 << 20, 10), [(8 << 20, 10, true)]);
+}
+
+/// Lists in steps, and each time again from a place in the middle of the last step.
+fn in_steps(side: &Side, dir: NodeId, step: fn() -> DirBuf) -> Vec<(Vec<u8>, u64, FileKind)> {
+    let open = side.fs.open(&side.cx(), dir, Mode::Read).unwrap();
+    let (mut all, mut from) = (Vec::new(), Cookie::START);
+    loop {
+        let mut out = step();
+        let end = side.fs.readdir(&side.cx(), open, from, &mut out).unwrap();
+        let half = if end { out.len() } else { out.len() / 2 };
+        for entry in out.iter().take(half) {
+            all.push((entry.name.to_vec(), entry.node.ino.get(), entry.kind));
+            from = entry.next;
+        }
+        if end {
+            side.close(open);
+            return all;
+        }
+    }
+}
+
+#[test]
+fn names_and_numbers_are_listed_without_a_look_at_nodes() {
+    for by_handle in [true, false] {
+        let dir = TempDir::new().unwrap();
+        for number in 0..5000 {
+            File::create(dir.path().join(format!("a file with number {number}"))).unwrap();
+        }
+        fs::create_dir(dir.path().join("below")).unwrap();
+        std::os::unix::fs::symlink("x", dir.path().join("link")).unwrap();
+        let side = Side::new(dir.path(), by_handle);
+        let mut whole = in_steps(&side, side.root(), || DirBuf::new(100, 1 << 20, true));
+        let mut plain = in_steps(&side, side.root(), || {
+            DirBuf::new(700, 1 << 20, false).numbers_do()
+        });
+        whole.sort_by(|a, b| a.0.cmp(&b.0));
+        plain.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(plain.len(), 5002);
+        assert!(plain == whole);
+        // A whole id comes with a look up.
+        let found = side.find(side.root(), b"link");
+        assert!(whole.contains(&(b"link".to_vec(), found.ino.get(), FileKind::Symlink)));
+    }
 }

@@ -5,10 +5,12 @@
 use super::proof::Proof;
 use super::{Conn, Logon};
 use crate::config::Limits;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use volary_session::Linger;
 
 /// How often a reader who waits looks at the clock.
 const TICK: Duration = Duration::from_secs(1);
@@ -36,6 +38,7 @@ pub(super) struct Frames {
     /// What of `ahead` has not been taken yet.
     start: usize,
     end: usize,
+    linger: Linger,
 }
 
 impl Frames {
@@ -46,6 +49,7 @@ impl Frames {
             ahead: vec![0; AHEAD].into(),
             start: 0,
             end: 0,
+            linger: Linger::new(now),
         })
     }
 
@@ -58,6 +62,9 @@ impl Frames {
             return None;
         }
         let mut idle = true;
+        if self.start == self.end {
+            self.linger.end(|| is_readable(&self.socket));
+        }
         self.await_bytes(4, |this| {
             if idle && this.start < this.end {
                 idle = false;
@@ -65,6 +72,7 @@ impl Frames {
             }
             this.may_wait(conn, idle, since)
         })?;
+        self.linger.begin();
         if self.end - self.start == 4 {
             since = now();
         }
@@ -201,6 +209,12 @@ fn read(mut socket: &TcpStream, out: &mut [u8]) -> Came {
             _ => Came::End,
         },
     }
+}
+
+/// Whether there are bytes, or there will be none any more.
+fn is_readable(socket: &TcpStream) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::IN)];
+    !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(0))
 }
 
 /// Deadlines are of the connection, not of a volume: they run on a clock that
