@@ -1,25 +1,27 @@
-//! Mistakes planted between the FAT driver and its device, each of which must be
+//! Mistakes planted between a driver and its device, each of which must be
 //! caught: tests of the tests.
 //!
 //! A layer sees which part of the volume a write goes to, and drops it, delays
 //! it, or puts it elsewhere. What the driver does is right; what reaches the
 //! tape is not.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use volary::torture::{Bounds, Depth, Explorer, Ops, Volume, volume};
 use volary::{BlockDevice, Geometry, Result};
 
-/// A part of a small FAT12 or FAT32 volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Boot,
-    Info,
-    FirstFat,
-    OtherFat,
-    /// The root directory of FAT12, or the data area.
-    Rest,
-    RootDir,
-}
+/// What the bytes of a volume are for.
+type Part = &'static str;
+const BOOT: Part = "boot sector";
+const INFO: Part = "FSInfo";
+const FIRST_FAT: Part = "first FAT";
+const OTHER_FAT: Part = "other FAT";
+/// Of FAT12.
+const ROOT_DIR: Part = "root directory";
+const SUPERBLOCK: Part = "superblock";
+const GROUP: Part = "heads of groups";
+const INODES: Part = "inodes";
+const REST: Part = "rest";
 
 /// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,31 +45,51 @@ enum Mistake {
     Flipped(Part),
     /// The third write to a part, and only that, is lost.
     ThirdLost(Part),
-    /// The boot sector never says that the volume is in use.
-    NeverDirty,
 }
 
-const MISTAKES: [(&str, Mistake); 20] = [
+const FAT: [(&str, Mistake); 20] = [
     ("fat12", Mistake::NoFlush),
     ("fat12", Mistake::OneFlush(0)),
     ("fat12", Mistake::OneFlush(1)),
     ("fat12", Mistake::OneFlush(2)),
     ("fat12", Mistake::OneFlush(3)),
-    ("fat12", Mistake::Lost(Part::FirstFat)),
-    ("fat12", Mistake::Lost(Part::OtherFat)),
-    ("fat12", Mistake::Lost(Part::RootDir)),
-    ("fat12", Mistake::Lost(Part::Rest)),
-    ("fat32", Mistake::Lost(Part::Info)),
-    ("fat12", Mistake::Late(Part::FirstFat)),
-    ("fat12", Mistake::Late(Part::Rest)),
-    ("fat12", Mistake::Late(Part::RootDir)),
+    ("fat12", Mistake::Lost(FIRST_FAT)),
+    ("fat12", Mistake::Lost(OTHER_FAT)),
+    ("fat12", Mistake::Lost(ROOT_DIR)),
+    ("fat12", Mistake::Lost(REST)),
+    ("fat32", Mistake::Lost(INFO)),
+    ("fat12", Mistake::Late(FIRST_FAT)),
+    ("fat12", Mistake::Late(REST)),
+    ("fat12", Mistake::Late(ROOT_DIR)),
     ("fat12", Mistake::Swapped),
-    ("fat12", Mistake::Short(Part::Rest)),
-    ("fat12", Mistake::Misplaced(Part::Rest)),
-    ("fat12", Mistake::Misplaced(Part::RootDir)),
-    ("fat12", Mistake::Flipped(Part::FirstFat)),
-    ("fat12", Mistake::ThirdLost(Part::Rest)),
-    ("fat12", Mistake::NeverDirty),
+    ("fat12", Mistake::Short(REST)),
+    ("fat12", Mistake::Misplaced(REST)),
+    ("fat12", Mistake::Misplaced(ROOT_DIR)),
+    ("fat12", Mistake::Flipped(FIRST_FAT)),
+    ("fat12", Mistake::ThirdLost(REST)),
+    // It never says that the volume is in use.
+    ("fat12", Mistake::Lost(BOOT)),
+];
+
+const FFS: [(&str, Mistake); 18] = [
+    ("ffs1", Mistake::NoFlush),
+    ("ffs1", Mistake::OneFlush(0)),
+    ("ffs1", Mistake::OneFlush(1)),
+    ("ffs1", Mistake::OneFlush(2)),
+    ("ffs1", Mistake::OneFlush(3)),
+    ("ffs2", Mistake::Lost(SUPERBLOCK)),
+    ("ffs1", Mistake::Lost(GROUP)),
+    ("ffs2", Mistake::Lost(INODES)),
+    ("ffs1", Mistake::Lost(REST)),
+    ("ffs1", Mistake::Late(GROUP)),
+    ("ffs1", Mistake::Late(INODES)),
+    ("ffs2", Mistake::Late(REST)),
+    ("ffs1", Mistake::Swapped),
+    ("ffs1", Mistake::Short(REST)),
+    ("ffs1", Mistake::Misplaced(INODES)),
+    ("ffs2", Mistake::Misplaced(REST)),
+    ("ffs1", Mistake::Flipped(GROUP)),
+    ("ffs2", Mistake::ThirdLost(REST)),
 ];
 
 /// Which mistake the next layer makes: a row of [`Volume`] has room for a
@@ -78,7 +100,8 @@ struct Planted {
     dev: Arc<dyn BlockDevice>,
     mistake: Mistake,
     state: Mutex<State>,
-    parts: [(u64, Part); 6],
+    /// In order; what is in none is the rest.
+    parts: Vec<(Range<u64>, Part)>,
 }
 
 #[derive(Default)]
@@ -88,7 +111,16 @@ struct State {
     held: Vec<(u64, Vec<u8>)>,
 }
 
-fn plant(dev: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+fn plant(dev: Arc<dyn BlockDevice>, parts: Vec<(Range<u64>, Part)>) -> Arc<dyn BlockDevice> {
+    Arc::new(Planted {
+        dev,
+        mistake: *PLANTED.lock().unwrap(),
+        state: Mutex::default(),
+        parts,
+    })
+}
+
+fn in_fat(dev: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
     let mut boot = [0; 512];
     dev.read_at(0, &mut boot).unwrap();
     let word = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
@@ -98,28 +130,50 @@ fn plant(dev: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
         0 => (word(36), 1024),
         fat => (fat, 512),
     };
-    let second = reserved + fat;
-    let root_at = second + fat;
-    let parts = [
-        (512, Part::Boot),
-        (info, Part::Info),
-        (reserved * 512, Part::Boot),
-        (second * 512, Part::FirstFat),
-        (root_at * 512, Part::OtherFat),
-        (root_at * 512 + root, Part::RootDir),
+    let second = (reserved + fat) * 512;
+    let root_at = second + fat * 512;
+    let parts = vec![
+        (0..512, BOOT),
+        (512..info, INFO),
+        (info..reserved * 512, BOOT),
+        (reserved * 512..second, FIRST_FAT),
+        (second..root_at, OTHER_FAT),
+        (root_at..root_at + root, ROOT_DIR),
     ];
-    Arc::new(Planted {
-        dev,
-        mistake: *PLANTED.lock().unwrap(),
-        state: Mutex::default(),
-        parts,
-    })
+    plant(dev, parts)
+}
+
+fn in_ffs(dev: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+    let mut field = [0; 4];
+    // UFS1's superblock, or UFS2's.
+    let magic = [8192, 65_536].into_iter().find(|at| {
+        dev.read_at(at + 1372, &mut field).unwrap();
+        [0x0001_1954, 0x1954_0119].contains(&u32::from_le_bytes(field))
+    });
+    let superblock = magic.unwrap();
+    let number = |at: u64| {
+        let mut field = [0; 4];
+        dev.read_at(superblock + at, &mut field).unwrap();
+        u64::from(u32::from_le_bytes(field))
+    };
+    // fs_cblkno, fs_iblkno, fs_dblkno; fs_fsize; fs_ncg and fs_fpg; fs_old_cgoffset and its mask.
+    let [heads, inodes, content] = [12, 16, 20].map(number);
+    let (fragment, groups, len) = (number(52), number(44), number(188));
+    let (offset, mask) = (number(24), number(28) as u32);
+    let mut parts = vec![(superblock..superblock + 8192, SUPERBLOCK)];
+    for group in 0..groups {
+        let start = group * len + offset * u64::from(group as u32 & !mask);
+        let at = |n: u64| (start + n) * fragment;
+        parts.push((at(heads)..at(inodes), GROUP));
+        parts.push((at(inodes)..at(content), INODES));
+    }
+    plant(dev, parts)
 }
 
 impl Planted {
     fn part(&self, offset: u64) -> Part {
-        let found = self.parts.iter().find(|(end, _)| offset < *end);
-        found.map_or(Part::Rest, |(_, part)| *part)
+        let found = self.parts.iter().find(|(part, _)| part.contains(&offset));
+        found.map_or(REST, |(_, part)| *part)
     }
 }
 
@@ -177,7 +231,6 @@ impl BlockDevice for Planted {
                 }
                 self.dev.write_at(offset, data)
             }
-            Mistake::NeverDirty if part == Part::Boot => Ok(()),
             _ => self.dev.write_at(offset, data),
         }
     }
@@ -236,14 +289,11 @@ fn explore(row: &Volume) -> std::result::Result<(), String> {
     Ok(())
 }
 
-#[test]
-fn each_mistake_in_fats_order_of_writes_is_caught() {
-    for name in ["fat12", "fat32"] {
-        let row = volume(name).unwrap();
-        explore(row).unwrap_or_else(|what| panic!("{name} without a mistake: {what}"));
-    }
+type Plant = fn(Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>;
+
+fn catch(plant: Plant, mistakes: &[(&str, Mistake)]) {
     let mut missed = Vec::new();
-    for (name, mistake) in MISTAKES {
+    for &(name, mistake) in mistakes {
         *PLANTED.lock().unwrap() = mistake;
         let row = Volume {
             between: Some(plant),
@@ -252,10 +302,20 @@ fn each_mistake_in_fats_order_of_writes_is_caught() {
         match explore(&row) {
             Err(what) => {
                 let line = what.lines().next().unwrap_or_default().to_owned();
-                println!("{mistake:?}: {line}");
+                println!("{name}, {mistake:?}: {line}");
             }
-            Ok(()) => missed.push(mistake),
+            Ok(()) => missed.push((name, mistake)),
         }
     }
     assert!(missed.is_empty(), "not caught: {missed:?}");
+}
+
+#[test]
+fn each_mistake_in_the_order_of_writes_is_caught() {
+    for name in ["fat12", "fat32", "ffs1", "ffs2"] {
+        let row = volume(name).unwrap();
+        explore(row).unwrap_or_else(|what| panic!("{name} without a mistake: {what}"));
+    }
+    catch(in_fat, &FAT);
+    catch(in_ffs, &FFS);
 }
