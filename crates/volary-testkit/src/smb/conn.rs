@@ -33,6 +33,7 @@ pub(super) mod command {
     pub(crate) const LOCK: u16 = 10;
     pub(crate) const ECHO: u16 = 13;
     pub(crate) const QUERY_DIRECTORY: u16 = 14;
+    pub(crate) const CHANGE_NOTIFY: u16 = 15;
     pub(crate) const QUERY_INFO: u16 = 16;
     pub(crate) const SET_INFO: u16 = 17;
     pub(crate) const OPLOCK_BREAK: u16 = 18;
@@ -185,7 +186,12 @@ impl Client {
         }
     }
 
-    fn send(&self, command: u16, body: &Body) -> Result<u64, Fail> {
+    /// Whether the request has its last reply.
+    pub(super) fn has_reply(&self, id: u64) -> bool {
+        self.shared.heard.lock().replies.contains_key(&id)
+    }
+
+    pub(super) fn send(&self, command: u16, body: &Body) -> Result<u64, Fail> {
         let mut sending = self.shared.sending.lock();
         let id = sending.next_id;
         sending.next_id += 1;

@@ -11,7 +11,7 @@ mod wire;
 
 pub use conn::{Client, Fail, LeaseBreak};
 pub use remote::Remote;
-pub use requests::{How, Open, Opened};
+pub use requests::{How, Open, Opened, Watching};
 pub use through::{shown, through};
 
 /// Statuses that tests ask for (MS-ERREF 2.3).

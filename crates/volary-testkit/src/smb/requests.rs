@@ -8,6 +8,10 @@ use super::{access, disposition, status};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Open([u8; 16]);
 
+/// A request for a change that is waited for.
+#[derive(Debug)]
+pub struct Watching(u64);
+
 /// How to open.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
@@ -243,6 +247,28 @@ impl Client {
             let (at, len) = (u16_at(&reply, 66).into(), u32_at(&reply, 68) as usize);
             names.extend(names_of(part(&reply, at, len)));
         }
+    }
+
+    /// Asks to be told once of a change of the entries of a directory.
+    ///
+    /// # Errors
+    /// As the server says of the directory; of the connection.
+    pub fn watch(&self, path: &str) -> Result<Watching, Fail> {
+        /// Names of files and of directories, sizes, times of the last write.
+        const OF_WHAT: u32 = 0x1b;
+        let how = How {
+            options: DIRECTORY,
+            ..How::open(access::READ)
+        };
+        let dir = self.open(path, &how)?.open;
+        let body = Body::new(32).u16(0).u32(IO_MAX as u32).bytes(&dir.0);
+        let body = body.u32(OF_WHAT).u32(0);
+        Ok(Watching(self.send(command::CHANGE_NOTIFY, &body)?))
+    }
+
+    /// Whether the change has been told of.
+    pub fn was_told(&self, watching: &Watching) -> bool {
+        self.has_reply(watching.0)
     }
 
     /// Gives up all of a lease but `keeps`, as it was told to.

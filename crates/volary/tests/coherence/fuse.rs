@@ -51,10 +51,10 @@ fn done(result: io::Result<()>) -> Answer {
 }
 
 impl Fuse {
-    pub(crate) fn new(volume: &Arc<Volume>) -> Self {
+    pub(crate) fn new(volume: &Arc<Volume>, locks: Locks) -> Self {
         let options = MountOptions {
             checks: Checks::Session,
-            locks: Locks::Session,
+            locks,
             ..MountOptions::default()
         };
         let dir = TempDir::new().unwrap();
@@ -66,7 +66,7 @@ impl Fuse {
         }
     }
 
-    fn at(&self, name: Name) -> PathBuf {
+    pub(crate) fn at(&self, name: Name) -> PathBuf {
         self.mounted.path().join(PATHS[name])
     }
 

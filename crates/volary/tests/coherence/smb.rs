@@ -18,7 +18,7 @@ const ALL: usize = 256 << 10;
 pub(crate) type Key = [u8; 16];
 
 pub(crate) struct Of {
-    client: Client,
+    pub(crate) client: Client,
     number: usize,
     kept: Arc<Mutex<HashMap<Key, Kept>>>,
     held: BTreeMap<u64, Held>,

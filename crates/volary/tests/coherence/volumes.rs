@@ -51,6 +51,12 @@ impl Ground {
         }
     }
 
+    /// The same file system, to users who know nothing of those of the volume.
+    pub(crate) fn another_volume(&self) -> Arc<Volume> {
+        let options = volary::VolumeOptions::new("apart", clock);
+        Volume::new(self.volume.fs().clone(), options)
+    }
+
     /// The most that a lease can be: where others change nodes, nothing, or what
     /// the driver tells of.
     pub(crate) fn lease_most(&self) -> u8 {

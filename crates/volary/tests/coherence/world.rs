@@ -6,9 +6,11 @@ use crate::op::{Answer, CLIENTS, Name, Op, PATHS, Seen, Who};
 use crate::servers::{SmbServer, serve_nfs, serve_smb};
 use crate::volumes::{Ground, Kind};
 use crate::{nfs, smb};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use volary::fuse::Locks;
 use volary::{Cred, LeaseBits, LeaseKey};
 use volary_testkit::rng::pattern;
 
@@ -62,16 +64,40 @@ pub(crate) struct World {
     pub(crate) ground: Ground,
 }
 
+/// A mistake that is planted: a server that does not use the session which the others share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Apart {
+    Nobody,
+    /// The mount has a volume of its own over the same file system.
+    Mount,
+    /// NFS's server has.
+    Nfs,
+    /// Locks that are taken through the mount stay in the kernel.
+    Locks,
+}
+
 impl World {
     pub(crate) fn new(kind: Kind) -> Self {
+        Self::with(kind, Apart::Nobody)
+    }
+
+    pub(crate) fn with(kind: Kind, apart: Apart) -> Self {
         let ground = Ground::new(kind);
-        let nfs_server = serve_nfs(&ground.volume);
+        let volume_of = |server| match apart == server {
+            true => ground.another_volume(),
+            false => Arc::clone(&ground.volume),
+        };
+        let locks = match apart {
+            Apart::Locks => Locks::Kernel,
+            _ => Locks::Session,
+        };
+        let nfs_server = serve_nfs(&volume_of(Apart::Nfs));
         let smb_server = serve_smb(&ground.volume);
         let (nfs, smb) = (nfs_server.addresses()[0], smb_server.address);
         Self {
             smb: (0..CLIENTS).map(|n| smb::Of::new(smb, n)).collect(),
             nfs: (0..CLIENTS).map(|n| nfs::Of::new(nfs, n)).collect(),
-            fuse: Fuse::new(&ground.volume),
+            fuse: Fuse::new(&volume_of(Apart::Mount), locks),
             smb_server,
             nfs_server,
             ground,
