@@ -56,12 +56,14 @@ const NM_LOCK: u32 = 22;
 pub(crate) struct Wanted {
     fh: Box<[u8]>,
     owner: Owner,
+    /// The address that the client came to.
+    server: IpAddr,
     offset: u64,
     len: u64,
 }
 
 impl Wanted {
-    fn read(input: &mut Input<'_>, peer: IpAddr) -> Decoded<Self> {
+    fn read(input: &mut Input<'_>, call: &Call) -> Decoded<Self> {
         let machine = input.opaque(OBJECT_MAX)?.into();
         let fh = input.opaque(fh::LEN_MAX)?.into();
         let name = input.opaque(OBJECT_MAX)?.into();
@@ -70,11 +72,12 @@ impl Wanted {
         Ok(Self {
             fh,
             owner: Owner {
-                peer: peer.to_canonical(),
+                peer: call.peer.ip().to_canonical(),
                 machine,
                 process,
                 name,
             },
+            server: call.local.ip().to_canonical(),
             offset,
             len,
         })
@@ -131,7 +134,7 @@ impl Programs {
     ) -> Decoded<()> {
         let cookie = input.opaque(OBJECT_MAX)?;
         let kind = kind(input.bool()?);
-        let want = Wanted::read(input, call.peer.ip())?;
+        let want = Wanted::read(input, call)?;
         let tested = self.place_now(call, &want.fh, false).and_then(|place| {
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
             let open = file.open(&place, kind)?;
@@ -170,7 +173,7 @@ impl Programs {
     fn lock(self: &Arc<Self>, call: &Call, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
         let cookie = input.opaque(OBJECT_MAX)?;
         let (waits, kind) = (input.bool()?, kind(input.bool()?));
-        let want = Wanted::read(input, call.peer.ip())?;
+        let want = Wanted::read(input, call)?;
         let reclaims = input.bool()?;
         // The client's state.
         input.u32()?;
@@ -217,7 +220,7 @@ impl Programs {
         let cookie = input.opaque(OBJECT_MAX)?;
         input.bool()?;
         input.bool()?;
-        let want = Wanted::read(input, call.peer.ip())?;
+        let want = Wanted::read(input, call)?;
         let found = self.locks().cancel(&want);
         self.exports().for_each(|e| e.volume.wake_waiting());
         out.opaque(cookie);
@@ -236,7 +239,7 @@ impl Programs {
         out: &mut Output,
     ) -> Decoded<()> {
         let cookie = input.opaque(OBJECT_MAX)?;
-        let want = Wanted::read(input, call.peer.ip())?;
+        let want = Wanted::read(input, call)?;
         let done = self.place(call, &want.fh).and_then(|place| {
             let held = self.locks().held_file(&place, &want.owner);
             let Some((file, number)) = held else {

@@ -3,7 +3,10 @@
 
 use super::Wanted;
 use crate::record::{Patience, Records};
-use std::io::Write;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
+};
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use volary_rpc::numbers::{GETPORT, LAST_FRAGMENT, NLM, PORTMAP, Program, TCP};
@@ -21,7 +24,12 @@ pub(super) fn tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> bool {
 }
 
 fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
-    let answer = ask_program(want.owner.peer, portmap_port, NLM, GRANTED, |out| {
+    let way = Back {
+        from: want.server,
+        to: want.owner.peer,
+        portmap_port,
+    };
+    let answer = ask_program(&way, NLM, GRANTED, |out| {
         out.opaque(b"");
         out.bool(kind == LockKind::Exclusive);
         want.write(out);
@@ -31,17 +39,42 @@ fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
     Some(answer.u32().ok()? == 0)
 }
 
+/// The way back to a client.
+pub(super) struct Back {
+    /// The address that it came to: clients take no call from another.
+    pub(super) from: IpAddr,
+    pub(super) to: IpAddr,
+    pub(super) portmap_port: u16,
+}
+
+impl Back {
+    fn connect(&self, port: u16) -> io::Result<TcpStream> {
+        let family = match self.to {
+            IpAddr::V4(_) => AddressFamily::INET,
+            IpAddr::V6(_) => AddressFamily::INET6,
+        };
+        let kind = SocketType::STREAM;
+        let fd = socket_with(family, kind, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
+        // Connecting counts as sending.
+        for way in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
+            sockopt::set_socket_timeout(&fd, way, Some(STEP))?;
+        }
+        // Where this host does not have the address any more, another may do.
+        let _ = bind(&fd, &SocketAddr::new(self.from, 0));
+        connect(&fd, &SocketAddr::new(self.to, port))?;
+        Ok(TcpStream::from(fd))
+    }
+}
+
 /// One call to a program of a client's, and what its answer holds. The client's
 /// portmapper is asked where the program is.
 pub(super) fn ask_program(
-    peer: IpAddr,
-    portmap_port: u16,
+    way: &Back,
     program: Program,
     procedure: u32,
     write: impl FnOnce(&mut Output),
 ) -> Option<Vec<u8>> {
-    let at = SocketAddr::new(peer, portmap_port);
-    let port = ask(at, PORTMAP, GETPORT, |out| {
+    let port = ask(way, way.portmap_port, PORTMAP, GETPORT, |out| {
         for n in [program.number, program.version, TCP, 0] {
             out.u32(n);
         }
@@ -50,12 +83,13 @@ pub(super) fn ask_program(
     if port == 0 {
         return None;
     }
-    ask(SocketAddr::new(peer, port), program, procedure, write)
+    ask(way, port, program, procedure, write)
 }
 
 /// One call, and what its answer holds.
 fn ask(
-    at: SocketAddr,
+    way: &Back,
+    port: u16,
     program: Program,
     procedure: u32,
     write: impl FnOnce(&mut Output),
@@ -66,9 +100,7 @@ fn ask(
     caller::call(&mut out, XID, program, procedure, None);
     write(&mut out);
     out.patch(0, LAST_FRAGMENT | u32::try_from(out.len() - 4).ok()?);
-    let mut stream = TcpStream::connect_timeout(&at, STEP).ok()?;
-    stream.set_read_timeout(Some(STEP)).ok()?;
-    stream.set_write_timeout(Some(STEP)).ok()?;
+    let mut stream = way.connect(port).ok()?;
     stream.write_all(out.bytes()).ok()?;
     let patience = Patience {
         idle: STEP,

@@ -1,7 +1,7 @@
 //! Tells clients that had locks that the server has restarted (`SM_NOTIFY` of NSM
 //! version 1): those that are heard of in the time of grace claim them again.
 
-use super::granted::ask_program;
+use super::granted::{Back, ask_program};
 use super::nsm;
 use super::state::Client;
 use crate::programs::Programs;
@@ -56,7 +56,12 @@ impl Programs {
             let Some((client, server)) = calls.lock().pop_front() else {
                 return;
             };
-            let told = ask_program(client.peer, self.client_portmap(), NSM, SM_NOTIFY, |out| {
+            let way = Back {
+                from: server,
+                to: client.peer,
+                portmap_port: self.client_portmap(),
+            };
+            let told = ask_program(&way, NSM, SM_NOTIFY, |out| {
                 out.opaque(server.to_string().as_bytes());
                 out.u32(state.number());
             });

@@ -4,7 +4,7 @@ use crate::client::{How, Set};
 use crate::served::{Served, export, fat, fat_device, mem, options, until};
 use crate::wire::{Args, Caller, Reply, call};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use volary_core::Mode;
@@ -137,9 +137,7 @@ fn a_client_that_waits_is_called_back() {
     assert_eq!(b.lock((5, 5), true, true), BLOCKED);
     until("it waits", || served.volume.waiting_count() == 1);
     assert_eq!(a.unlock((0, 0)), GRANTED);
-    let mut granted = calls
-        .recv_timeout(std::time::Duration::from_secs(10))
-        .unwrap();
+    let (mut granted, _) = calls.recv_timeout(Duration::from_secs(10)).unwrap();
     granted.opaque();
     assert!(granted.bool(), "exclusively");
     assert_eq!(granted.opaque(), b"two");
@@ -148,6 +146,26 @@ fn a_client_that_waits_is_called_back() {
     assert_eq!(a.lock((7, 1), false, false), DENIED);
     assert_eq!(b.unlock((0, 0)), GRANTED);
     assert_eq!(a.lock((7, 1), false, false), GRANTED);
+}
+
+#[test]
+fn calls_back_come_from_the_address_that_the_client_came_to() {
+    let mut how = options(1);
+    how.listen = vec![SocketAddr::from(([127, 0, 0, 2], 0))];
+    let (portmap, calls) = lock_manager(0);
+    how.client_portmap = portmap;
+    let served = Served::of(mem(), &export(), &how);
+    let mut c = served.client();
+    let root = c.root();
+    let made = c.create(&root, b"file", How::Guarded(Set::mode(0o644)));
+    let fh = made.unwrap().0;
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
+    assert_eq!(a.lock((0, 0), true, false), GRANTED);
+    assert_eq!(b.lock((5, 5), true, true), BLOCKED);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    let (_, from) = calls.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert_eq!(from, served.address().ip());
 }
 
 #[test]
@@ -286,7 +304,7 @@ fn locks_are_claimed_again_after_a_restart_of_the_server() {
     stop(served);
 
     let served = run(2, hour);
-    let mut told = calls.recv_timeout(Duration::from_secs(10)).unwrap();
+    let (mut told, _) = calls.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!((told.opaque(), told.u32()), (b"127.0.0.1".to_vec(), 5));
     let mut a = locker(&served, &fh, b"one", 1);
     let mut b = locker(&served, &fh, b"two", 2);
@@ -333,17 +351,20 @@ fn without_a_place_to_keep_who_has_locks_none_are_given() {
 }
 
 /// A client's portmapper, lock manager and status monitor in one, which answers each
-/// GRANTED with `status`: its port, and the arguments of the calls.
-fn lock_manager(status: u32) -> (u16, mpsc::Receiver<Reply>) {
+/// GRANTED with `status`: its port, and the arguments of the calls with where they came
+/// from.
+fn lock_manager(status: u32) -> (u16, mpsc::Receiver<(Reply, IpAddr)>) {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let port = listener.local_addr().unwrap().port();
     let (calls, received) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let Some(granted) = answer(stream.unwrap(), port, status) else {
+            let stream = stream.unwrap();
+            let from = stream.peer_addr().unwrap().ip();
+            let Some(granted) = answer(stream, port, status) else {
                 continue;
             };
-            if calls.send(granted).is_err() {
+            if calls.send((granted, from)).is_err() {
                 return;
             }
         }
