@@ -20,6 +20,18 @@ pub struct Cost {
     pub peak: u64,
 }
 
+impl Cost {
+    /// That of this and of what comes after it.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        Self {
+            seconds: self.seconds + next.seconds,
+            cpu: self.cpu + next.cpu,
+            peak: self.peak.max(next.peak),
+        }
+    }
+}
+
 /// Runs a program to its end, its output thrown away. Its peak is not known.
 ///
 /// # Errors

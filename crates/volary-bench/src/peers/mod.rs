@@ -1,6 +1,8 @@
 //! Today's alternatives, side by side with volary.
 
 pub mod fat;
+pub mod ffs;
+mod folder;
 mod rust_fatfs;
 pub mod servers;
 mod trees;
@@ -22,6 +24,14 @@ pub struct Options {
     pub rounds: usize,
     /// Only tasks whose name contains this.
     pub only: Option<String>,
+}
+
+impl Options {
+    /// Whether a task of this name is to be done.
+    fn wants(&self, name: &str) -> bool {
+        let only = self.only.as_ref();
+        only.is_none_or(|only| name.contains(only.as_str()))
+    }
 }
 
 /// One task done by volary and by one rival.
@@ -111,6 +121,26 @@ pub(crate) struct Task<'a> {
     pub(crate) memory_aim: Option<f64>,
     pub(crate) ours: Run<'a>,
     pub(crate) theirs: Run<'a>,
+}
+
+impl<'a> Task<'a> {
+    /// One without an aim for memory.
+    pub(crate) fn new(
+        name: &'static str,
+        rival: &'static str,
+        aim: f64,
+        ours: Run<'a>,
+        theirs: Run<'a>,
+    ) -> Self {
+        Self {
+            name,
+            rival,
+            aim,
+            memory_aim: None,
+            ours,
+            theirs,
+        }
+    }
 }
 
 impl Task<'_> {

@@ -54,13 +54,12 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
     let mut rows = Vec::new();
     for pair in &pairs(&place, &clients, options)? {
         let names = PHASES.map(|(_, names, _)| names[pair.protocol]);
-        let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
-        if !names.iter().any(|name| wanted(name)) {
+        if !names.iter().any(|name| options.wants(name)) {
             continue;
         }
         let (ours, theirs) = alternate(&place, pair, options.rounds)?;
         for ((phase, _, aim), name) in PHASES.iter().zip(names) {
-            if !wanted(name) {
+            if !options.wants(name) {
                 continue;
             }
             let (ours, theirs) = (ours.of(phase)?, theirs.of(phase)?);

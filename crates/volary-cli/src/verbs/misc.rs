@@ -128,8 +128,9 @@ enum What {
     /// Beside other programs of today
     Peers {
         /// fat: mtools, dosfstools, fusefat, fuse2fs and the fatfs crate;
+        /// ffs: makefs, sleuthkit, fuse-ufs, fuse2fs and e2fsck;
         /// servers: Samba, nfs-ganesha and libfuse's passthrough_ll (as root)
-        #[arg(value_parser = ["fat", "servers"])]
+        #[arg(value_parser = ["fat", "ffs", "servers"])]
         what: String,
         /// Only tasks whose name has this in it
         #[arg(long, value_name = "WORDS")]
@@ -191,6 +192,7 @@ impl Bench {
                 };
                 let found = match what.as_str() {
                     "servers" => peers::servers::run(&options, &mut told),
+                    "ffs" => peers::ffs::run(&options, &mut told),
                     _ => peers::fat::run(&options, &mut told),
                 };
                 let found = found.map_err(|e| failed(format!("{e:#}")))?;

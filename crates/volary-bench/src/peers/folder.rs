@@ -1,0 +1,200 @@
+//! A folder with trees and images of them, and the runs that are the same for every format.
+
+use super::{Finding, Options, Run, Task, trees};
+use crate::measure::{Cost, here, program, program_with_peak, scratch};
+use crate::served::mounts::Mounted;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Files of the small tree, in [`TREE_DIRS`] directories.
+const TREE_FILES: usize = 1000;
+const TREE_DIRS: usize = 10;
+/// Files of the large tree.
+const MANY_FILES: usize = 50_000;
+const MANY_DIRS: usize = 100;
+const FILE_LEN: usize = 4096;
+const LARGE_LEN: usize = 256 << 20;
+/// Every image.
+pub(super) const IMAGE_KIB: &str = "1048576";
+
+/// The trees: where they are in the folder, and what copying them in and out is called.
+pub(super) const TREES: [(&str, &str, &str); 3] = [
+    (
+        "tree",
+        "tree of 1000 x 4 KiB in",
+        "tree of 1000 x 4 KiB out",
+    ),
+    ("many", "50,000 small files in", "50,000 small files out"),
+    ("large", "256 MiB in", "256 MiB out"),
+];
+
+/// The folder; it goes when it is dropped.
+pub(super) struct Folder {
+    dir: TempDir,
+    pub(super) volary: PathBuf,
+}
+
+impl Folder {
+    /// With the trees in it.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        let dir = scratch(options.dir.as_deref())?;
+        let folder = Self {
+            dir,
+            volary: options.volary.clone(),
+        };
+        trees::make(&folder.tree("tree")?, TREE_DIRS, TREE_FILES, FILE_LEN)?;
+        trees::make(&folder.tree("many")?, MANY_DIRS, MANY_FILES, FILE_LEN)?;
+        let large = folder.tree("large")?;
+        fs::create_dir(&large)?;
+        trees::make_file(&large.join("file"), LARGE_LEN)?;
+        Ok(folder)
+    }
+
+    /// The directory of a tree, alone in one of its own.
+    fn tree(&self, name: &str) -> Result<PathBuf> {
+        let alone = self.alone(name);
+        fs::create_dir(&alone)?;
+        Ok(alone.join(name))
+    }
+
+    /// The directory that holds a tree and nothing else.
+    pub(super) fn alone(&self, tree: &str) -> PathBuf {
+        self.path(&format!("alone-{tree}"))
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The image that holds a tree.
+    pub(super) fn image(&self, tree: &str) -> PathBuf {
+        self.path(&format!("{tree}.img"))
+    }
+
+    /// `volary cp -r`.
+    pub(super) fn volary_cp(&self) -> Command {
+        let mut c = Command::new(&self.volary);
+        c.args(["cp", "-r"]);
+        c
+    }
+
+    /// Copies a tree into an image.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub(super) fn copy_in(&self, tree: &str, image: &Path) -> Result<Cost> {
+        let target = format!("{}:/", image.display());
+        let source = self.alone(tree).join(tree);
+        program(self.volary_cp().arg(source).arg(&target), &[0])
+    }
+
+    /// Runs a copy out into a new folder, named by one more argument.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub(super) fn out(&self, command: &mut Command) -> Result<Cost> {
+        let out = self.path("out");
+        fs::create_dir(&out)?;
+        let cost = program(command.arg(&out), &[0])?;
+        fs::remove_dir_all(&out)?;
+        Ok(cost)
+    }
+
+    pub(super) fn ours_out<'a>(&'a self, tree: &'a str) -> Run<'a> {
+        let source = format!("{}:/{tree}", self.image(tree).display());
+        Box::new(move || self.out(self.volary_cp().arg(&source)))
+    }
+
+    /// Mounts, copies the small tree in, unmounts; the copy counts.
+    ///
+    /// # Errors
+    /// As [`Mounted::start`]; the host's.
+    pub(super) fn mounted_in(&self, server: Command) -> Result<Cost> {
+        let from = self.alone("tree").join("tree");
+        self.mounted(server, |mount| trees::copy(&from, &mount.join("tree")))
+    }
+
+    /// Mounts, does something with the mount, unmounts; what is done counts.
+    ///
+    /// # Errors
+    /// As [`Mounted::start`]; those of `act`.
+    pub(super) fn mounted(
+        &self,
+        server: Command,
+        act: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Cost> {
+        let dir = self.path("mnt");
+        let mounted = Mounted::start(server, &dir)?;
+        let cost = here(|| act(&dir))?;
+        mounted.stop()?;
+        Ok(cost)
+    }
+
+    /// `volary mount` of an image, on `mnt`.
+    pub(super) fn volary_mount(&self, image: &Path) -> Command {
+        let mut c = Command::new(&self.volary);
+        c.arg("mount").arg(image).arg(self.path("mnt"));
+        c
+    }
+
+    /// Copying the small tree into a new ext4.
+    pub(super) fn fuse2fs(&self) -> Run<'_> {
+        let image = self.path("ext4.img");
+        Box::new(move || {
+            self.mke2fs(&image, None)?;
+            let mut c = Command::new("fuse2fs");
+            c.args(["-f", "-o", "rw"]).arg(&image).arg(self.path("mnt"));
+            self.mounted_in(c)
+        })
+    }
+
+    /// A new ext4, with what a directory holds.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub(super) fn mke2fs(&self, image: &Path, holds: Option<&Path>) -> Result<()> {
+        let _ = fs::remove_file(image);
+        let mut mkfs = Command::new("mke2fs");
+        mkfs.args(["-q", "-t", "ext4"]);
+        if let Some(dir) = holds {
+            mkfs.arg("-d").arg(dir);
+        }
+        mkfs.arg(image).arg(format!("{IMAGE_KIB}k"));
+        program(&mut mkfs, &[0]).context("is e2fsprogs installed?")?;
+        Ok(())
+    }
+
+    /// `volary fsck -n` of an image.
+    pub(super) fn ours_check(&self, image: PathBuf) -> Run<'_> {
+        Box::new(move || {
+            let mut fsck = Command::new(&self.volary);
+            program_with_peak(fsck.args(["fsck", "-n"]).arg(&image), &[0])
+        })
+    }
+}
+
+/// Runs the tasks that are wanted; `told` hears of each as soon as it is done.
+///
+/// # Errors
+/// If a program fails.
+pub(super) fn run(
+    tasks: Vec<Task<'_>>,
+    options: &Options,
+    told: &mut dyn FnMut(&Finding),
+) -> Result<Vec<Finding>> {
+    let mut all = Vec::new();
+    for task in tasks {
+        if options.wants(task.name) {
+            let row = Finding::Row(task.run(options.rounds)?);
+            told(&row);
+            all.push(row);
+        }
+    }
+    Ok(all)
+}
