@@ -8,6 +8,8 @@
 //! processor at each look, one thread of the process does so at a time, and after
 //! looks in vain it does so more rarely.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,6 +61,15 @@ impl Linger {
         } else {
             self.soon.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// As [`end`](Self::end), for requests that come on a descriptor: until there is
+    /// something to be read, or there will be nothing any more.
+    pub fn end_on(&self, from: impl AsFd) {
+        self.end(|| {
+            let mut fds = [PollFd::new(&from, PollFlags::IN)];
+            !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(0))
+        });
     }
 
     /// Notes that it has been answered; then, if that is worth it, waits without

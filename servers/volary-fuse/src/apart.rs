@@ -11,8 +11,6 @@ use fuser::{
     FileHandle, INodeNo, RenameFlags, ReplyAttr, ReplyCreate, ReplyEmpty, ReplyEntry, ReplyOpen,
     Request,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
 use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
@@ -59,15 +57,9 @@ impl Deref for Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(kernel) = self.server.kernel.get() {
-            self.server.linger.end(|| has_request(kernel));
+            self.server.linger.end_on(kernel);
         }
     }
-}
-
-/// Whether the kernel has a request, or will have none any more.
-fn has_request(kernel: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(kernel, PollFlags::IN)];
-    !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(0))
 }
 
 /// The server, as the library below calls it.

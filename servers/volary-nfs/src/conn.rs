@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use volary_rpc::Output;
+use volary_session::Linger;
 
 /// The longest record: the largest WRITE, and what comes before it.
 const RECORD_MAX: usize = (1 << 20) + (4 << 10);
@@ -44,6 +45,7 @@ pub(crate) struct Conn {
     socket: TcpStream,
     /// Locked by who has the turn.
     records: Mutex<Records>,
+    linger: Linger,
     /// Locked by who answers.
     answering: Mutex<()>,
     crew: Mutex<Crew>,
@@ -117,6 +119,7 @@ impl Conn {
             way,
             socket,
             records: Mutex::new(Records::new()),
+            linger: Linger::new(timer::now),
             answering: Mutex::new(()),
             crew: Mutex::new(Crew {
                 turn: Turn::Free,
@@ -195,8 +198,12 @@ impl Conn {
                 record.shrink_to_fit();
                 self.look_up();
             };
+            if !records.has_more() {
+                self.linger.end_on(&self.socket);
+            }
             let len = records.read(&mut &self.socket, &patience, record, idle)?;
             let Some(len) = len else { return Ok(false) };
+            self.linger.begin();
             let more = records.has_more();
             drop(records);
             let record = record.get(..len).unwrap_or_default();

@@ -20,16 +20,22 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
     folder::run(place.tasks(), options, told)
 }
 
+/// The same, as each program takes it.
+const SIZES: &str = "block=32768,fragment=4096";
+const MAKEFS: &str = "version=2,bsize=32768,fsize=4096";
+
 struct Place {
     folder: Folder,
 }
 
 impl Place {
-    /// Images that hold the trees, made by makefs; an ext4 that holds the large one.
+    /// Images that hold the trees; an ext4 that holds that of many files. They are made by volary,
+    /// as sleuthkit and fuse-ufs do not read makefs's, whose superblock is not where they look.
     fn prepare(&self) -> Result<()> {
         for (tree, ..) in TREES {
-            self.makefs(tree, &self.folder.image(tree))
-                .context("is makefs installed?")?;
+            let image = self.folder.image(tree);
+            self.fresh(&image)?;
+            self.folder.copy_in(tree, &image)?;
         }
         let many = self.folder.alone("many");
         self.folder.mke2fs(&self.ext4(), Some(&many))
@@ -63,12 +69,12 @@ impl Place {
         tasks
     }
 
-    /// Makes an empty UFS2.
+    /// Makes an empty UFS2, with FreeBSD's sizes.
     fn fresh(&self, image: &Path) -> Result<Cost> {
         let _ = fs::remove_file(image);
         let mut mkfs = Command::new(&self.folder.volary);
-        mkfs.args(["mkfs", "-t", "ffs2", "--size"])
-            .arg(format!("{IMAGE_KIB}k"))
+        mkfs.args(["mkfs", "-t", "ffs2", "-o", SIZES, "--size"])
+            .arg(format!("{IMAGE_KIB}K"))
             .arg(image);
         program(&mut mkfs, &[0])
     }
@@ -78,7 +84,7 @@ impl Place {
         let _ = fs::remove_file(image);
         let mut makefs = Command::new("makefs");
         makefs
-            .args(["-t", "ffs", "-o", "version=2", "-s"])
+            .args(["-t", "ffs", "-o", MAKEFS, "-s"])
             .arg(format!("{IMAGE_KIB}k"))
             .arg(image)
             .arg(self.folder.alone(tree));
@@ -96,7 +102,7 @@ impl Place {
 
     fn makefs_in<'a>(&'a self, tree: &'a str) -> Run<'a> {
         let image = self.folder.path("theirs.img");
-        Box::new(move || self.makefs(tree, &image))
+        Box::new(move || self.makefs(tree, &image).context("is makefs installed?"))
     }
 
     fn sleuthkit_out<'a>(&'a self, tree: &'a str) -> Run<'a> {

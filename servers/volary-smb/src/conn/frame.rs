@@ -5,7 +5,6 @@
 use super::proof::Proof;
 use super::{Conn, Logon};
 use crate::config::Limits;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -63,7 +62,7 @@ impl Frames {
         }
         let mut idle = true;
         if self.start == self.end {
-            self.linger.end(|| is_readable(&self.socket));
+            self.linger.end_on(&self.socket);
         }
         self.await_bytes(4, |this| {
             if idle && this.start < this.end {
@@ -209,12 +208,6 @@ fn read(mut socket: &TcpStream, out: &mut [u8]) -> Came {
             _ => Came::End,
         },
     }
-}
-
-/// Whether there are bytes, or there will be none any more.
-fn is_readable(socket: &TcpStream) -> bool {
-    let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(0))
 }
 
 /// Deadlines are of the connection, not of a volume: they run on a clock that
