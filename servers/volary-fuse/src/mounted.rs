@@ -242,12 +242,6 @@ fn is_read_only(volume: &Volume, options: &MountOptions) -> bool {
     options.read_only || !volume.caps().has(Caps::WRITE)
 }
 
-/// Whether the kernel lets nobody but root in, who may all: then it need not look at
-/// the attributes of directories, which every new or removed entry makes it ask for.
-fn is_for_root_alone(options: &MountOptions) -> bool {
-    !options.allow_other && rustix::process::geteuid().is_root()
-}
-
 /// What the library below is told.
 fn config(volume: &Volume, options: &MountOptions, threads: usize) -> Config {
     let pick = |yes: bool, then: MountOption, otherwise: MountOption| {
@@ -270,7 +264,9 @@ fn config(volume: &Volume, options: &MountOptions, threads: usize) -> Config {
         pick(options.dev, MountOption::Dev, MountOption::NoDev),
         pick(options.exec, MountOption::Exec, MountOption::NoExec),
     ];
-    if options.checks == Checks::Kernel && !is_for_root_alone(options) {
+    // Also of what root mounts for itself alone: a process of root's may lack the
+    // right to override modes, or act for others (setfsuid), as servers do.
+    if options.checks == Checks::Kernel {
         all.push(MountOption::DefaultPermissions);
     }
     let mut config = Config::default();

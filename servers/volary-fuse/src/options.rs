@@ -8,9 +8,7 @@ use volary_core::{OptionSpec, Options, Result};
 pub enum Checks {
     /// The kernel, by mode, owner and groups as the volume gives them, before
     /// it asks. The volume's sessions may then trust it
-    /// (`VolumeOptions::trust`). What root mounts without
-    /// [`allow_other`](MountOptions::allow_other) it does not check: nobody but
-    /// root gets there.
+    /// (`VolumeOptions::trust`).
     Kernel,
     /// The session, at each request: for volumes that check access themselves.
     Session,

@@ -1,6 +1,8 @@
 //! Volumes mounted on this host. Needs `/dev/fuse` and the right to mount:
 //! where they are missing, the tests say so and pass, but fail with `CI` set.
 
+#[path = "it/checks.rs"]
+mod checks;
 #[path = "it/conformance.rs"]
 mod conformance;
 #[path = "it/ends.rs"]
