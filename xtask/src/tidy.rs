@@ -48,7 +48,9 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &[
             "volary-testkit",
             "volary-mem",
+            "volary-cedar",
             "volary-fat",
+            "volary-ffs",
             "volary-host",
             "volary-block",
         ],

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use volary_block::MemDevice;
+use volary_cedar::CEDAR;
 use volary_core::{Attach, Cred, Format, Fs, Make, Options, Time};
 use volary_fat::FAT;
+use volary_ffs::FFS;
 use volary_fuse::{MountOptions, Mounted, Stop, serve};
 use volary_host::HostOptions;
 use volary_mem::{Mem, MemOptions};
 use volary_session::{Session, Volume, VolumeOptions};
+use volary_testkit::volumes::clean;
 
 /// A mount; unmounted when dropped.
 pub(crate) struct Mount {
@@ -21,6 +24,8 @@ pub(crate) struct Mount {
     _dir: TempDir,
     /// The directory of the host that is mounted.
     _below: Option<TempDir>,
+    /// What the volume was made by, and on.
+    made: Option<(&'static dyn Format, Arc<MemDevice>)>,
 }
 
 impl Mount {
@@ -36,15 +41,46 @@ impl Mount {
 
     /// A FAT32 volume with the UNIX extension, in memory.
     pub(crate) fn of_fat(len: u64, options: &MountOptions) -> Option<Self> {
+        Self::of_made(&FAT, "fat32", "unix", len, options)
+    }
+
+    /// An FFS volume of this kind, in memory.
+    pub(crate) fn of_ffs(kind: &str, len: u64, options: &MountOptions) -> Option<Self> {
+        Self::of_made(&FFS, kind, "", len, options)
+    }
+
+    /// A Cedar volume, in memory.
+    pub(crate) fn of_cedar(len: u64, options: &MountOptions) -> Option<Self> {
+        Self::of_made(&CEDAR, "cedar", "", len, options)
+    }
+
+    /// A new volume in memory; `how` are options of its making.
+    fn of_made(
+        format: &'static dyn Format,
+        kind: &str,
+        how: &str,
+        len: u64,
+        options: &MountOptions,
+    ) -> Option<Self> {
         let dev = Arc::new(MemDevice::new(len));
         let make = Make {
             now: clock(),
-            options: Options::parse("unix"),
+            options: Options::parse(how),
             ..Make::default()
         };
-        FAT.make(dev.clone(), "fat32", &make).unwrap();
-        let fs = FAT.attach(dev, &Attach::default()).unwrap();
-        Self::of_volume(volume_of(fs), options)
+        format.make(dev.clone(), kind, &make).unwrap();
+        let fs = format.attach(dev.clone(), &Attach::default()).unwrap();
+        let mut mount = Self::of_volume(volume_of(fs), options)?;
+        mount.made = Some((format, dev));
+        Some(mount)
+    }
+
+    /// Unmounts; then the format's own check finds nothing.
+    pub(crate) fn leave_clean(self) {
+        let (format, dev) = self.made.expect("a volume that was made");
+        drop(self.volume);
+        self.mounted.unmount().unwrap();
+        clean(format, dev, "").unwrap();
     }
 
     /// A directory of the host: in memory, where syncing does not wait for what
@@ -72,6 +108,7 @@ impl Mount {
             mounted,
             _dir: dir,
             _below: None,
+            made: None,
         })
     }
 

@@ -3,6 +3,7 @@
 //! (`cargo install pjdfstest fsx`). They take minutes and want root, so they run
 //! with `VOLARY_SUITES=1` only:
 //! `VOLARY_SUITES=1 cargo test --profile soak -p volary-fuse --test it suites`.
+//! With `VOLARY_SUITES=all`, `fsx` runs as long on FFS and Cedar as on the others.
 
 use crate::mount::{Mount, can_mount};
 use std::path::Path;
@@ -68,18 +69,40 @@ fn pjdfstest(place: &Path, config: &str) {
 const RUNS: u32 = 20;
 const RUN_LEN: u32 = 5_000;
 
+/// Operations of the only run on a volume that has its turn with `all`.
+const SHORT: u32 = 2_000;
+
 /// Reads, writes, mapped ones among them, and cuts at random, 100,000 times in
 /// all. In several runs, each with a seed and a file of its own: `fsx` does not
 /// unmap all that it maps, so that the kernel takes the longer over each cut the
 /// more operations came before it in the same run.
 fn fsx(place: &Path, first_seed: u32) {
-    let artifacts = TempDir::new().unwrap();
     for seed in first_seed..first_seed + RUNS {
-        let mut command = Command::new("fsx");
-        command
-            .args(["-N", &RUN_LEN.to_string(), "-S", &seed.to_string(), "-P"])
-            .arg(artifacts.path());
-        run(command.arg(place.join(format!("fsx-{seed}"))));
+        fsx_once(place, seed, RUN_LEN);
+    }
+}
+
+/// One run, with a file of its own.
+fn fsx_once(place: &Path, seed: u32, len: u32) {
+    let artifacts = TempDir::new().unwrap();
+    let mut command = Command::new("fsx");
+    command
+        .args(["-N", &len.to_string(), "-S", &seed.to_string(), "-P"])
+        .arg(artifacts.path());
+    run(command.arg(place.join(format!("fsx-{seed}"))));
+}
+
+/// As [`fsx`] with `VOLARY_SUITES=all`, and one short run else, on volumes
+/// whose check then finds nothing.
+fn fsx_leaves_clean(mount: impl Fn(&MountOptions) -> Option<Mount>, first_seed: u32) {
+    for (write_back, seed) in [(false, first_seed), (true, first_seed + 100)] {
+        let mount = mount(&open_to_all(write_back)).unwrap();
+        if std::env::var_os("VOLARY_SUITES").is_some_and(|mode| mode == "all") {
+            fsx(mount.mounted.path(), seed);
+        } else {
+            fsx_once(mount.mounted.path(), seed, SHORT);
+        }
+        mount.leave_clean();
     }
 }
 
@@ -118,6 +141,58 @@ fn fsx_finds_nothing_on_a_fat_volume() {
             let mount = Mount::of_fat(64 << 20, &open_to_all(write_back)).unwrap();
             fsx(mount.mounted.path(), seed);
         }
+    }
+}
+
+#[test]
+fn pjdfstest_finds_nothing_on_an_ffs2_volume() {
+    if wanted() {
+        for write_back in [false, true] {
+            let mount = Mount::of_ffs("ffs2", 512 << 20, &open_to_all(write_back)).unwrap();
+            pjdfstest(mount.mounted.path(), "pjdfstest.toml");
+            mount.leave_clean();
+        }
+    }
+}
+
+#[test]
+fn pjdfstest_finds_only_the_end_of_time_on_an_ffs1_volume() {
+    if wanted() {
+        let mount = Mount::of_ffs("ffs1", 512 << 20, &open_to_all(false)).unwrap();
+        pjdfstest(mount.mounted.path(), "pjdfstest-ffs1.toml");
+        mount.leave_clean();
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_on_an_ffs2_volume() {
+    if wanted() {
+        fsx_leaves_clean(|how| Mount::of_ffs("ffs2", 64 << 20, how), 700);
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_on_an_ffs1_volume() {
+    if wanted() {
+        fsx_leaves_clean(|how| Mount::of_ffs("ffs1", 64 << 20, how), 900);
+    }
+}
+
+/// On a volume that has room for a file of 2 GiB that is nothing but a gap: they
+/// take room here.
+#[test]
+fn pjdfstest_finds_nothing_on_a_cedar_volume() {
+    if wanted() {
+        let mount = Mount::of_cedar(3 << 30, &open_to_all(false)).unwrap();
+        pjdfstest(mount.mounted.path(), "pjdfstest.toml");
+        mount.leave_clean();
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_on_a_cedar_volume() {
+    if wanted() {
+        fsx_leaves_clean(|how| Mount::of_cedar(64 << 20, how), 1100);
     }
 }
 
