@@ -4,6 +4,7 @@ use crate::error::from_errno;
 use crate::opens::Opened;
 use crate::sys;
 use crate::volume::Host;
+use rustix::fd::OwnedFd;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use volary_core::{Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
@@ -52,6 +53,36 @@ fn parse(bytes: &[u8]) -> Option<Raw<'_>> {
         name: name.get(..name_len)?,
         len,
     })
+}
+
+/// Calls with number, kind (if the host tells it) and name of each entry that the
+/// directory still lists, but `.` and `..`, until there is an answer.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn each<T>(
+    dir: &OwnedFd,
+    mut call: impl FnMut(u64, Option<FileKind>, &[u8]) -> Option<T>,
+) -> Result<Option<T>> {
+    let mut room = vec![0; ROOM];
+    loop {
+        let got = match sys::entries(dir, &mut room) {
+            // A directory without a name has no entries.
+            Err(Errno::NOENT) | Ok(0) => return Ok(None),
+            got => got.map_err(from_errno)?,
+        };
+        let mut start = 0;
+        while let Some(raw) = room.get(start..got).and_then(parse) {
+            start += raw.len;
+            let kind = FileKind::from_mode(u32::from(raw.kind) << 12);
+            if raw.name != b"."
+                && raw.name != b".."
+                && let Some(answer) = call(raw.ino, kind, raw.name)
+            {
+                return Ok(Some(answer));
+            }
+        }
+    }
 }
 
 impl Host {

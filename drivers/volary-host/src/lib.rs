@@ -25,14 +25,16 @@
 //! the generation: a number that is used again within a tick of the kernel's
 //! clock is not told apart. How an id is found again:
 //!
-//! - *With the right to open by handle* (root) on those file systems, by the id
-//!   itself, wherever the node was moved to, before a restart or after it. The
-//!   first time that an id is not among those remembered, the node is sought
-//!   beneath the root: a directory by going up from it; anything else by the name
-//!   under which the kernel remembers it, so that after the kernel forgot it
-//!   (a reboot, short memory) it answers `Stale` until it is looked up once more.
-//!   Where the volume is a whole file system there is nothing to seek, and only
-//!   there is [`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS) claimed.
+//! - *With the right to open by handle* (root's `CAP_DAC_READ_SEARCH`) on those file
+//!   systems, by the id itself, wherever the node was moved to, before a restart or
+//!   after it: [`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS). The first time
+//!   that an id is not among those remembered, the node is sought beneath the root,
+//!   unless the volume is a whole file system: no id, guessed or old, opens what
+//!   lies elsewhere. A directory is sought by going up from it; anything else by the
+//!   name under which the kernel remembers it, and where it forgot that (a reboot,
+//!   short memory) or there are several, by going through the tree: 16,384
+//!   directories or a million entries. Beyond them the node answers `Stale` until it
+//!   is looked up once more.
 //! - *Without it*, each node given out is held by a descriptor, and where those
 //!   are short, by the directory and name where it was found last. It answers
 //!   `Stale` if by then another process moved it, if its directory made room for
@@ -61,6 +63,7 @@
 //! |---|---|
 //! | `volume` | what an attachment has; from a node to a descriptor |
 //! | `ids` | node ids, and handles of the host |
+//! | `beneath` | whether what an id opens lies in the tree |
 //! | `nodes`, `opens` | the nodes and opens that were given out |
 //! | `names` | look up, make, link, remove, rename |
 //! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
@@ -79,6 +82,7 @@
 )]
 
 mod attrs;
+mod beneath;
 mod data;
 mod dirs;
 mod error;

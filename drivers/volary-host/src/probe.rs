@@ -29,7 +29,7 @@ const UNIX: u32 = Caps::MODES
 ///
 /// # Errors
 /// The host's.
-pub(crate) fn caps(root: &OwnedFd, ids: &Ids, whole: bool, read_only: bool) -> Result<Caps> {
+pub(crate) fn caps(root: &OwnedFd, ids: &Ids, read_only: bool) -> Result<Caps> {
     let stat = rustix::fs::fstatvfs(root).map_err(from_errno)?;
     let magic = rustix::fs::fstatfs(root).map_err(from_errno)?.f_type;
     let on_read_only = stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
@@ -40,7 +40,7 @@ pub(crate) fn caps(root: &OwnedFd, ids: &Ids, whole: bool, read_only: bool) -> R
     if STEADY.contains(&magic) {
         bits |= Caps::STABLE_COOKIES;
     }
-    if whole && ids.open_by_handle() {
+    if ids.open_by_handle() {
         bits |= Caps::STABLE_IDS;
     }
     if ids.are_exact() && sys::watch_new().is_ok() {

@@ -1,12 +1,13 @@
 //! One attachment, and the way from a node to a descriptor of it.
 
+use crate::beneath::{DEPTH_MAX, Missed};
 use crate::error::{from_errno, from_errno_on_node};
 use crate::ids::Ids;
 use crate::locks::Locks;
 use crate::nodes::{Nodes, Seen, Way};
 use crate::opens::Opens;
 use crate::watch::Watcher;
-use crate::{HostOptions, path_of, probe};
+use crate::{HostOptions, probe};
 use parking_lot::RwLock;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode as HostMode, OFlags, ResolveFlags};
@@ -16,10 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{Attr, Caps, Entry, Error, FileKind, Kind, NodeId, Result};
 
-/// How deep a directory may lie.
-const DEPTH_MAX: usize = 4096;
 /// How often a name is resolved again when the tree changed meanwhile.
-const TRIES_MAX: u32 = 16;
+pub(crate) const TRIES_MAX: u32 = 16;
 
 /// A descriptor that nothing is read or written through.
 pub(crate) const PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -36,6 +35,7 @@ pub(crate) struct Host {
     pub(crate) watchers: RwLock<Vec<Weak<Watcher>>>,
     /// The volume is a whole file system: every node of it is beneath the root.
     whole: bool,
+    pub(crate) missed: Missed,
     /// What is made is given to the caller.
     pub(crate) gives_away: bool,
     detached: AtomicBool,
@@ -50,7 +50,7 @@ impl Host {
         let ids = Ids::new(&root_fd, options.by_handle)?;
         let root = ids.of(&root_fd)?.node;
         let whole = probe::is_whole(&root_fd, ids.mount());
-        let caps = probe::caps(&root_fd, &ids, whole, options.read_only)?;
+        let caps = probe::caps(&root_fd, &ids, options.read_only)?;
         let descriptors_max = options.descriptors_max.unwrap_or_else(probe::descriptors);
         Ok(Self {
             caps,
@@ -61,6 +61,7 @@ impl Host {
             locks: Locks::default(),
             watchers: RwLock::default(),
             whole,
+            missed: Missed::default(),
             gives_away: probe::may_give_away(),
             detached: AtomicBool::new(false),
             ids: Arc::new(ids),
@@ -104,6 +105,11 @@ impl Host {
         self.nodes.clear();
         self.opens.clear();
         true
+    }
+
+    /// The descriptor of the root: nothing is read through it.
+    pub(crate) fn root_fd(&self) -> &OwnedFd {
+        &self.root_fd
     }
 
     /// A real descriptor of the root directory.
@@ -259,48 +265,6 @@ impl Host {
         }
     }
 
-    /// Whether a node is in the tree: a directory if the way up from it meets
-    /// the root; anything else if the name by which the kernel remembers it, gone
-    /// down from the root, leads to it.
-    fn is_beneath(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
-        if attr.kind == FileKind::Dir {
-            return self.meets_root(attr.node, fd);
-        }
-        let (Ok(path), Ok(root)) = (link_of(fd), link_of(&self.root_fd)) else {
-            return Ok(false);
-        };
-        let rest = if root == b"/" {
-            path.strip_prefix(b"/")
-        } else {
-            path.strip_prefix(&*root).and_then(|r| r.strip_prefix(b"/"))
-        };
-        let Some(rest) = rest else { return Ok(false) };
-        match self.open_in(&self.root_fd, rest, PATH, HostMode::empty()) {
-            Ok(found) => Ok(self.ids.node_at(&found, b"")? == attr.node),
-            Err(_) => Ok(false),
-        }
-    }
-
-    fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
-        let mut at = node;
-        let mut up = None;
-        for _ in 0..DEPTH_MAX {
-            if at == self.root {
-                return Ok(true);
-            }
-            let next = open_up(up.as_ref().unwrap_or(fd))?;
-            let Ok(above) = self.ids.node_at(&next, b"") else {
-                return Ok(false);
-            };
-            if above == at {
-                return Ok(false);
-            }
-            at = above;
-            up = Some(next);
-        }
-        Ok(false)
-    }
-
     /// See [`parent`](volary_core::FileSystem::parent).
     pub(crate) fn above(&self, dir: NodeId) -> Result<Entry> {
         let fd = self.dir(dir)?;
@@ -355,7 +319,7 @@ impl Host {
 }
 
 /// The directory that holds the one that `fd` is open for.
-fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
+pub(crate) fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
     let flags = PATH | OFlags::DIRECTORY;
     rustix::fs::openat(fd, "..", flags, HostMode::empty()).map_err(from_errno_on_node)
 }
@@ -364,12 +328,6 @@ fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
 pub(crate) fn open_dir(dir: &OwnedFd) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(dir, ".", flags, HostMode::empty()).map_err(from_errno_on_node)
-}
-
-/// Where the kernel says that a descriptor's node is.
-fn link_of(fd: &OwnedFd) -> Result<Vec<u8>> {
-    let link = rustix::fs::readlink(path_of(fd), Vec::new());
-    link.map(std::ffi::CString::into_bytes).map_err(from_errno)
 }
 
 /// # Errors

@@ -101,7 +101,11 @@ impl Export {
         let stable_ids = volume.caps().has(Caps::STABLE_IDS);
         Self {
             id: id_of(&options.name),
-            epoch: if stable_ids { 0 } else { instance },
+            epoch: if stable_ids {
+                epoch_of(volume.session(Cred::root()).root())
+            } else {
+                instance
+            },
             options,
             volume,
             client,
@@ -270,6 +274,15 @@ impl Export {
     pub(crate) fn open_count(&self) -> usize {
         self.known.opens.len() + self.known.listings.len()
     }
+}
+
+/// What binds handles to the directory that is exported: those of another that had
+/// its name open nothing.
+fn epoch_of(root: NodeId) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write_u64(root.ino.get());
+    hasher.write_u32(root.generation);
+    hasher.finish()
 }
 
 /// An id for a name: the same in every run.

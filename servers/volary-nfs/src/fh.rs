@@ -10,9 +10,10 @@
 //! | 16..20 | its generation |
 //! | 20..36 | SipHash-2-4 with 128 bits, under the server's key, of all before it and of the volume's epoch |
 //!
-//! The epoch is 0 for a volume whose node ids mean the same for ever
-//! ([`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS)), so that its handles
-//! outlive a restart of the server with the same key. For other volumes it is
+//! The epoch is made from the root's id for a volume whose node ids mean the same
+//! for ever ([`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS)), so that its
+//! handles outlive a restart of the server with the same key, and are stale once
+//! another directory is exported by its name. For other volumes it is
 //! the server's instance: their handles are stale after a restart.
 
 use siphasher::sip128::{Hasher128, SipHasher24};

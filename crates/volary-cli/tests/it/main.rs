@@ -5,6 +5,7 @@ mod cedar;
 mod copying;
 mod examples;
 mod ffs;
+mod handles;
 mod iso9660;
 mod layers;
 mod sandbox;

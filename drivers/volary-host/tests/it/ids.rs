@@ -127,18 +127,91 @@ fn what_was_moved_out_has_no_parent_and_is_stale_after_a_restart() {
 }
 
 #[test]
-fn a_whole_file_system_claims_stable_ids_and_a_directory_does_not() {
+fn stable_ids_are_claimed_where_nodes_are_opened_by_handle() {
     if !can_mount() {
         return;
     }
     let own = Own::new("tmpfs");
-    let side = Side::new(own.path(), true);
-    assert!(side.fs.caps().has(Caps::STABLE_IDS));
-    side.dir(side.root(), b"d");
-    for (path, by_handle) in [("d", true), ("", false)] {
-        let side = Side::new(&own.path().join(path), by_handle);
-        assert!(!side.fs.caps().has(Caps::STABLE_IDS), "{path} {by_handle}");
+    fs::create_dir(own.path().join("d")).unwrap();
+    for path in ["", "d"] {
+        for by_handle in [true, false] {
+            let side = Side::new(&own.path().join(path), by_handle);
+            let stable = side.fs.caps().has(Caps::STABLE_IDS);
+            assert_eq!(stable, by_handle, "{path} {by_handle}");
+        }
     }
+}
+
+/// The host's kernel forgets all that it knew of a file system on an image.
+fn mount_again(own: &Own) {
+    let run = |program: &str, words: &[&std::ffi::OsStr]| {
+        let done = std::process::Command::new(program).args(words).status();
+        assert!(done.expect("the program").success(), "{program} {words:?}");
+    };
+    let (point, image) = (own.path().as_os_str(), own.path().with_file_name("image"));
+    run("umount", &[point]);
+    run(
+        "mount",
+        &["-o".as_ref(), "loop".as_ref(), image.as_os_str(), point],
+    );
+}
+
+#[test]
+fn what_the_kernel_forgot_is_found_in_the_tree_and_nowhere_else() {
+    if !can_mount() {
+        return;
+    }
+    let own = Own::new("ext4");
+    let at = |own: &Own, path: &str| own.path().join(path);
+    fs::create_dir_all(at(&own, "top/a/b")).unwrap();
+    fs::create_dir(at(&own, "beside")).unwrap();
+    let side = Side::new(&at(&own, "top"), true);
+    let deep = side.find(side.find(side.root(), b"a"), b"b");
+    let [file, linked, gone, out] = [&b"file"[..], b"linked", b"gone", b"out"].map(|name| {
+        let node = side.file(deep, name);
+        let path = format!("top/a/b/{}", String::from_utf8_lossy(name));
+        fs::write(at(&own, &path), name).unwrap();
+        node
+    });
+    let link = side.fs.symlink(
+        &side.cx(),
+        deep,
+        crate::side::name(b"link"),
+        b"file",
+        &volary_core::SetAttr::default(),
+    );
+    let link = link.unwrap().node;
+    let moves = [("top/a/b/out", "beside/out"), ("top/a/b", "top/moved")];
+    fs::hard_link(at(&own, "top/a/b/linked"), at(&own, "beside/linked")).unwrap();
+    fs::remove_file(at(&own, "top/a/b/gone")).unwrap();
+    for (from, to) in moves {
+        fs::rename(at(&own, from), at(&own, to)).unwrap();
+    }
+    let whole = Side::new(own.path(), true);
+    let canary = whole.file(whole.find(whole.root(), b"beside"), b"canary");
+    drop((side, whole));
+    mount_again(&own);
+
+    // The name that the kernel knows first is the one outside.
+    fs::read(at(&own, "beside/linked")).unwrap();
+    let side = Side::new(&at(&own, "top"), true);
+    assert_eq!(side.attr(link).unwrap().node, link);
+    for (node, content) in [(file, &b"file"[..]), (linked, b"linked"), (deep, b"")] {
+        assert_eq!(side.attr(node).unwrap().node, node);
+        if !content.is_empty() {
+            assert_eq!(side.content(node).unwrap(), content);
+        }
+    }
+    for _ in 0..2 {
+        for node in [gone, out, canary] {
+            assert_eq!(side.attr(node).unwrap_err(), Kind::Stale);
+            assert_eq!(side.content(node).unwrap_err(), Kind::Stale);
+        }
+    }
+    // Back in the tree, it is what it was.
+    fs::rename(at(&own, "beside/out"), at(&own, "top/out")).unwrap();
+    assert_eq!(side.find(side.root(), b"out"), out);
+    assert_eq!(side.content(out).unwrap(), b"out");
 }
 
 #[test]

@@ -1,0 +1,175 @@
+//! Whether a node that is opened by its id alone lies in the tree, so that no id
+//! leads out of it: whoever gives ids out seals them if they must not be guessed
+//! (the NFS server does), but none that comes back is believed to be within.
+
+use crate::dirs;
+use crate::path_of;
+use crate::volume::{Host, PATH, TRIES_MAX, open_up};
+use parking_lot::Mutex;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode as HostMode, OFlags};
+use std::collections::HashSet;
+use volary_core::{Attr, FileKind, NodeId, Result};
+
+/// How deep a directory may lie.
+pub(crate) const DEPTH_MAX: usize = 4096;
+/// How many directories and entries are looked through for a node without a known
+/// name: a second's work, where they are in memory.
+const DIRS_MAX: usize = 1 << 14;
+const ENTRIES_MAX: usize = 1 << 20;
+/// How many nodes are remembered as not found so.
+const MISSED_MAX: usize = 1 << 10;
+
+/// What was sought in vain. Held while one is sought: one at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Missed(Mutex<HashSet<NodeId>>);
+
+/// What a name tells of where a node is.
+enum Told {
+    Beneath,
+    Outside,
+    /// The kernel knows no name of it, or one of several.
+    Nothing,
+}
+
+impl Host {
+    /// Whether a node is in the tree: a directory if the way up from it meets the
+    /// root; anything else if the name by which the kernel remembers it, gone down
+    /// from the root, leads to it; and if the kernel remembers none, or it has other
+    /// names, if it is found by going through the tree.
+    pub(crate) fn is_beneath(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
+        if attr.kind == FileKind::Dir {
+            return self.meets_root(attr.node, fd);
+        }
+        match self.told(attr, fd)? {
+            Told::Beneath => Ok(true),
+            Told::Outside => Ok(false),
+            Told::Nothing => self.is_found(attr.node),
+        }
+    }
+
+    /// What the kernel's name for a node tells; asked again if it changes meanwhile.
+    fn told(&self, attr: &Attr, fd: &OwnedFd) -> Result<Told> {
+        let mut path = link_of(fd);
+        for _ in 0..TRIES_MAX {
+            let (Some(name), Some(root)) = (&path, link_of(self.root_fd())) else {
+                return Ok(Told::Nothing);
+            };
+            if self.leads_to(&root, name, attr.node)? {
+                return Ok(Told::Beneath);
+            }
+            let again = link_of(fd);
+            if again == path {
+                break;
+            }
+            path = again;
+        }
+        let nameless = path.is_none_or(|path| path.iter().all(|&b| b == b'/'));
+        if nameless || attr.nlink > 1 {
+            Ok(Told::Nothing)
+        } else {
+            Ok(Told::Outside)
+        }
+    }
+
+    /// Whether `path`, which begins with that of the root, leads to the node without
+    /// leaving the tree.
+    fn leads_to(&self, root: &[u8], path: &[u8], node: NodeId) -> Result<bool> {
+        let rest = if root == b"/" {
+            path.strip_prefix(b"/")
+        } else {
+            path.strip_prefix(root).and_then(|r| r.strip_prefix(b"/"))
+        };
+        let Some(rest) = rest.filter(|rest| !rest.is_empty()) else {
+            return Ok(false);
+        };
+        match self.open_in(self.root_fd(), rest, PATH, HostMode::empty()) {
+            Ok(found) => Ok(self.ids.node_at(&found, b"")? == node),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Whether the way up from a directory meets the root.
+    pub(crate) fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
+        let mut at = node;
+        let mut up = None;
+        for _ in 0..DEPTH_MAX {
+            if at == self.root {
+                return Ok(true);
+            }
+            let next = open_up(up.as_ref().unwrap_or(fd))?;
+            let Ok(above) = self.ids.node_at(&next, b"") else {
+                return Ok(false);
+            };
+            if above == at {
+                return Ok(false);
+            }
+            at = above;
+            up = Some(next);
+        }
+        Ok(false)
+    }
+
+    /// Whether a node that is no directory is found by going through the tree, as
+    /// far as the bounds let.
+    fn is_found(&self, node: NodeId) -> Result<bool> {
+        let mut missed = self.missed.0.lock();
+        if missed.contains(&node) {
+            return Ok(false);
+        }
+        let found = self.seek(node)?;
+        if !found {
+            if missed.len() >= MISSED_MAX {
+                missed.clear();
+            }
+            missed.insert(node);
+        }
+        Ok(found)
+    }
+
+    fn seek(&self, node: NodeId) -> Result<bool> {
+        let (mut left, mut seen, mut entries) = (vec![self.root], 0, 0);
+        while let Some(dir) = left.pop() {
+            seen += 1;
+            let Ok(fd) = self.open_listed(dir) else {
+                continue;
+            };
+            let done = dirs::each(&fd, |ino, kind, name| {
+                entries += 1;
+                if ino == node.ino.get() && self.ids.node_at(&fd, name).is_ok_and(|n| n == node) {
+                    return Some(true);
+                }
+                // No more directories are kept than are gone through.
+                if kind.is_none_or(|kind| kind == FileKind::Dir)
+                    && seen + left.len() < DIRS_MAX
+                    && let Ok(below) = self.ids.node_at(&fd, name)
+                {
+                    left.push(below);
+                }
+                (entries > ENTRIES_MAX).then_some(false)
+            })?;
+            match done {
+                // It may have been carried out of the tree since it was come upon.
+                Some(true) => return self.meets_root(dir, &fd),
+                Some(false) => return Ok(false),
+                None => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// A descriptor by which a directory can be listed; its own root for the root.
+    fn open_listed(&self, dir: NodeId) -> Result<OwnedFd> {
+        if dir == self.root {
+            return self.real_root();
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.with_descriptors(|| self.ids.open(dir, flags))
+    }
+}
+
+/// Where the kernel says that a descriptor's node is, if it knows.
+fn link_of(fd: &OwnedFd) -> Option<Vec<u8>> {
+    let link = rustix::fs::readlink(path_of(fd), Vec::new());
+    link.map(std::ffi::CString::into_bytes).ok()
+}
