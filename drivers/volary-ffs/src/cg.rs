@@ -2,6 +2,7 @@
 
 use crate::blocks::Reader;
 use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, CgHeader, Stored, ocg};
+use crate::tally::runs;
 use crate::volume::{Variant, Volume};
 use volary_core::{Error, Result};
 
@@ -114,6 +115,18 @@ impl Group {
         self.bit(self.freeoff, index)
     }
 
+    /// The free ones among the fragments of a block, a bit each, the first lowest; `frag`, 1 to 8,
+    /// is how many a block has. Those past the group's end are not free.
+    pub(crate) fn free_of(&self, block: u64, frag: u64) -> u8 {
+        let first = block * frag;
+        let there = self.fragments.saturating_sub(first).min(frag);
+        let at = usize::try_from(first / 8).unwrap_or(usize::MAX);
+        // A block's bits are in one byte, as 1, 2, 4 and 8 divide 8.
+        let byte = self.bytes.get(self.freeoff.saturating_add(at)).copied();
+        let mask = (1_u16 << there) - 1;
+        (u16::from(byte.unwrap_or(0)) >> (first % 8) & mask) as u8
+    }
+
     /// Bits count from the lowest of each byte.
     pub(crate) fn bit(&self, map: usize, index: u64) -> bool {
         let at = usize::try_from(index / 8).unwrap_or(usize::MAX);
@@ -139,27 +152,21 @@ impl Group {
 
     /// Free blocks and free fragments in blocks that are not free, counted in the map.
     pub(crate) fn count_free(&self, volume: &Volume) -> (u64, u64, [u64; 8]) {
-        let (mut blocks, mut fragments, mut runs) = (0, 0, [0; 8]);
-        for block in (0..self.fragments).step_by(usize::try_from(volume.frag).unwrap_or(1)) {
-            let end = (block + volume.frag).min(self.fragments);
-            let free = (block..end).filter(|&i| self.is_free(i)).count() as u64;
-            if free == volume.frag {
+        let (mut blocks, mut fragments, mut lengths) = (0, 0, [0; 8]);
+        for block in 0..self.fragments.div_ceil(volume.frag) {
+            let free = self.free_of(block, volume.frag);
+            let count = u64::from(free.count_ones());
+            if count == volume.frag {
                 blocks += 1;
                 continue;
             }
-            fragments += free;
-            let mut run = 0;
-            for i in block..=end {
-                if i < end && self.is_free(i) {
-                    run += 1;
-                    continue;
-                }
-                if let Some(count) = runs.get_mut(run).filter(|_| run > 0) {
+            fragments += count;
+            for (_, len) in runs(free) {
+                if let Some(count) = lengths.get_mut(usize::from(len)) {
                     *count += 1;
                 }
-                run = 0;
             }
         }
-        (blocks, fragments, runs)
+        (blocks, fragments, lengths)
     }
 }

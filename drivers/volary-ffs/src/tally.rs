@@ -40,10 +40,7 @@ impl Tally {
 
     /// The fragments of a block that are free, a bit each.
     pub(crate) fn free_of(&self, volume: &Volume, block: u64) -> u8 {
-        let first = block * volume.frag;
-        let bits = (0..volume.frag)
-            .filter(|i| first + i < self.group.fragments && self.group.is_free(first + i));
-        bits.fold(0, |all, i| all | 1 << i)
+        self.group.free_of(block, volume.frag)
     }
 
     /// Makes exactly these fragments of a block free, and counts.

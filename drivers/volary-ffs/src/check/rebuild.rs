@@ -16,16 +16,18 @@ pub(super) struct Made {
 /// Makes a group's maps and counts anew, but for [`positions`]; rotors stay.
 pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Group) -> Made {
     let base = volume.base(number);
+    let first = u32::try_from(number * volume.ipg).unwrap_or(u32::MAX);
+    let range = first..first.saturating_add(u32::try_from(volume.ipg).unwrap_or(0));
     for index in 0..volume.ipg {
-        let ino = u32::try_from(number * volume.ipg + index).unwrap_or(0);
-        group.set_used(index, ino < 2 || inodes.all.contains_key(&ino));
+        group.set_used(index, u64::from(first) + index < 2);
+    }
+    for &ino in inodes.all.range(range.clone()).map(|(ino, _)| ino) {
+        group.set_used((ino - first).into(), true);
     }
     for index in 0..group.fragments {
         group.set_free(index, !inodes.is_taken(base + index));
     }
     let (blocks, fragments, runs) = group.count_free(volume);
-    let first = u32::try_from(number * volume.ipg).unwrap_or(u32::MAX);
-    let range = first..first.saturating_add(u32::try_from(volume.ipg).unwrap_or(0));
     let dirs = inodes.all.range(range);
     let dirs = dirs.filter(|(_, seen)| seen.kind == FileKind::Dir).count() as u64;
     let free = (0..volume.ipg).filter(|&i| !group.is_used(i)).count() as u64;
@@ -43,7 +45,7 @@ pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Gro
 fn free_blocks(volume: &Volume, group: &Group) -> Vec<bool> {
     let frag = volume.frag;
     let blocks = group.fragments / frag;
-    let is_free = |block: u64| (block * frag..(block + 1) * frag).all(|i| group.is_free(i));
+    let is_free = |block: u64| u64::from(group.free_of(block, frag).count_ones()) == frag;
     (0..blocks).map(is_free).collect()
 }
 
