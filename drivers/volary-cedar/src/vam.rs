@@ -69,9 +69,11 @@ impl Vam {
             .is_none()
     }
 
-    /// Marks a run. Pages that are already so stay so.
+    /// Marks a run. Pages that are already so stay so; there are none past the map's end,
+    /// whatever a damaged volume says.
     pub(crate) fn mark(&mut self, start: u32, len: u32, used: bool) {
-        for page in start..start.saturating_add(len) {
+        let pages = u32::try_from(self.words.len() * 64).unwrap_or(u32::MAX);
+        for page in start..start.saturating_add(len).min(pages) {
             if self.is_used(page) == used {
                 continue;
             }
@@ -304,6 +306,16 @@ mod tests {
             third: 116,
         };
         Layout::plan(wanted, 1, 0, "").unwrap()
+    }
+
+    #[test]
+    fn what_is_past_the_end_is_not_marked() {
+        let mut vam = Vam::empty(&layout());
+        let free = vam.free();
+        vam.mark(1408, u32::MAX, false);
+        assert_eq!(vam.free(), free);
+        vam.mark(layout().middle_end(), u32::MAX, true);
+        assert!(vam.free() < free);
     }
 
     #[test]
