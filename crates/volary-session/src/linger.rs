@@ -63,8 +63,9 @@ impl Linger {
         }
     }
 
-    /// As [`end`](Self::end), for requests that come on a descriptor: until there is
-    /// something to be read, or there will be nothing any more.
+    /// Notes that the last request has been answered; then, if that is worth it, waits
+    /// without sleep until there is something to be read from where requests come, or
+    /// there will be nothing any more: 50 us at most.
     pub fn end_on(&self, from: impl AsFd) {
         self.end(|| {
             let mut fds = [PollFd::new(&from, PollFlags::IN)];
@@ -72,9 +73,8 @@ impl Linger {
         });
     }
 
-    /// Notes that it has been answered; then, if that is worth it, waits without
-    /// sleep until `has_come` says that the next one is there, 50 us at most.
-    pub fn end(&self, mut has_come: impl FnMut() -> bool) {
+    /// The same, until `has_come` says that the next one is there.
+    fn end(&self, mut has_come: impl FnMut() -> bool) {
         let now = self.nanos();
         self.answered.store(now, Ordering::Relaxed);
         let needed = self.needed.load(Ordering::Relaxed);
