@@ -188,6 +188,7 @@ impl Session {
             parent_key: how.parent_key,
             deletes: None,
             client: self.client,
+            beside: how.beside,
         };
         uses.enter(attr.node, attr.nlink, marked)
     }

@@ -2,7 +2,7 @@
 
 use crate::leases::LeaseKey;
 use crate::sharing::Share;
-use volary_core::Mode;
+use volary_core::{Mode, OpenId};
 
 /// How to open a node. Made from a [`Mode`], with the rest as a POSIX caller
 /// has it.
@@ -29,6 +29,20 @@ pub struct OpenHow {
     /// what other clients' share modes forbid (`Sharing`) is looked at anew in each
     /// read and write. Only without a share mode and keys.
     pub momentary: bool,
+    /// Opens that are not in its way, nor it in theirs, whatever the share modes say.
+    pub beside: Beside,
+}
+
+/// Whose opens an open goes together with in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beside {
+    /// Nobody's.
+    #[default]
+    Nobody,
+    /// This one, in whose place it comes.
+    Open(OpenId),
+    /// All of its own client's.
+    Client,
 }
 
 impl From<Mode> for OpenHow {
@@ -41,6 +55,7 @@ impl From<Mode> for OpenHow {
             lease_key: None,
             parent_key: None,
             momentary: false,
+            beside: Beside::Nobody,
         }
     }
 }
@@ -67,8 +82,16 @@ impl OpenHow {
         self
     }
 
+    /// The same, beside these.
+    #[must_use]
+    pub fn beside(mut self, beside: Beside) -> Self {
+        self.beside = beside;
+        self
+    }
+
     pub(crate) fn is_plain(&self) -> bool {
-        self.share.is_none() && self.lease_key.is_none() && self.parent_key.is_none()
+        let keyed = self.lease_key.is_some() || self.parent_key.is_some();
+        self.share.is_none() && !keyed && self.beside == Beside::Nobody
     }
 
     pub(crate) fn shares(&self) -> Share {

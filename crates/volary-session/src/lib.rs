@@ -55,7 +55,7 @@ mod walk;
 mod xattrs;
 
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
-pub use how::OpenHow;
+pub use how::{Beside, OpenHow};
 pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 pub use linger::Linger;
 pub use locking::{LockKind, Wait};

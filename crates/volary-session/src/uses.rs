@@ -130,7 +130,7 @@ impl Uses {
         self.with(node, |this| {
             this.check_names(names)?;
             let allows = Rights::ALL;
-            this.check_share(Share { wants, allows }, None)?;
+            this.check_share(Share { wants, allows }, |_| false)?;
             this.plain.add(wants);
             Ok(())
         })
@@ -147,13 +147,7 @@ impl Uses {
         wants: Rights,
         client: Option<ClientId>,
     ) -> Result<()> {
-        if !self.has_marked() {
-            return Ok(());
-        }
-        match self.shard(node).nodes.lock().get(&node) {
-            Some(this) => this.check_moment(wants, client),
-            None => Ok(()),
-        }
+        self.check_allowed(node, wants, |open| open.is_of(client))
     }
 
     /// # Errors
@@ -185,7 +179,7 @@ impl Uses {
                 Some(place) => this.check_entry(&self.naming, place)?,
                 None => this.check_names(names)?,
             }
-            this.check_share(open.share, None)?;
+            this.check_share(open.share, |other| other.is_beside(&open))?;
             this.marked.push(open);
             self.marked.fetch_add(1, Ordering::SeqCst);
             Ok(mark)
@@ -246,6 +240,15 @@ impl Uses {
     /// # Errors
     /// `Sharing`.
     pub(crate) fn check(&self, node: NodeId, rights: Rights, but: Option<Mark>) -> Result<()> {
+        self.check_allowed(node, rights, |open| Some(open.mark) == but)
+    }
+
+    fn check_allowed(
+        &self,
+        node: NodeId,
+        rights: Rights,
+        spared: impl Fn(&Marked) -> bool,
+    ) -> Result<()> {
         if !self.has_marked() {
             return Ok(());
         }
@@ -254,7 +257,7 @@ impl Uses {
             allows: Rights::ALL,
         };
         match self.shard(node).nodes.lock().get(&node) {
-            Some(this) => this.check_share(share, but),
+            Some(this) => this.check_share(share, spared),
             None => Ok(()),
         }
     }

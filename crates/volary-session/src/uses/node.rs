@@ -2,6 +2,7 @@
 
 use super::{Mark, Naming, Place};
 use crate::events::ClientId;
+use crate::how::Beside;
 use crate::leases::{Held, LeaseKey};
 use crate::sharing::{Rights, Share};
 use volary_core::{Cred, Kind, NodeId, OpenId, Result};
@@ -40,6 +41,22 @@ pub(crate) struct Marked {
     pub(crate) deletes: Option<Deleter>,
     /// Whose it is.
     pub(crate) client: Option<ClientId>,
+    pub(crate) beside: Beside,
+}
+
+impl Marked {
+    pub(super) fn is_of(&self, client: Option<ClientId>) -> bool {
+        client.is_some() && self.client == client
+    }
+
+    /// Whether `new` does not mind this one.
+    pub(super) fn is_beside(&self, new: &Self) -> bool {
+        let either = [self.beside, new.beside].contains(&Beside::Client);
+        let in_its_place = self
+            .open
+            .is_some_and(|open| new.beside == Beside::Open(open));
+        in_its_place || (either && self.is_of(new.client))
+    }
 }
 
 /// On whose behalf an entry goes.
@@ -137,25 +154,12 @@ impl NodeUse {
     }
 
     /// # Errors
-    /// `Sharing` if another open does not go with this one.
-    pub(super) fn check_share(&self, share: Share, but: Option<Mark>) -> Result<()> {
-        let mut others = self.marked.iter().filter(|open| Some(open.mark) != but);
+    /// `Sharing` if an open that is not spared does not go with this share mode.
+    pub(super) fn check_share(&self, share: Share, spared: impl Fn(&Marked) -> bool) -> Result<()> {
+        let mut others = self.marked.iter().filter(|open| !spared(open));
         let all =
             self.plain.share().goes_with(share) && others.all(|open| open.share.goes_with(share));
         if all {
-            Ok(())
-        } else {
-            Err(Kind::Sharing.into())
-        }
-    }
-
-    /// # Errors
-    /// `Sharing` if an open of another client does not allow it.
-    pub(super) fn check_moment(&self, wants: Rights, client: Option<ClientId>) -> Result<()> {
-        let allows = Rights::ALL;
-        let others = |open: &&Marked| open.client.is_none() || open.client != client;
-        let mut others = self.marked.iter().filter(others);
-        if others.all(|open| open.share.goes_with(Share { wants, allows })) {
             Ok(())
         } else {
             Err(Kind::Sharing.into())

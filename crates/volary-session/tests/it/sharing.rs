@@ -2,7 +2,7 @@
 
 use crate::{Make, OTHER, kind, root, user, volume};
 use volary_core::{Create, Kind, Mode, NodeId, OpenId, RenameFlags, Result, SetAttr};
-use volary_session::{OpenHow, Rights, Session, Share};
+use volary_session::{Beside, OpenHow, Rights, Session, Share};
 
 const NONE: Rights = Rights::NONE;
 const R: Rights = Rights::READ;
@@ -260,4 +260,52 @@ fn a_momentary_open_is_in_nobodys_way() {
     }
     assert_eq!(s.open_count_of(node), 0);
     open(&other, node, ALL, NONE).unwrap();
+}
+
+#[test]
+fn an_open_in_anothers_place_does_not_mind_it_alone() {
+    let volume = volume();
+    let s = root(&volume);
+    let node = s.file(s.root(), "f", 0o644);
+    let first = open(&s, node, R, NONE).unwrap();
+    let in_place = how(R | W, R).beside(Beside::Open(first));
+    let reader = how(R, ALL).beside(Beside::Open(first));
+    let second = s.open(node, in_place).unwrap();
+    assert_eq!(
+        kind(s.open(node, in_place)),
+        Some(Kind::Sharing),
+        "the second"
+    );
+    s.close(first).unwrap();
+    assert_eq!(
+        kind(s.open(node, reader)),
+        Some(Kind::Sharing),
+        "the second"
+    );
+    s.close(second).unwrap();
+    s.open(node, reader).unwrap();
+}
+
+#[test]
+fn an_open_beside_its_clients_minds_those_of_others() {
+    let volume = volume();
+    let one = root(&volume).with_client(volume.client());
+    let two = root(&volume).with_client(volume.client());
+    let nobody = root(&volume);
+    let node = nobody.file(nobody.root(), "f", 0o644);
+    let beside = OpenHow::from(Mode::Write).beside(Beside::Client);
+    let alone = open(&one, node, W, NONE).unwrap();
+    let id = one.open(node, beside).unwrap();
+    assert_eq!(kind(two.open(node, beside)), Some(Kind::Sharing));
+    assert_eq!(kind(nobody.open(node, beside)), Some(Kind::Sharing));
+    one.close(alone).unwrap();
+    let alone = open(&one, node, W, NONE).unwrap();
+    one.close(alone).unwrap();
+    for other in [&two, &nobody] {
+        assert_eq!(kind(open(other, node, R, R)), Some(Kind::Sharing));
+        let id = open(other, node, R, ALL).unwrap();
+        other.close(id).unwrap();
+    }
+    one.close(id).unwrap();
+    assert_eq!(one.open_count_of(node), 0);
 }

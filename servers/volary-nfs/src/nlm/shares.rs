@@ -1,7 +1,8 @@
 //! SHARE and UNSHARE: what a client does with a file, and what it lets others do
 //! meanwhile. Each is an open of the session with that share mode, so that SMB
 //! clients' opens and these are in each other's way. What NFS clients read and
-//! write, which names no owner, is not in the way of any NFS client's shares.
+//! write, which names no owner, and what they lock is not in the way of any NFS
+//! client's shares, nor these in theirs.
 //!
 //! The table's lock is a leaf: no session is called while it is held.
 
@@ -14,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use volary_core::{Mode, NodeId, OpenId};
 use volary_rpc::{Decoded, Garbage, Input, Output};
-use volary_session::{OpenHow, Rights, Session, Share};
+use volary_session::{Beside, OpenHow, Rights, Session, Share};
 
 /// How many shares there can be.
 const SHARES_MAX: usize = 4096;
@@ -43,7 +44,6 @@ struct Sharer {
 struct Shared {
     open: OpenId,
     session: Session,
-    share: Share,
 }
 
 impl Drop for Shared {
@@ -54,8 +54,15 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    fn new(session: &Session, node: NodeId, share: Share) -> volary_core::Result<Self> {
-        let how = |mode: Mode| OpenHow::from(mode).with_share(share);
+    /// In the place of `former`, if there is one.
+    fn new(
+        session: &Session,
+        node: NodeId,
+        share: Share,
+        former: Option<OpenId>,
+    ) -> volary_core::Result<Self> {
+        let beside = former.map_or(Beside::Nobody, Beside::Open);
+        let how = |mode: Mode| OpenHow::from(mode).with_share(share).beside(beside);
         let open = match (
             share.wants.has(Rights::READ),
             share.wants.has(Rights::WRITE),
@@ -63,12 +70,14 @@ impl Shared {
             (true, true) => session.open(node, how(Mode::ReadWrite)),
             (false, true) => session.open(node, how(Mode::Write)),
             (true, false) => session.open(node, how(Mode::Read)),
-            (false, false) => session.open_bare(node, None, share),
+            (false, false) => {
+                let attr = session.getattr(node)?;
+                session.open_bare_seen(&attr, None, &how(Mode::Read))
+            }
         };
         Ok(Self {
             open: open?,
             session: session.clone(),
-            share,
         })
     }
 }
@@ -165,8 +174,8 @@ fn answer(out: &mut Output, cookie: &[u8], done: Result<(), LockStatus>) {
 }
 
 impl Shares {
-    /// Takes a share in place of the owner's former one, which stays if the new
-    /// one cannot be had.
+    /// Takes a share in place of the owner's former one, which is held until then,
+    /// and stays if the new one cannot be had.
     ///
     /// # Errors
     /// `DENIED` if another's open does not go with it, and to who may not open
@@ -176,26 +185,15 @@ impl Shares {
             return Err(LockStatus::READ_ONLY);
         }
         let id = asked.id(place);
-        // With its own in the way it could not have the new one.
-        let former = self.remove(&id).map(|shared| shared.share);
-        match Shared::new(&place.session, place.node, asked.share) {
-            Ok(shared) => self.put(id, shared),
-            Err(e) => {
-                let again = former.and_then(|share| {
-                    let again = Shared::new(&place.session, place.node, share);
-                    again.ok()
-                });
-                if let Some(again) = again {
-                    self.put(id, again)?;
-                }
-                Err(e.into())
-            }
-        }
+        // Closed by who takes it out of the table: then nothing is in its place.
+        let former = self.0.lock().get(&id).map(|shared| shared.open);
+        let shared = Shared::new(&place.session, place.node, asked.share, former)?;
+        self.put(id, shared)
     }
 
     fn put(&self, id: ShareId, shared: Shared) -> Result<(), LockStatus> {
         let mut shares = self.0.lock();
-        if shares.len() >= SHARES_MAX {
+        if shares.len() >= SHARES_MAX && !shares.contains_key(&id) {
             drop(shares);
             return Err(LockStatus::NO_LOCKS);
         }

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
-use volary_session::{ClientId, LockKind, Session};
+use volary_session::{Beside, ClientId, LockKind, OpenHow, Session};
 
 /// How many owners there can be.
 const OWNERS_MAX: usize = 4096;
@@ -90,12 +90,15 @@ impl LockFile {
         if let Some(open) = *slot {
             return Ok(open);
         }
+        // Shares of NFS clients, this owner's or another's, say nothing of locks; those
+        // of other servers' clients do.
+        let how = OpenHow::from(mode).beside(Beside::Client);
         let session = if place.export.caps().has(Caps::CHECKS_ACCESS) {
             &place.session
         } else {
             &self.own
         };
-        let open = session.open(place.node, mode)?;
+        let open = session.open(place.node, how)?;
         *slot = Some(open);
         Ok(open)
     }

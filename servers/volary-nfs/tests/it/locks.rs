@@ -5,11 +5,12 @@ use crate::served::{Served, export, fat, fat_device, mem, options, until};
 use crate::wire::{Args, Caller, Reply, call};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use volary_core::Mode;
 use volary_nfs::LockState;
-use volary_session::{LockKind, Range, Wait};
+use volary_session::{LockKind, OpenHow, Range, Rights, Share, Wait};
 use volary_testkit::nfs::locks::{BLOCKED, DENIED, GRACE, GRANTED, Locker, NLM, STALE};
 
 fn locker(served: &Served, fh: &[u8], machine: &'static [u8], process: u32) -> Locker {
@@ -106,6 +107,76 @@ fn shares_are_share_modes_of_the_session() {
     other.close(open).unwrap();
     assert_eq!(b.share(R | W, R | W), GRANTED);
     assert_eq!(a.share(0, R), DENIED);
+}
+
+#[test]
+fn a_share_that_is_refused_does_not_give_up_the_former_one_even_for_a_moment() {
+    const R: u32 = 1;
+    const W: u32 = 2;
+    let (served, fh) = started();
+    let kept = served.volume.open_count();
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
+    assert_eq!(a.share(W, R), GRANTED);
+    assert_eq!(b.share(0, R), GRANTED);
+    let other = served.other().with_client(served.volume.client());
+    let node = other.lookup(other.root(), b"file").unwrap().node;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let intruder = scope.spawn(|| {
+            let mut tries = 0;
+            while !done.load(Ordering::Relaxed) || tries == 0 {
+                let refused = other.open(node, Mode::Write).map_err(|e| e.kind());
+                assert_eq!(refused, Err(volary_core::Kind::Sharing), "try {tries}");
+                tries += 1;
+            }
+        });
+        for _ in 0..200 {
+            assert_eq!(a.share(W | R, R), DENIED, "b reads");
+        }
+        // Nor does one that is had.
+        for denies in [W, W | R].into_iter().cycle().take(200) {
+            assert_eq!(b.unshare(), GRANTED);
+            assert_eq!(a.share(denies, R | W), GRANTED);
+        }
+        done.store(true, Ordering::Relaxed);
+        intruder.join().unwrap();
+    });
+    assert_eq!(a.unshare(), GRANTED);
+    assert!(served.volume.open_count() <= kept);
+}
+
+#[test]
+fn locks_and_shares_of_nfs_clients_are_not_in_each_others_way() {
+    const RW: u32 = 3;
+    let (served, fh) = started();
+    let kept = served.volume.open_count();
+    let mut a = locker(&served, &fh, b"one", 1);
+    let mut b = locker(&served, &fh, b"two", 2);
+    let other = served.other().with_client(served.volume.client());
+    let node = other.lookup(other.root(), b"file").unwrap().node;
+    assert_eq!(a.share(RW, RW), GRANTED);
+    assert_eq!(a.lock((0, 10), true, false), GRANTED, "its own share");
+    assert_eq!(a.lock((10, 10), false, false), GRANTED);
+    assert_eq!(b.lock((5, 1), true, false), DENIED, "the lock");
+    assert_eq!(b.lock((30, 1), true, false), GRANTED);
+    assert_eq!(a.unshare(), GRANTED);
+    assert_eq!(a.share(RW, RW), GRANTED, "its own lock, and b's");
+    assert_eq!((a.unshare(), b.unlock((0, 0))), (GRANTED, GRANTED));
+    // What has a lock counts to others as open for that.
+    let how = OpenHow::from(Mode::Read).with_share(Share {
+        wants: Rights::READ,
+        allows: Rights::READ,
+    });
+    let refused = other.open(node, how).unwrap_err();
+    assert_eq!(refused.kind(), volary_core::Kind::Sharing);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    let open = other.open(node, how).unwrap();
+    assert_eq!(a.lock((0, 10), true, false), DENIED, "the other's share");
+    assert_eq!(a.lock((0, 10), false, false), GRANTED);
+    assert_eq!(a.unlock((0, 0)), GRANTED);
+    other.close(open).unwrap();
+    assert!(served.volume.open_count() <= kept);
 }
 
 #[test]
