@@ -29,7 +29,7 @@ pub struct OpenHow {
     /// what other clients' share modes forbid (`Sharing`) is looked at anew in each
     /// read and write. Only without a share mode and keys.
     pub momentary: bool,
-    /// Opens that are not in its way, nor it in theirs, whatever the share modes say.
+    /// Opens that are not in its way, whatever the share modes say.
     pub beside: Beside,
 }
 
@@ -41,8 +41,10 @@ pub enum Beside {
     Nobody,
     /// This one, in whose place it comes.
     Open(OpenId),
-    /// All of its own client's.
+    /// All of its own client's, then and later.
     Client,
+    /// The same, and all others that there are then.
+    All,
 }
 
 impl From<Mode> for OpenHow {

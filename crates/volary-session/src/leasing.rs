@@ -25,10 +25,12 @@ impl Session {
         let opened = self.volume.opens.get(open)?;
         let is_dir = self.getattr(opened.node)?.kind == FileKind::Dir;
         let locked = self.volume.ranges.any(opened.node, |_| true);
-        let most = match (locked, is_dir) {
+        // Who alone writes may lock by itself, too.
+        let alone = !is_dir && !self.volume.ranges.is_grace();
+        let most = match (locked, alone) {
             (true, _) => LeaseBits::NONE,
-            (false, true) => self.volume.lease_most().without(LeaseBits::WRITE),
-            (false, false) => self.volume.lease_most(),
+            (false, false) => self.volume.lease_most().without(LeaseBits::WRITE),
+            (false, true) => self.volume.lease_most(),
         };
         let ask = Ask {
             open,

@@ -16,6 +16,7 @@
 //! | `opens` | the open table |
 //! | `uses`, `sharing`, `deletion` | share modes, the entries that opens came through, entries that go with their last open |
 //! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
+//! | `grace` | claims go first, after a restart |
 //! | `users` | who may log in as whom |
 //! | `events` | who changed what |
 //! | `linger` | for servers: staying awake for the next request |
@@ -34,6 +35,7 @@
 
 mod deletion;
 mod events;
+mod grace;
 mod how;
 mod io;
 mod leases;
@@ -55,6 +57,7 @@ mod walk;
 mod xattrs;
 
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
+pub use grace::Grace;
 pub use how::{Beside, OpenHow};
 pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 pub use linger::Linger;

@@ -39,7 +39,8 @@ impl Session {
     /// # Errors
     /// `Access` for a shared lock on an open that does not read, or an
     /// exclusive one on an open that does not write; `Quota` when there are
-    /// more than 4,096 locks on the node; `Locked` without waiting;
+    /// more than 4,096 locks on the node; `Locked` without waiting, if another has
+    /// one or a [time of grace](crate::Grace) lasts;
     /// `Interrupted`, `Deadlock` (waiting would never end) and `Stale` (the
     /// volume is detached) with. Where the volume shares locks with others
     /// ([`Caps::SHARED_LOCKS`]), its `Locked` comes with and without waiting;
@@ -98,8 +99,9 @@ impl Session {
         Ok(())
     }
 
-    /// A lock that keeps `owner` from having this one: the first by offset.
-    /// `None` if it could be had now.
+    /// A lock that keeps `owner` from having this one: the first by offset, or
+    /// nobody's on all bytes in a [time of grace](crate::Grace). `None` if it could be
+    /// had now.
     ///
     /// # Errors
     /// None of its own.
@@ -149,6 +151,7 @@ impl Session {
             range,
             exclusive: kind == LockKind::Exclusive,
             exact: true,
+            claims: self.claims,
         };
         let ranges = &self.volume.ranges;
         self.obtain_range(&opened, &want, wait)?;
@@ -234,6 +237,7 @@ impl Session {
             range: Range::ALL,
             exclusive: kind == LockKind::Exclusive,
             exact: false,
+            claims: self.claims,
         };
         let wholes = &self.volume.wholes;
         let held = wholes.held(want.node);
@@ -274,6 +278,7 @@ impl Session {
             range,
             exclusive: kind == LockKind::Exclusive,
             exact: false,
+            claims: self.claims,
         })
     }
 

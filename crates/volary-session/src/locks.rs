@@ -82,6 +82,8 @@ pub(crate) struct Wanted {
     pub(crate) range: Range,
     pub(crate) exclusive: bool,
     pub(crate) exact: bool,
+    /// It is claimed again: no time of grace is in its way.
+    pub(crate) claims: bool,
 }
 
 /// All locks of one kind on a volume.
@@ -104,6 +106,8 @@ struct State {
     count: usize,
     waiting: Vec<(u64, Wanted)>,
     tickets: u64,
+    /// How many times of grace last.
+    graces: usize,
     shut: bool,
 }
 
@@ -132,7 +136,7 @@ impl LockTable {
     pub(crate) fn try_lock(&self, want: &Wanted) -> Result<()> {
         let mut state = self.state.lock();
         self.check_room(&state, want)?;
-        if state.blockers(want).next().is_some() {
+        if state.is_blocked(want) {
             return Err(Kind::Locked.into());
         }
         self.take(&mut state, want);
@@ -154,7 +158,7 @@ impl LockTable {
             if let Err(e) = self.check_room(&state, want) {
                 break Err(e);
             }
-            if state.blockers(want).next().is_none() {
+            if !state.is_blocked(want) {
                 self.take(&mut state, want);
                 break Ok(());
             }
@@ -237,9 +241,26 @@ impl LockTable {
         });
     }
 
-    /// A lock that keeps this one from being had: the first one by offset.
+    /// A lock that keeps this one from being had: the first one by offset, or that of
+    /// nobody on all bytes in a time of grace.
     pub(crate) fn test(&self, want: &Wanted) -> Option<HeldLock> {
-        self.state.lock().blockers(want).next()
+        let state = self.state.lock();
+        let held = state.blockers(want).next();
+        held.or_else(|| state.is_kept_out(want).then_some(HeldLock::NOBODYS))
+    }
+
+    pub(crate) fn begin_grace(&self) {
+        self.state.lock().graces += 1;
+    }
+
+    pub(crate) fn end_grace(&self) {
+        self.state.lock().graces -= 1;
+        self.freed.notify_all();
+    }
+
+    /// Whether a time of grace lasts.
+    pub(crate) fn is_grace(&self) -> bool {
+        self.state.lock().graces > 0
     }
 
     /// All locks on the node, by offset.
@@ -324,7 +345,28 @@ impl LockTable {
     }
 }
 
+impl HeldLock {
+    /// What those find who are kept out for a time of grace.
+    const NOBODYS: Self = Self {
+        owner: LockOwner {
+            client: None,
+            number: 0,
+        },
+        range: Range::ALL,
+        exclusive: true,
+        exact: false,
+    };
+}
+
 impl State {
+    fn is_blocked(&self, want: &Wanted) -> bool {
+        self.is_kept_out(want) || self.blockers(want).next().is_some()
+    }
+
+    fn is_kept_out(&self, want: &Wanted) -> bool {
+        self.graces > 0 && !want.claims
+    }
+
     fn blockers(&self, want: &Wanted) -> impl Iterator<Item = HeldLock> {
         let want = *want;
         let locks = self.nodes.get(&want.node);

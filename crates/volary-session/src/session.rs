@@ -34,6 +34,7 @@ pub struct Session {
     cancel: Option<Arc<Cancel>>,
     wait_hook: Option<WaitHook>,
     pub(crate) parent_key: Option<LeaseKey>,
+    pub(crate) claims: bool,
 }
 
 /// What is called before a wait.
@@ -56,6 +57,7 @@ impl Session {
             cancel: None,
             wait_hook: None,
             parent_key: None,
+            claims: false,
         }
     }
 

@@ -179,7 +179,7 @@ impl Uses {
                 Some(place) => this.check_entry(&self.naming, place)?,
                 None => this.check_names(names)?,
             }
-            this.check_share(open.share, |other| other.is_beside(&open))?;
+            this.check_share(open.share, |other| other.is_spared_by(&open))?;
             this.marked.push(open);
             self.marked.fetch_add(1, Ordering::SeqCst);
             Ok(mark)

@@ -8,6 +8,8 @@
 
 #[path = "coherence/fuse.rs"]
 mod fuse;
+#[path = "coherence/grace.rs"]
+mod grace;
 #[path = "coherence/kept.rs"]
 mod kept;
 #[path = "coherence/locks.rs"]

@@ -12,9 +12,8 @@
 //!
 //! Without a [`LockState`] clients are not told of a restart, there is no time of
 //! grace, and a lock that is claimed again is treated as any other. With one, the
-//! time of grace keeps new locks of NFS clients out, but not those of FUSE and SMB
-//! clients: one of these that is quicker has the lock. The procedures that answer
-//! by a call of their own (`…_MSG`) are not here.
+//! time of grace is that of the volumes, and keeps new locks of all servers' clients
+//! out. The procedures that answer by a call of their own (`…_MSG`) are not here.
 
 pub(crate) mod nsm;
 
@@ -102,6 +101,8 @@ struct Place<'a> {
     export: &'a Export,
     session: Session,
     node: NodeId,
+    /// The lock is claimed again.
+    claims: bool,
 }
 
 impl Programs {
@@ -277,10 +278,27 @@ impl Programs {
     /// `GRACE` for a new one in the time of grace, and for one that is claimed after
     /// it: others may have had it since.
     fn place_now(&self, call: &Call, fh: &[u8], reclaims: bool) -> Result<Place<'_>, LockStatus> {
-        match self.lock_state() {
-            Some(state) if state.is_grace() != reclaims => Err(LockStatus::GRACE),
-            _ => self.place(call, fh),
+        if self.lock_state().is_some() && self.is_grace() != reclaims {
+            return Err(LockStatus::GRACE);
         }
+        let place = self.place(call, fh)?;
+        if !self.is_grace() {
+            return Ok(place);
+        }
+        Ok(Place {
+            session: place.session.claiming(),
+            claims: true,
+            ..place
+        })
+    }
+
+    /// Whether locks are only claimed again now. Once that is over, all others are let in.
+    pub(crate) fn is_grace(&self) -> bool {
+        let is_grace = self.lock_state().is_some_and(LockState::is_grace);
+        if !is_grace {
+            self.end_grace();
+        }
+        is_grace
     }
 
     /// Sees to it that a client will be told of a restart.
@@ -317,6 +335,7 @@ impl Programs {
             export: at.export,
             session: at.session,
             node: at.node,
+            claims: false,
         })
     }
 }

@@ -8,13 +8,14 @@ use crate::nlm::{self, LockState, Locks, Shares};
 use crate::options::{ExportOptions, ServeOptions, is_this_host};
 use crate::rpc::{self, Auth, Head, NoCall, Refusal};
 use crate::{nfs, portmap};
+use parking_lot::Mutex;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use volary_rpc::{Input, Output};
-use volary_session::Volume;
+use volary_session::{Grace, Volume};
 
 /// What there is to call, and what it keeps: everything of the server but its
 /// connections.
@@ -25,6 +26,8 @@ pub struct Programs {
     locks: Locks,
     shares: Shares,
     lock_state: Option<Arc<LockState>>,
+    /// Keeps new locks out of all exports.
+    grace: Mutex<Vec<Grace>>,
     dupes: Dupes,
     client_portmap: u16,
     /// Where NFS is served, once it is.
@@ -68,6 +71,9 @@ impl Programs {
     /// Those that serve these volumes. Names must differ.
     pub fn new(exports: Vec<(Arc<Volume>, ExportOptions)>, options: &ServeOptions) -> Arc<Self> {
         let instance = options.instance;
+        let has_grace = options.locks.as_ref().is_some_and(|state| state.is_grace());
+        let held = exports.iter().filter(|_| has_grace);
+        let grace = held.map(|(volume, _)| volume.grace()).collect();
         let exports = exports
             .into_iter()
             .map(|(volume, how)| Export::new(volume, how, instance));
@@ -78,6 +84,7 @@ impl Programs {
             locks: Locks::default(),
             shares: Shares::default(),
             lock_state: options.locks.clone(),
+            grace: Mutex::new(grace),
             dupes: Dupes::default(),
             client_portmap: options.client_portmap,
             port: OnceLock::new(),
@@ -185,6 +192,7 @@ impl Programs {
     /// A second has passed.
     pub fn tick(&self) {
         self.exports.iter().for_each(Export::sweep);
+        self.is_grace();
         self.sweep_lock_state();
     }
 
@@ -192,6 +200,7 @@ impl Programs {
     pub fn end(&self) {
         self.locks.shut();
         self.shares.shut();
+        self.end_grace();
         self.exports.iter().for_each(|e| e.volume.wake_waiting());
         self.locks.wait_ended(Duration::from_secs(1));
         self.exports.iter().for_each(Export::close_all);
@@ -251,6 +260,12 @@ impl Programs {
 
     pub(crate) fn lock_state(&self) -> Option<&LockState> {
         self.lock_state.as_deref()
+    }
+
+    /// Lets new locks in.
+    pub(crate) fn end_grace(&self) {
+        let over = std::mem::take(&mut *self.grace.lock());
+        drop(over);
     }
 
     pub(crate) fn client_portmap(&self) -> u16 {

@@ -1,5 +1,7 @@
 //! The NFS server as its clients see it.
 
+#[path = "it/claims.rs"]
+mod claims;
 #[path = "it/conformance.rs"]
 mod conformance;
 #[path = "it/hostile.rs"]

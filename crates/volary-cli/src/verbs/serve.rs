@@ -111,7 +111,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// How long clients of NFS that had locks may claim them again after a restart,
-    /// before others are given any
+    /// before others are given any, by whatever server
     #[arg(long, value_name = "SECONDS", default_value_t = 45)]
     grace: u16,
     /// Prints a line of JSON when it serves, and one when it has ended
@@ -344,7 +344,6 @@ impl Serve {
         open: &[Served],
         mut signals: signal_hook::iterator::Signals,
     ) -> Done<Exit> {
-        let mounts = Mounts::start(open)?;
         let portmap = plan.nfs.as_ref().is_some_and(|(listen, ..)| listen.portmap);
         let nfs = match plan.nfs {
             Some((listen, key, locks)) => Some(start_nfs(&listen, key, locks, open)?),
@@ -358,6 +357,8 @@ impl Serve {
             }
             None => None,
         };
+        // After NFS: it may begin with a time of grace, that holds for them all.
+        let mounts = Mounts::start(open)?;
         let said = say::At {
             nfs: nfs.as_ref().and_then(|n| n.addresses().first().copied()),
             portmap,

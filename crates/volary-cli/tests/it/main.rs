@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod cedar;
+mod claims;
 mod copying;
 mod examples;
 mod ffs;

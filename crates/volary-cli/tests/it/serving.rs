@@ -287,7 +287,7 @@ fn names_layers_and_mounts_that_cannot_be_are_told_in_one_line() {
 }
 
 /// Whether this host can mount; says so if not.
-fn can_mount() -> bool {
+pub(crate) fn can_mount() -> bool {
     let able = std::path::Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
     let ci = std::env::var("CI").as_deref() == Ok("true");
     assert!(able || !ci, "no /dev/fuse, or no right to mount");

@@ -50,12 +50,13 @@ impl Marked {
     }
 
     /// Whether `new` does not mind this one.
-    pub(super) fn is_beside(&self, new: &Self) -> bool {
-        let either = [self.beside, new.beside].contains(&Beside::Client);
-        let in_its_place = self
-            .open
-            .is_some_and(|open| new.beside == Beside::Open(open));
-        in_its_place || (either && self.is_of(new.client))
+    pub(super) fn is_spared_by(&self, new: &Self) -> bool {
+        match new.beside {
+            Beside::All => true,
+            Beside::Open(open) if self.open == Some(open) => true,
+            Beside::Client => self.is_of(new.client),
+            _ => matches!(self.beside, Beside::Client | Beside::All) && self.is_of(new.client),
+        }
     }
 }
 

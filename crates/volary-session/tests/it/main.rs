@@ -8,6 +8,7 @@ mod deletion;
 mod detach;
 mod events;
 mod exact_locks;
+mod grace;
 mod lease_names;
 mod lease_waits;
 mod leases;

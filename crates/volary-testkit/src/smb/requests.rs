@@ -147,6 +147,14 @@ impl Client {
         self.locking(open, range, AT_ONCE | if exclusive { 2 } else { 1 })
     }
 
+    /// The same for this client alone, but waits until it can be had.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn lock_waiting(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
+        self.locking(open, range, 2)
+    }
+
     /// # Errors
     /// As the server says.
     pub fn unlock(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {

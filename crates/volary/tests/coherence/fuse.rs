@@ -155,6 +155,12 @@ impl Fuse {
         done(fcntl_lock(&self.held[&number], how).map_err(io::Error::from))
     }
 
+    /// Waits for it, alone.
+    pub(crate) fn lock_waiting(&self, number: u64) -> Answer {
+        let how = FlockOperation::LockExclusive;
+        done(fcntl_lock(&self.held[&number], how).map_err(io::Error::from))
+    }
+
     pub(crate) fn unlock(&self, number: u64) -> Answer {
         let how = FlockOperation::NonBlockingUnlock;
         done(fcntl_lock(&self.held[&number], how).map_err(io::Error::from))

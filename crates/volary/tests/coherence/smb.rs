@@ -278,6 +278,12 @@ impl Of {
         done(self.client.lock(open, Span::Unit(unit).range(), alone))
     }
 
+    /// Waits for it.
+    pub(crate) fn lock_waiting(&self, number: u64, unit: u64) -> Answer {
+        let open = self.held[&number].open;
+        done(self.client.lock_waiting(open, Span::Unit(unit).range()))
+    }
+
     pub(crate) fn unlock(&self, number: u64, unit: u64) -> Answer {
         let open = self.held[&number].open;
         done(self.client.unlock(open, Span::Unit(unit).range()))

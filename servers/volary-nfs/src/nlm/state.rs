@@ -74,7 +74,7 @@ impl LockState {
     }
 
     /// Whether locks are only claimed again now.
-    pub(super) fn is_grace(&self) -> bool {
+    pub(crate) fn is_grace(&self) -> bool {
         self.grace_until.is_some_and(|until| timer::now() < until)
     }
 

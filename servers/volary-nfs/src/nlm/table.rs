@@ -90,9 +90,14 @@ impl LockFile {
         if let Some(open) = *slot {
             return Ok(open);
         }
-        // Shares of NFS clients, this owner's or another's, say nothing of locks; those
-        // of other servers' clients do.
-        let how = OpenHow::from(mode).beside(Beside::Client);
+        // Shares of NFS clients, this owner's or another's, say nothing of locks. Those of
+        // other servers' clients do, but not of one that was there before them.
+        let beside = if place.claims {
+            Beside::All
+        } else {
+            Beside::Client
+        };
+        let how = OpenHow::from(mode).beside(beside);
         let session = if place.export.caps().has(Caps::CHECKS_ACCESS) {
             &place.session
         } else {

@@ -1,19 +1,18 @@
 //! Locks of NFS clients, beside those of others on the same volume.
 
 use crate::client::{How, Set};
-use crate::served::{Served, export, fat, fat_device, mem, options, until};
+use crate::served::{Served, export, mem, options, until};
 use crate::wire::{Args, Caller, Reply, call};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 use volary_core::Mode;
-use volary_nfs::LockState;
 use volary_session::{LockKind, OpenHow, Range, Rights, Share, Wait};
-use volary_testkit::nfs::locks::{BLOCKED, DENIED, GRACE, GRANTED, Locker, NLM, STALE};
+use volary_testkit::nfs::locks::{BLOCKED, DENIED, GRANTED, Locker, NLM, STALE};
 
-fn locker(served: &Served, fh: &[u8], machine: &'static [u8], process: u32) -> Locker {
+pub(crate) fn locker(served: &Served, fh: &[u8], machine: &'static [u8], process: u32) -> Locker {
     Locker::new(served.client(), fh, machine, process)
 }
 
@@ -346,85 +345,10 @@ fn locks_and_waits_end_with_the_server() {
     assert_eq!(volume.open_count(), 0);
 }
 
-#[test]
-fn locks_are_claimed_again_after_a_restart_of_the_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("locks");
-    let dev = fat_device(64 << 20);
-    let (portmap, calls) = lock_manager(0);
-    let run = |instance, grace| {
-        let mut how = options(instance);
-        how.client_portmap = portmap;
-        how.locks = Some(Arc::new(LockState::open(&path, grace).unwrap()));
-        Served::of(fat(dev.clone()), &export(), &how)
-    };
-    let stop = |served: Served| {
-        let volume = served.volume.clone();
-        drop(served);
-        volume.detach().unwrap();
-    };
-    let hour = Duration::from_secs(3600);
-    let served = run(1, hour);
-    let mut c = served.client();
-    let root = c.root();
-    let how = How::Guarded(Set::mode(0o644));
-    let (fh, _) = c.create(&root, b"file", how).unwrap();
-    let mut a = locker(&served, &fh, b"one", 1);
-    // Nobody had locks before: there is no time of grace.
-    assert_eq!(a.lock((0, 10), true, false), GRANTED);
-    stop(served);
-
-    let served = run(2, hour);
-    let (mut told, _) = calls.recv_timeout(Duration::from_secs(10)).unwrap();
-    assert_eq!((told.opaque(), told.u32()), (b"127.0.0.1".to_vec(), 5));
-    let mut a = locker(&served, &fh, b"one", 1);
-    let mut b = locker(&served, &fh, b"two", 2);
-    assert_eq!(b.lock((0, 10), true, false), GRACE);
-    assert_eq!(b.lock((20, 1), false, true), GRACE, "nor any other");
-    assert_eq!(b.share(0, 1), GRACE);
-    assert_eq!(a.reclaim((0, 10), true), GRANTED);
-    assert_eq!(b.reclaim((5, 1), true), DENIED, "it was not b's");
-    let other = served.other().with_client(served.volume.client());
-    let node = other.lookup(other.root(), b"file").unwrap().node;
-    let open = other.open(node, Mode::ReadWrite).unwrap();
-    let taken = other.lock(open, 1, Range::new(9, 1), LockKind::Exclusive, Wait::No);
-    assert_eq!(taken.unwrap_err().kind(), volary_core::Kind::Locked);
-    other.close(open).unwrap();
-    assert_eq!(a.unlock((0, 10)), GRANTED);
-    stop(served);
-
-    let served = run(3, Duration::ZERO);
-    let mut a = locker(&served, &fh, b"one", 1);
-    let mut b = locker(&served, &fh, b"two", 2);
-    assert_eq!(a.reclaim((0, 10), true), GRACE, "others may have had it");
-    assert_eq!(b.lock((0, 10), true, false), GRANTED);
-    assert_eq!(a.lock((0, 10), true, false), DENIED);
-}
-
-#[test]
-fn without_a_place_to_keep_who_has_locks_none_are_given() {
-    let dir = tempfile::tempdir().unwrap();
-    let below = dir.path().join("below");
-    std::fs::create_dir(&below).unwrap();
-    let mut how = options(1);
-    let state = LockState::open(&below.join("locks"), Duration::ZERO);
-    how.locks = Some(Arc::new(state.unwrap()));
-    let served = Served::of(mem(), &export(), &how);
-    let mut c = served.client();
-    let root = c.root();
-    let made = c.create(&root, b"file", How::Guarded(Set::mode(0o644)));
-    std::fs::remove_dir_all(&below).unwrap();
-    let mut a = locker(&served, &made.unwrap().0, b"one", 1);
-    const NO_LOCKS: u32 = 2;
-    assert_eq!(a.lock((0, 10), true, false), NO_LOCKS);
-    std::fs::create_dir(&below).unwrap();
-    assert_eq!(a.lock((0, 10), true, false), GRANTED);
-}
-
 /// A client's portmapper, lock manager and status monitor in one, which answers each
 /// GRANTED with `status`: its port, and the arguments of the calls with where they came
 /// from.
-fn lock_manager(status: u32) -> (u16, mpsc::Receiver<(Reply, IpAddr)>) {
+pub(crate) fn lock_manager(status: u32) -> (u16, mpsc::Receiver<(Reply, IpAddr)>) {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let port = listener.local_addr().unwrap().port();
     let (calls, received) = mpsc::channel();
