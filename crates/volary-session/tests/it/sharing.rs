@@ -269,7 +269,7 @@ fn an_open_in_anothers_place_does_not_mind_it_alone() {
     let node = s.file(s.root(), "f", 0o644);
     let first = open(&s, node, R, NONE).unwrap();
     let in_place = how(R | W, R).beside(Beside::Open(first));
-    let reader = how(R, ALL).beside(Beside::Open(first));
+    let writer = how(W, ALL).beside(Beside::Open(first));
     let second = s.open(node, in_place).unwrap();
     assert_eq!(
         kind(s.open(node, in_place)),
@@ -278,12 +278,12 @@ fn an_open_in_anothers_place_does_not_mind_it_alone() {
     );
     s.close(first).unwrap();
     assert_eq!(
-        kind(s.open(node, reader)),
+        kind(s.open(node, writer)),
         Some(Kind::Sharing),
         "the second"
     );
     s.close(second).unwrap();
-    s.open(node, reader).unwrap();
+    s.open(node, writer).unwrap();
 }
 
 #[test]
