@@ -314,11 +314,10 @@ impl Alloc {
             let tally = self.tally(reader, number)?;
             let rotor = u64::from(tally.group.raw.cg_irotor);
             let start = near.filter(|_| number == group).unwrap_or(rotor) % volume.ipg;
-            let there = |index: &u64| {
-                !tally.group.is_used(*index)
-                    && volume.inode_at(number * volume.ipg + index).is_some()
-            };
-            let Some(index) = (start..volume.ipg).chain(0..start).find(there) else {
+            let there = |index: &u64| volume.inode_at(number * volume.ipg + index).is_some();
+            let free = tally.group.free_inodes(start..volume.ipg);
+            let free = free.chain(tally.group.free_inodes(0..start)).find(there);
+            let Some(index) = free else {
                 continue;
             };
             initialise(reader, number, tally, index)?;
@@ -480,7 +479,12 @@ fn find_block(tally: &Tally, volume: &Volume, near: Option<u64>) -> Option<u64> 
             return close.map(|block| block * volume.frag);
         }
     }
-    let found = (start..blocks).chain(0..start).find(is_free);
+    let free = |range| {
+        let some = |byte| byte == 0xff || byte != 0 && volume.frag < 8;
+        let blocks = tally.group.blocks_where(range, volume.frag, some);
+        blocks.filter(is_free).next()
+    };
+    let found = free(start..blocks).or_else(|| free(0..start));
     found.map(|block| block * volume.frag)
 }
 
@@ -517,9 +521,14 @@ fn find_run(tally: &Tally, volume: &Volume, len: usize, near: Option<u64>) -> Op
     let blocks = tally.group.fragments.div_ceil(volume.frag);
     let start = near.unwrap_or(tally.group.raw.cg_frotor.into());
     let start = (start / volume.frag).min(blocks.saturating_sub(1));
-    (start..blocks).chain(0..start).find_map(|block| {
-        let free = tally.free_of(volume, block);
-        let run = runs(free).find(|run| usize::from(run.1) == len)?;
-        Some(block * volume.frag + u64::from(run.0))
-    })
+    let fits = |range| {
+        let some = |byte| byte != 0 && byte != 0xff;
+        let mut blocks = tally.group.blocks_where(range, volume.frag, some);
+        blocks.find_map(|block| {
+            let free = tally.free_of(volume, block);
+            let run = runs(free).find(|run| usize::from(run.1) == len)?;
+            Some(block * volume.frag + u64::from(run.0))
+        })
+    };
+    fits(start..blocks).or_else(|| fits(0..start))
 }

@@ -4,6 +4,7 @@ use crate::alloc::Alloc;
 use crate::blocks::Reader;
 use crate::commit::{self, Epoch, Head};
 use crate::edit::{Edit, Step, Stop};
+use crate::index::Indexes;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes};
 use crate::ondisk::UFS_ROOTINO;
@@ -28,8 +29,6 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[OptionSpec {
 
 /// Memory for looking at a volume, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 16 << 20;
-/// Directories of which the place of the last look-up is remembered.
-const HINTS_MAX: usize = 1024;
 
 pub(crate) struct Attached {
     pub(crate) volume: Volume,
@@ -38,8 +37,7 @@ pub(crate) struct Attached {
     read_only: Option<&'static str>,
     cache: Cache,
     state: RwLock<State>,
-    /// Where in a directory the last look-up found its entry.
-    hints: Mutex<HashMap<u32, u64>>,
+    pub(crate) indexes: Mutex<Indexes>,
     /// Bytes of ordered writes that make a commit.
     held_max: u64,
 }
@@ -140,7 +138,7 @@ impl Attached {
             root,
             read_only: why,
             held_max: how.memory / 4,
-            hints: Mutex::default(),
+            indexes: Mutex::new(Indexes::new(how.memory / 16)),
             state: RwLock::new(State {
                 nodes: Nodes::default(),
                 alloc,
@@ -250,7 +248,14 @@ impl Attached {
         let by = (cx.now, cx.cred.is_root());
         let (nodes, epoch) = (&mut state.nodes, &mut state.epoch);
         let alloc = state.alloc.as_mut()?;
-        Some(Edit::new(self.as_reader(), alloc, nodes, epoch, by))
+        Some(Edit::new(
+            self.as_reader(),
+            alloc,
+            nodes,
+            epoch,
+            &self.indexes,
+            by,
+        ))
     }
 
     fn is_due(&self, state: &State) -> bool {
@@ -339,19 +344,6 @@ impl Attached {
         self.commit_state(state, cx.now)?;
         state.head.set_clean(&self.volume, true);
         self.put_head(state)
-    }
-
-    /// Where to begin a search in a directory.
-    pub(crate) fn hint(&self, dir: u32) -> u64 {
-        self.hints.lock().get(&dir).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn set_hint(&self, dir: u32, at: u64) {
-        let mut hints = self.hints.lock();
-        if hints.len() >= HINTS_MAX && !hints.contains_key(&dir) {
-            hints.clear();
-        }
-        hints.insert(dir, at);
     }
 
     /// Opens a node.

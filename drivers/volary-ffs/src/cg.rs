@@ -4,6 +4,7 @@ use crate::blocks::Reader;
 use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, CgHeader, Stored, ocg};
 use crate::tally::runs;
 use crate::volume::{Variant, Volume};
+use std::ops::Range;
 use volary_core::{Error, Result};
 
 /// A cylinder group's head, checked.
@@ -132,6 +133,41 @@ impl Group {
         let at = usize::try_from(index / 8).unwrap_or(usize::MAX);
         let byte = self.bytes.get(map.saturating_add(at));
         byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
+    }
+
+    /// The blocks of a range of which a fitting byte of the free map tells, in order.
+    pub(crate) fn blocks_where(
+        &self,
+        blocks: Range<u64>,
+        frag: u64,
+        fits: impl Fn(u8) -> bool,
+    ) -> impl Iterator<Item = u64> {
+        self.marks_where(self.freeoff, blocks, 8 / frag.clamp(1, 8), fits)
+    }
+
+    /// The free inodes of a range, in order.
+    pub(crate) fn free_inodes(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
+        let all = self.marks_where(self.iusedoff, range, 8, |byte| byte != 0xff);
+        all.filter(|&index| !self.is_used(index))
+    }
+
+    /// Those of a range of marks, of which each byte of a map has `each`, that a fitting byte
+    /// tells of: most bytes are passed over at a glance.
+    fn marks_where(
+        &self,
+        map: usize,
+        range: Range<u64>,
+        each: u64,
+        fits: impl Fn(u8) -> bool,
+    ) -> impl Iterator<Item = u64> {
+        let first = range.start / each;
+        let at = |byte: u64| map.saturating_add(usize::try_from(byte).unwrap_or(usize::MAX));
+        let bytes = self.bytes.get(at(first)..at(range.end.div_ceil(each)));
+        let fitting = bytes.unwrap_or_default().iter().zip(first..);
+        fitting
+            .filter(move |(byte, _)| fits(**byte))
+            .flat_map(move |(_, index)| index * each..(index + 1) * each)
+            .filter(move |mark| range.contains(mark))
     }
 
     pub(crate) fn set_bit(&mut self, map: usize, index: u64, bit: bool) {

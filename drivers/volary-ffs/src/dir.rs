@@ -3,10 +3,11 @@
 use crate::blocks::Reader;
 use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored, UFS_WINO};
+use crate::volume::Volume;
 use std::ops::Range;
 use volary_core::{Error, FileKind, Kind, Result};
 
-/// Bytes that are read at a time: whole chunks.
+/// Bytes that are read at a time by those who go through a directory.
 const WINDOW: usize = 8192;
 
 /// Damaged chunks of a directory after which the rest of it is passed over.
@@ -41,6 +42,8 @@ pub(crate) struct Dir<'a> {
     reader: Reader<'a>,
     pub(crate) inode: &'a Inode,
     window: Vec<u8>,
+    /// Bytes that are read at a time: whole chunks.
+    step: usize,
     /// The place of the window in the directory.
     start: Option<u64>,
 }
@@ -56,8 +59,14 @@ impl<'a> Dir<'a> {
             reader,
             inode,
             window: Vec::new(),
+            step: WINDOW,
             start: None,
         })
+    }
+
+    /// From now on a chunk is read at a time: for those who know where an entry is.
+    pub(crate) fn read_by_chunks(&mut self) {
+        (self.step, self.start) = (DIRBLKSIZ, None);
     }
 
     /// The entry at `at`, free room or not; `None` at the end of the directory.
@@ -69,8 +78,8 @@ impl<'a> Dir<'a> {
             return Ok(None);
         }
         self.fill(at)?;
-        let within = usize::try_from(at % WINDOW as u64).unwrap_or(0);
-        match self.parse(within) {
+        let within = usize::try_from(at % self.step as u64).unwrap_or(0);
+        match parse(self.reader.volume, &self.window, within) {
             Ok((ino, kind, name, reclen)) => Ok(Some(Entry {
                 ino,
                 kind,
@@ -106,42 +115,16 @@ impl<'a> Dir<'a> {
     }
 
     fn fill(&mut self, at: u64) -> Result<()> {
-        let start = at - at % WINDOW as u64;
+        let start = at - at % self.step as u64;
         if self.start == Some(start) {
             return Ok(());
         }
         self.start = None;
-        let left = usize::try_from(self.inode.size - start).unwrap_or(WINDOW);
-        self.window.resize(left.min(WINDOW), 0);
+        let left = usize::try_from(self.inode.size - start).unwrap_or(self.step);
+        self.window.resize(left.min(self.step), 0);
         self.reader.read(self.inode, start, &mut self.window)?;
         self.start = Some(start);
         Ok(())
-    }
-
-    /// The entry at `at` in the window: inode, kind, name, length.
-    fn parse(&self, at: usize) -> std::result::Result<Parsed, Wrong> {
-        let order = self.reader.volume.order;
-        let bytes = self.window.as_slice();
-        let room = (DIRBLKSIZ - at % DIRBLKSIZ).min(bytes.len().saturating_sub(at));
-        let ino = u32::get(order, bytes, at);
-        let reclen = usize::from(u16::get(order, bytes, at + 4));
-        if reclen < DIRECT_HEAD || reclen > room || !reclen.is_multiple_of(4) {
-            let expected = format!("a multiple of 4, {DIRECT_HEAD} to {room}");
-            return Err(("d_reclen", reclen.to_string(), expected));
-        }
-        let (kind, len) = match self.reader.volume.has_types {
-            true => (
-                kind_of(u8::get(order, bytes, at + 6)),
-                usize::from(u8::get(order, bytes, at + 7)),
-            ),
-            false => (None, usize::from(u16::get(order, bytes, at + 6))),
-        };
-        let most = (reclen - DIRECT_HEAD).min(255);
-        if ino != 0 && (len == 0 || len > most) {
-            return Err(("d_namlen", len.to_string(), format!("1 to {most}")));
-        }
-        let name = at + DIRECT_HEAD..at + DIRECT_HEAD + len.min(most);
-        Ok((ino, kind, name, reclen as u64))
     }
 
     /// Where a place of the directory is on the device.
@@ -154,8 +137,8 @@ impl<'a> Dir<'a> {
         Ok(found.unwrap_or(self.inode.at))
     }
 
-    /// Where the entry `name` is, searched from chunk border `from` on and then from the
-    /// start: programs ask for names in the order in which they were listed.
+    /// Where the entry `name` is, searched from the border of the chunk of `from` on, and then from
+    /// the start.
     ///
     /// # Errors
     /// `NotFound`; as [`entry`](Self::entry); of `go_on`, which is asked at each window.
@@ -181,6 +164,62 @@ impl<'a> Dir<'a> {
         }
         Err(Kind::NotFound.into())
     }
+}
+
+/// The entry at `at` in whole chunks of a directory: inode, kind, name, length.
+fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed, Wrong> {
+    let order = volume.order;
+    let room = (DIRBLKSIZ - at % DIRBLKSIZ).min(bytes.len().saturating_sub(at));
+    let ino = u32::get(order, bytes, at);
+    let reclen = usize::from(u16::get(order, bytes, at + 4));
+    if reclen < DIRECT_HEAD || reclen > room || !reclen.is_multiple_of(4) {
+        let expected = format!("a multiple of 4, {DIRECT_HEAD} to {room}");
+        return Err(("d_reclen", reclen.to_string(), expected));
+    }
+    let (kind, len) = match volume.has_types {
+        true => (
+            kind_of(u8::get(order, bytes, at + 6)),
+            usize::from(u8::get(order, bytes, at + 7)),
+        ),
+        false => (None, usize::from(u16::get(order, bytes, at + 6))),
+    };
+    let most = (reclen - DIRECT_HEAD).min(255);
+    if ino != 0 && (len == 0 || len > most) {
+        return Err(("d_namlen", len.to_string(), format!("1 to {most}")));
+    }
+    let name = at + DIRECT_HEAD..at + DIRECT_HEAD + len.min(most);
+    Ok((ino, kind, name, reclen as u64))
+}
+
+/// The entries of a chunk, their places counted in it; damage ends them.
+pub(crate) fn entries<'a>(volume: &Volume, chunk: &'a [u8]) -> impl Iterator<Item = Entry<'a>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let whole = Some(at).filter(|&at| at < chunk.len())?;
+        let (ino, kind, name, reclen) = parse(volume, chunk, whole).ok()?;
+        at += usize::try_from(reclen).unwrap_or(usize::MAX);
+        Some(Entry {
+            ino,
+            kind,
+            name: chunk.get(name).unwrap_or_default(),
+            at: whole as u64,
+            end: at as u64,
+        })
+    })
+}
+
+/// Bytes that an entry needs: its name ends with a zero, at a multiple of four.
+pub(crate) fn needed(name: usize) -> u64 {
+    (DIRECT_HEAD + name + 1).next_multiple_of(4) as u64
+}
+
+/// The room that an entry leaves: where it begins and ends in the directory.
+pub(crate) fn slack(entry: &Entry<'_>) -> Option<(u64, u64)> {
+    let start = match entry.ino {
+        0 => entry.at,
+        _ => entry.at + needed(entry.name.len()),
+    };
+    (start < entry.end).then_some((start, entry.end))
 }
 
 /// Inode, kind, name, length.

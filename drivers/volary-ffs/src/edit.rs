@@ -3,11 +3,13 @@
 use crate::alloc::{Alloc, Run};
 use crate::blocks::Reader;
 use crate::commit::{ADDITIONS, Epoch, POINTERS};
+use crate::index::Indexes;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes};
 use crate::policy::Wish;
 use crate::store::kept;
 use crate::volume::Volume;
+use parking_lot::Mutex;
 use volary_block::{Cache, Stage};
 use volary_core::{Error, FileKind, Kind, NodeId, Result, Time};
 
@@ -50,6 +52,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) alloc: &'a mut Alloc,
     pub(crate) nodes: &'a mut Nodes,
     pub(crate) epoch: &'a mut Epoch,
+    pub(crate) indexes: &'a Mutex<Indexes>,
     pub(crate) now: Time,
     /// May use what is kept for root.
     pub(crate) is_root: bool,
@@ -66,6 +69,7 @@ impl<'a> Edit<'a> {
         alloc: &'a mut Alloc,
         nodes: &'a mut Nodes,
         epoch: &'a mut Epoch,
+        indexes: &'a Mutex<Indexes>,
         (now, is_root): (Time, bool),
     ) -> Self {
         Self {
@@ -74,6 +78,7 @@ impl<'a> Edit<'a> {
             alloc,
             nodes,
             epoch,
+            indexes,
             now: kept(reader.volume.variant, now),
             is_root,
             undo: Vec::new(),
@@ -180,6 +185,7 @@ impl<'a> Edit<'a> {
         let is_dir = node.mem.kind() == Some(FileKind::Dir);
         node.mem = Inode::free(volume, ino, node.mem.at, node.mem.generation);
         self.freed_inodes.push((ino, is_dir));
+        self.indexes.lock().forget(ino);
         Ok(())
     }
 
@@ -299,6 +305,9 @@ impl<'a> Edit<'a> {
     /// `Corrupt`; `Io`: memory and disk differ then.
     pub(crate) fn take_back(mut self) -> Result<()> {
         let reader = self.reader();
+        for &ino in &self.touched {
+            self.indexes.lock().forget(ino);
+        }
         while let Some(undo) = self.undo.pop() {
             match undo {
                 Undo::Node(ino, node) => self.nodes.put(ino, node.map(|node| *node)),

@@ -2,35 +2,13 @@
 //! have. Room is made by letting an entry take in the one behind it, and taken from the slack
 //! behind a name.
 
-use crate::dir::{Dir, Entry};
+use crate::dir::{self, Dir, needed, slack};
 use crate::edit::{Edit, Step, Stop};
+use crate::index;
 use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, Result};
-
-/// Bytes that an entry needs: its name ends with a zero, at a multiple of four.
-fn needed(name: usize) -> u64 {
-    (DIRECT_HEAD + name + 1).next_multiple_of(4) as u64
-}
-
-/// Where a name is, or can be put.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// The entry: one that is there, or the one that has slack.
-    at: u64,
-    end: u64,
-    /// Where a new one begins: behind the name of an entry that is there.
-    start: u64,
-}
-
-/// What a search has found.
-pub(crate) struct Search {
-    /// The entry: its inode, and where it is.
-    pub(crate) found: Option<(u32, u64)>,
-    /// The first room for it.
-    room: Option<Place>,
-}
 
 /// A chunk of a directory, to be changed as a whole: it is a sector.
 struct Chunk {
@@ -42,29 +20,36 @@ struct Chunk {
 }
 
 impl Edit<'_> {
-    /// Looks for a name, and for room for it.
+    /// Looks for a name: its inode, and where its entry is.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.
-    pub(crate) fn search(&self, dir: &Inode, name: &[u8]) -> Result<Search> {
+    pub(crate) fn search(&self, dir: &Inode, name: &[u8]) -> Result<Option<(u32, u64)>> {
         let mut entries = Dir::new(self.reader(), dir)?;
-        let mut search = Search {
-            found: None,
-            room: None,
-        };
-        let need = needed(name.len());
+        match index::find(self.indexes, &mut entries, name, &|| Ok(())) {
+            Err(e) if e == Kind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// The first chunk with room for an entry of `need` bytes.
+    ///
+    /// # Errors
+    /// `NotDir`; `Corrupt`; `Io`.
+    fn room(&self, dir: &Inode, need: u64) -> Result<Option<u64>> {
+        let indexed = self.indexes.lock().room(dir.ino, dir.size, need);
+        if let Some(room) = indexed {
+            return Ok(room);
+        }
+        let mut entries = Dir::new(self.reader(), dir)?;
         let mut at = 0;
         while let Some(entry) = entries.entry(at)? {
-            if entry.is_used() && entry.name == name {
-                search.found = Some((entry.ino, entry.at));
-                return Ok(search);
+            if slack(&entry).is_some_and(|(start, end)| end - start >= need) {
+                return Ok(Some(entry.at - entry.at % DIRBLKSIZ as u64));
             }
             at = entry.end;
-            if search.room.is_none() {
-                search.room = slack(&entry).filter(|room| room.end - room.start >= need);
-            }
         }
-        Ok(search)
+        Ok(None)
     }
 
     /// Whether a directory holds nothing but itself and its parent.
@@ -83,24 +68,24 @@ impl Edit<'_> {
         Ok(true)
     }
 
-    /// Adds an entry. The directory grows if there is no room. Gives the sector.
+    /// Adds an entry, in the first room there is. The directory grows if there is none. Gives
+    /// the sector.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
     pub(crate) fn add_entry(
         &mut self,
         dir: u32,
-        search: &Search,
         name: &[u8],
         (ino, kind): (u32, FileKind),
     ) -> Step<u64> {
-        let room = match search.room {
-            Some(room) => room,
+        let need = needed(name.len());
+        let start = match self.room(&self.inode(dir)?, need)? {
+            Some(start) => start,
             None => self.grow_directory(dir)?,
         };
-        let mut chunk = self.chunk(dir, room.at)?;
-        let within = |at: u64| usize::try_from(at - chunk.start).unwrap_or(0);
-        let (at, start, end) = (within(room.at), within(room.start), within(room.end));
+        let mut chunk = self.chunk(dir, start)?;
+        let (at, start, end) = self.room_in(&chunk, need)?;
         if start > at {
             self.set_length(&mut chunk.bytes, at, start - at);
         }
@@ -114,8 +99,36 @@ impl Edit<'_> {
         self.set_leads(&mut chunk.bytes, start, (ino, kind));
         self.set_name_length(&mut chunk.bytes, start, name.len());
         self.put_chunk(&chunk)?;
+        let mut indexes = self.indexes.lock();
+        indexes.add(dir, name, chunk.start + start as u64);
+        indexes.set_room(dir, chunk.start, self.longest(&chunk));
+        drop(indexes);
         self.touch_content(dir)?;
         Ok(chunk.place)
+    }
+
+    /// The first room for an entry of `need` bytes in a chunk: the entry that has it, and where it
+    /// begins and ends.
+    ///
+    /// # Errors
+    /// `Corrupt` if there is none: the chunk is not what it was a moment ago.
+    fn room_in(&self, chunk: &Chunk, need: u64) -> Result<(usize, usize, usize)> {
+        let within = |at: u64| usize::try_from(at).unwrap_or(0);
+        let mut rooms = dir::entries(self.volume, &chunk.bytes)
+            .filter_map(|entry| slack(&entry).map(|(start, end)| (entry.at, start, end)));
+        let room = rooms.find(|(_, start, end)| end - start >= need);
+        let (at, start, end) = room.ok_or_else(|| {
+            let expected = format!("room for {need} bytes");
+            Error::corrupt("d_reclen", chunk.place, "none", expected)
+        })?;
+        Ok((within(at), within(start), within(end)))
+    }
+
+    /// The longest room of a chunk.
+    fn longest(&self, chunk: &Chunk) -> usize {
+        let rooms = dir::entries(self.volume, &chunk.bytes).filter_map(|entry| slack(&entry));
+        let longest = rooms.map(|(start, end)| end - start).max();
+        longest.map_or(0, |len| usize::try_from(len).unwrap_or(0))
     }
 
     /// Makes an entry lead to another inode. Gives the sector.
@@ -145,26 +158,31 @@ impl Edit<'_> {
     /// `Corrupt`; `Io`.
     pub(crate) fn remove_entry(&mut self, dir: u32, at: u64, stage: Option<Stage>) -> Step<()> {
         let mut chunk = self.chunk(dir, at)?;
-        let within = usize::try_from(at - chunk.start).unwrap_or(0);
-        let length = |bytes: &[u8], at: usize| -> usize {
-            u16::get(self.volume.order, bytes, at + 4).into()
-        };
-        let (mut before, mut here) = (None, 0);
-        while here < within {
-            before = Some(here);
-            here += length(&chunk.bytes, here).max(DIRECT_HEAD);
+        let place = at - chunk.start;
+        let within = usize::try_from(place).unwrap_or(0);
+        let (mut before, mut name, mut end) = (None, Vec::new(), within);
+        for entry in dir::entries(self.volume, &chunk.bytes).take_while(|e| e.at <= place) {
+            let here = usize::try_from(entry.at).unwrap_or(0);
+            match here == within {
+                true => {
+                    name = entry.name.to_vec();
+                    end = usize::try_from(entry.end).unwrap_or(0);
+                }
+                false => before = Some(here),
+            }
         }
         match before {
-            Some(before) => {
-                let len = within + length(&chunk.bytes, within) - before;
-                self.set_length(&mut chunk.bytes, before, len);
-            }
+            Some(before) => self.set_length(&mut chunk.bytes, before, end - before),
             None => 0_u32.put(self.volume.order, &mut chunk.bytes, within),
         }
         if chunk.stage != Stage::DATA {
             chunk.stage = stage.unwrap_or(chunk.stage);
         }
         self.put_chunk(&chunk)?;
+        let mut indexes = self.indexes.lock();
+        indexes.remove(dir, &name, at);
+        indexes.set_room(dir, chunk.start, self.longest(&chunk));
+        drop(indexes);
         self.touch_content(dir)?;
         Ok(())
     }
@@ -221,8 +239,8 @@ impl Edit<'_> {
         self.write(dir, 0, &bytes)
     }
 
-    /// Another chunk, free, at the end.
-    fn grow_directory(&mut self, dir: u32) -> Step<Place> {
+    /// Another chunk, free, at the end: where it begins.
+    fn grow_directory(&mut self, dir: u32) -> Step<u64> {
         let at = self.inode(dir)?.size;
         if !at.is_multiple_of(DIRBLKSIZ as u64) {
             let found = format!("{at} (directory {dir})");
@@ -232,11 +250,7 @@ impl Edit<'_> {
         let mut bytes = [0; DIRBLKSIZ];
         self.set_length(&mut bytes, 0, DIRBLKSIZ);
         self.write(dir, at, &bytes)?;
-        Ok(Place {
-            at,
-            end: at + DIRBLKSIZ as u64,
-            start: at,
-        })
+        Ok(at)
     }
 
     /// The chunk that holds byte `at` of a directory.
@@ -308,17 +322,4 @@ impl Edit<'_> {
         let inode = self.inode(ino)?;
         inode.kind().ok_or_else(|| Kind::NotFound.into())
     }
-}
-
-/// The room that an entry leaves.
-fn slack(entry: &Entry<'_>) -> Option<Place> {
-    let start = match entry.ino {
-        0 => entry.at,
-        _ => entry.at + needed(entry.name.len()),
-    };
-    (start < entry.end).then_some(Place {
-        at: entry.at,
-        end: entry.end,
-        start,
-    })
 }

@@ -3,6 +3,7 @@
 use crate::attached::{Attached, State};
 use crate::blocks::Reader;
 use crate::dir::Dir;
+use crate::index;
 use crate::inode::Inode;
 use crate::names::New;
 use crate::ondisk::UFS_MAXNAMLEN;
@@ -155,9 +156,8 @@ impl FileSystem for FfsFs {
         self.0.look(|state, reader| {
             let inode = state.nodes.load(&reader, dir)?;
             let mut entries = Dir::new(reader, &inode)?;
-            let hint = self.0.hint(inode.ino);
-            let (ino, at) = entries.find(name.as_bytes(), hint, &|| cx.check_cancel())?;
-            self.0.set_hint(inode.ino, at);
+            let go_on = || cx.check_cancel();
+            let (ino, _) = index::find(&self.0.indexes, &mut entries, name.as_bytes(), &go_on)?;
             Self::entry_of(state, &reader, &Self::follow(state, &reader, &inode, ino)?)
         })
     }
@@ -227,7 +227,7 @@ impl FileSystem for FfsFs {
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
         let inode = self.0.change(cx, |edit| {
-            let found = edit.search(&edit.load(dir)?, name.as_bytes())?.found;
+            let found = edit.search(&edit.load(dir)?, name.as_bytes())?;
             let Some((ino, _)) = found.filter(|_| how != Create::New) else {
                 let inode = edit.make(dir, name, &New::File, set)?;
                 edit.node(inode.ino)?.opens += 1;
@@ -279,7 +279,7 @@ impl FileSystem for FfsFs {
         let new = New::Symlink(target);
         self.made(self.0.change(cx, |edit| {
             let inode = edit.load(dir)?;
-            if edit.search(&inode, name.as_bytes())?.found.is_some() {
+            if edit.search(&inode, name.as_bytes())?.is_some() {
                 return Err(Kind::Exists.into());
             }
             if target.len() > SYMLINK_MAX {

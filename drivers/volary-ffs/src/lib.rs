@@ -2,7 +2,8 @@
 //! UFS2, in both byte orders.
 //!
 //! `volume` checks the superblock once; `inode` makes inodes of what is stored and `store`
-//! the reverse, `blocks` finds their blocks, `dir` goes through directories, `xattr` through
+//! the reverse, `blocks` finds their blocks, `dir` goes through directories and `index` knows
+//! where their names are, `xattr` goes through
 //! extended attributes, `cg` through cylinder groups; `node` keeps inodes that were changed.
 //!
 //! A change is an `edit`, which is done as a whole or taken back: `names`, `entries`, `attrs`,
@@ -27,7 +28,7 @@
 //! # Locks
 //!
 //! One over what is in memory (`State`): changes and commits have it alone, all else shares
-//! it. Under it, for moments, those of the hints for look-ups and of the cache.
+//! it. Under it, for moments, those of the indexes of directories and of the cache.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -54,6 +55,7 @@ mod entries;
 mod ffs;
 mod file;
 mod fs;
+mod index;
 mod info;
 mod inode;
 mod make;

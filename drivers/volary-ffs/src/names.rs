@@ -2,7 +2,6 @@
 
 use crate::commit::{PARENTS, REMOVALS};
 use crate::edit::{Edit, Step, Stop};
-use crate::entries::Search;
 use crate::inode::Inode;
 use crate::ondisk::{UFS_MAXNAMLEN, UFS_ROOTINO};
 use crate::store::Instead;
@@ -39,14 +38,13 @@ struct Found {
 }
 
 impl Edit<'_> {
-    /// The directory, and a search for a name that is to be made there.
+    /// The directory of a name that is to be made there.
     ///
     /// # Errors
     /// `NotDir`; `Exists`; `NotFound` in a directory that was removed; `NameTooLong`.
-    fn free_name(&self, dir: NodeId, name: Name<'_>) -> Step<(Inode, Search)> {
+    fn free_name(&self, dir: NodeId, name: Name<'_>) -> Step<Inode> {
         let inode = self.load(dir)?;
-        let search = self.search(&inode, name.as_bytes())?;
-        if search.found.is_some() {
+        if self.search(&inode, name.as_bytes())?.is_some() {
             return Err(Kind::Exists.into());
         }
         if inode.nlink <= 0 {
@@ -55,12 +53,12 @@ impl Edit<'_> {
         if name.as_bytes().len() > usize::from(UFS_MAXNAMLEN) {
             return Err(Kind::NameTooLong.into());
         }
-        Ok((inode, search))
+        Ok(inode)
     }
 
     fn find(&self, dir: NodeId, name: Name<'_>) -> Step<Found> {
         let dir = self.load(dir)?;
-        let found = self.search(&dir, name.as_bytes())?.found;
+        let found = self.search(&dir, name.as_bytes())?;
         let (ino, at) = found.ok_or(Kind::NotFound)?;
         let node = self.inode(ino).map_err(|e| {
             if e != Kind::Stale {
@@ -84,7 +82,7 @@ impl Edit<'_> {
         new: &New<'_>,
         set: &SetAttr,
     ) -> Step<Inode> {
-        let (dir, search) = self.free_name(dir, name)?;
+        let dir = self.free_name(dir, name)?;
         if matches!(new, New::Dir) && dir.nlink >= LINK_MAX {
             return Err(Kind::TooManyLinks.into());
         }
@@ -104,7 +102,7 @@ impl Edit<'_> {
             self.add_links(dir.ino, 1)?;
         }
         let leads = (ino, new.kind());
-        self.add_entry(dir.ino, &search, name.as_bytes(), leads)?;
+        self.add_entry(dir.ino, name.as_bytes(), leads)?;
         Ok(self.inode(ino)?)
     }
 
@@ -152,14 +150,14 @@ impl Edit<'_> {
         if inode.kind() == Some(FileKind::Dir) {
             return Err(Kind::IsDir.into());
         }
-        let (dir, search) = self.free_name(dir, name)?;
+        let dir = self.free_name(dir, name)?;
         if inode.nlink <= 0 {
             return Err(Kind::NotFound.into());
         }
         self.check_links(&inode)?;
         self.add_links(inode.ino, 1)?;
         let leads = (inode.ino, self.kind_of(inode.ino)?);
-        self.add_entry(dir.ino, &search, name.as_bytes(), leads)?;
+        self.add_entry(dir.ino, name.as_bytes(), leads)?;
         Ok(self.inode(inode.ino)?)
     }
 
@@ -312,8 +310,8 @@ impl Edit<'_> {
                 sector
             }
             None => {
-                let (_, search) = self.free_name(target.id()?, name)?;
-                self.add_entry(target.ino, &search, name.as_bytes(), (ino, kind))?
+                self.free_name(target.id()?, name)?;
+                self.add_entry(target.ino, name.as_bytes(), (ino, kind))?
             }
         };
         let mut added = vec![home];
@@ -362,7 +360,7 @@ impl Edit<'_> {
     /// # Errors
     /// `Corrupt`; `Io`.
     fn dots(&mut self, dir: &Inode) -> Step<(u64, u64)> {
-        let found = self.search(dir, b"..")?.found;
+        let found = self.search(dir, b"..")?;
         let (_, at) = found.ok_or_else(|| {
             let found = format!("none (directory {})", dir.ino);
             let expected = "an entry of the directory that holds it";
@@ -405,7 +403,7 @@ impl Edit<'_> {
             if at.ino == UFS_ROOTINO || node.kind() != Some(FileKind::Dir) {
                 return Ok(());
             }
-            let parent = self.search(&at, b"..")?.found;
+            let parent = self.search(&at, b"..")?;
             left = left.saturating_sub(1);
             let corrupt = || {
                 let found = format!("no way to the root (directory {})", at.ino);

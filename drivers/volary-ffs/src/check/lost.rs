@@ -41,9 +41,8 @@ fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
     };
     let into = directory(edit)?;
     let text = format!("#{ino:08}");
-    let search = edit.search(&into, text.as_bytes())?;
     let kind = edit.kind_of(ino)?;
-    edit.add_entry(into.ino, &search, text.as_bytes(), (ino, kind))?;
+    edit.add_entry(into.ino, text.as_bytes(), (ino, kind))?;
     if kind == FileKind::Dir {
         // The count of links is put right by the next round.
         return edit.adopt(&inode, into.ino);
@@ -56,7 +55,7 @@ fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
 fn directory(edit: &mut Edit<'_>) -> Step<Inode> {
     let root = edit.inode(UFS_ROOTINO)?;
     let name = Name::new(DIRECTORY).map_err(|_| Kind::Invalid)?;
-    match edit.search(&root, DIRECTORY)?.found {
+    match edit.search(&root, DIRECTORY)? {
         Some((ino, _)) => {
             let inode = edit.inode(ino)?;
             match inode.kind() {
