@@ -78,7 +78,7 @@ impl Reader<'_> {
         let len = usize::try_from(self.volume.inode_size()).unwrap_or_default();
         let mut bytes = vec![0; len];
         self.cache.read(at, &mut bytes)?;
-        Ok(Inode::parse(self.volume, ino, at, bytes))
+        Ok(Inode::parse(self.volume, ino, at, &bytes))
     }
 
     /// The runs that make up a range of a file, which ends with it.

@@ -2,7 +2,42 @@
 
 use crate::ondisk::{SF_SNAPSHOT, UFS1_DB, UFS2_DB, Ufs1Dinode, Ufs2Dinode};
 use crate::volume::{Variant, Volume};
+use std::ops::{Deref, DerefMut};
 use volary_core::{Attr, Error, FileKind, Kind, NodeId, Result, Time};
+
+/// The longest inode, in bytes: UFS2's.
+const LEN_MAX: usize = 256;
+
+/// An inode's bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes {
+    bytes: [u8; LEN_MAX],
+    len: usize,
+}
+
+impl Bytes {
+    fn of(bytes: &[u8]) -> Self {
+        let mut all = [0; LEN_MAX];
+        let len = bytes.len().min(LEN_MAX);
+        for (to, from) in all.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        Self { bytes: all, len }
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl DerefMut for Bytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(..self.len).unwrap_or_default()
+    }
+}
 
 /// An inode.
 #[derive(Clone, Debug)]
@@ -11,7 +46,7 @@ pub(crate) struct Inode {
     /// Where it stands, in bytes.
     pub(crate) at: u64,
     /// As it is stored.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     pub(crate) mode: u16,
     pub(crate) nlink: i16,
     pub(crate) uid: u32,
@@ -32,7 +67,8 @@ pub(crate) struct Inode {
 
 impl Inode {
     /// Takes an inode out of its bytes, which are as many as the variant has.
-    pub(crate) fn parse(volume: &Volume, ino: u32, at: u64, bytes: Vec<u8>) -> Self {
+    pub(crate) fn parse(volume: &Volume, ino: u32, at: u64, bytes: &[u8]) -> Self {
+        let bytes = Bytes::of(bytes);
         match volume.variant {
             Variant::Ufs2 => Self::of_ufs2(&Ufs2Dinode::read(volume.order, &bytes), ino, at, bytes),
             variant => {
@@ -42,7 +78,7 @@ impl Inode {
         }
     }
 
-    fn of_ufs1(raw: &Ufs1Dinode, variant: Variant, ino: u32, at: u64, bytes: Vec<u8>) -> Self {
+    fn of_ufs1(raw: &Ufs1Dinode, variant: Variant, ino: u32, at: u64, bytes: Bytes) -> Self {
         let [old_uid, old_gid] = raw.di_oldids.map(u32::from);
         let (uid, gid) = match variant {
             Variant::Bsd43 => (old_uid, old_gid),
@@ -73,7 +109,7 @@ impl Inode {
         }
     }
 
-    fn of_ufs2(raw: &Ufs2Dinode, ino: u32, at: u64, bytes: Vec<u8>) -> Self {
+    fn of_ufs2(raw: &Ufs2Dinode, ino: u32, at: u64, bytes: Bytes) -> Self {
         let birth = time(raw.di_birthtime, raw.di_birthnsec);
         Self {
             ino,

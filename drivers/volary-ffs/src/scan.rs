@@ -50,7 +50,7 @@ fn inodes(
             // A short last group ends before its inodes do.
             return Ok(());
         };
-        reader.cache.read(at, &mut block)?;
+        reader.cache.read_once(at, &mut block)?;
         for (bytes, ino) in block.chunks_exact(size).zip(first..) {
             let index = ino % volume.ipg;
             if index >= count || ino < 2 {
@@ -59,7 +59,7 @@ fn inodes(
             let at = at + (ino - first) * volume.inode_size();
             let ino = u32::try_from(ino).unwrap_or(0);
             let used = group.map(|group| group.is_used(index));
-            visitor.inode(Inode::parse(volume, ino, at, bytes.to_vec()), used)?;
+            visitor.inode(Inode::parse(volume, ino, at, bytes), used)?;
         }
         index += volume.inopb();
     }

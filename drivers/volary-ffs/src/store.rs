@@ -35,7 +35,7 @@ impl Inode {
     /// An inode that is free, of that generation.
     pub(crate) fn free(volume: &Volume, ino: u32, at: u64, generation: u32) -> Self {
         let len = usize::try_from(volume.inode_size()).unwrap_or(0);
-        let mut inode = Self::parse(volume, ino, at, vec![0; len]);
+        let mut inode = Self::parse(volume, ino, at, &vec![0; len]);
         inode.generation = generation;
         inode.store(volume);
         inode
@@ -43,7 +43,7 @@ impl Inode {
 
     /// Brings the fields into the bytes.
     pub(crate) fn store(&mut self, volume: &Volume) {
-        let mut bytes = std::mem::take(&mut self.bytes);
+        let mut bytes = self.bytes;
         self.mode.put(volume.order, &mut bytes, 0);
         self.nlink.put(volume.order, &mut bytes, 2);
         match volume.variant {
@@ -114,7 +114,6 @@ impl Inode {
                 number.put(volume.order, &mut self.bytes, db);
             }
         }
-        let bytes = std::mem::take(&mut self.bytes);
-        *self = Self::parse(volume, self.ino, self.at, bytes);
+        *self = Self::parse(volume, self.ino, self.at, &self.bytes);
     }
 }

@@ -267,7 +267,6 @@ impl Names<'_, '_> {
         at: u64,
         todo: &mut Vec<u32>,
     ) {
-        let path = self.path(dir.ino, Some(name));
         let damage = |code: &'static str, message: String| Finding {
             code,
             ..finding(Severity::Damage, dir.at, message)
@@ -276,12 +275,15 @@ impl Names<'_, '_> {
         if Name::new(name).is_err() {
             let message =
                 format!("the name at byte {at} of the directory cannot be; it is not shown");
-            is_removed = self.tell(path.clone(), damage("name", message));
+            is_removed = self.tell(self.path(dir.ino, Some(name)), damage("name", message));
         }
         let is = self.inodes.all.get(&leads).map(|seen: &Seen| seen.kind);
         let Some(is) = is else {
             let message = format!("it leads to inode {leads}, which is not in use");
-            is_removed |= self.tell(path, damage("unallocated", message));
+            is_removed |= self.tell(
+                self.path(dir.ino, Some(name)),
+                damage("unallocated", message),
+            );
             if is_removed {
                 self.plan.entries.insert((dir.ino, at), Change::Remove);
             }
@@ -296,7 +298,7 @@ impl Names<'_, '_> {
         }
         if kind.is_some_and(|kind| kind != is) {
             let message = format!("inode {leads} is another kind of node than its entry says");
-            if self.tell(path, damage("type", message)) {
+            if self.tell(self.path(dir.ino, Some(name)), damage("type", message)) {
                 self.plan.entries.insert((dir.ino, at), Change::Kind(is));
             }
         }

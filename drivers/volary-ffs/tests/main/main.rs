@@ -6,6 +6,7 @@ mod damage;
 mod differential;
 mod freebsd;
 mod hostile;
+mod indexed;
 mod lists;
 mod make;
 mod makefs;
