@@ -481,8 +481,8 @@ fn find_block(tally: &Tally, volume: &Volume, near: Option<u64>) -> Option<u64> 
     }
     let free = |range| {
         let some = |byte| byte == 0xff || byte != 0 && volume.frag < 8;
-        let blocks = tally.group.blocks_where(range, volume.frag, some);
-        blocks.filter(is_free).next()
+        let mut blocks = tally.group.blocks_where(range, volume.frag, some);
+        blocks.find(is_free)
     };
     let found = free(start..blocks).or_else(|| free(0..start));
     found.map(|block| block * volume.frag)
