@@ -23,6 +23,7 @@ const DEBIAN: &[(&str, &str)] = &[
     ("smbclient", "smbclient"),
     ("smbtorture", "samba-testsuite"),
     ("python3", "python3"),
+    ("/usr/lib/python3.11/ensurepip/__init__.py", "python3-venv"),
     ("nfs-cp", "libnfs-utils"),
     ("ganesha.nfsd", "nfs-ganesha"),
     (
