@@ -16,6 +16,8 @@ const FUEL: u64 = 4_000_000;
 const SIZE: usize = 320 << 10;
 /// Pages of a sector, the shortest log.
 const MAKE: &str = "page=512,name-table=16k,log=186k";
+/// The same with checksums of data.
+const MAKE_SUMS: &str = "page=512,name-table=16k,log=186k,checksums";
 const PAGE: u64 = 512;
 
 /// Attach, walk, read, write, detach, attach again; info, map, dump.
@@ -102,11 +104,11 @@ struct Base {
     pages: Vec<u32>,
 }
 
-/// A volume that was left, or one whose log is to be replayed.
+/// A volume with checksums that was left, or one without whose log is to be replayed.
 fn make_base(left: bool) -> Base {
     heap::limit(usize::MAX);
     let dev = Arc::new(Overlay::new(Arc::from(vec![0; SIZE]), u64::MAX));
-    make(&CEDAR, &dev, "cedar", MAKE);
+    make(&CEDAR, &dev, "cedar", if left { MAKE_SUMS } else { MAKE });
     let fs = CEDAR.attach(dev.clone(), &Attach::default());
     let fs = fs.expect("attach");
     with_ctx(|cx| {

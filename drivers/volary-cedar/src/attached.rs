@@ -50,6 +50,7 @@ impl Attached {
         let (mut core, _) = recover::open(dev, &how)?;
         core.commit_ms = options.commit_ms;
         core.through = options.through;
+        core.looks_at_sums = options.looks_at_sums;
         let cookies = Cookies::new(core.layout.nonce);
         let mut attached = Self {
             core,
@@ -101,7 +102,8 @@ impl Attached {
         let open = std::mem::take(&mut self.core.open_nodes);
         let mut result = Ok(());
         for uid in open.into_keys() {
-            result = result.and(self.release(cx, uid));
+            let sealed = self.core.seal(uid, cx.now);
+            result = result.and(sealed).and(self.release(cx, uid));
         }
         result.and(self.core.leave(cx.now))
     }
@@ -261,6 +263,9 @@ impl Attached {
             Ok(head)
         })?;
         self.see_off(cx)?;
+        if !self.core.is_open(uid) {
+            self.core.seal(uid, cx.now)?;
+        }
         self.attr_of(&head)
     }
 
@@ -318,6 +323,7 @@ impl Attached {
             return Ok(());
         }
         self.core.open_nodes.remove(&uid);
+        self.core.seal(uid, cx.now)?;
         self.release(cx, uid)
     }
 
@@ -373,14 +379,20 @@ impl Attached {
                 .checked_add(0)
                 .ok_or_else(|| Kind::TooBig.into());
         }
+        let at = offset.unwrap_or(head.size);
+        self.core.unseal(uid, at, cx.now)?;
         let end = self.core.change(cx.now, |c| {
             let (place, mut head) = c.home(uid)?;
-            let at = offset.unwrap_or(head.size);
             let end = c.write(&mut head, at, data)?;
             head.touch(cx.now, true);
             c.keep(&place, head)?;
             Ok(end)
-        })?;
+        });
+        if end.is_err() {
+            self.core.note_failed_write(uid, at);
+        }
+        let end = end?;
+        self.core.note_write(uid, at, data)?;
         self.core.write_through()?;
         Ok(end)
     }

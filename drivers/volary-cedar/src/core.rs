@@ -11,6 +11,7 @@ use crate::log::Anchor;
 use crate::mistakes::{Mistake, made};
 use crate::page::Image;
 use crate::runs::{Run, Runs};
+use crate::sums::{Known, Sums};
 use crate::table::Table;
 use crate::vam::Vam;
 use crate::volume::Layout;
@@ -111,6 +112,12 @@ pub(crate) struct Core {
     /// Whether data is written as soon as it comes, as in the paper.
     pub(crate) through: bool,
     pub(crate) ahead: crate::file::Ahead,
+    /// Whether what is read is held to checksums, where there are any.
+    pub(crate) looks_at_sums: bool,
+    /// The checksums of the file that was read last.
+    pub(crate) known: Option<Known>,
+    /// Files that were written since they were sealed, with the checksums of as much of them as is known.
+    pub(crate) to_seal: BTreeMap<u64, Sums>,
     /// How often each node is open.
     pub(crate) open_nodes: BTreeMap<u64, u64>,
     /// Nodes that lost their last name, or have a version too many.
@@ -138,6 +145,9 @@ impl Core {
             commit_ms: 500,
             through: false,
             ahead: crate::file::Ahead::default(),
+            looks_at_sums: true,
+            known: None,
+            to_seal: BTreeMap::new(),
             open_nodes: BTreeMap::new(),
             leaving: Vec::new(),
             next_uid: 1,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 1, directory, name, 0, version | a node's head, or a further name of a node |
 //! | 2, uid, number of the name | the directory and name of a name of the node |
-//! | 3, uid, part, number | runs, a symlink's target, extended attributes |
+//! | 3, uid, part, number | runs, a symlink's target, extended attributes, checksums |
 //!
 //! Numbers in keys are big-endian, so that keys sort as they do.
 
@@ -42,6 +42,18 @@ pub(crate) enum Part {
     Target = 2,
     /// Extended attributes.
     Xattrs = 3,
+    /// Checksums of the data.
+    Sums = 4,
+}
+
+impl Part {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Runs, Self::Target, Self::Xattrs, Self::Sums];
+
+    /// The kind with this number in keys.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| *part as u8 == code)
+    }
 }
 
 /// A name in a directory, with its version.
@@ -201,8 +213,8 @@ pub(crate) struct Head {
     pub(crate) version: u32,
     /// What its older versions are kept under; 0 if it never had any.
     pub(crate) line: u64,
-    /// Parts of each kind: runs, target, attributes.
-    pub(crate) parts: [u8; 3],
+    /// Parts of each kind: runs, target, attributes, checksums.
+    pub(crate) parts: [u8; 4],
     /// The first runs.
     pub(crate) runs: Vec<Run>,
 }
@@ -246,7 +258,8 @@ impl Head {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; HEAD];
         put(&mut out, 0, &self.uid.to_le_bytes());
-        put(&mut out, 8, &[kind_code(self.kind), 0]);
+        let [runs, target, xattrs, sums] = self.parts;
+        put(&mut out, 8, &[kind_code(self.kind), sums]);
         put(&mut out, 10, &(self.mode as u16).to_le_bytes());
         put(&mut out, 12, &self.owner.to_le_bytes());
         put(&mut out, 16, &self.group.to_le_bytes());
@@ -262,7 +275,7 @@ impl Head {
         put(&mut out, 88, &self.number.to_le_bytes());
         put(&mut out, 92, &self.next_number.to_le_bytes());
         put(&mut out, 96, &self.keep.to_le_bytes());
-        put(&mut out, 98, &self.parts);
+        put(&mut out, 98, &[runs, target, xattrs]);
         let version = self.version.to_le_bytes();
         put(&mut out, 101, version.get(..3).unwrap_or_default());
         put(&mut out, 104, &self.line.to_le_bytes());
@@ -275,6 +288,7 @@ impl Head {
         if tail.len() % RUN != 0 {
             return None;
         }
+        let [runs, target, xattrs] = *value.get(98..101)?.first_chunk()?;
         Some(Self {
             uid: get_u64(value, 0),
             kind: FileKind::from_mode(u32::from(*value.get(8)?) << 12)?,
@@ -291,7 +305,7 @@ impl Head {
             number: get_u32(value, 88),
             next_number: get_u32(value, 92),
             keep: get_u16(value, 96),
-            parts: *value.get(98..101)?.first_chunk()?,
+            parts: [runs, target, xattrs, *value.get(9)?],
             version: get_u32(value, 100) >> 8,
             line: get_u64(value, 104),
             runs: Runs::decode(tail).collect(),
@@ -395,7 +409,7 @@ mod tests {
             keep: 4,
             version: 0x12_3456,
             line: u64::MAX - 1,
-            parts: [1, 2, 3],
+            parts: [1, 2, 3, 4],
             runs: vec![Run { start: 5, len: 6 }],
         };
         let entry = Entry::Head(head);

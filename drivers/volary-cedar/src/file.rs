@@ -94,6 +94,9 @@ impl Core {
         if size == 0 && head.size > 0 && self.put_by(head)? {
             return Ok(());
         }
+        if size != head.size {
+            self.note_size(head, size)?;
+        }
         if size < head.size {
             let old = runs.leader();
             let gone = runs.cut(self.pages_for(size));
@@ -118,7 +121,7 @@ impl Core {
     }
 
     /// Cuts a range of a file's bytes into stretches of the device.
-    fn stretches(&self, runs: &Runs, offset: u64, len: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn stretches(&self, runs: &Runs, offset: u64, len: u64) -> Vec<(u64, u64)> {
         let page = u64::from(self.layout.page);
         let mut out = Vec::new();
         let (mut at, end) = (offset, offset + len);
@@ -190,7 +193,7 @@ impl Core {
     /// Reads; gives how many bytes.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`.
+    /// `Corrupt`, for data that its checksum says is another too; `Io`.
     pub(crate) fn read(
         &mut self,
         head: &Head,
@@ -212,10 +215,12 @@ impl Core {
             self.cache.read_once(at, to)?;
             done += n as usize;
         }
-        match done as u64 == len {
-            true => Ok(done),
-            false => Err(self.short(head.uid)),
+        if done as u64 != len {
+            return Err(self.short(head.uid));
         }
+        let data = buf.get(..done).unwrap_or_default();
+        self.hold_to_sums(head, &runs, offset, data)?;
+        Ok(done)
     }
 
     fn short(&self, uid: u64) -> Error {

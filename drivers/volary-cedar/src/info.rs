@@ -38,6 +38,10 @@ pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
         Fact::number("third of the log", u64::from(layout.third), "pages"),
         Fact::number("longest record", u64::from(layout.record_max()), "pages"),
         Fact::word("saved maps", place(layout.map, 2 * layout.map_len)),
+        Fact::word(
+            "checksums of data",
+            if layout.has_sums { "kept" } else { "not kept" },
+        ),
         Fact::number("longest name", layout.name_max() as u64, "bytes"),
         Fact::word("volume number", format!("{:016x}", layout.nonce)),
     ]

@@ -11,7 +11,7 @@
 //! | [`ondisk`], [`volume`] | pages as stored; the checked root |
 //! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
-//! | `vam`, `runs`, `leader` | room, where files lie, leader pages |
+//! | `vam`, `runs`, `leader`, `sums` | room, where files lie, leader pages, checksums of data |
 //! | `core` | changes that are made whole or not at all |
 //! | `entry`, `nodes`, `names`, `versions`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
 //! | [`check`], [`dump`], [`make`] and others | the tools |
@@ -58,6 +58,7 @@ pub mod options;
 mod page;
 mod recover;
 mod runs;
+mod sums;
 mod table;
 mod tree;
 mod tune;

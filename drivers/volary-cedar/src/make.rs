@@ -31,6 +31,11 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
         help: "Bytes of each copy of the name table: about 200 for each file (a 16th to a 64th of the volume)",
     },
     OptionSpec {
+        name: "checksums",
+        value: "",
+        help: "Keep checksums of data, and hold what is read to them (no)",
+    },
+    OptionSpec {
         name: "mode",
         value: "MODE",
         help: "Mode of the root, in octal (755)",
@@ -112,7 +117,9 @@ fn plan(dev: &dyn BlockDevice, how: &Make) -> Result<Layout> {
         table,
         third,
     };
-    Layout::plan(wanted, hasher.finish(), how.now.secs as u64, &label)
+    let mut layout = Layout::plan(wanted, hasher.finish(), how.now.secs as u64, &label)?;
+    layout.has_sums = how.options.flag("checksums", false)?;
+    Ok(layout)
 }
 
 /// Makes a new, empty volume over the whole device.

@@ -61,12 +61,14 @@ pub(crate) enum Mistake {
     MapOfNextCommit,
     /// What is kept of a node beside its head stays when it goes.
     PartsStay,
+    /// Data changes before it is durable that it has no checksums any more.
+    UnsealedTooLate,
 }
 
 #[cfg(test)]
 impl Mistake {
     /// All of them.
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::TagByEnd,
         Self::SkipChangedAgain,
         Self::HomeFromCache,
@@ -95,6 +97,7 @@ impl Mistake {
         Self::NewLeaderForgotten,
         Self::MapOfNextCommit,
         Self::PartsStay,
+        Self::UnsealedTooLate,
     ];
 }
 

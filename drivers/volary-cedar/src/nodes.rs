@@ -227,7 +227,8 @@ impl Core {
         if made(Mistake::PartsStay) {
             return Ok(());
         }
-        for part in [Part::Runs, Part::Target, Part::Xattrs] {
+        self.to_seal.remove(&head.uid);
+        for part in Part::ALL {
             self.set_parts(&mut head, part, &[])?;
         }
         Ok(())
@@ -381,7 +382,7 @@ pub(crate) fn new_head(uid: u64, kind: FileKind, now: Time) -> Head {
         keep: 0,
         version: 1,
         line: 0,
-        parts: [0; 3],
+        parts: [0; 4],
         runs: Vec::<Run>::new(),
     }
 }

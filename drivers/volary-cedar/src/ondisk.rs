@@ -16,6 +16,8 @@ pub const HEADER: usize = 40;
 pub const MAGIC: u32 = 0x7346_6443;
 /// The version of the format.
 pub const VERSION: u32 = 1;
+/// The version of the format of volumes with checksums of data.
+pub const VERSION_SUMS: u32 = 2;
 /// Bytes of a label.
 pub const LABEL_MAX: usize = 63;
 /// Bytes of the fixed part of a record's header page, the page's header with it.

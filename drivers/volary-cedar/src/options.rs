@@ -15,6 +15,11 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
         help: "Gather data until the commit, or write it as it comes, as in the paper (gather)",
     },
     OptionSpec {
+        name: "checksums",
+        value: "verify|ignore",
+        help: "Refuse data that its checksum says is wrong, or give it as it is (verify)",
+    },
+    OptionSpec {
         name: "iosize",
         value: "SIZE",
         help: "Longest request to the device (256k)",
@@ -26,6 +31,7 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
 pub(crate) struct MountOptions {
     pub(crate) commit_ms: u64,
     pub(crate) through: bool,
+    pub(crate) looks_at_sums: bool,
     pub(crate) io_size: u32,
 }
 
@@ -49,6 +55,9 @@ impl MountOptions {
             through: options
                 .choice("data", &[("gather", false), ("through", true)])?
                 .unwrap_or(false),
+            looks_at_sums: options
+                .choice("checksums", &[("verify", true), ("ignore", false)])?
+                .unwrap_or(true),
             io_size: io_size as u32,
         })
     }

@@ -142,10 +142,11 @@ impl Core {
         self.begin_line(head)?;
         let mut old = head.clone();
         old.uid = self.new_uid()?;
-        (old.number, old.next_number, old.nlink, old.parts) = (0, 1, 1, [0; 3]);
+        (old.number, old.next_number, old.nlink, old.parts) = (0, 1, 1, [0; 4]);
         // The pages are the older one's now, the leader with them.
         self.set_runs(&mut old, None, &runs)?;
         self.set_parts(&mut old, Part::Xattrs, &xattrs)?;
+        self.hand_sums_over(head, &mut old)?;
         self.set_parts(head, Part::Runs, &[])?;
         head.runs.clear();
         head.size = 0;

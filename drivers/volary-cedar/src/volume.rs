@@ -2,7 +2,7 @@
 
 use crate::ondisk::{
     HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN, PageType, RECORD_FIXED, RECORD_ITEM, VERSION,
-    get_u32, put, seal,
+    VERSION_SUMS, get_u32, put, seal,
 };
 use volary_core::{BlockDevice, Error, Kind, Result};
 
@@ -55,6 +55,8 @@ pub struct Layout {
     pub made: u64,
     /// The volume's label.
     pub label: String,
+    /// Whether checksums of data are kept.
+    pub has_sums: bool,
 }
 
 /// First page of the small files' area.
@@ -119,6 +121,7 @@ impl Layout {
             version: 1,
             made,
             label: label.to_owned(),
+            has_sums: false,
         };
         layout
             .check()
@@ -192,7 +195,7 @@ impl Layout {
         };
         let mut out = header.page(self.page_len());
         let fields = [
-            VERSION,
+            if self.has_sums { VERSION_SUMS } else { VERSION },
             self.page,
             self.pages,
             self.table_a,
@@ -227,8 +230,12 @@ impl Layout {
     pub fn decode(bytes: &[u8]) -> Option<Checked<Self>> {
         let header = Header::read(bytes).filter(|h| h.kind == PageType::Root)?;
         let field = |i: usize| get_u32(bytes, HEADER + 4 * i);
-        if field(0) != VERSION {
-            return Some(Err(format!("version {}, {VERSION} is known", field(0))));
+        if ![VERSION, VERSION_SUMS].contains(&field(0)) {
+            let words = format!(
+                "version {}, {VERSION} and {VERSION_SUMS} are known",
+                field(0)
+            );
+            return Some(Err(words));
         }
         let label_len = bytes
             .get(AT_LABEL)
@@ -251,6 +258,7 @@ impl Layout {
             version: header.seq,
             made: crate::ondisk::get_u64(bytes, AT_MADE),
             label: String::from_utf8_lossy(label.unwrap_or_default()).into_owned(),
+            has_sums: field(0) == VERSION_SUMS,
         };
         Some(layout.check().map(|()| layout))
     }

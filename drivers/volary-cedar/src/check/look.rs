@@ -38,6 +38,7 @@ pub(super) fn finding(
 /// As [`open`].
 pub(super) fn look(
     dev: Arc<dyn BlockDevice>,
+    reads_data: bool,
     progress: &dyn Progress,
 ) -> Result<(Vec<Problem>, Vec<Fact>)> {
     let (mut core, recovered) = open(dev, &LOOK)?;
@@ -45,7 +46,7 @@ pub(super) fn look(
     roots(&core, &mut problems)?;
     log(&core, &recovered, &mut problems);
     let mut tree = Tree {
-        nodes: Nodes::new(),
+        nodes: Nodes::new(reads_data),
         pages: Vec::new(),
         problems: Vec::new(),
         progress,

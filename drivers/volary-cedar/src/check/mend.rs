@@ -67,6 +67,7 @@ fn apply(core: &mut Core, fix: &Fix, now: Time) -> Result<()> {
         }),
         Fix::Empty(uid) => with_head(core, *uid, now, empty),
         Fix::Size(uid) => with_head(core, *uid, now, resize),
+        Fix::Sums(uid) => with_head(core, *uid, now, |core, head| core.set_sums(head, None)),
         Fix::Adopt(key) => core.change(now, |c| adopt(c, key, now)),
     }
 }
@@ -110,7 +111,7 @@ fn with_head(
 
 /// Takes the content away without a look at it: the map is built anew after.
 fn empty(core: &mut Core, head: &mut Head) -> Result<()> {
-    for part in [Part::Runs, Part::Target, Part::Xattrs] {
+    for part in Part::ALL {
         core.set_parts(head, part, &[])?;
     }
     head.runs.clear();
@@ -126,6 +127,7 @@ fn resize(core: &mut Core, head: &mut Head) -> Result<()> {
     let old = runs.leader();
     runs.cut(core.pages_for(head.size));
     let kept = Runs(runs.0.clone());
+    core.set_sums(head, None)?;
     core.set_runs(head, old, &kept)
 }
 

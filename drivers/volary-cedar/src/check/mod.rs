@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{
-    Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, Kind, Progress, Result,
-    Severity,
+    Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, Kind, OptionSpec, Progress,
+    Result, Severity,
 };
 
 /// What mends a problem.
@@ -49,6 +49,8 @@ pub(crate) enum Fix {
     Empty(u64),
     /// Make size and pages agree.
     Size(u64),
+    /// Take the checksums of data away.
+    Sums(u64),
     /// Put an entry into the root.
     Adopt(Vec<u8>),
 }
@@ -58,6 +60,13 @@ pub(crate) struct Problem {
     pub(crate) finding: Finding,
     pub(crate) fix: Fix,
 }
+
+/// What a check knows.
+const CHECK_OPTIONS: &[OptionSpec] = &[OptionSpec {
+    name: "data",
+    value: "",
+    help: "Read all data that has checksums (no)",
+}];
 
 /// Rounds after which a check gives up: each mends what the one before laid open.
 const ROUNDS: usize = 8;
@@ -72,7 +81,8 @@ pub(crate) fn run(
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
-    how.options.check_known(&[])?;
+    how.options.check_known(CHECK_OPTIONS)?;
+    let reads_data = how.options.flag("data", false)?;
     if how.mode != CheckMode::Look && dev.geometry().read_only {
         return Err(Kind::ReadOnly.into());
     }
@@ -80,7 +90,7 @@ pub(crate) fn run(
     let mut out = CheckReport::default();
     let mut refused = BTreeSet::new();
     for _ in 0..ROUNDS {
-        let (problems, facts) = look::look(recorder.clone(), progress)?;
+        let (problems, facts) = look::look(recorder.clone(), reads_data, progress)?;
         out.facts = facts;
         let chosen = choose(problems, how.mode, report, &mut refused, &mut out);
         if chosen.is_empty() {

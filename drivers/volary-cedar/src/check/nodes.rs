@@ -21,14 +21,19 @@ pub(super) struct Nodes {
     links: Vec<(Place, u64, u32)>,
     places: BTreeMap<(u64, u32), Place>,
     parts: BTreeMap<(u64, u8), BTreeSet<u16>>,
+    /// Whether all data is read that has checksums.
+    reads_data: bool,
     pub(super) files: usize,
     pub(super) dirs: usize,
     pub(super) problems: Vec<Problem>,
 }
 
 impl Nodes {
-    pub(super) fn new() -> Self {
-        Self::default()
+    pub(super) fn new(reads_data: bool) -> Self {
+        Self {
+            reads_data,
+            ..Self::default()
+        }
     }
 
     fn damage(
@@ -60,7 +65,7 @@ impl Nodes {
                 self.links.push((place, uid, number));
             }
             (None, Some((id, place)), _) => drop(self.places.insert(id, place)),
-            (None, None, Some((uid, kind, number))) if (1..=3).contains(&kind) => {
+            (None, None, Some((uid, kind, number))) if Part::of_code(kind).is_some() => {
                 self.parts.entry((uid, kind)).or_default().insert(number);
             }
             _ => {
@@ -290,9 +295,7 @@ impl Nodes {
         let mut wrong = Vec::new();
         for ((uid, kind), numbers) in &self.parts {
             let said = self.heads.get(uid).map_or(0, |(_, h)| {
-                let all = [Part::Runs, Part::Target, Part::Xattrs];
-                let part = all.into_iter().find(|p| *p as u8 == *kind);
-                part.map_or(0, |p| h.parts_of(p))
+                Part::of_code(*kind).map_or(0, |p| h.parts_of(p))
             });
             wrong.extend(
                 numbers
@@ -302,25 +305,22 @@ impl Nodes {
             );
         }
         for (uid, kind, number) in wrong {
-            let all = [Part::Runs, Part::Target, Part::Xattrs];
-            let Some(part) = all.into_iter().find(|p| *p as u8 == kind) else {
+            let Some(part) = Part::of_code(kind) else {
                 continue;
             };
             let fix = Fix::Remove(crate::entry::part_key(uid, part, number));
             let message = format!("a part of node {uid:#x} belongs to nothing");
             self.damage("part", message, "take it away", fix, None);
         }
+        let lacks = |head: &Head, part: Part| {
+            let there = self.parts.get(&(head.uid, part as u8));
+            (0..head.parts_of(part)).any(|n| there.is_none_or(|t| !t.contains(&n)))
+        };
+        let content = [Part::Runs, Part::Target, Part::Xattrs];
         let missing: Vec<u64> = self
             .heads
             .values()
-            .filter(|(_, head)| {
-                [Part::Runs, Part::Target, Part::Xattrs]
-                    .into_iter()
-                    .any(|part| {
-                        let there = self.parts.get(&(head.uid, part as u8));
-                        (0..head.parts_of(part)).any(|n| there.is_none_or(|t| !t.contains(&n)))
-                    })
-            })
+            .filter(|(_, head)| content.into_iter().any(|part| lacks(head, part)))
             .map(|(_, head)| head.uid)
             .collect();
         for uid in missing {
@@ -386,6 +386,7 @@ impl Nodes {
                 self.path(head.uid),
             );
         }
+        self.judge_sums(core, head, &runs)?;
         let Some(page) = runs.leader() else {
             return Ok(());
         };
@@ -401,6 +402,25 @@ impl Nodes {
             );
         }
         Ok(())
+    }
+}
+
+impl Nodes {
+    /// Checksums must be of the file's bytes and, if data is read, be right.
+    fn judge_sums(&mut self, core: &mut Core, head: &Head, runs: &Runs) -> Result<()> {
+        let (code, checked) = match core.sums(head) {
+            Ok(_) if self.reads_data => ("data", core.check_data(head, runs)),
+            other => ("sums", other.map(drop)),
+        };
+        match checked {
+            Err(e) if matches!(e.kind(), Kind::Corrupt | Kind::Io) => {
+                let repair = "take its checksums away; it is read as it is then";
+                let (fix, path) = (Fix::Sums(head.uid), self.path(head.uid));
+                self.damage(code, format!("{e}"), repair, fix, path);
+                Ok(())
+            }
+            other => other,
+        }
     }
 }
 

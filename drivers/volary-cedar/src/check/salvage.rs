@@ -15,6 +15,7 @@ use crate::nodes::new_head;
 use crate::ondisk::{HEADER, Header, stamp};
 use crate::page::{self, Cell};
 use crate::runs::{RUN, Runs};
+use crate::sums::Sums;
 use crate::table::{read_pages, write_home};
 use crate::vam::Vam;
 use crate::walk::{Lost, Visitor, runs_of_cell};
@@ -198,6 +199,13 @@ fn head_of(
         head.set_parts_of(Part::Runs, parts(Part::Runs).len() as u16);
         head.size = u64::from(runs.pages().saturating_sub(1)) * u64::from(core.layout.page);
         head.runs = runs.0.get(..in_head)?.to_vec();
+        let sums = parts(Part::Sums);
+        let known = Sums::decode(&sums.concat(), core.layout.page);
+        if let Some(known) = known.filter(|s| core.pages_for(s.len()) == runs.pages()) {
+            // The file was sealed: they end where it did.
+            head.size = known.len();
+            head.set_parts_of(Part::Sums, sums.len() as u16);
+        }
     }
     Some(head)
 }

@@ -68,7 +68,7 @@ fn trials(mistake: Mistake) -> Vec<Trial> {
 
 /// The few choices at each flight that are enough: nothing, all, some of what
 /// came first, all but one, a few at random.
-fn few(count: usize, rng: &mut Rng) -> Vec<Choice> {
+pub(super) fn few(count: usize, rng: &mut Rng) -> Vec<Choice> {
     let fates = |kept: &mut dyn FnMut(usize) -> bool| {
         let fate = |i| if kept(i) { Fate::Kept } else { Fate::Lost };
         Choice((0..count).map(fate).collect())
@@ -154,8 +154,10 @@ fn catch(mistake: Mistake, attach: &'static str) -> Option<String> {
         mistake: Some(mistake),
         ..volume(attach)
     };
-    if mistake == Mistake::LogEmptiedFirst {
-        return try_recovery(&volume).err();
+    match mistake {
+        Mistake::LogEmptiedFirst => return try_recovery(&volume).err(),
+        Mistake::UnsealedTooLate => return super::sums::patch(volume).err(),
+        _ => {}
     }
     let disk = volume.make().unwrap();
     trials(mistake).into_iter().find_map(|trial| {

@@ -79,6 +79,18 @@ fn sectors_that_were_written_badly_are_told() {
 }
 
 #[test]
+fn files_with_checksums_stand_every_cut() {
+    let volume = |attach| super::sums::with_sums(volume(attach));
+    let each = (400..400 + scripts(1)).map(|seed| script(seed, 10, true));
+    let tally = torture(&volume("commit=0"), depth(false), each);
+    assert!(tally.states > 300, "{tally}");
+    let gathered = (500..500 + scripts(2)).map(|seed| script(seed, 30, true));
+    torture(&volume(""), depth(false), gathered);
+    let versions = (600..600 + scripts(1)).map(|seed| with_versions(seed, 30));
+    torture(&volume(""), depth(false), versions);
+}
+
+#[test]
 fn versions_stand_every_cut() {
     for (attach, len) in [("commit=0", 10), ("", 30)] {
         let scripts = (300..300 + scripts(2)).map(|seed| with_versions(seed, len));

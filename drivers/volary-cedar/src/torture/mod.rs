@@ -6,3 +6,4 @@ mod caught;
 mod cuts;
 mod script;
 mod subject;
+mod sums;

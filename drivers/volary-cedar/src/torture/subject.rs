@@ -45,7 +45,7 @@ fn words(e: volary_core::Error) -> String {
 }
 
 impl Volume {
-    fn attach(&self, dev: Arc<dyn BlockDevice>, read_only: bool) -> Result<Fs, String> {
+    pub(super) fn attach(&self, dev: Arc<dyn BlockDevice>, read_only: bool) -> Result<Fs, String> {
         let how = Attach {
             read_only,
             memory: 4 << 20,

@@ -28,6 +28,11 @@ fn large_pages_and_sectors_hold_to_their_word() {
 }
 
 #[test]
+fn files_with_checksums_hold_to_their_word() {
+    run(shape(24 * MIB).made("checksums"));
+}
+
+#[test]
 fn a_small_log_holds_to_its_word() {
     run(shape(12 * MIB).made("log=1440k"));
 }

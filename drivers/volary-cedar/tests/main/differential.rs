@@ -22,6 +22,12 @@ fn pages_of_a_sector_equal_the_model() {
 }
 
 #[test]
+fn files_with_checksums_equal_the_model() {
+    run(shape(24 * MIB).made("checksums"), 40);
+    run(shape(12 * MIB).made("page=512,log=642k,checksums"), 40);
+}
+
+#[test]
 fn a_commit_with_each_change_equals_the_model() {
     run(shape(16 * MIB).attached("commit=0"), 40);
 }

@@ -6,5 +6,6 @@ mod differential;
 mod figures;
 mod layers;
 mod quiet;
+mod sums;
 mod versions;
 mod volumes;
