@@ -33,6 +33,19 @@ impl Sector {
     pub fn bytes(&self) -> &[u8] {
         &self.0.bytes
     }
+
+    /// Puts what it has, as sector `number`, into what was read from byte `offset` on.
+    pub(crate) fn lay_over(&self, number: u64, offset: u64, buf: &mut [u8]) {
+        let start = number * SECTOR as u64;
+        let skip = offset.saturating_sub(start) as usize;
+        let at = start.saturating_sub(offset) as usize;
+        let bytes = self.bytes().get(skip..).unwrap_or_default();
+        let room = buf.get_mut(at..).unwrap_or_default();
+        let len = bytes.len().min(room.len());
+        if let (Some(to), Some(from)) = (room.get_mut(..len), bytes.get(..len)) {
+            to.copy_from_slice(from);
+        }
+    }
 }
 
 impl PartialEq for Sector {
@@ -110,20 +123,14 @@ impl Disk {
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         let base = self.base.get(from..).unwrap_or_default();
-        for (to, byte) in buf.iter_mut().zip(base) {
-            *to = *byte;
+        let len = base.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..len), base.get(..len)) {
+            to.copy_from_slice(from);
         }
         let end = offset.saturating_add(buf.len() as u64);
         let sector = SECTOR as u64;
         for (number, content) in self.over.range(offset / sector..end.div_ceil(sector)) {
-            let start = number * sector;
-            let skip = offset.saturating_sub(start) as usize;
-            let at = start.saturating_sub(offset) as usize;
-            let bytes = content.bytes().get(skip..).unwrap_or_default();
-            let room = buf.get_mut(at..).unwrap_or_default();
-            for (to, byte) in room.iter_mut().zip(bytes) {
-                *to = *byte;
-            }
+            content.lay_over(*number, offset, buf);
         }
     }
 

@@ -11,6 +11,7 @@
 //! | [`explore`] | every state recovered and judged, cuts of recoveries too |
 //! | [`Volume`] | a kind of volume as a subject: one row |
 //! | [`op`], [`tree`], [`story`] | what scripts do to volumes, what these hold then, what they promised |
+//! | [`Losing`], [`Progress`] | for a real process that is killed: it loses what it did not flush |
 //! | [`fault`] | sectors that went bad: the kit |
 //! | [`seek`] | what operations cost on a disk that turns: the Cedar paper's script model |
 //! | [`scripts`] | all short scripts, and random long ones |
@@ -62,6 +63,7 @@ pub mod disk;
 pub mod explore;
 pub mod fault;
 pub mod lazy;
+mod losing;
 pub mod op;
 pub mod rng;
 pub mod scripts;
@@ -77,8 +79,9 @@ pub use cut::{Bounds, Choice, Fate, Flight, choices, flights};
 pub use disk::{Disk, SECTOR, Sector};
 pub use explore::{Cut, Depth, Explorer, Failure, Tally};
 pub use lazy::{Lazy, Odometer};
+pub use losing::Losing;
 pub use op::{Op, Ops};
 pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};
-pub use volume::{Between, Recovery, Volume};
+pub use volume::{Between, Progress, Recovery, Volume};

@@ -220,26 +220,43 @@ fn strange(path: &str, node: &Node, never: bool) -> String {
     }
 }
 
+/// Whether what was found is one of these trees.
 fn is_one_of(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(), String> {
-    let is = |tree: &&&Tree| {
-        let alike = |((p, a), (q, b)): ((&String, &Node), (&String, &Node))| match (a, b) {
-            (Node::File(_, content), Node::File(tag, expected)) => {
-                let own = nodes.get(tag).is_some_and(|f| fits(content, *tag, f));
-                p == q && content.len() == expected.len() && own
-            }
-            (Node::Dir(_), Node::Dir(_)) => p == q,
-            _ => false,
-        };
-        tree.len() == found.len() && found.iter().zip(tree.iter()).all(alike)
-    };
-    if window.iter().any(|tree| is(&tree)) {
-        return Ok(());
+    let differ: Vec<Vec<String>> = window
+        .iter()
+        .map(|tree| differences(found, tree, nodes))
+        .collect();
+    match differ.iter().min_by_key(|all| all.len()) {
+        Some(none) if none.is_empty() => Ok(()),
+        nearest => Err(format!(
+            "is none of the {} states since the last sync; of the nearest differ: {}",
+            window.len(),
+            nearest.map(|all| all.join(", ")).unwrap_or_default()
+        )),
     }
-    let names: Vec<&String> = found.keys().collect();
-    Err(format!(
-        "{names:?} is none of the {} states since the last sync",
-        window.len()
-    ))
+}
+
+/// What is not as expected, in words.
+fn differences(found: &Tree, expected: &Tree, nodes: &Nodes) -> Vec<String> {
+    let lost = expected.keys().filter(|path| !found.contains_key(*path));
+    let lost = lost.map(|path| format!("{path} (not there)"));
+    let strange = found.iter().filter_map(|(path, node)| {
+        let words = match (node, expected.get(path)) {
+            (_, None) => "new".to_owned(),
+            (Node::Dir(_), Some(Node::Dir(_))) => return None,
+            (Node::File(_, content), Some(Node::File(tag, expected))) => {
+                let own = nodes.get(tag).is_some_and(|f| fits(content, *tag, f));
+                match content.len() == expected.len() {
+                    true if own => return None,
+                    true => "content".to_owned(),
+                    false => format!("{} bytes, not {}", content.len(), expected.len()),
+                }
+            }
+            _ => "of another kind".to_owned(),
+        };
+        Some(format!("{path} ({words})"))
+    });
+    lost.chain(strange).collect()
 }
 
 #[cfg(test)]

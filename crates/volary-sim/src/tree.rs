@@ -7,7 +7,7 @@ use volary_core::{Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId};
 
 /// Directories in one another, entries of one, and bytes of a file that are
 /// read, at most.
-const DEPTH_MAX: usize = 16;
+const DEPTH_MAX: usize = 100;
 const ENTRIES_MAX: usize = 10_000;
 const SIZE_MAX: u64 = 16 << 20;
 

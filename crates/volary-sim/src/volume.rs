@@ -1,5 +1,9 @@
 //! Volumes of a format as subjects: one row each.
 
+mod kill;
+
+pub use kill::Progress;
+
 use crate::cow::Cow;
 use crate::disk::Disk;
 use crate::explore::Depth;
@@ -145,6 +149,44 @@ fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
     }
 }
 
+/// What operations make of a tree: `act` does each, with the tag of the file that
+/// it is about, none if it cannot be done; and says whether it was done.
+fn told(
+    ops: &[Op],
+    mut tree: Tree,
+    tag: impl Fn(usize) -> u32,
+    mut act: impl FnMut(usize, &Op, Option<u32>) -> std::result::Result<bool, String>,
+) -> std::result::Result<Story, String> {
+    let mut story = Story {
+        before: tree.clone(),
+        after: Vec::with_capacity(ops.len()),
+        durable: Vec::with_capacity(ops.len()),
+        detached: ops.iter().position(|op| *op == Op::Detach),
+    };
+    for (i, op) in ops.iter().enumerate() {
+        let mut then = tree.clone();
+        let new = tag(i);
+        let can = apply(&mut then, op, new);
+        let about = can.then(|| tag_of(&then, op).unwrap_or(new));
+        let done = act(i, op, about)? && can;
+        if done {
+            tree = then;
+        }
+        story.after.push(tree.clone());
+        story.durable.push(done && is_durable(op));
+    }
+    Ok(story)
+}
+
+/// How far a script is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// An operation, by its number, began.
+    Began(usize),
+    /// It ended; whether it was done.
+    Ended(usize, bool),
+}
+
 impl Volume {
     fn attach_on(&self, dev: Arc<dyn BlockDevice>, read_only: bool) -> Result<Fs> {
         let how = Attach {
@@ -179,39 +221,30 @@ impl Volume {
         Ok(said.into_iter().map(|(code, _)| code).collect())
     }
 
-    /// Does operations, and tells of each on the tape, if there is one.
+    /// Does operations, of which `tag` gives the tags; `tell` hears when each
+    /// begins and has ended.
     fn perform_all(
         &self,
         fs: &Fs,
         ops: &[Op],
-        mut tree: Tree,
-        tape: Option<&Taped>,
+        tree: Tree,
+        tag: impl Fn(usize) -> u32,
+        tell: &mut dyn FnMut(Step),
     ) -> std::result::Result<Story, String> {
-        let mut story = Story {
-            before: tree.clone(),
-            after: Vec::with_capacity(ops.len()),
-            durable: Vec::with_capacity(ops.len()),
-            detached: ops.iter().position(|op| *op == Op::Detach),
-        };
-        for (i, op) in ops.iter().enumerate() {
-            tape.inspect(|tape| tape.begin(i));
-            let mut done = false;
-            let mut then = tree.clone();
-            let new = (tree_tag(tape.is_some(), i)) | 0x55;
-            if apply(&mut then, op, new) {
-                let tag = tag_of(&then, op).unwrap_or(new);
-                match with_ctx(i, |cx| perform(fs, cx, op, tag)) {
-                    Ok(()) => (tree, done) = (then, true),
+        told(ops, tree, tag, |i, op, tag| {
+            tell(Step::Began(i));
+            let done = match tag {
+                None => false,
+                Some(tag) => match with_ctx(i, |cx| perform(fs, cx, op, tag)) {
+                    Ok(()) => true,
                     // It did nothing.
-                    Err(e) if e == Kind::NoSpace => {}
+                    Err(e) if e == Kind::NoSpace => false,
                     Err(e) => return Err(format!("{op}: {e}")),
-                }
-            }
-            tape.inspect(|tape| tape.end(i));
-            story.after.push(tree.clone());
-            story.durable.push(done && is_durable(op));
-        }
-        Ok(story)
+                },
+            };
+            tell(Step::Ended(i, done));
+            Ok(done)
+        })
     }
 
     /// What the preset makes.
@@ -222,7 +255,7 @@ impl Volume {
         let ops: Ops = self.preset.parse()?;
         let mut tree = Tree::new();
         for (i, op) in ops.0.iter().enumerate() {
-            if !apply(&mut tree, op, tree_tag(false, i) | 0x55) {
+            if !apply(&mut tree, op, of_preset(i)) {
                 return Err(format!("{op}: cannot be done"));
             }
         }
@@ -244,10 +277,20 @@ type Said = (&'static str, String);
 type Findings = std::result::Result<Vec<&'static str>, String>;
 
 /// Four bytes of which none is zero, for a file that operation `i` makes.
-fn tree_tag(script: bool, i: usize) -> u32 {
+fn tag_bytes(script: bool, i: usize) -> u32 {
     let number = i as u32 + 1;
     let (low, high) = (number & 0x7f | 0x80, number >> 7 & 0x7f | 0x80);
-    low << 8 | high << 16 | if script { 0x0100_0000 } else { 0x0200_0000 }
+    low << 8 | high << 16 | 0x55 | if script { 0x0100_0000 } else { 0x0200_0000 }
+}
+
+/// The tag of what an operation of a script makes.
+fn of_script(i: usize) -> u32 {
+    tag_bytes(true, i)
+}
+
+/// The tag of what an operation of the preset makes.
+fn of_preset(i: usize) -> u32 {
+    tag_bytes(false, i)
 }
 
 /// The tag of the file that an operation writes to.
@@ -283,19 +326,23 @@ impl Subject for Volume {
             .map_err(words)?;
         let fs = self.attach_on(dev.clone(), false).map_err(words)?;
         let ops: Ops = self.preset.parse()?;
-        self.perform_all(&fs, &ops.0, Tree::new(), None)?;
+        self.perform_all(&fs, &ops.0, Tree::new(), of_preset, &mut |_| ())?;
         with_ctx(0, |cx| fs.detach(cx)).map_err(words)?;
         Ok(dev.disk().rebased())
     }
 
     fn play(&self, script: &Ops, dev: &Arc<Taped>) -> std::result::Result<Story, String> {
+        let mut tell = |step| match step {
+            Step::Began(i) => dev.begin(i),
+            Step::Ended(i, _) => dev.end(i),
+        };
         let below: Arc<dyn BlockDevice> = dev.clone();
         let below = match self.between {
             Some(between) => between(below),
             None => below,
         };
         let fs = self.attach_on(below, false).map_err(|e| e.to_string())?;
-        self.perform_all(&fs, &script.0, self.preset_tree()?, Some(dev))
+        self.perform_all(&fs, &script.0, self.preset_tree()?, of_script, &mut tell)
     }
 
     fn keeping(&self) -> bool {

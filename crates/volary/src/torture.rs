@@ -1,11 +1,15 @@
 //! The volumes that `volary torture` knows, a row each.
 
+mod kills;
+
+pub use kills::{Killed, Kills, kills, load};
+
 use volary_cedar::CEDAR;
 use volary_fat::FAT;
 use volary_ffs::FFS;
 pub use volary_sim::{
-    Bounds, Choice, Cut, Depth, Explorer, Failure, Op, Ops, Promise, Recovery, Tally, Volume,
-    scripts,
+    Bounds, Choice, Cut, Depth, Explorer, Failure, Op, Ops, Progress, Promise, Recovery, Tally,
+    Volume, scripts,
 };
 
 /// Bytes that a file of a random script has, at most: some clusters.

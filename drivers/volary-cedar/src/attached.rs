@@ -383,10 +383,13 @@ impl Attached {
         self.core.unseal(uid, at, cx.now)?;
         let end = self.core.change(cx.now, |c| {
             let (place, mut head) = c.home(uid)?;
-            let end = c.write(&mut head, at, data)?;
+            let len = data.len() as u64;
+            let runs = c.make_room(&mut head, at, len)?;
             head.touch(cx.now, true);
             c.keep(&place, head)?;
-            Ok(end)
+            c.check_fits()?;
+            c.fill(&runs, at, data)?;
+            Ok(at + len)
         });
         if end.is_err() {
             self.core.note_failed_write(uid, at);

@@ -392,9 +392,25 @@ impl Core {
         Ok(())
     }
 
+    /// Holds if one record can log the txn as it is.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub(crate) fn check_fits(&self) -> Result<()> {
+        let own = self.txn.pages.len() + self.txn.leaders.len();
+        let most = self.layout.logged_max as usize;
+        if own > most {
+            return Err(Error::note(
+                Kind::NoSpace,
+                format!("a change of {own} pages; a log record of this volume holds {most}"),
+            ));
+        }
+        Ok(())
+    }
+
     /// Makes the txn part of the batch.
     fn install(&mut self, now: Time) -> Result<()> {
-        let own = self.txn.pages.len() + self.txn.leaders.len();
+        self.check_fits()?;
         let all = self
             .txn
             .pages
@@ -404,14 +420,7 @@ impl Core {
             + self.txn.leaders.len()
             + self.batch.pages.len()
             + self.batch.leaders.len();
-        let most = self.layout.logged_max as usize;
-        if own > most {
-            return Err(Error::note(
-                Kind::NoSpace,
-                format!("a change of {own} pages; a log record of this volume holds {most}"),
-            ));
-        }
-        if all > most {
+        if all > self.layout.logged_max as usize {
             self.commit(now)?;
         }
         if made(Mistake::EachPageAlone) && !self.txn.pages.is_empty() {

@@ -160,13 +160,13 @@ impl Core {
         }
     }
 
-    /// Writes at `offset`; gives the offset after the data. The head is to be
-    /// kept after.
+    /// Has room for `len` bytes at `offset`, and zeros in front of them; gives the
+    /// runs. No byte that the file has is changed. The head is to be kept after.
     ///
     /// # Errors
-    /// `TooBig`, `NoSpace`; nothing of the content has changed then.
-    pub(crate) fn write(&mut self, head: &mut Head, offset: u64, data: &[u8]) -> Result<u64> {
-        let end = offset.checked_add(data.len() as u64).ok_or(Kind::TooBig)?;
+    /// `TooBig`, `NoSpace`.
+    pub(crate) fn make_room(&mut self, head: &mut Head, offset: u64, len: u64) -> Result<Runs> {
+        let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
         if end > self.size_max() {
             return Err(Kind::TooBig.into());
         }
@@ -180,14 +180,23 @@ impl Core {
         if room > had && end < room {
             self.zero(&runs, end.max(had), room)?;
         }
+        head.size = head.size.max(end);
+        Ok(runs)
+    }
+
+    /// Writes at `offset`, where there is room. What can fail for want of room
+    /// comes before: this changes bytes in place.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace` of the device.
+    pub(crate) fn fill(&mut self, runs: &Runs, offset: u64, data: &[u8]) -> Result<()> {
         let mut rest = data;
-        for (at, len) in self.stretches(&runs, offset, data.len() as u64) {
+        for (at, len) in self.stretches(runs, offset, data.len() as u64) {
             let (now, later) = rest.split_at((len as usize).min(rest.len()));
             self.put_data(at, now)?;
             rest = later;
         }
-        head.size = head.size.max(end);
-        Ok(end)
+        Ok(())
     }
 
     /// Reads; gives how many bytes.

@@ -59,11 +59,8 @@ impl Place {
 
     /// A new copy of the empty image, sparse as the first one.
     fn fresh(&self, image: &Path) -> Result<()> {
-        let mut cp = Command::new("cp");
-        cp.arg("--sparse=always")
-            .arg(self.folder.path("empty.img"))
-            .arg(image);
-        program(&mut cp, &[0]).map(|_| ())
+        let empty = self.folder.path("empty.img");
+        self.folder.copy_image(&empty, image)
     }
 
     fn mcopy_in(&self, tree: &str, image: &Path) -> Command {

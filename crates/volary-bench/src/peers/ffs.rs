@@ -71,12 +71,7 @@ impl Place {
 
     /// Makes an empty UFS2, with FreeBSD's sizes.
     fn fresh(&self, image: &Path) -> Result<Cost> {
-        let _ = fs::remove_file(image);
-        let mut mkfs = Command::new(&self.folder.volary);
-        mkfs.args(["mkfs", "-t", "ffs2", "-o", SIZES, "--size"])
-            .arg(format!("{IMAGE_KIB}K"))
-            .arg(image);
-        program(&mut mkfs, &[0])
+        self.folder.mkfs(&["-t", "ffs2", "-o", SIZES], image)
     }
 
     /// Makes a UFS2 that holds a tree.

@@ -38,16 +38,23 @@ pub(super) struct Folder {
 }
 
 impl Folder {
+    /// With nothing in it.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(super) fn empty(options: &Options) -> Result<Self> {
+        Ok(Self {
+            dir: scratch(options.dir.as_deref())?,
+            volary: options.volary.clone(),
+        })
+    }
+
     /// With the trees in it.
     ///
     /// # Errors
     /// The host's.
     pub(super) fn new(options: &Options) -> Result<Self> {
-        let dir = scratch(options.dir.as_deref())?;
-        let folder = Self {
-            dir,
-            volary: options.volary.clone(),
-        };
+        let folder = Self::empty(options)?;
         trees::make(&folder.tree("tree")?, TREE_DIRS, TREE_FILES, FILE_LEN)?;
         trees::make(&folder.tree("many")?, MANY_DIRS, MANY_FILES, FILE_LEN)?;
         let large = folder.tree("large")?;
@@ -75,6 +82,28 @@ impl Folder {
     /// The image that holds a tree.
     pub(super) fn image(&self, tree: &str) -> PathBuf {
         self.path(&format!("{tree}.img"))
+    }
+
+    /// `volary mkfs` of a new image; `how` says of which kind.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub(super) fn mkfs(&self, how: &[&str], image: &Path) -> Result<Cost> {
+        let _ = fs::remove_file(image);
+        let mut mkfs = Command::new(&self.volary);
+        mkfs.arg("mkfs").args(how).arg("--size");
+        mkfs.arg(format!("{IMAGE_KIB}K")).arg(image);
+        program(&mut mkfs, &[0])
+    }
+
+    /// Copies an image, sparse as it is.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub(super) fn copy_image(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut cp = Command::new("cp");
+        cp.arg("--sparse=always").arg(from).arg(to);
+        program(&mut cp, &[0]).map(|_| ())
     }
 
     /// `volary cp -r`.
@@ -143,14 +172,19 @@ impl Folder {
         c
     }
 
+    /// `fuse2fs` of an image, on `mnt`.
+    pub(super) fn fuse2fs_mount(&self, image: &Path) -> Command {
+        let mut c = Command::new("fuse2fs");
+        c.args(["-f", "-o", "rw"]).arg(image).arg(self.path("mnt"));
+        c
+    }
+
     /// Copying the small tree into a new ext4.
     pub(super) fn fuse2fs(&self) -> Run<'_> {
         let image = self.path("ext4.img");
         Box::new(move || {
             self.mke2fs(&image, None)?;
-            let mut c = Command::new("fuse2fs");
-            c.args(["-f", "-o", "rw"]).arg(&image).arg(self.path("mnt"));
-            self.mounted_in(c)
+            self.mounted_in(self.fuse2fs_mount(&image))
         })
     }
 

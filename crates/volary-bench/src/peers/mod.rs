@@ -1,10 +1,12 @@
 //! Today's alternatives, side by side with volary.
 
+pub mod cedar;
 pub mod fat;
 pub mod ffs;
 mod folder;
 mod rust_fatfs;
 pub mod servers;
+mod synced;
 mod trees;
 
 use crate::measure::{Cost, Summary};
@@ -88,6 +90,15 @@ impl Bound {
     }
 }
 
+/// Tasks that cannot be done here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Missing {
+    /// With which rival.
+    pub rival: &'static str,
+    /// Why, in a line.
+    pub why: &'static str,
+}
+
 /// What was found out about one task.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
@@ -96,6 +107,8 @@ pub enum Finding {
     Row(Row),
     /// Beside bounds.
     Bound(Bound),
+    /// Nothing.
+    Missing(Missing),
 }
 
 impl Finding {
@@ -104,6 +117,7 @@ impl Finding {
         match self {
             Self::Row(row) => row.holds(),
             Self::Bound(bound) => bound.holds(),
+            Self::Missing(_) => true,
         }
     }
 }

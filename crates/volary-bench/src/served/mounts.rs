@@ -1,5 +1,6 @@
 //! FUSE mounts of volary and of its rivals.
 
+use crate::measure::program;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,44 @@ impl Mounted {
 }
 
 impl Drop for Mounted {
+    fn drop(&mut self) {
+        // The benchmark has failed already if this is the first try.
+        let _ = self.unmount();
+    }
+}
+
+/// An image that the host itself mounts, through a loop device; unmounted when it
+/// is dropped, at the latest.
+pub(crate) struct Looped {
+    dir: Option<PathBuf>,
+}
+
+impl Looped {
+    /// # Errors
+    /// If it is not root's to do, or the host cannot.
+    pub(crate) fn start(image: &Path, dir: &Path) -> Result<Self> {
+        fs::create_dir_all(dir)?;
+        let mut mount = Command::new("mount");
+        program(mount.args(["-o", "loop"]).arg(image).arg(dir), &[0])?;
+        Ok(Self {
+            dir: Some(dir.to_owned()),
+        })
+    }
+
+    /// Unmounts: everything is in the image.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.unmount()
+    }
+
+    fn unmount(&mut self) -> Result<()> {
+        match self.dir.take() {
+            Some(dir) => program(Command::new("umount").arg(dir), &[0]).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Looped {
     fn drop(&mut self) {
         // The benchmark has failed already if this is the first try.
         let _ = self.unmount();

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use volary_bench::measure::Summary;
 use volary_bench::paper;
-use volary_bench::peers::{self, Bound, Finding, Row};
+use volary_bench::peers::{self, Bound, Finding, Missing, Row};
 
 /// Prints a script that completes this program's words in a shell.
 #[derive(clap::Args, Debug)]
@@ -129,8 +129,9 @@ enum What {
     Peers {
         /// fat: mtools, dosfstools, fusefat, fuse2fs and the fatfs crate;
         /// ffs: makefs, sleuthkit, fuse-ufs, fuse2fs and e2fsck;
+        /// cedar: fuse2fs, e2fsck, and ext4 on a loop device (that as root);
         /// servers: Samba, nfs-ganesha and libfuse's passthrough_ll (as root)
-        #[arg(value_parser = ["fat", "ffs", "servers"])]
+        #[arg(value_parser = ["fat", "ffs", "cedar", "servers"])]
         what: String,
         /// Only tasks whose name has this in it
         #[arg(long, value_name = "WORDS")]
@@ -193,6 +194,7 @@ impl Bench {
                 let found = match what.as_str() {
                     "servers" => peers::servers::run(&options, &mut told),
                     "ffs" => peers::ffs::run(&options, &mut told),
+                    "cedar" => peers::cedar::run(&options, &mut told),
                     _ => peers::fat::run(&options, &mut told),
                 };
                 let found = found.map_err(|e| failed(format!("{e:#}")))?;
@@ -218,6 +220,9 @@ fn print(finding: &Finding) {
     let mut line = match finding {
         Finding::Row(row) => row_line(row),
         Finding::Bound(bound) => bound_line(bound),
+        Finding::Missing(Missing { rival, why }) => {
+            format!("{:26} {rival:12} not measured: {why}", "")
+        }
     };
     if !finding.holds() {
         line.push_str("  MISSED");

@@ -4,7 +4,10 @@ use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use serde::Serialize;
 use std::io::Write;
-use volary::torture::{self, Bounds, Cut, Depth, Explorer, Ops, Plan, Tally, Volume};
+use std::path::{Path, PathBuf};
+use volary::torture::{
+    self, Bounds, Cut, Depth, Explorer, Killed, Kills, Ops, Plan, Tally, Volume,
+};
 
 /// Cuts the power of simulated volumes, and says whether they keep their promises.
 ///
@@ -17,6 +20,7 @@ use volary::torture::{self, Bounds, Cut, Depth, Explorer, Ops, Plan, Tally, Volu
 Examples:
   volary torture run fat12 --random 2 --steps 12
   volary torture run fat16 --pairs --part 7/500
+  volary torture kill cedar --rounds 200
   volary torture replay fat12 'create /x; sync' --cut 3:-")]
 pub(crate) struct Torture {
     #[command(subcommand)]
@@ -66,6 +70,54 @@ enum What {
         #[arg(long, value_name = "EVENT:CHOICE")]
         then: Vec<String>,
     },
+    /// Kills a process that works on a volume, recovers that, and holds it to
+    /// what the process had said; again and again
+    ///
+    /// The process has a device that loses what was not flushed when it is killed.
+    Kill {
+        /// The volume, as for run
+        volume: String,
+        /// How often
+        #[arg(long, value_name = "COUNT", default_value_t = 10)]
+        rounds: u64,
+        #[command(flatten)]
+        work: Work,
+        /// Where the volume's image is made: in memory, if it can be
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The process that is killed
+    #[command(hide = true)]
+    Load {
+        /// The volume
+        volume: String,
+        /// Its image
+        image: PathBuf,
+        #[command(flatten)]
+        work: Work,
+    },
+}
+
+/// What is done to a volume whose process is killed.
+#[derive(clap::Args, Debug)]
+struct Work {
+    /// Operations in each round
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    steps: usize,
+    /// The first round's random script
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct KilledJson<'a> {
+    volume: &'a str,
+    kills: u64,
+    acknowledged: u64,
+    synced: u64,
 }
 
 #[derive(Serialize)]
@@ -124,8 +176,67 @@ impl Torture {
                 out::Raw.write_all(b"the promises are kept\n")?;
                 Ok(Exit::Done)
             }
+            What::Kill {
+                volume,
+                rounds,
+                work,
+                dir,
+                json,
+            } => kill(find(volume)?, *rounds, work, dir.as_deref(), *json),
+            What::Load {
+                volume,
+                image,
+                work,
+            } => {
+                let volume = find(volume)?;
+                // Whoever reads it no longer has no use for the rest.
+                let mut say = |line: &str| {
+                    let _ = out::Raw.write_all(format!("{line}\n").as_bytes());
+                };
+                let done = torture::load(volume, image, work.steps, work.seed, &mut say);
+                done.map_err(|what| Fail::new(Exit::Failed, what))?;
+                Ok(Exit::Done)
+            }
         }
     }
+}
+
+fn kill(volume: &Volume, rounds: u64, work: &Work, dir: Option<&Path>, json: bool) -> Done<Exit> {
+    let dir = volary_bench::measure::scratch(dir);
+    let dir = dir.map_err(|e| Fail::new(Exit::Failed, format!("torture: {e:#}")))?;
+    let plan = Kills {
+        program: std::env::current_exe().map_err(|e| Fail::host("torture", e))?,
+        image: dir.path().join("volume.img"),
+        rounds,
+        steps: work.steps,
+        seed: work.seed,
+    };
+    let killed = torture::kills(volume, &plan, |_| ());
+    let killed = killed.map_err(|what| Fail::new(Exit::Failed, what))?;
+    let Killed {
+        kills,
+        acknowledged,
+        synced,
+    } = killed;
+    if json {
+        let mut out = out::out();
+        let row = KilledJson {
+            volume: volume.name,
+            kills,
+            acknowledged,
+            synced,
+        };
+        out::json(&mut out, &row)?;
+        out::end(out)?;
+    } else {
+        let line = format!(
+            "{}: {kills} kills, {acknowledged} operations acknowledged, {synced} of them syncs; \
+             all promises kept\n",
+            volume.name
+        );
+        out::Raw.write_all(line.as_bytes())?;
+    }
+    Ok(Exit::Done)
 }
 
 fn depth(nested: usize) -> Depth {

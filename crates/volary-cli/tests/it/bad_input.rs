@@ -389,6 +389,7 @@ fn torture_says_what_it_does_not_know() {
     for (words, why) in [
         (&["run", "fat64", "--random", "1"][..], "no volume"),
         (&["run", "fat12"], "nothing to run"),
+        (&["kill", "fat64"], "no volume"),
         (&["run", "fat12", "--pairs", "--part", "3/3"], "N/M"),
         (
             &["replay", "fat12", "remove /x", "--cut", "1:-"],

@@ -8,6 +8,7 @@ mod examples;
 mod ffs;
 mod handles;
 mod iso9660;
+mod kills;
 mod layers;
 mod sandbox;
 mod serving;

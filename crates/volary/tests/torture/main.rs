@@ -3,4 +3,5 @@
 mod cedar;
 mod fat;
 mod ffs;
+mod kills;
 mod planted;

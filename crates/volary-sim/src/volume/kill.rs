@@ -1,0 +1,160 @@
+//! A volume whose process is killed: what that process does, and what is found
+//! of it then. The device outlives the process; between it and the volume stands
+//! a [`Losing`](crate::Losing) one.
+
+use super::{Step, Volume, of_preset, tag_bytes, told, with_ctx};
+use crate::op::{Op, Ops};
+use crate::subject::{Recovered, Subject};
+use crate::tape::Moment;
+use crate::tree::{self, Node, Tree};
+use std::fmt;
+use std::sync::Arc;
+use volary_core::BlockDevice;
+
+type Words<T> = Result<T, String>;
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Began(op) => write!(f, "began {op}"),
+            Self::Ended(op, done) => write!(f, "ended {op} {}", u8::from(*done)),
+        }
+    }
+}
+
+/// How far a process was that was killed, by what it said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Operations that had begun.
+    pub began: usize,
+    /// Of those that had ended, and so been acknowledged, which were done.
+    pub done: Vec<bool>,
+}
+
+impl Progress {
+    /// Takes a line of what [`Volume::load`] said; false if it is none, or out of
+    /// order, as a line is that was cut.
+    pub fn hear(&mut self, line: &str) -> bool {
+        let mut words = line.split(' ');
+        let kind = words.next();
+        let op = words.next().and_then(|word| word.parse().ok());
+        match (kind, words.next()) {
+            (Some("began"), None) if op == Some(self.began) => self.began += 1,
+            (Some("ended"), Some(done)) if op == Some(self.done.len()) => {
+                self.done.push(done == "1");
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Operations that made all durable that was done before, and were acknowledged.
+    pub fn synced(&self, script: &Ops) -> usize {
+        let ended = script.0.iter().zip(&self.done);
+        ended
+            .filter(|(op, done)| **done && super::is_durable(op))
+            .count()
+    }
+}
+
+/// The number of an operation among all those of all rounds: what it writes is
+/// not mistaken for what was written some rounds before.
+fn tag(round: u64, i: usize) -> u32 {
+    tag_bytes(true, (round as usize).wrapping_mul(1021).wrapping_add(i))
+}
+
+impl Volume {
+    /// Runs a script on a volume that holds the preset. Each line that `say` is
+    /// given tells of an operation: that it begins, before anything of it is done;
+    /// that it has ended, with all that it promises.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn load(
+        &self,
+        script: &Ops,
+        round: u64,
+        dev: Arc<dyn BlockDevice>,
+        say: &mut dyn FnMut(&str),
+    ) -> Words<()> {
+        let fs = self.attach_on(dev, false).map_err(|e| e.to_string())?;
+        let mut tell = |step: Step| say(&step.to_string());
+        let tree = self.preset_tree()?;
+        self.perform_all(&fs, &script.0, tree, |i| tag(round, i), &mut tell)?;
+        with_ctx(0, |cx| fs.detach(cx)).map_err(|e| e.to_string())
+    }
+
+    /// Recovers a volume whose process was killed in [`load`](Self::load), and
+    /// holds it to what that had acknowledged. A second recovery must write nothing.
+    ///
+    /// # Errors
+    /// In words: what was promised and is not so.
+    pub fn held_to(
+        &self,
+        script: &Ops,
+        round: u64,
+        progress: &Progress,
+        dev: &Arc<dyn BlockDevice>,
+    ) -> Words<()> {
+        let begun = script.0.get(..progress.began).unwrap_or(&script.0);
+        let tag = |i| tag(round, i);
+        // What was begun and did not end may have been done.
+        let story = told(begun, self.preset_tree()?, tag, |i, _, _| {
+            Ok(progress.done.get(i).copied().unwrap_or(true))
+        })?;
+        let mended = self.recover(dev.clone())?;
+        let found = self.look(dev.clone())?;
+        let moment = Moment {
+            began: progress.began,
+            ended: progress.done.len(),
+        };
+        self.judge(&Recovered { mended, found }, &story, moment)
+    }
+
+    /// Empties a volume and has it hold the preset, so that it can be killed again.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn renew(&self, dev: Arc<dyn BlockDevice>) -> Words<()> {
+        let words = |e: volary_core::Error| e.to_string();
+        let fs = self.attach_on(dev, false).map_err(words)?;
+        let found = with_ctx(0, |cx| tree::read(&fs, cx))?;
+        // What is in a directory comes after it.
+        let mut ops: Vec<Op> = found.into_iter().rev().map(gone).collect();
+        let preset: Ops = self.preset.parse()?;
+        ops.push(Op::Sync);
+        for (i, op) in ops.iter().enumerate() {
+            let done = with_ctx(i, |cx| super::perform(&fs, cx, op, 0));
+            done.map_err(|e| format!("{op}: {e}"))?;
+        }
+        self.perform_all(&fs, &preset.0, Tree::new(), of_preset, &mut |_| ())?;
+        with_ctx(0, |cx| fs.detach(cx)).map_err(words)
+    }
+}
+
+/// The removal of what was found.
+fn gone((path, node): (String, Node)) -> Op {
+    match node {
+        Node::Dir(_) => Op::Rmdir(path),
+        Node::File(..) => Op::Unlink(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_what_was_said_in_whole_lines() {
+        let mut progress = Progress::default();
+        for line in ["began 0", "ended 0 1", "began 1", "ended 1 0", "began 2"] {
+            assert!(progress.hear(line), "{line}");
+        }
+        for line in ["ended 3 1", "ended", "began 2", "", "ended 2"] {
+            assert!(!progress.hear(line), "{line}");
+        }
+        let script: Ops = "sync; sync; sync".parse().unwrap();
+        assert_eq!((progress.began, progress.synced(&script)), (3, 1));
+        assert_eq!(progress.done, [true, false]);
+    }
+}
