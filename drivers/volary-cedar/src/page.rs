@@ -1,6 +1,7 @@
 //! Pages of the file name table: sorted cells of a key and a value.
 
 use crate::ondisk::{HEADER, Header, PageType, get_u16};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A page as it is shared.
@@ -9,8 +10,8 @@ pub(crate) type Image = Arc<[u8]>;
 /// Bytes that a cell takes beside its key and value.
 pub(crate) const CELL: usize = 4;
 
-/// A cell: key and value.
-pub(crate) type Cell = (Vec<u8>, Vec<u8>);
+/// A cell: key and value, in a page or new.
+pub(crate) type Cell<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
 /// The most bytes that key and value of a cell may have in pages of `len`
 /// bytes: then every page that is too full can be cut in two.
@@ -51,18 +52,21 @@ pub(crate) fn level(page: &[u8]) -> u8 {
     page.get(5).copied().unwrap_or(0)
 }
 
-/// The cells of a page, owned.
-pub(crate) fn owned(page: &[u8]) -> Vec<Cell> {
-    cells(page).map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
+/// The cells of a page, to be changed.
+pub(crate) fn to_change(page: &[u8]) -> Vec<Cell<'_>> {
+    // One more is put among them.
+    let mut all = Vec::with_capacity(usize::from(get_u16(page, 6)) + 1);
+    all.extend(cells(page).map(|(k, v)| (k.into(), v.into())));
+    all
 }
 
 /// Bytes that cells take in a page.
-pub(crate) fn used(cells: &[Cell]) -> usize {
+pub(crate) fn used(cells: &[Cell<'_>]) -> usize {
     cells.iter().map(|(k, v)| CELL + k.len() + v.len()).sum()
 }
 
 /// A page of these cells, which must fit; not sealed.
-pub(crate) fn build(index: u32, level: u8, nonce: u64, len: usize, cells: &[Cell]) -> Image {
+pub(crate) fn build(index: u32, level: u8, nonce: u64, len: usize, cells: &[Cell<'_>]) -> Image {
     let header = Header {
         kind: PageType::Table,
         level,

@@ -102,7 +102,7 @@ impl Core {
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(crate) fn first(&mut self, prefix: &[u8]) -> Result<Option<Cell>> {
+    pub(crate) fn first(&mut self, prefix: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let mut found = None;
         self.scan(prefix, &mut |key, value| {
             if key.starts_with(prefix) {
@@ -123,11 +123,11 @@ impl Core {
             return Err(Kind::TooBig.into());
         }
         let way = self.way(key)?;
-        let mut cells = page::owned(&way.leaf);
-        let at = cells.partition_point(|(k, _)| k.as_slice() < key);
-        let cell = (key.to_vec(), value.to_vec());
+        let mut cells = page::to_change(&way.leaf);
+        let at = cells.partition_point(|(k, _)| **k < *key);
+        let cell = (key.into(), value.into());
         match cells.get_mut(at) {
-            Some(old) if old.0 == key => *old = cell,
+            Some(old) if *old.0 == *key => *old = cell,
             _ => cells.insert(at, cell),
         }
         self.store(way.above, way.index, 0, cells, at)
@@ -139,7 +139,7 @@ impl Core {
         mut above: Vec<Step>,
         index: u32,
         level: u8,
-        mut cells: Vec<Cell>,
+        mut cells: Vec<Cell<'_>>,
         at: usize,
     ) -> Result<()> {
         if self.fits(&cells) {
@@ -154,31 +154,31 @@ impl Core {
         if level > 0
             && let Some(first) = right.first_mut()
         {
-            first.0.clear();
+            first.0 = (&[]).into();
         }
         let new = self.take_page()?;
         self.set(new, level, &right)?;
         let Some(step) = above.pop() else {
             let left = self.take_page()?;
             self.set(left, level, &cells)?;
-            let children = [(Vec::new(), left), (least, new)];
-            let inner: Vec<Cell> = children.map(|(k, c)| (k, c.to_le_bytes().to_vec())).into();
+            let child = |index: u32| index.to_le_bytes().to_vec().into();
+            let inner = [((&[]).into(), child(left)), (least, child(new))];
             return self.set(0, level + 1, &inner);
         };
         self.set(index, level, &cells)?;
-        let mut parent = page::owned(&step.image);
-        parent.insert(step.at + 1, (least, new.to_le_bytes().to_vec()));
+        let mut parent = page::to_change(&step.image);
+        parent.insert(step.at + 1, (least, new.to_le_bytes().to_vec().into()));
         self.store(above, step.index, level + 1, parent, step.at + 1)
     }
 
-    fn fits(&self, cells: &[Cell]) -> bool {
+    fn fits(&self, cells: &[Cell<'_>]) -> bool {
         page::used(cells) + crate::ondisk::HEADER <= self.layout.page_len()
     }
 
     /// Where to cut the cells of a page that is too full: in the middle, or, if
     /// what is new is at the end, just before it, so that pages filled in order
     /// are full.
-    fn cut(&self, cells: &[Cell], at: usize) -> usize {
+    fn cut(&self, cells: &[Cell<'_>], at: usize) -> usize {
         if at + 1 == cells.len() && at > 0 {
             return at;
         }
@@ -199,7 +199,7 @@ impl Core {
         best.1
     }
 
-    fn set(&mut self, index: u32, level: u8, cells: &[Cell]) -> Result<()> {
+    fn set(&mut self, index: u32, level: u8, cells: &[Cell<'_>]) -> Result<()> {
         if !self.fits(cells) {
             return Err(self.bad_tree(index, "cells that do not fit"));
         }
@@ -220,8 +220,8 @@ impl Core {
     /// `Corrupt`, `Io`.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let way = self.way(key)?;
-        let mut cells = page::owned(&way.leaf);
-        let Some(at) = cells.iter().position(|(k, _)| k == key) else {
+        let mut cells = page::to_change(&way.leaf);
+        let Some(at) = cells.iter().position(|(k, _)| **k == *key) else {
             return Ok(false);
         };
         cells.remove(at);
@@ -236,25 +236,25 @@ impl Core {
         mut above: Vec<Step>,
         index: u32,
         level: u8,
-        mut cells: Vec<Cell>,
+        mut cells: Vec<Cell<'_>>,
     ) -> Result<()> {
         if level > 0
             && let Some(first) = cells.first_mut()
         {
-            first.0.clear();
+            first.0 = (&[]).into();
         }
         let Some(step) = above.pop() else {
             return self.shrink_root(level, &cells);
         };
-        let mut parent = page::owned(&step.image);
+        let room = self.layout.page_len() - crate::ondisk::HEADER;
+        if page::used(&cells) > room / 3 {
+            return self.set(index, level, &cells);
+        }
+        let mut parent = page::to_change(&step.image);
         if cells.is_empty() {
             self.free_page(index);
             parent.remove(step.at);
             return self.shrink(above, step.index, level + 1, parent);
-        }
-        let room = self.layout.page_len() - crate::ondisk::HEADER;
-        if page::used(&cells) > room / 3 {
-            return self.set(index, level, &cells);
         }
         // The neighbour to the right, or, at the end, the one to the left.
         let left_at = if step.at + 1 < parent.len() {
@@ -275,8 +275,8 @@ impl Core {
             return Err(self.bad_tree(index, "of a level that does not fit"));
         }
         let (mut joined, mut tail) = match left == index {
-            true => (cells.clone(), page::owned(&other)),
-            false => (page::owned(&other), cells.clone()),
+            true => (cells.clone(), page::to_change(&other)),
+            false => (page::to_change(&other), cells.clone()),
         };
         if level > 0
             && let Some(first) = tail.first_mut()
@@ -294,14 +294,14 @@ impl Core {
     }
 
     /// Stores the root; while it has one child only, that takes its place.
-    fn shrink_root(&mut self, level: u8, cells: &[Cell]) -> Result<()> {
+    fn shrink_root(&mut self, level: u8, cells: &[Cell<'_>]) -> Result<()> {
         match cells {
             [] => self.set(0, 0, &[]),
             [(_, only)] if level > 0 => {
                 let child = page::child(only);
                 let image = self.page(child)?;
                 self.free_page(child);
-                self.shrink_root(page::level(&image), &page::owned(&image))
+                self.shrink_root(page::level(&image), &page::to_change(&image))
             }
             _ => self.set(0, level, cells),
         }

@@ -164,18 +164,7 @@ impl Torture {
                 script,
                 cut,
                 then,
-            } => {
-                let volume = find(volume)?;
-                let script: Ops = script.parse().map_err(Fail::usage)?;
-                let cuts = std::iter::once(cut).chain(then);
-                let cuts = cuts.map(|c| parse_cut(c)).collect::<Done<Vec<Cut>>>()?;
-                let failed = |what: String| Fail::new(Exit::Failed, what);
-                let mut explorer = Explorer::new(volume, depth(0).on(volume)).map_err(failed)?;
-                let replayed = explorer.replay(&script, &cuts);
-                replayed.map_err(|failure| failed(failure.what))?;
-                out::Raw.write_all(b"the promises are kept\n")?;
-                Ok(Exit::Done)
-            }
+            } => replay(find(volume)?, script, std::iter::once(cut).chain(then)),
             What::Kill {
                 volume,
                 rounds,
@@ -187,18 +176,30 @@ impl Torture {
                 volume,
                 image,
                 work,
-            } => {
-                let volume = find(volume)?;
-                // Whoever reads it no longer has no use for the rest.
-                let mut say = |line: &str| {
-                    let _ = out::Raw.write_all(format!("{line}\n").as_bytes());
-                };
-                let done = torture::load(volume, image, work.steps, work.seed, &mut say);
-                done.map_err(|what| Fail::new(Exit::Failed, what))?;
-                Ok(Exit::Done)
-            }
+            } => load(find(volume)?, image, work),
         }
     }
+}
+
+fn replay<'a>(volume: &Volume, script: &str, cuts: impl Iterator<Item = &'a String>) -> Done<Exit> {
+    let script: Ops = script.parse().map_err(Fail::usage)?;
+    let cuts = cuts.map(|c| parse_cut(c)).collect::<Done<Vec<Cut>>>()?;
+    let failed = |what: String| Fail::new(Exit::Failed, what);
+    let mut explorer = Explorer::new(volume, depth(0).on(volume)).map_err(failed)?;
+    let replayed = explorer.replay(&script, &cuts);
+    replayed.map_err(|failure| failed(failure.what))?;
+    out::Raw.write_all(b"the promises are kept\n")?;
+    Ok(Exit::Done)
+}
+
+fn load(volume: &Volume, image: &Path, work: &Work) -> Done<Exit> {
+    // Whoever reads it no longer has no use for the rest.
+    let mut say = |line: &str| {
+        let _ = out::Raw.write_all(format!("{line}\n").as_bytes());
+    };
+    let done = torture::load(volume, image, work.steps, work.seed, &mut say);
+    done.map_err(|what| Fail::new(Exit::Failed, what))?;
+    Ok(Exit::Done)
 }
 
 fn kill(volume: &Volume, rounds: u64, work: &Work, dir: Option<&Path>, json: bool) -> Done<Exit> {

@@ -89,7 +89,9 @@ fn take_orphans(
         };
         core.table.forget(index);
         if let Some(header) = Header::read(&image).filter(|_| page::level(&image) == 0) {
-            leaves.push((header.epoch, header.seq, index, page::owned(&image)));
+            let cells = page::cells(&image).map(|(k, v)| (k.to_vec(), v.to_vec()));
+            let cells: Vec<(Vec<u8>, Vec<u8>)> = cells.collect();
+            leaves.push((header.epoch, header.seq, index, cells));
         }
     }
     leaves.sort_by_key(|(epoch, seq, ..)| std::cmp::Reverse((*epoch, *seq)));
@@ -260,7 +262,7 @@ fn leaders(core: &Core, vam: &Vam) -> Result<BTreeMap<u64, Leader>> {
 fn build(core: &mut Core, cells: &Cells, used: &BTreeSet<u32>, now: Time) -> Result<()> {
     let len = core.layout.page_len();
     let mut free = (1..core.layout.table_len).filter(|i| !used.contains(i));
-    let mut below: Vec<Cell> = cells.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut below: Vec<Cell<'_>> = cells.iter().map(|(k, v)| (k.into(), v.into())).collect();
     let (mut level, mut pages) = (0, Vec::new());
     loop {
         let groups = grouped(below, len - HEADER);
@@ -276,22 +278,22 @@ fn build(core: &mut Core, cells: &Cells, used: &BTreeSet<u32>, now: Time) -> Res
             })?;
             let least = group.first().map(|c| c.0.clone()).unwrap_or_default();
             if let Some(first) = group.first_mut().filter(|_| level > 0) {
-                first.0.clear();
+                first.0 = (&[]).into();
             }
             let mut image = page::build(index, level, core.layout.nonce, len, &group).to_vec();
             stamp(&mut image, core.log.epoch, core.log.seq);
             pages.push((index, image.into()));
-            below.push((least, index.to_le_bytes().to_vec()));
+            below.push((least, index.to_le_bytes().to_vec().into()));
         }
         if let Some(first) = below.first_mut() {
-            first.0.clear();
+            first.0 = (&[]).into();
         }
         level += 1;
     }
 }
 
 /// Cells by the page, each page nearly full.
-fn grouped(cells: Vec<Cell>, room: usize) -> Vec<Vec<Cell>> {
+fn grouped(cells: Vec<Cell<'_>>, room: usize) -> Vec<Vec<Cell<'_>>> {
     let (mut out, mut left) = (vec![Vec::new()], room);
     for cell in cells {
         let len = page::CELL + cell.0.len() + cell.1.len();
