@@ -111,10 +111,11 @@ fn nodes(window: &[&Tree]) -> Nodes {
 fn fits(content: &[u8], tag: u32, file: &Known) -> bool {
     let lengths = || file.contents.iter().map(|c| c.len());
     let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
-    let own = content
-        .iter()
-        .zip(tag.to_le_bytes().into_iter().cycle())
-        .all(|(&found, own)| found == 0 || found == own);
+    let own = tag.to_le_bytes();
+    let own = content.chunks(own.len()).all(|found| {
+        let alike = |(found, own): (&u8, &u8)| *found == 0 || found == own;
+        found.iter().zip(&own).all(alike)
+    });
     let Some((first, others)) = file.contents.split_first() else {
         return false;
     };

@@ -357,6 +357,7 @@ impl Layout {
     }
 }
 
+const AT_PAGE: usize = HEADER + 4;
 const AT_MADE: usize = HEADER + 48;
 const AT_LABEL: usize = HEADER + 56;
 
@@ -378,13 +379,18 @@ pub fn read_roots(dev: &dyn BlockDevice) -> Result<Vec<RootCopy>> {
             if (at + 1) * page > size {
                 continue;
             }
-            let mut bytes = vec![0; page as usize];
-            match dev.read_at(at * page, &mut bytes) {
-                Ok(()) => {}
-                Err(e) => {
-                    failure = Some(e);
-                    continue;
+            let mut bytes = vec![0; PAGE_MIN];
+            let read = dev.read_at(at * page, &mut bytes).and_then(|()| {
+                // Most places have no root, which its first bytes say.
+                if may_be_root(&bytes, page) {
+                    bytes.resize(page as usize, 0);
+                    dev.read_at(at * page, &mut bytes)?;
                 }
+                Ok(())
+            });
+            if let Err(e) = read {
+                failure = Some(e);
+                continue;
             }
             let decoded = Layout::decode(&bytes);
             let fits = |l: &Layout| u64::from(l.page) == page && l.roots().contains(&(at as u32));
@@ -399,6 +405,14 @@ pub fn read_roots(dev: &dyn BlockDevice) -> Result<Vec<RootCopy>> {
         (true, Some(e)) => Err(e),
         _ => Ok(copies),
     }
+}
+
+/// Whether a page that begins so may be a root in a volume of this page size.
+fn may_be_root(start: &[u8], page: u64) -> bool {
+    let own = u64::from(get_u32(start, AT_PAGE));
+    let sizes = PAGE_MIN as u64..=PAGE_MAX as u64;
+    let header = Header::read_unchecked(start);
+    header.is_some_and(|h| h.kind == PageType::Root) && (own == page || !sizes.contains(&own))
 }
 
 /// Most pages that a record may log, for a page and a third of these sizes.
