@@ -191,6 +191,31 @@ fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed
     Ok((ino, kind, name, reclen as u64))
 }
 
+/// The first chunk of a directory: itself, and its parent.
+pub(crate) fn dots(volume: &Volume, dir: u32, parent: u32) -> [u8; DIRBLKSIZ] {
+    let (order, mut bytes) = (volume.order, [0; DIRBLKSIZ]);
+    let rest = DIRBLKSIZ as u16 - 12;
+    for (at, len, ino, name) in [(0, 12, dir, &b"."[..]), (12, rest, parent, b"..")] {
+        ino.put(order, &mut bytes, at);
+        len.put(order, &mut bytes, at + 4);
+        let count = name.len() as u8;
+        match volume.has_types {
+            true => [d_type(FileKind::Dir), count].put(order, &mut bytes, at + 6),
+            false => u16::from(count).put(order, &mut bytes, at + 6),
+        }
+        let name_at = at + DIRECT_HEAD;
+        if let Some(room) = bytes.get_mut(name_at..name_at + name.len()) {
+            room.copy_from_slice(name);
+        }
+    }
+    bytes
+}
+
+/// What an entry says that an inode of this kind is.
+pub(crate) fn d_type(kind: FileKind) -> u8 {
+    u8::try_from(kind.mode_bits() >> 12).unwrap_or(0)
+}
+
 /// The entries of a chunk, their places counted in it; damage ends them.
 pub(crate) fn entries<'a>(volume: &Volume, chunk: &'a [u8]) -> impl Iterator<Item = Entry<'a>> {
     let mut at = 0;

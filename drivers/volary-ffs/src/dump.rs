@@ -5,7 +5,7 @@ use crate::blocks::Reader;
 use crate::cg::Group;
 use crate::dir::{DAMAGE_MAX, Dir};
 use crate::inode::Inode;
-use crate::ondisk::{Field, Superblock, Ufs1Dinode, Ufs2Dinode};
+use crate::ondisk::{Field, Ufs1Dinode, Ufs2Dinode};
 use crate::superblock::Found;
 use crate::volume::{Variant, Volume};
 use crate::xattr;
@@ -109,41 +109,18 @@ fn superblock(found: &Found) -> Vec<String> {
     lines
 }
 
-/// Bytes that are looked through at a time; superblocks begin at multiples of 512.
-const WINDOW: usize = 1 << 20;
-
 fn superblocks(dev: &dyn BlockDevice, out: &mut dyn fmt::Write) -> Result<()> {
-    let size = dev.geometry().size;
-    let mut window = vec![0; WINDOW + Superblock::SIZE];
-    let mut start = 0;
-    while start < size {
-        let len = usize::try_from(size - start)
-            .unwrap_or(usize::MAX)
-            .min(window.len());
-        let bytes = window.get_mut(..len).unwrap_or_default();
-        dev.read_at(start, bytes)?;
-        for at in (0..WINDOW).step_by(512) {
-            let Some(one) = bytes.get(at..at + Superblock::SIZE) else {
-                break;
-            };
-            let here = start + at as u64;
-            let Some(found) = Found::parse(here, one.to_vec()) else {
-                continue;
-            };
-            let kind = if found.is_ufs2 { "UFS2" } else { "UFS1" };
-            let good = match Volume::new(found.clone(), size) {
-                Ok(_) => "good".to_owned(),
-                Err(e) => e.to_string(),
-            };
-            let order = found.order.word();
-            print(
-                out,
-                &format!("sector {:>10} {kind} {order} {good}", here / 512),
-            )?;
-        }
-        start += WINDOW as u64;
-    }
-    Ok(())
+    Found::search(dev, &mut |found| {
+        let (at, order) = (found.at, found.order.word());
+        let kind = if found.is_ufs2 { "UFS2" } else { "UFS1" };
+        let good = match Volume::new(found, dev.geometry().size) {
+            Ok(_) => "good".to_owned(),
+            Err(e) => e.to_string(),
+        };
+        let sector = at / 512;
+        print(out, &format!("sector {sector:>10} {kind} {order} {good}"))?;
+        Ok(true)
+    })
 }
 
 fn read_group(reader: &Reader<'_>, number: u64) -> Result<Group> {

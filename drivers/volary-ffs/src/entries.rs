@@ -7,6 +7,7 @@ use crate::edit::{Edit, Step, Stop};
 use crate::index;
 use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
+use std::ops::Range;
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, Result};
 
@@ -223,20 +224,26 @@ impl Edit<'_> {
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
     pub(crate) fn make_dots(&mut self, dir: u32, parent: u32) -> Step<()> {
-        let mut bytes = [0; DIRBLKSIZ];
-        let first = 12;
-        for (at, len, ino, name) in [
-            (0, first, dir, &b"."[..]),
-            (first, DIRBLKSIZ - first, parent, b".."),
-        ] {
-            self.set_length(&mut bytes, at, len);
-            self.set_leads(&mut bytes, at, (ino, FileKind::Dir));
-            self.set_name_length(&mut bytes, at, name.len());
-            if let Some(room) = bytes.get_mut(at + DIRECT_HEAD..at + DIRECT_HEAD + name.len()) {
-                room.copy_from_slice(name);
-            }
-        }
+        let bytes = dir::dots(self.volume, dir, parent);
         self.write(dir, 0, &bytes)
+    }
+
+    /// Puts chunks, free, into a hole.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn fill_hole(&mut self, dir: u32, hole: Range<u64>) -> Step<()> {
+        let bytes = self.free_chunk();
+        for at in hole.step_by(DIRBLKSIZ) {
+            self.write(dir, at, &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn free_chunk(&self) -> [u8; DIRBLKSIZ] {
+        let mut bytes = [0; DIRBLKSIZ];
+        self.set_length(&mut bytes, 0, DIRBLKSIZ);
+        bytes
     }
 
     /// Another chunk, free, at the end: where it begins.
@@ -247,9 +254,7 @@ impl Edit<'_> {
             let expected = "a multiple of 512";
             return Err(Error::corrupt("di_size", self.inode(dir)?.at, found, expected).into());
         }
-        let mut bytes = [0; DIRBLKSIZ];
-        self.set_length(&mut bytes, 0, DIRBLKSIZ);
-        self.write(dir, at, &bytes)?;
+        self.write(dir, at, &self.free_chunk())?;
         Ok(at)
     }
 
@@ -301,8 +306,7 @@ impl Edit<'_> {
     fn set_leads(&self, bytes: &mut [u8], at: usize, (ino, kind): (u32, FileKind)) {
         ino.put(self.volume.order, bytes, at);
         if self.volume.has_types {
-            let kind = u8::try_from(kind.mode_bits() >> 12).unwrap_or(0);
-            kind.put(self.volume.order, bytes, at + 6);
+            dir::d_type(kind).put(self.volume.order, bytes, at + 6);
         }
     }
 

@@ -1,9 +1,19 @@
 //! The superblock as it stands: where it is, in which byte order, and its replicas.
 
 use crate::ondisk::{
-    FS_FLAGS_UPDATED, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Order, SBLOCKSEARCH, Superblock,
+    FS_FLAGS_UPDATED, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Order, SBLOCKSEARCH, Stored, Superblock,
 };
 use volary_core::{BlockDevice, Error, Kind, Result};
+
+/// Whether there is a superblock's magic in the bytes of one, whatever their order.
+fn has_magic(bytes: &[u8]) -> bool {
+    let magic = |order| u32::get(order, bytes, 1372);
+    let is_known = |magic| magic == FS_UFS1_MAGIC || magic == FS_UFS2_MAGIC;
+    is_known(magic(Order::Little)) || is_known(magic(Order::Big))
+}
+
+/// Bytes of a device that are searched at a time.
+const WINDOW: usize = 1 << 20;
 
 /// A superblock, not checked but for its magic.
 #[derive(Clone, Debug)]
@@ -72,6 +82,46 @@ impl Found {
             return u64::try_from(self.raw.fs_sblockloc) == Ok(self.at);
         }
         self.at <= 8192
+    }
+
+    /// Where the first superblock stands, as this one or a replica says.
+    pub(crate) fn home(&self) -> u64 {
+        let said = u64::try_from(self.raw.fs_sblockloc).ok();
+        let said = said.filter(|_| self.is_ufs2 || self.has_new_fields());
+        said.filter(|at| SBLOCKSEARCH.contains(at)).unwrap_or(8192)
+    }
+
+    /// Tells `each` of all that has a superblock's magic, the replicas among them, until it says
+    /// that this is enough.
+    ///
+    /// # Errors
+    /// `Io`; of `each`.
+    pub(crate) fn search(
+        dev: &dyn BlockDevice,
+        each: &mut dyn FnMut(Self) -> Result<bool>,
+    ) -> Result<()> {
+        let size = dev.geometry().size;
+        let mut window = vec![0; WINDOW + Superblock::SIZE];
+        let mut start = 0;
+        while start < size {
+            let left = usize::try_from(size - start).unwrap_or(usize::MAX);
+            let len = left.min(window.len());
+            let bytes = window.get_mut(..len).unwrap_or_default();
+            dev.read_at(start, bytes)?;
+            for at in (0..WINDOW).step_by(512) {
+                let Some(one) = bytes.get(at..at + Superblock::SIZE) else {
+                    break;
+                };
+                if has_magic(one)
+                    && let Some(found) = Self::parse(start + at as u64, one.to_vec())
+                    && !each(found)?
+                {
+                    return Ok(());
+                }
+            }
+            start += WINDOW as u64;
+        }
+        Ok(())
     }
 
     /// The superblock at a sector that the user names.

@@ -365,6 +365,12 @@ impl Volume {
         }
     }
 
+    /// Whether the superblock knows this inode as a snapshot.
+    pub(crate) fn has_snapshot(&self, ino: u32) -> bool {
+        let is_kept = self.found.is_ufs2 || self.found.has_new_fields();
+        is_kept && self.found.raw.fs_snapinum.contains(&ino)
+    }
+
     /// Where each group's replica of the superblock stands, in bytes.
     pub(crate) fn replica_at(&self, group: u64) -> u64 {
         (self.start(group) + self.sblkno) * self.fsize

@@ -22,6 +22,7 @@ use volary::{Answer, Check, CheckMode, CheckReport, Finding, Options, Severity, 
 Examples:
   volary fsck -n disk.img
   volary fsck -y disk.img
+  volary fsck -y -t ffs -b 160 disk.img
   volary fsck -n --json disk.img")]
 pub(crate) struct Fsck {
     /// The volume
@@ -36,12 +37,16 @@ pub(crate) struct Fsck {
     /// Mends everything, without asking
     #[arg(short = 'y', long)]
     yes: bool,
-    /// What it was, if it cannot be recognised any more: fat
+    /// What it was, if it cannot be recognised any more: fat, ffs
     #[arg(short = 't', long = "type", value_name = "FORMAT")]
     format: Option<String>,
     /// The format's own options, with commas between them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
+    /// FFS: goes by the superblock at this sector of 512 bytes, if the first is damaged or another;
+    /// without it, by the first replica that is found
+    #[arg(short = 'b', long, value_name = "SECTOR")]
+    superblock: Option<u64>,
     /// Notes and figures too
     #[arg(short, long)]
     verbose: bool,
@@ -113,6 +118,9 @@ impl Fsck {
         };
         let mut options = Options::new();
         self.options.iter().for_each(|text| options.add(text));
+        if let Some(sector) = self.superblock {
+            options.add(&format!("superblock={sector}"));
+        }
         let how = Check {
             mode,
             now: clock::now(),

@@ -6,9 +6,11 @@ use crate::blocks::{Block, Reader};
 use crate::cg::Group;
 use crate::inode::Inode;
 use crate::map::reserved;
+use crate::ondisk::SF_SNAPSHOT;
 use crate::scan::{Visitor, scan};
 use crate::volume::Volume;
-use std::collections::BTreeMap;
+use crate::xattr;
+use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{Error, FileKind, Finding, Kind, Result, Severity};
 
 /// An inode in use.
@@ -60,8 +62,11 @@ impl Inodes {
             plan,
             inodes,
             duplicates: volume.size,
+            twice: BTreeSet::new(),
+            claimants: BTreeSet::new(),
         };
         scan(&reader, &mut phase)?;
+        phase.first_owners()?;
         Ok(phase.inodes)
     }
 
@@ -111,7 +116,13 @@ struct Phase<'a, 'b> {
     inodes: Inodes,
     /// Fragments that may be found twice before the rest is passed over.
     duplicates: u64,
+    /// Some of these, and the inodes that were told to have taken them as well.
+    twice: BTreeSet<u64>,
+    claimants: BTreeSet<u32>,
 }
+
+/// Fragments with two owners that are remembered.
+const TWICE_MAX: usize = 1 << 16;
 
 impl Phase<'_, '_> {
     fn volume(&self) -> &Volume {
@@ -123,18 +134,23 @@ impl Phase<'_, '_> {
         let (mut fragments, mut twice) = (0, 0);
         let mut first_twice = 0;
         let (inodes, left) = (&mut self.inodes, &mut self.duplicates);
+        let all_twice = &mut self.twice;
         let all = self.reader.blocks(inode, &mut |block: Block| {
             fragments += block.fragments;
             for fragment in block.first..block.first + block.fragments {
                 if !inodes.take(fragment) {
                     first_twice = if twice == 0 { fragment } else { first_twice };
                     twice += 1;
+                    if all_twice.len() < TWICE_MAX {
+                        all_twice.insert(fragment);
+                    }
                     *left = left.checked_sub(1).ok_or_else(too_many)?;
                 }
             }
             Ok(())
         });
         if twice > 0 {
+            self.claimants.insert(inode.ino);
             let message = format!(
                 "inode {}: {twice} of its fragments belong to others too, the first is {first_twice}",
                 inode.ino
@@ -155,6 +171,38 @@ impl Phase<'_, '_> {
         Ok(fragments * (self.volume().fsize / 512))
     }
 
+    /// Phase 1b: those that have what others claim as well.
+    fn first_owners(&mut self) -> Result<()> {
+        if self.twice.is_empty() {
+            return Ok(());
+        }
+        let all: Vec<u32> = self.inodes.all.keys().copied().collect();
+        for ino in all.into_iter().filter(|ino| !self.claimants.contains(ino)) {
+            let inode = match self.reader.inode(ino.into()) {
+                Err(e) if e == Kind::Io => return Err(e),
+                inode => inode,
+            };
+            let Some(inode) = inode.ok().filter(|i| !i.is_snapshot(self.reader.volume)) else {
+                continue;
+            };
+            let mut first = None;
+            // What is wrong with its blocks was told.
+            _ = self.reader.blocks(&inode, &mut |block: Block| {
+                let its = block.first..block.first + block.fragments;
+                first = first.or(self.twice.range(its).next().copied());
+                Ok(())
+            });
+            if let Some(first) = first {
+                let message = format!("inode {ino} has fragments that others claim, as {first}");
+                self.findings.tell(&Finding {
+                    code: "shared-blocks",
+                    ..finding(Severity::Damage, inode.at, message)
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn bad_block(&mut self, inode: &Inode, e: &Error) {
         self.inodes.is_partial = true;
         let wanted = self.findings.tell(&Finding {
@@ -167,7 +215,7 @@ impl Phase<'_, '_> {
     }
 
     fn count(&mut self, inode: &Inode) -> Result<()> {
-        if inode.is_snapshot(self.volume()) {
+        if inode.is_snapshot(self.volume()) && self.volume().has_snapshot(inode.ino) {
             self.inodes.is_partial = true;
             let message = format!(
                 "inode {} is a snapshot; its blocks are not looked at",
@@ -178,6 +226,9 @@ impl Phase<'_, '_> {
                 ..finding(Severity::Note, inode.at, message)
             });
             return Ok(());
+        }
+        if inode.is_snapshot(self.volume()) {
+            self.false_snapshot(inode);
         }
         let was_partial = std::mem::take(&mut self.inodes.is_partial);
         let sectors = self.blocks(inode)?;
@@ -197,7 +248,38 @@ impl Phase<'_, '_> {
         if !self.inodes.is_partial && inode.has_blocks(self.volume()) {
             self.behind(inode)?;
         }
+        if !self.inodes.is_partial && inode.extsize > 0 {
+            self.attributes(inode)?;
+        }
         self.inodes.is_partial |= was_partial;
+        Ok(())
+    }
+
+    /// A snapshot that the superblock does not know.
+    fn false_snapshot(&mut self, inode: &Inode) {
+        let message = format!("inode {} says that it is a snapshot", inode.ino);
+        let wanted = self.findings.tell(&Finding {
+            code: "flags",
+            ..finding(Severity::Damage, inode.at, message)
+        });
+        if wanted {
+            self.plan.inode(inode.ino).flags = Some(inode.flags & !SF_SNAPSHOT);
+        }
+    }
+
+    /// Extended attributes that make no sense. Those whose blocks do not are a matter of blocks.
+    fn attributes(&mut self, inode: &Inode) -> Result<()> {
+        let e = match xattr::all(&self.reader, inode) {
+            Err(e) if e == Kind::Corrupt => e,
+            all => return all.map(drop),
+        };
+        let wanted = self.findings.tell(&Finding {
+            code: "attributes",
+            ..finding(Severity::Damage, inode.at, e.to_string())
+        });
+        if wanted {
+            self.plan.inode(inode.ino).bare = true;
+        }
         Ok(())
     }
 

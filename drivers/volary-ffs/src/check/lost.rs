@@ -1,24 +1,24 @@
 //! `lost+found`: names for what has lost its own.
 
+use super::plan::Plan;
 use crate::attached::Attached;
 use crate::edit::{Edit, Step};
 use crate::inode::Inode;
 use crate::names::New;
 use crate::ondisk::UFS_ROOTINO;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Name, Result, SetAttr, Time};
 
-/// Where they are put.
-const DIRECTORY: &[u8] = b"lost+found";
+/// Where they are put: in the first of these that can be a directory.
+const DIRECTORIES: [&[u8]; 2] = [b"lost+found", b"lost+found.1"];
 
-/// Gives names to inodes of a volume whose maps are right. Gives how many sectors were
-/// written.
+/// Gives names to inodes, and blocks to directories with holes, on a volume whose maps are right,
+/// as far as there is room. Gives how many sectors were written.
 ///
 /// # Errors
-/// `NoSpace`; `Corrupt`; `Io`.
-pub(super) fn name(dev: &Arc<dyn BlockDevice>, lost: &BTreeSet<u32>, now: Time) -> Result<u64> {
+/// `Corrupt`; `Io`.
+pub(super) fn mend(dev: &Arc<dyn BlockDevice>, plan: &Plan, now: Time) -> Result<u64> {
     let counted = Arc::new(Recorder::counting(dev.clone()));
     let attached = Attached::to_mend(counted.clone())?;
     let (cred, cancel) = (Cred::root(), Cancel::new());
@@ -27,11 +27,27 @@ pub(super) fn name(dev: &Arc<dyn BlockDevice>, lost: &BTreeSet<u32>, now: Time) 
         now,
         cancel: &cancel,
     };
+    let holes = plan.holes.iter();
+    let filled =
+        holes.map(|(&(dir, from), &to)| attached.change(&cx, |edit| edit.fill_hole(dir, from..to)));
+    for done in filled {
+        within_room(done)?;
+    }
+    // Names of directories with holes can be neither looked for nor made.
+    let lost = plan.lost.iter().filter(|_| plan.holes.is_empty());
     for &ino in lost {
-        attached.change(&cx, |edit| connect(edit, ino))?;
+        within_room(attached.change(&cx, |edit| connect(edit, ino)))?;
     }
     attached.sync(now)?;
     Ok(counted.counts().write_bytes / 512)
+}
+
+/// What there is no room for is left.
+fn within_room(done: Result<()>) -> Result<()> {
+    match done {
+        Err(e) if e == Kind::NoSpace => Ok(()),
+        done => done,
+    }
 }
 
 fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
@@ -40,7 +56,7 @@ fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
         inode => inode?,
     };
     let into = directory(edit)?;
-    let text = format!("#{ino:08}");
+    let text = free_text(edit, &into, ino)?;
     let kind = edit.kind_of(ino)?;
     edit.add_entry(into.ino, text.as_bytes(), (ino, kind))?;
     if kind == FileKind::Dir {
@@ -51,18 +67,38 @@ fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
     Ok(())
 }
 
+/// The name that an inode gets.
+pub(super) fn text(ino: u32) -> String {
+    format!("#{ino:08}")
+}
+
+/// The same, with a number behind it where the name is taken.
+fn free_text(edit: &mut Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
+    let mut taken = text(ino);
+    for number in 1_u32.. {
+        if edit.search(into, taken.as_bytes())?.is_none() {
+            break;
+        }
+        taken = format!("{}.{number}", text(ino));
+    }
+    Ok(taken)
+}
+
 /// The directory, made if it is not there.
+///
+/// # Errors
+/// `NotDir`; as [`Edit::make`].
 fn directory(edit: &mut Edit<'_>) -> Step<Inode> {
     let root = edit.inode(UFS_ROOTINO)?;
-    let name = Name::new(DIRECTORY).map_err(|_| Kind::Invalid)?;
-    match edit.search(&root, DIRECTORY)? {
-        Some((ino, _)) => {
-            let inode = edit.inode(ino)?;
-            match inode.kind() {
-                Some(FileKind::Dir) => Ok(inode),
-                _ => Err(Kind::NotDir.into()),
-            }
+    for name in DIRECTORIES {
+        let Some((ino, _)) = edit.search(&root, name)? else {
+            let name = Name::new(name).map_err(|_| Kind::Invalid)?;
+            return edit.make(root.id()?, name, &New::Dir, &SetAttr::mode(0o700));
+        };
+        let inode = edit.inode(ino)?;
+        if inode.kind() == Some(FileKind::Dir) {
+            return Ok(inode);
         }
-        None => edit.make(root.id()?, name, &New::Dir, &SetAttr::mode(0o700)),
     }
+    Err(Kind::NotDir.into())
 }

@@ -1,6 +1,7 @@
 //! Phase 5: the maps and sums of cylinder groups against what phases 1 to 4 found.
 
 use super::findings::{Findings, finding};
+use super::head::is_alike;
 use super::inodes::Inodes;
 use super::plan::{Plan, Writer};
 use super::rebuild;
@@ -71,19 +72,9 @@ fn replica(
 ) -> Result<()> {
     let volume = reader.volume;
     let at = volume.replica_at(number);
-    let fixed = |found: &Found| {
-        let raw = &found.raw;
-        let sizes = [
-            raw.fs_bsize,
-            raw.fs_fsize,
-            raw.fs_fpg,
-            raw.fs_cgsize,
-            raw.fs_cssize,
-        ];
-        (found.order, found.is_ufs2, raw.fs_ipg, sizes)
-    };
     let found = Found::read(&**reader.cache.device(), at)?;
-    if found.as_ref().map(fixed) != Some(fixed(&volume.found)) {
+    let is_good = found.is_some_and(|found| is_alike(&found, &volume.found));
+    if !is_good {
         let message =
             format!("group {number}'s replica of the superblock is none, or another volume's");
         let wanted = findings.tell(&Finding {
@@ -203,7 +194,8 @@ fn tables(
     }
     let made = rebuild::made(volume, inodes, number, group);
     if made.group.bytes != before {
-        let message = format!("group {number}'s summary of clusters is wrong");
+        let message =
+            format!("group {number}'s summary of clusters, or where it searches, is wrong");
         plan.maps |= findings.tell(&Finding {
             code: "summary",
             ..finding(Severity::Crash, at, message)

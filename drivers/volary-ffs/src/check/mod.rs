@@ -6,19 +6,21 @@
 //! nothing where it finds more than a power cut leaves.
 
 mod findings;
+mod head;
 mod inodes;
 mod lost;
 mod maps;
 mod names;
 mod plan;
 mod rebuild;
+mod root;
 
-use crate::attached::{self, LOOK_MEMORY, cache};
+use crate::attached::{LOOK_MEMORY, cache};
 use crate::blocks::Reader;
 use crate::commit::Head;
-use crate::superblock::Found;
 use crate::volume::Volume;
 use findings::{Findings, finding};
+use head::Chosen;
 use inodes::Inodes;
 use plan::{Plan, Writer};
 use std::sync::Arc;
@@ -40,8 +42,8 @@ pub(crate) fn check(
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
-    let sector = how.options.number("superblock")?;
-    let volume = Volume::new(Found::choose(&*dev, sector)?, dev.geometry().size)?;
+    let chosen = Chosen::new(&*dev, how.options.number("superblock")?)?;
+    let volume = chosen.volume.clone();
     let cache = cache(dev.clone(), LOOK_MEMORY);
     let mut findings = Findings::new(report, progress, how.mode);
     let mut run = Run {
@@ -50,6 +52,7 @@ pub(crate) fn check(
         cache,
         head: Head::new(&volume),
         volume,
+        chosen,
         written: 0,
     };
     let (mut plan, mut inodes) = run.look(&mut findings)?;
@@ -97,6 +100,7 @@ struct Run<'a> {
     cache: Cache,
     volume: Volume,
     head: Head,
+    chosen: Chosen,
     written: u64,
 }
 
@@ -123,9 +127,10 @@ impl Run<'_> {
                 ..finding(Severity::Crash, self.volume.found.at, message)
             });
         }
-        attached::root(&reader)?;
+        plan.head = self.chosen.tell(findings);
         // Phase 1: blocks and sizes.
         let mut inodes = Inodes::read(reader, findings, &mut plan)?;
+        root::check(&inodes, findings, &mut plan);
         // Phases 2 and 3: path names and connectivity.
         names::check(reader, &mut inodes, findings, &mut plan)?;
         // Phase 4: reference counts.
@@ -147,20 +152,26 @@ impl Run<'_> {
             let at = self.volume.replica_at(number);
             writer.put(at, &self.volume.found.bytes)?;
         }
-        if !plan.entries.is_empty() || !plan.inodes.is_empty() {
+        if plan.head {
+            writer.put(self.head.at, &self.head.bytes)?;
+        }
+        if !plan.entries.is_empty() || !plan.inodes.is_empty() || plan.root {
             plan.mend(&mut writer)?;
+            if plan.root {
+                root::make(&mut writer, inodes, self.how.now)?;
+            }
         } else if plan.maps {
             maps::mend(&mut writer, inodes, &mut self.head.bytes)?;
-        } else if !plan.lost.is_empty() {
-            writer.written += lost::name(&self.dev, &plan.lost, self.how.now)?;
+        } else if !plan.lost.is_empty() || !plan.holes.is_empty() {
+            writer.written += lost::mend(&self.dev, plan, self.how.now)?;
             self.cache.drop_range(0, self.cache.size());
         }
         writer.settle()?;
         self.written += writer.written;
         // The superblock's sums are others now.
         let sector = self.how.options.number("superblock")?;
-        let found = Found::choose(&*self.dev, sector)?;
-        self.volume = Volume::new(found, self.dev.geometry().size)?;
+        self.chosen = Chosen::new(&*self.dev, sector.filter(|_| !plan.head))?;
+        self.volume = self.chosen.volume.clone();
         self.head = Head::new(&self.volume);
         Ok(())
     }

@@ -2,12 +2,14 @@
 
 use super::findings::{Findings, finding};
 use super::inodes::{Inodes, Seen};
+use super::lost;
 use super::plan::{Entry as Change, Plan};
 use crate::blocks::Reader;
 use crate::dir::{DAMAGE_MAX, Dir};
 use crate::inode::Inode;
 use crate::ondisk::UFS_ROOTINO;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use volary_core::{Error, FileKind, Finding, Kind, Name, Result, Severity};
 
 /// The longest path that is put together, in bytes.
@@ -28,20 +30,19 @@ pub(super) fn check(
         inodes,
         findings,
         plan,
+        tops: HashSet::new(),
+        done: 0,
         paths: HashMap::new(),
         parents: HashMap::new(),
         twins: HashMap::new(),
     };
-    names.meet(UFS_ROOTINO, UFS_ROOTINO);
-    let mut todo = vec![UFS_ROOTINO];
-    let mut done = 0;
-    while let Some(ino) = todo.pop() {
-        done += 1;
-        names.findings.progress("directories", done, 0)?;
-        names.directory(ino, &mut todo)?;
+    let root = names.inodes.all.get(&UFS_ROOTINO);
+    if root.is_some_and(|seen| seen.kind == FileKind::Dir) {
+        names.meet(UFS_ROOTINO, UFS_ROOTINO);
+        names.walk(UFS_ROOTINO)?;
     }
+    names.unconnected()?;
     names.names_of_directories();
-    names.unconnected();
     Ok(())
 }
 
@@ -50,6 +51,10 @@ struct Names<'a, 'b> {
     inodes: &'a mut Inodes,
     findings: &'a mut Findings<'b>,
     plan: &'a mut Plan,
+    /// Directories that no path leads to, and that no other such one holds.
+    tops: HashSet<u32>,
+    /// Directories that were gone through.
+    done: u64,
     /// Directories that were met: the one that holds them, and their name.
     paths: HashMap<u32, (u32, Vec<u8>)>,
     /// Where `..` of each leads, and where the entry is.
@@ -98,6 +103,17 @@ impl Names<'_, '_> {
         })
     }
 
+    /// Goes through a directory, and all that is below it.
+    fn walk(&mut self, from: u32) -> Result<()> {
+        let mut todo = vec![from];
+        while let Some(ino) = todo.pop() {
+            self.done += 1;
+            self.findings.progress("directories", self.done, 0)?;
+            self.directory(ino, &mut todo)?;
+        }
+        Ok(())
+    }
+
     /// Goes through one directory.
     fn directory(&mut self, ino: u32, todo: &mut Vec<u32>) -> Result<()> {
         let inode = match self.reader.inode(ino.into()) {
@@ -107,20 +123,14 @@ impl Names<'_, '_> {
             Err(_) => return Ok(()),
         };
         let mut dir = Dir::new(self.reader, &inode)?;
-        if !inode.size.is_multiple_of(512) || inode.size == 0 {
-            let message = format!("the directory's size is {}, no multiple of 512", inode.size);
-            let odd = Finding {
-                code: "directory-size",
-                ..finding(Severity::Damage, inode.at, message)
-            };
-            if self.tell(self.path(ino, None), odd) {
-                let mend = self.plan.inode(ino);
-                mend.free |= inode.size == 0;
-                mend.size = Some(inode.size.next_multiple_of(512));
-            }
-        }
+        self.size(&inode);
+        let holes = self.holes(&inode)?;
         let (mut at, mut dots, mut damaged) = (0, 0, 0);
         while at < inode.size && damaged < DAMAGE_MAX {
+            if let Some(hole) = holes.iter().find(|hole| hole.contains(&at)) {
+                at = hole.end;
+                continue;
+            }
             match dir.entry(at) {
                 Ok(None) => break,
                 Ok(Some(entry)) => {
@@ -151,12 +161,60 @@ impl Names<'_, '_> {
                 code: "dots",
                 ..finding(Severity::Damage, inode.at, message)
             };
-            if self.tell(self.path(ino, None), missing) {
+            let is_first_there = holes.first().is_none_or(|hole| hole.start > 0);
+            if self.tell(self.path(ino, None), missing) && is_first_there {
                 let parent = self.inodes.all.get(&ino).map_or(UFS_ROOTINO, |s| s.parent);
                 self.plan.entries.insert((ino, 0), Change::Dots(parent));
             }
         }
         Ok(())
+    }
+
+    /// Whether a directory's size is one.
+    fn size(&mut self, inode: &Inode) {
+        if inode.size.is_multiple_of(512) && inode.size > 0 {
+            return;
+        }
+        let message = format!("the directory's size is {}, no multiple of 512", inode.size);
+        let odd = Finding {
+            code: "directory-size",
+            ..finding(Severity::Damage, inode.at, message)
+        };
+        if self.tell(self.path(inode.ino, None), odd) {
+            let mend = self.plan.inode(inode.ino);
+            mend.free |= inode.size == 0;
+            mend.size = Some(inode.size.next_multiple_of(512));
+        }
+    }
+
+    /// Where a directory has no blocks, which it should have everywhere.
+    fn holes(&mut self, dir: &Inode) -> Result<Vec<Range<u64>>> {
+        let mut holes = Vec::new();
+        let all = self.reader.runs(dir, 0, dir.size, &mut |run| {
+            let hole = run.offset..run.offset + run.len;
+            holes.extend(Some(hole).filter(|_| run.place.is_none()));
+            Ok(())
+        });
+        match all {
+            // Phase 1 has told of it.
+            Err(e) if e == Kind::Corrupt => return Ok(Vec::new()),
+            all => all?,
+        }
+        for hole in &holes {
+            let message = format!(
+                "the directory has no block for {} bytes at {}",
+                hole.end - hole.start,
+                hole.start
+            );
+            let odd = Finding {
+                code: "hole",
+                ..finding(Severity::Damage, dir.at, message)
+            };
+            if self.tell(self.path(dir.ino, None), odd) {
+                self.plan.holes.insert((dir.ino, hole.start), hole.end);
+            }
+        }
+        Ok(holes)
     }
 
     fn bad_entry(&mut self, dir: &Inode, at: u64, e: &Error) {
@@ -184,7 +242,9 @@ impl Names<'_, '_> {
 
     /// `.` and `..`, which count as links. Where `..` should lead is known later.
     fn dots(&mut self, dir: &Inode, name: &[u8], (leads, at): (u32, u64)) {
-        if let Some(seen) = self.inodes.all.get_mut(&leads) {
+        // A directory that gets a name in lost+found has another parent then.
+        let counts = name == b"." || !self.tops.contains(&dir.ino);
+        if let Some(seen) = self.inodes.all.get_mut(&leads).filter(|_| counts) {
             seen.found = seen.found.saturating_add(1);
         }
         match name {
@@ -218,6 +278,10 @@ impl Names<'_, '_> {
         let mut all: Vec<_> = std::mem::take(&mut self.twins).into_iter().collect();
         all.sort_unstable();
         for (ino, names) in all {
+            if ino == UFS_ROOTINO {
+                names.iter().for_each(|&at| self.twin(ino, at, false));
+                continue;
+            }
             let leads = self.parents.get(&ino).copied();
             let named = |at: &(u32, u64)| leads.is_some_and(|(parent, _)| parent == at.0);
             let keep = names.iter().find(|at| named(at)).or(names.first()).copied();
@@ -312,25 +376,73 @@ impl Names<'_, '_> {
         }
     }
 
-    /// Phase 3.
-    fn unconnected(&mut self) {
-        let lost = self.inodes.all.iter();
-        let lost = lost.filter(|(_, seen)| seen.kind == FileKind::Dir && seen.parent == 0);
-        for (&ino, _) in lost {
-            let at = self.reader.volume.inode_at(ino.into()).unwrap_or(0);
-            let wanted = self.findings.tell(&Finding {
-                code: "unconnected",
-                ..finding(
-                    Severity::Crash,
-                    at,
-                    format!("no path leads to directory {ino}"),
-                )
-            });
-            if wanted && self.findings.frees_unreferenced() {
-                self.plan.inode(ino).free = true;
-            } else if wanted {
-                self.plan.lost.insert(ino);
+    /// Phase 3: directories that no path leads to. Preening frees them; else those that no other
+    /// such one holds get a name, and what is below them keeps its own.
+    fn unconnected(&mut self) -> Result<()> {
+        let lost = self.unmet();
+        if self.findings.frees_unreferenced() {
+            lost.into_iter().for_each(|ino| self.orphan(ino));
+            return Ok(());
+        }
+        let held = self.held_by(&lost)?;
+        let tops = lost.iter().filter(|ino| !held.contains(ino));
+        let tops: Vec<u32> = tops.copied().collect();
+        // What is left then holds itself: any of a ring will do.
+        for ino in tops.into_iter().chain(lost) {
+            let is_unmet = self.inodes.all.get(&ino).is_some_and(|s| s.parent == 0);
+            if is_unmet && self.tops.insert(ino) {
+                self.paths.insert(ino, (0, lost::text(ino).into_bytes()));
+                self.orphan(ino);
+                self.walk(ino)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Directories that were not met.
+    fn unmet(&self) -> Vec<u32> {
+        let all = self.inodes.all.iter();
+        let unmet = all.filter(|(_, seen)| seen.kind == FileKind::Dir && seen.parent == 0);
+        unmet
+            .map(|(&ino, _)| ino)
+            .filter(|&ino| ino != UFS_ROOTINO)
+            .collect()
+    }
+
+    /// What entries of these directories lead to.
+    fn held_by(&self, dirs: &[u32]) -> Result<HashSet<u32>> {
+        let mut held = HashSet::new();
+        for &ino in dirs {
+            let Ok(inode) = self.reader.inode(ino.into()) else {
+                continue;
+            };
+            let mut dir = Dir::new(self.reader, &inode)?;
+            let mut at = 0;
+            // Damage is told of when it is gone through.
+            while let Ok(Some(entry)) = dir.entry(at) {
+                if !entry.is_dots() {
+                    held.insert(entry.ino);
+                }
+                at = entry.end;
+            }
+        }
+        Ok(held)
+    }
+
+    fn orphan(&mut self, ino: u32) {
+        let at = self.reader.volume.inode_at(ino.into()).unwrap_or(0);
+        let wanted = self.findings.tell(&Finding {
+            code: "unconnected",
+            ..finding(
+                Severity::Crash,
+                at,
+                format!("no path leads to directory {ino}"),
+            )
+        });
+        if wanted && self.findings.frees_unreferenced() {
+            self.plan.inode(ino).free = true;
+        } else if wanted {
+            self.plan.lost.insert(ino);
         }
     }
 }

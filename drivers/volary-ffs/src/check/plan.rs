@@ -5,7 +5,7 @@
 //! left is the last.
 
 use crate::blocks::Reader;
-use crate::dir::Dir;
+use crate::dir::{self, Dir, d_type};
 use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
 use crate::volume::Variant;
@@ -35,6 +35,9 @@ pub(super) struct Mend {
     pub(super) links: Option<i16>,
     pub(super) blocks: Option<u64>,
     pub(super) size: Option<u64>,
+    pub(super) flags: Option<u32>,
+    /// Its extended attributes go.
+    pub(super) bare: bool,
     /// Pointers behind the end go.
     pub(super) cut: bool,
 }
@@ -45,8 +48,14 @@ pub(super) struct Plan {
     /// By directory, and byte of it.
     pub(super) entries: BTreeMap<(u32, u64), Entry>,
     pub(super) inodes: BTreeMap<u32, Mend>,
+    /// The root is to be made anew.
+    pub(super) root: bool,
+    /// The first superblock is to be written.
+    pub(super) head: bool,
     /// Maps and sums are to be made anew.
     pub(super) maps: bool,
+    /// Holes of directories, where each begins and ends, that are to be filled with free room.
+    pub(super) holes: BTreeMap<(u32, u64), u64>,
     /// Inodes that are to be named in `lost+found`.
     pub(super) lost: BTreeSet<u32>,
     /// Replicas of the superblock that are to be written, by group.
@@ -116,7 +125,6 @@ fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Resul
     let mut bytes = [0; DIRBLKSIZ];
     reader.cache.read(place, &mut bytes)?;
     let within = usize::try_from(at - chunk).unwrap_or(0);
-    let has_types = reader.volume.has_types;
     match entry {
         Entry::Kind(kind) => d_type(kind).put(order, &mut bytes, within + 6),
         Entry::Leads(ino) => ino.put(order, &mut bytes, within),
@@ -125,29 +133,9 @@ fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Resul
             bytes.fill(0);
             (DIRBLKSIZ as u16).put(order, &mut bytes, 4);
         }
-        Entry::Dots(parent) => {
-            bytes.fill(0);
-            let rest = DIRBLKSIZ as u16 - 12;
-            for (at, len, ino, name) in [(0, 12, dir, &b"."[..]), (12, rest, parent, b"..")] {
-                ino.put(order, &mut bytes, at);
-                len.put(order, &mut bytes, at + 4);
-                let count = name.len() as u8;
-                match has_types {
-                    true => [d_type(FileKind::Dir), count].put(order, &mut bytes, at + 6),
-                    false => u16::from(count).put(order, &mut bytes, at + 6),
-                }
-                let name_at = at + DIRECT_HEAD;
-                if let Some(room) = bytes.get_mut(name_at..name_at + name.len()) {
-                    room.copy_from_slice(name);
-                }
-            }
-        }
+        Entry::Dots(parent) => bytes = dir::dots(reader.volume, dir, parent),
     }
     writer.put(place, &bytes)
-}
-
-fn d_type(kind: FileKind) -> u8 {
-    u8::try_from(kind.mode_bits() >> 12).unwrap_or(0)
 }
 
 /// Takes an entry out of a chunk.
@@ -176,6 +164,10 @@ fn mend_inode(writer: &mut Writer<'_>, ino: u32, mend: &Mend) -> Result<()> {
         return writer.put(free.at, &free.bytes);
     }
     inode.size = mend.size.unwrap_or(inode.size);
+    inode.flags = mend.flags.unwrap_or(inode.flags);
+    if mend.bare {
+        (inode.extsize, inode.extb) = (0, [0; 2]);
+    }
     if mend.cut {
         cut(writer, &mut inode)?;
     }

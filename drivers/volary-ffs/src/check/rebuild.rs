@@ -13,7 +13,7 @@ pub(super) struct Made {
     pub(super) sums: [u64; 4],
 }
 
-/// Makes a group's maps and counts anew, but for [`positions`]; rotors stay.
+/// Makes a group's maps and counts anew, but for [`positions`]; rotors that can be stay.
 pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Group) -> Made {
     let base = volume.base(number);
     let first = u32::try_from(number * volume.ipg).unwrap_or(u32::MAX);
@@ -27,6 +27,7 @@ pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Gro
     for index in 0..group.fragments {
         group.set_free(index, !inodes.is_taken(base + index));
     }
+    rotors(volume, &mut group);
     let (blocks, fragments, runs) = group.count_free(volume);
     let dirs = inodes.all.range(range);
     let dirs = dirs.filter(|(_, seen)| seen.kind == FileKind::Dir).count() as u64;
@@ -39,6 +40,18 @@ pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Gro
         .put(order, &mut group.bytes, 24);
     runs.map(small).put(order, &mut group.bytes, 52);
     Made { group, sums }
+}
+
+/// Where searches go on: within the group, or at its start.
+fn rotors(volume: &Volume, group: &mut Group) {
+    let raw = &group.raw;
+    let most = [group.fragments, group.fragments, volume.ipg];
+    let rotors = [raw.cg_rotor, raw.cg_frotor, raw.cg_irotor].into_iter();
+    for (i, (rotor, most)) in rotors.zip(most).enumerate() {
+        if u64::from(rotor) >= most {
+            0_u32.put(volume.order, &mut group.bytes, 40 + 4 * i);
+        }
+    }
 }
 
 /// The blocks that are wholly free.

@@ -157,7 +157,7 @@ fn lived(shape: &Shape, seed: u64) -> (Vec<u8>, Tree) {
     (image, tree)
 }
 
-fn plain(leaf: &mut Leaf) {
+pub(crate) fn plain(leaf: &mut Leaf) {
     leaf.owner = None;
     leaf.mtime = leaf.mtime.map(|time| Time::from_secs(time.secs));
     if leaf.kind != FileKind::File {
@@ -165,7 +165,7 @@ fn plain(leaf: &mut Leaf) {
     }
 }
 
-fn on_disk(image: &[u8]) -> tempfile::NamedTempFile {
+pub(crate) fn on_disk(image: &[u8]) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), image).expect("write");
     file

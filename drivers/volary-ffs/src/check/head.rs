@@ -1,0 +1,100 @@
+//! The superblock that a check goes by: the first, or a replica of it that is found.
+
+use super::findings::{Findings, finding};
+use crate::superblock::Found;
+use crate::volume::Volume;
+use volary_core::{BlockDevice, Error, Finding, Result, Severity};
+
+/// A superblock, as if it stood where the first does.
+pub(super) struct Chosen {
+    pub(super) volume: Volume,
+    /// Why it is not the first, where it is none.
+    instead: Option<String>,
+}
+
+impl Chosen {
+    /// The first superblock. Where it makes no sense, or differs from that at a sector which the
+    /// user names: that one; if none is named, the first replica that makes sense.
+    ///
+    /// # Errors
+    /// `Corrupt` if there is none; `Io`.
+    pub(super) fn new(dev: &dyn BlockDevice, sector: Option<u64>) -> Result<Self> {
+        let size = dev.geometry().size;
+        let first = Found::choose(dev, None).and_then(|found| Volume::new(found, size));
+        let e = match (first, sector) {
+            (Ok(volume), None) => return Ok(Self::first(volume)),
+            (Err(e), None) => e,
+            (first, Some(sector)) => {
+                let named = Volume::new(Found::at_sector(dev, sector)?, size)?;
+                let why = match first {
+                    Ok(first) if is_alike(&first.found, &named.found) => {
+                        return Ok(Self::first(first));
+                    }
+                    Ok(_) => "it is another than that".to_owned(),
+                    Err(e) => e.to_string(),
+                };
+                return Ok(Self::instead(named, sector * 512, &why));
+            }
+        };
+        let mut replica = None;
+        Found::search(dev, &mut |found| {
+            let at = found.at;
+            let volume = Volume::new(found, size).ok();
+            let volume = volume.filter(|volume| is_replica(volume, at));
+            replica = volume.map(|volume| (volume, at));
+            Ok(replica.is_none())
+        })?;
+        let (volume, at) = replica.ok_or_else(|| Error::note(e.kind(), e.to_string()))?;
+        Ok(Self::instead(volume, at, &e.to_string()))
+    }
+
+    fn first(volume: Volume) -> Self {
+        Self {
+            volume,
+            instead: None,
+        }
+    }
+
+    /// One at byte `at`, as if it stood where the first does.
+    fn instead(mut volume: Volume, at: u64, why: &str) -> Self {
+        let sector = at / 512;
+        volume.found.at = volume.found.home();
+        let words = format!("the first superblock: {why}; that at sector {sector} is gone by");
+        Self {
+            volume,
+            instead: Some(words),
+        }
+    }
+
+    /// Tells that it is not the first; whether the first is to be written anew.
+    pub(super) fn tell(&self, findings: &mut Findings<'_>) -> bool {
+        let Some(words) = &self.instead else {
+            return false;
+        };
+        findings.tell(&Finding {
+            code: "superblock",
+            ..finding(Severity::Damage, self.volume.found.at, words.clone())
+        })
+    }
+}
+
+/// Whether it stands where it says that one of its groups has a replica.
+fn is_replica(volume: &Volume, at: u64) -> bool {
+    (0..volume.ncg).any(|group| volume.replica_at(group) == at)
+}
+
+/// Whether two superblocks agree in what does not change.
+pub(super) fn is_alike(one: &Found, other: &Found) -> bool {
+    let fixed = |found: &Found| {
+        let raw = &found.raw;
+        let sizes = [
+            raw.fs_bsize,
+            raw.fs_fsize,
+            raw.fs_fpg,
+            raw.fs_cgsize,
+            raw.fs_cssize,
+        ];
+        (found.order, found.is_ufs2, raw.fs_ipg, sizes)
+    };
+    fixed(one) == fixed(other)
+}

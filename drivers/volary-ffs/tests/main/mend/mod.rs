@@ -1,0 +1,252 @@
+//! Damage of many kinds, mended: a second check finds nothing and writes nothing, what was
+//! not damaged is there, what is lost was told of, and others read the volume as we do.
+
+mod directories;
+mod kinds;
+mod made;
+
+use crate::lists::without_the_examiners;
+use crate::oracle::{on_disk, plain};
+use crate::volumes::{attach, check, shape};
+use kinds::{Kind, Preen, kinds};
+use made::Made;
+use std::sync::Arc;
+use volary_block::MemDevice;
+use volary_core::{
+    Answer, BlockDevice, Check, CheckMode, FileKind, Finding, Format, Options, Quiet, escape,
+};
+use volary_ffs::FFS;
+use volary_testkit::oracle::{have, sleuthkit, vm};
+use volary_testkit::tree::Tree;
+use volary_testkit::volumes::{NOW, Shape, as_root};
+
+const MIB: u64 = 1 << 20;
+/// Each with the type that Linux knows it by.
+const SHAPES: [(Shape, &str); 4] = [
+    (
+        shape("ffs1", 6 * MIB).made("block=4096,fragment=512"),
+        "44bsd",
+    ),
+    (
+        shape("ffs2", 6 * MIB).made("block=4096,fragment=512,order=big"),
+        "ufs2",
+    ),
+    (
+        shape("ffs2", 6 * MIB).made("block=4096,fragment=512"),
+        "ufs2",
+    ),
+    (
+        shape("ffs1", 6 * MIB).made("block=4096,fragment=512,old"),
+        "old",
+    ),
+];
+
+/// What a volume is after it was mended.
+struct Mended {
+    image: Vec<u8>,
+    tree: Tree,
+}
+
+/// Files that are gone: neither by their names nor in `lost+found`.
+fn lost<'a>(before: &'a Tree, after: &Tree) -> Vec<&'a [u8]> {
+    let is_there = |hash: &Option<[u8; 32]>| after.0.values().any(|leaf| leaf.hash == *hash);
+    let files = before.0.iter().filter(|(_, leaf)| leaf.hash.is_some());
+    let lost = files.filter(|(_, leaf)| !is_there(&leaf.hash));
+    lost.map(|(path, _)| path.as_slice()).collect()
+}
+
+fn damaged(m: &Made, kind: &Kind) -> Result<Vec<u8>, String> {
+    let mut image = m.image.clone();
+    (kind.act)(m, &mut image);
+    let does_something = image != m.image;
+    does_something
+        .then_some(image)
+        .ok_or_else(|| "does nothing".into())
+}
+
+/// What a check tells: paths, and messages with their codes.
+fn told(dev: Arc<dyn BlockDevice>) -> Vec<(Vec<u8>, String)> {
+    let mut told = Vec::new();
+    let mut tell = |f: &Finding| {
+        let message = format!("{}: {}", f.code, f.message);
+        told.push((f.path.clone().unwrap_or_default(), message));
+        Answer::No
+    };
+    let how = Check {
+        mode: CheckMode::Look,
+        now: NOW,
+        options: Options::default(),
+    };
+    let report = FFS.check(dev, &how, &mut tell, &Quiet);
+    assert_eq!(report.expect("check").written, 0);
+    told
+}
+
+/// Whether it was told that a file may be lost: by its path, or by its inode.
+fn is_told(m: &Made, path: &[u8], told: &[(Vec<u8>, String)]) -> bool {
+    let number = m.ino_of(path).expect("an inode").to_string();
+    told.iter().any(|(its, message)| {
+        let mut words = message.split(|c: char| !c.is_ascii_digit());
+        its.strip_prefix(b"/") == Some(path) || words.any(|word| word == number)
+    })
+}
+
+/// What is wrong with how one kind of damage is mended.
+fn mended(m: &Made, kind: &Kind) -> Result<Mended, String> {
+    let dev = Arc::new(MemDevice::from_vec(damaged(m, kind)?));
+    let told = told(dev.clone());
+    let code = format!("{}:", kind.code);
+    if !told.iter().any(|(_, message)| message.starts_with(&code)) {
+        return Err(format!("not found: {told:#?}"));
+    }
+    let (report, found) = check(dev.clone(), CheckMode::Mend);
+    if report.left() > 0 {
+        return Err(format!("{} left: {found:#?}", report.left()));
+    }
+    let (again, found) = check(dev.clone(), CheckMode::Mend);
+    if (again.found, again.written) != (0, 0) {
+        return Err(format!("{} written again: {found:#?}", again.written));
+    }
+    let image = dev.to_vec();
+    let fs = attach(dev as Arc<dyn BlockDevice>, "");
+    let tree = as_root(|cx| Tree::read(&fs, cx)).map_err(|e| e.to_string())?;
+    let lost = lost(&m.tree, &tree);
+    match lost.into_iter().find(|path| !is_told(m, path, &told)) {
+        Some(path) => Err(format!("'{}' is lost: {told:#?}", escape(path))),
+        None => Ok(Mended { image, tree }),
+    }
+}
+
+/// What sleuthkit reads otherwise. Of 4.3BSD's directories it reads nothing, of nodes that are
+/// neither file nor directory little.
+fn read_otherwise(mended: &Mended) -> Result<(), String> {
+    let plain = |tree: Tree| {
+        let mut tree = tree.map(plain);
+        tree.0
+            .retain(|_, leaf| matches!(leaf.kind, FileKind::File | FileKind::Dir));
+        tree
+    };
+    let theirs = sleuthkit::tree(on_disk(&mended.image).path())?;
+    let theirs = plain(without_the_examiners(theirs));
+    let differences = theirs.differences(&plain(mended.tree.clone()));
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(format!("sleuthkit reads otherwise: {differences:#?}")),
+    }
+}
+
+/// Whether others look at all of it (`VOLARY_SUITES=all`), rather than at a part.
+fn is_whole() -> bool {
+    std::env::var_os("VOLARY_SUITES").is_some_and(|suites| suites == "all")
+}
+
+#[test]
+fn damage_is_mended_and_nothing_is_lost_untold() {
+    let has_sleuthkit = have(&[sleuthkit::FLS, sleuthkit::ICAT, sleuthkit::RECOVER]);
+    let mut failures = Vec::new();
+    for (shape, _) in SHAPES {
+        let m = Made::new(shape);
+        let reads = has_sleuthkit && !m.is_old();
+        for (kind, number) in kinds(&m).zip(0_u32..) {
+            let reads = reads && (is_whole() || number.is_multiple_of(4));
+            let done = mended(&m, kind);
+            let done = done.and_then(|mended| match reads {
+                true => read_otherwise(&mended),
+                false => Ok(()),
+            });
+            if let Err(words) = done {
+                failures.push(format!("{}: {}: {words}", m.shape.name(), kind.what));
+            }
+        }
+        let count = kinds(&m).count();
+        println!("{}: {count} kinds of damage", m.shape.name());
+        assert!(count >= 60);
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Disks that one guest has.
+const AT_ONCE: usize = 8;
+
+/// One guest's worth of kinds on each volume, or all of them.
+#[test]
+fn linux_reads_what_was_mended() {
+    let Some(vmrun) = vm::find() else { return };
+    for (shape, ufstype) in SHAPES {
+        let m = Made::new(shape);
+        let step = if is_whole() {
+            1
+        } else {
+            kinds(&m).count().div_ceil(AT_ONCE)
+        };
+        let some: Vec<_> = kinds(&m).step_by(step).collect();
+        let mount = format!("mount -t ufs -o ufstype={ufstype}");
+        for some in some.chunks(AT_ONCE) {
+            let all = some.iter().map(|kind| mended(&m, kind));
+            let all: Vec<_> = all.collect::<Result<_, _>>().expect("mended");
+            let files: Vec<_> = all.iter().map(|mended| on_disk(&mended.image)).collect();
+            let ways: Vec<_> = files.iter().map(|f| (f.path(), mount.as_str())).collect();
+            let theirs = vm::trees_of(&vmrun, &ways).expect("Linux");
+            for ((kind, mended), theirs) in some.iter().zip(all).zip(theirs) {
+                let differences = theirs.map(plain).differences(&mended.tree.map(plain));
+                assert!(differences.is_empty(), "{}: {differences:#?}", kind.what);
+            }
+        }
+    }
+}
+
+/// What is wrong with what preening does to one kind of damage.
+fn preened(m: &Made, kind: &Kind) -> Result<(), String> {
+    let image = damaged(m, kind)?;
+    let dev = Arc::new(MemDevice::from_vec(image.clone()));
+    let (report, found) = check(dev.clone(), CheckMode::Preen);
+    let is_right = match kind.preen {
+        Preen::Refuses => {
+            report.left() > 0 && (report.written, report.mended) == (0, 0) && dev.to_vec() == image
+        }
+        Preen::Mends => {
+            let (again, _) = check(dev, CheckMode::Preen);
+            report.left() == 0 && (again.found, again.written) == (0, 0)
+        }
+    };
+    is_right
+        .then_some(())
+        .ok_or_else(|| format!("not {:?}: {report:?}: {found:#?}", kind.preen))
+}
+
+#[test]
+fn preening_refuses_damage_and_mends_what_a_power_cut_leaves() {
+    let mut failures = Vec::new();
+    for (shape, _) in SHAPES {
+        let m = Made::new(shape);
+        for kind in kinds(&m) {
+            if let Err(words) = preened(&m, kind) {
+                failures.push(format!("{}: {}: {words}", m.shape.name(), kind.what));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_check_goes_by_the_superblock_that_is_named() {
+    for (shape, _) in SHAPES {
+        let m = Made::new(shape);
+        let mut image = m.image.clone();
+        image[m.head()..][..1376].fill(0xee);
+        let dev = Arc::new(MemDevice::from_vec(image));
+        let options = format!("superblock={}", m.replica(1) / 512);
+        let as_named = |mode| volary_testkit::volumes::check(&FFS, dev.clone(), mode, &options);
+        let (report, found) = as_named(CheckMode::Mend).expect("check");
+        assert!(
+            found.iter().any(|line| line.starts_with("superblock:")),
+            "{found:#?}"
+        );
+        assert_eq!(report.left(), 0, "{found:#?}");
+        let (again, found) = as_named(CheckMode::Mend).expect("check");
+        assert_eq!((again.found, again.written), (0, 0), "{found:#?}");
+        let fs = attach(dev.clone(), "");
+        let tree = as_root(|cx| Tree::read(&fs, cx)).expect("the tree");
+        tree.assert_same(&m.tree);
+    }
+}
