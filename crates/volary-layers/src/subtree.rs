@@ -1,26 +1,32 @@
 //! Shows a directory as if it were the volume.
 
-use parking_lot::RwLock;
+mod seek;
+
+use parking_lot::{Mutex, RwLock};
 use std::collections::HashSet;
 use std::sync::Arc;
 use volary_core::{
-    Cancel, Change, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error, FileKind, Fs,
-    Kind, Layer, Name, NodeId, Op, OpenId, RenameFlags, Result, SetAttr, Time, Watch, escape,
+    Cancel, Caps, Change, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error, FileKind,
+    Fs, Kind, Layer, Name, NodeId, Op, OpenId, RenameFlags, Result, SetAttr, Time, Watch, escape,
 };
 
 /// A directory of a volume, as if it were all of it: it is the root, it holds
 /// itself, and nothing outside of it can be reached.
 ///
 /// Node ids that were not given out through this layer answer `Stale`, unless
-/// they are directories that lie in the subtree. Ids are forgotten on
-/// [`forget`](volary_core::FileSystem::forget), and when there are more than a
-/// million: a file then has to be looked up again. What is moved out of the
-/// subtree by others stays reachable for those who know its id, but nothing
-/// around it.
+/// they are directories that lie in the subtree, or, on a volume whose ids last
+/// ([`Caps::STABLE_IDS`]), anything else that is found in it: it is gone through
+/// for that, up to a million entries, and what is not found is remembered. Ids are
+/// forgotten on [`forget`](volary_core::FileSystem::forget), and when there are more
+/// than a million: where ids do not last, a file then has to be looked up again. What
+/// is moved out of the subtree by others stays reachable for those who know its id,
+/// until it is forgotten, but nothing around it.
 pub struct Subtree {
     below: Fs,
     root: NodeId,
     known: Arc<Known>,
+    /// Nodes that were sought in vain. Held while one is sought: one at a time.
+    missed: Mutex<HashSet<NodeId>>,
 }
 
 /// Nodes that were given out.
@@ -60,44 +66,54 @@ impl Subtree {
             let words = format!("layer subtree: {}: {e}", escape(path));
             Error::note(e.kind(), words)
         };
-        let root = with_root(|cx| find_dir(&below, cx, path)).map_err(named)?;
+        let root = with_root(Time::EPOCH, &Cancel::new(), |cx| find_dir(&below, cx, path))
+            .map_err(named)?;
         Ok(Self {
             below,
             root,
             known: Arc::default(),
+            missed: Mutex::default(),
         })
     }
 
     /// # Errors
     /// `Stale` if it is outside.
-    fn check(&self, node: NodeId) -> Result<()> {
-        if node == self.root || self.known.has(node) || self.lies_inside(node)? {
+    fn check(&self, cx: &Ctx<'_>, node: NodeId) -> Result<()> {
+        if node == self.root || self.known.has(node) {
+            return Ok(());
+        }
+        let lies_inside = with_root(cx.now, cx.cancel, |cx| {
+            match self.is_dir_inside(cx, node)? {
+                None if self.below.caps().has(Caps::STABLE_IDS) => self.is_found(cx, node),
+                known => Ok(known == Some(true)),
+            }
+        })?;
+        if lies_inside {
             Ok(())
         } else {
             Err(Kind::Stale.into())
         }
     }
 
-    /// Whether it is a directory of the subtree, by way of those that hold it.
-    fn lies_inside(&self, node: NodeId) -> Result<bool> {
-        with_root(|cx| {
-            let mut at = node;
-            for _ in 0..DEPTH_MAX {
-                let up = match self.below.parent(cx, at) {
-                    Err(e) if e == Kind::NotDir || e == Kind::NotFound => return Ok(false),
-                    up => up?.node,
-                };
-                if up == self.root {
-                    self.known.add(node);
-                    return Ok(true);
-                }
-                if up == at {
-                    return Ok(false);
-                }
-                at = up;
+    /// Whether it is a directory of the subtree, by way of those that hold it; `None` if
+    /// it is none at all.
+    fn is_dir_inside(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Option<bool>> {
+        let mut at = node;
+        for _ in 0..DEPTH_MAX {
+            let up = match self.below.parent(cx, at) {
+                Err(e) if e == Kind::NotDir || e == Kind::NotFound => return Ok(None),
+                up => up?.node,
+            };
+            if up == self.root {
+                self.known.add(node);
+                return Ok(Some(true));
             }
-            Ok(false)
-        })
+            if up == at {
+                return Ok(Some(false));
+            }
+            at = up;
+        }
+        Ok(Some(false))
     }
 
     fn given(&self, entry: Entry) -> Entry {
@@ -106,17 +122,22 @@ impl Subtree {
     }
 
     /// Calls below about `dir`, which must be inside, and notes what it gives.
-    fn entry(&self, dir: NodeId, call: impl FnOnce() -> Result<Entry>) -> Result<Entry> {
-        self.check(dir)?;
+    fn entry(
+        &self,
+        cx: &Ctx<'_>,
+        dir: NodeId,
+        call: impl FnOnce() -> Result<Entry>,
+    ) -> Result<Entry> {
+        self.check(cx, dir)?;
         call().map(|entry| self.given(entry))
     }
 }
 
-fn with_root<T>(call: impl FnOnce(&Ctx<'_>) -> T) -> T {
+fn with_root<T>(now: Time, cancel: &Cancel, call: impl FnOnce(&Ctx<'_>) -> T) -> T {
     call(&Ctx {
         cred: &Cred::root(),
-        now: Time::EPOCH,
-        cancel: &Cancel::new(),
+        now,
+        cancel,
     })
 }
 
@@ -143,7 +164,9 @@ impl Layer for Subtree {
     }
 
     fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        op.node.map_or(Ok(()), |node| self.check(node))?;
+        if let (Some(cx), Some(node)) = (&op.cx, op.node) {
+            self.check(cx, node)?;
+        }
         call()
     }
 
@@ -153,23 +176,25 @@ impl Layer for Subtree {
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        self.entry(dir, || self.below.lookup(cx, dir, name))
+        self.entry(cx, dir, || self.below.lookup(cx, dir, name))
     }
 
     fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
-        self.check(dir)?;
+        self.check(cx, dir)?;
         if dir == self.root {
             let attr = self.below.getattr(cx, dir)?;
             return Ok(Entry { node: dir, attr });
         }
         let up = self.below.parent(cx, dir)?;
-        self.check(up.node)?;
+        self.check(cx, up.node)?;
         Ok(up)
     }
 
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let end = self.below.readdir(cx, dir, from, out)?;
-        out.iter().for_each(|entry| self.known.add(entry.node));
+        if out.wants_ids() {
+            out.iter().for_each(|entry| self.known.add(entry.node));
+        }
         Ok(end)
     }
 
@@ -181,13 +206,13 @@ impl Layer for Subtree {
         how: Create,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
-        self.check(dir)?;
+        self.check(cx, dir)?;
         let (entry, open) = self.below.create(cx, dir, name, how, set)?;
         Ok((self.given(entry), open))
     }
 
     fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
-        self.entry(dir, || self.below.mkdir(cx, dir, name, set))
+        self.entry(cx, dir, || self.below.mkdir(cx, dir, name, set))
     }
 
     fn mknod(
@@ -199,7 +224,7 @@ impl Layer for Subtree {
         rdev: u64,
         set: &SetAttr,
     ) -> Result<Entry> {
-        self.entry(dir, || self.below.mknod(cx, dir, name, kind, rdev, set))
+        self.entry(cx, dir, || self.below.mknod(cx, dir, name, kind, rdev, set))
     }
 
     fn symlink(
@@ -210,12 +235,12 @@ impl Layer for Subtree {
         target: &[u8],
         set: &SetAttr,
     ) -> Result<Entry> {
-        self.entry(dir, || self.below.symlink(cx, dir, name, target, set))
+        self.entry(cx, dir, || self.below.symlink(cx, dir, name, target, set))
     }
 
     fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        self.check(node)?;
-        self.entry(dir, || self.below.link(cx, node, dir, name))
+        self.check(cx, node)?;
+        self.entry(cx, dir, || self.below.link(cx, node, dir, name))
     }
 
     fn rename(
@@ -227,8 +252,8 @@ impl Layer for Subtree {
         new_name: Name<'_>,
         flags: RenameFlags,
     ) -> Result<()> {
-        self.check(from)?;
-        self.check(to)?;
+        self.check(cx, from)?;
+        self.check(cx, to)?;
         self.below.rename(cx, from, name, to, new_name, flags)
     }
 

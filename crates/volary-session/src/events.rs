@@ -56,6 +56,8 @@ pub enum News {
         to: NodeId,
         /// Its name now.
         new_name: Box<[u8]>,
+        /// Where the old name led, as far as known.
+        node: Option<NodeId>,
         /// What the new name led to before, if anything.
         replaced: Option<NodeId>,
         /// Whether that took the old name.

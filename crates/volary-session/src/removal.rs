@@ -145,7 +145,7 @@ impl Session {
         let cx = self.ctx();
         self.check_writable()?;
         let by = way.by();
-        let replaced = self.contending(by, |patient| {
+        let found = self.contending(by, |patient| {
             self.while_tracked(|tracked| {
                 if !tracked && !self.checks_rights() && !self.volume.hub.is_heard(self.client) {
                     return self.do_move(&cx, way).map(|()| Tried::Done(None));
@@ -157,7 +157,7 @@ impl Session {
                         if tracked {
                             self.note_move(way, &found);
                         }
-                        Tried::Done(found.at_target)
+                        Tried::Done(Some(found))
                     }
                 })
             })
@@ -170,7 +170,8 @@ impl Session {
             name: way.name.as_bytes().into(),
             to: way.to,
             new_name: way.new_name.as_bytes().into(),
-            replaced,
+            node: found.as_ref().map(|found| found.moved),
+            replaced: found.and_then(|found| found.at_target),
             swapped: way.flags == RenameFlags::SWAP,
         });
         Ok(())

@@ -65,10 +65,8 @@ impl Progress {
 impl EventSink for Others {
     fn event(&self, event: &Event) {
         // Before the one who changed it has its answer.
-        match &event.news {
-            News::Data(node) => self.nodes.mark_stale(*node),
-            News::Everything => self.nodes.mark_all_stale(),
-            _ => {}
+        if let News::Data(node) = &event.news {
+            self.nodes.mark_stale(*node);
         }
         self.news.come.fetch_add(1, Ordering::SeqCst);
         self.queue.event(event);
@@ -149,12 +147,13 @@ fn tell(kernel: &Notifier, nodes: &Nodes, news: &News) {
             name,
             to,
             new_name,
+            node,
             replaced,
             ..
         } => {
             entry(*from, name);
             entry(*to, new_name);
-            replaced.map(attr);
+            [*node, *replaced].into_iter().flatten().for_each(attr);
         }
         News::Data(node) | News::Entries(node) => data(*node),
         News::Attr(node) | News::Gone(node) => attr(*node),

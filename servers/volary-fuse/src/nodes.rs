@@ -141,16 +141,6 @@ impl Nodes {
         }
     }
 
-    /// The same for all nodes.
-    pub(crate) fn mark_all_stale(&self) {
-        for shard in &self.shards {
-            shard
-                .write()
-                .values_mut()
-                .for_each(|known| known.stale = true);
-        }
-    }
-
     /// Whether that was noted, and not taken since.
     pub(crate) fn take_stale(&self, number: u64) -> bool {
         let is_stale = |known: &Known| known.stale;

@@ -68,9 +68,13 @@ impl EventSink for Known {
                 node.iter().for_each(gone);
             }
             News::Renamed {
-                from, to, replaced, ..
+                from,
+                to,
+                node,
+                replaced,
+                ..
             } => {
-                [from, to].into_iter().for_each(note);
+                [from, to].into_iter().chain(node).for_each(note);
                 replaced.iter().for_each(gone);
             }
             News::Data(node) | News::Entries(node) => note(node),

@@ -28,6 +28,11 @@ fn client(serving: &Serving) -> Client {
     Client::new(address)
 }
 
+fn export(serving: &Serving) -> String {
+    let export = serving.said["volumes"][0]["export"].as_str();
+    export.unwrap().to_owned()
+}
+
 fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
@@ -85,6 +90,55 @@ fn handles_of_a_directory_outlive_a_server_that_is_killed() {
         assert_eq!(fs::read(ground.path().join("out")).unwrap(), b"out");
         let new = make(&mut c, &other, "new");
         assert!(top.join("dir/other/new").exists() && new != gone);
+    }
+}
+
+#[test]
+fn handles_of_a_directory_of_a_volume_outlive_a_server_that_is_killed() {
+    let sandbox = Sandbox::new();
+    for words in ["mkdir unix.img:/in", "mkdir unix.img:/out"] {
+        sandbox.run(words).ok();
+    }
+    fs::create_dir_all(sandbox.path("top/in")).unwrap();
+    let mut volumes = vec!["unix.img"];
+    if is_root() {
+        volumes.push("host:top");
+    }
+    for volume in volumes {
+        let serve = |path| {
+            let words = format!("--squash none {volume}:{path}");
+            Serving::start(&sandbox, &words)
+        };
+        let serving = serve("/in");
+        let part = export(&serving);
+        let mut c = client(&serving);
+        let root = c.mnt(&part).unwrap();
+        let (dir, _) = c.mkdir(&root, b"dir", &Set::mode(0o755)).unwrap();
+        let [kept, moved, gone] = ["kept", "moved", "gone"].map(|name| make(&mut c, &dir, name));
+        c.rename((&dir, b"moved"), (&root, b"elsewhere")).unwrap();
+        drop((c, serving));
+
+        // A handle of the whole volume leads nowhere in the part.
+        let serving = serve("/");
+        let mut c = client(&serving);
+        let top = c.mnt(&export(&serving)).unwrap();
+        let secret = make(&mut c, &top, "secret");
+        let inside = c.lookup(&top, b"in").unwrap().0;
+        let dir_there = c.lookup(&inside, b"dir").unwrap().0;
+        c.remove(&dir_there, b"gone").unwrap();
+        drop((c, serving));
+
+        let serving = serve("/in");
+        let mut c = client(&serving);
+        assert_eq!(c.mnt(&part).unwrap(), root);
+        assert_eq!(c.read(&kept, 0, 9).unwrap().0, b"kept");
+        // A file of FAT has another number once it is renamed and the server restarted.
+        let lasts = if volume == "unix.img" { STALE } else { 0 };
+        assert_eq!(c.read(&moved, 0, 9).err().unwrap_or(0), lasts);
+        assert_eq!(c.lookup(&dir, b"kept").unwrap().0, kept);
+        for fh in [&gone, &secret] {
+            assert_eq!(c.getattr(fh).unwrap_err(), STALE);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 use crate::{Rig, memory, n};
-use volary_core::{Fs, Kind, Mode, NodeId, RenameFlags, SetAttr};
+use std::sync::Arc;
+use volary_core::{Caps, Fs, Kind, Layer, Mode, NodeId, RenameFlags, SetAttr};
 use volary_layers::Subtree;
 
 /// `/in/dir/file`, `/in/file` and `/out/secret`, and the subtree at `/in`.
@@ -83,6 +84,91 @@ fn directories_inside_are_known_even_if_not_given_out_and_files_are_not() {
     assert_eq!(forgotten.unwrap_err(), Kind::Stale);
     s.rig.list(s.dir);
     s.rig.fs.getattr(&s.rig.cx(), s.file).unwrap();
+}
+
+/// Ids last, as those of a volume on a device do.
+struct Lasting(Fs);
+
+impl Layer for Lasting {
+    fn below(&self) -> &Fs {
+        &self.0
+    }
+    fn caps(&self) -> Caps {
+        self.0.caps().with(Caps::STABLE_IDS)
+    }
+}
+
+/// The subtree anew, as after a restart, over ids that last.
+fn again(s: &Scene) -> Rig {
+    let lasting: Fs = Arc::new(Lasting(s.below.fs.clone()));
+    Rig::new(Subtree::new(lasting, b"/in").unwrap())
+}
+
+#[test]
+fn ids_that_last_are_found_again_where_they_lie_inside() {
+    let s = scene();
+    let link = s.below.fs.symlink(
+        &s.below.cx(),
+        s.dir,
+        n("link"),
+        b"file",
+        &SetAttr::default(),
+    );
+    let link = link.unwrap().node;
+    let rig = again(&s);
+    assert_eq!(rig.read(s.file).unwrap(), b"text");
+    assert_eq!(rig.fs.readlink(&rig.cx(), link).unwrap(), b"file");
+    assert_eq!(
+        Rig::kind(rig.fs.getattr(&rig.cx(), s.secret)),
+        Some(Kind::Stale)
+    );
+    assert_eq!(
+        Rig::kind(rig.fs.open(&rig.cx(), s.secret, Mode::Read)),
+        Some(Kind::Stale)
+    );
+    // What is forgotten is found again, and what is given out is known, sought in vain or not.
+    rig.fs.forget(s.file, 1);
+    assert_eq!(rig.read(s.file).unwrap(), b"text");
+    let (cx, below) = (s.below.cx(), &s.below.fs);
+    below.link(&cx, s.secret, s.inside, n("let in")).unwrap();
+    rig.find(s.inside, "let in").unwrap();
+    assert_eq!(rig.read(s.secret).unwrap(), b"secret");
+}
+
+#[test]
+fn what_was_moved_out_or_removed_before_a_restart_is_stale_after_it() {
+    let s = scene();
+    let (cx, below) = (s.below.cx(), &s.below.fs);
+    let gone = s.below.file(s.dir, "gone", b"");
+    let replace = RenameFlags::REPLACE;
+    below
+        .rename(&cx, s.dir, n("file"), s.outside, n("file"), replace)
+        .unwrap();
+    below.unlink(&cx, s.dir, n("gone")).unwrap();
+    let rig = again(&s);
+    for node in [s.file, gone, s.secret, s.outside] {
+        assert_eq!(
+            Rig::kind(rig.fs.getattr(&rig.cx(), node)),
+            Some(Kind::Stale)
+        );
+    }
+}
+
+#[test]
+fn a_large_subtree_is_gone_through() {
+    let s = scene();
+    let mut last = s.file;
+    for dir in 0..20 {
+        let dir = s.below.dir(s.dir, &format!("d{dir}"));
+        for file in 0..200 {
+            last = s.below.file(dir, &format!("f{file}"), b"x");
+        }
+    }
+    // More than is listed at a time.
+    for file in 0..3000 {
+        last = s.below.file(s.dir, &format!("f{file}"), b"x");
+    }
+    assert_eq!(again(&s).read(last).unwrap(), b"x");
 }
 
 #[test]

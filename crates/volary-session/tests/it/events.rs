@@ -74,14 +74,15 @@ fn a_rename_tells_what_it_replaced_or_swapped() {
     let volume = volume();
     let s = root(&volume);
     let top = s.root();
-    s.file(top, "a", 0o644);
+    let a = s.file(top, "a", 0o644);
     let b = s.file(top, "b", 0o644);
     let (queue, _kept) = listen(&volume);
-    let renamed = |name: &str, new_name: &str, replaced, swapped| News::Renamed {
+    let renamed = |name: &str, new_name: &str, node, replaced, swapped| News::Renamed {
         from: top,
         name: name.as_bytes().into(),
         to: top,
         new_name: new_name.as_bytes().into(),
+        node: Some(node),
         replaced,
         swapped,
     };
@@ -92,9 +93,9 @@ fn a_rename_tells_what_it_replaced_or_swapped() {
     assert_eq!(
         news(&queue),
         [
-            renamed("b", "c", None, false),
-            renamed("a", "c", Some(b), true),
-            renamed("c", "a", Some(b), false),
+            renamed("b", "c", b, None, false),
+            renamed("a", "c", a, Some(b), true),
+            renamed("c", "a", a, Some(b), false),
         ]
     );
 }

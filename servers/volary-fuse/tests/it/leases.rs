@@ -18,7 +18,7 @@ const KEY: LeaseKey = LeaseKey {
     key: [1; 16],
 };
 const R: LeaseBits = LeaseBits::READ;
-const RH: LeaseBits = LeaseBits(3);
+pub(crate) const RH: LeaseBits = LeaseBits(3);
 const RHW: LeaseBits = LeaseBits::ALL;
 
 /// Takes the kernel some milliseconds to be told of.
@@ -49,7 +49,7 @@ impl LeaseSink for Told {
 }
 
 /// An open of `name` with a lease, and its breaks.
-fn leased(s: &Session, name: &str, want: LeaseBits) -> (OpenId, Receiver<LeaseBreak>) {
+pub(crate) fn leased(s: &Session, name: &str, want: LeaseBits) -> (OpenId, Receiver<LeaseBreak>) {
     let (sender, breaks) = channel();
     let open = open(s, name, Rights::ALL).unwrap();
     let lease = s.lease(open, KEY, want, Arc::new(Told(Mutex::new(sender))));

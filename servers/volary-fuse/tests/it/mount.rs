@@ -127,7 +127,12 @@ pub(crate) fn volume(mem: MemOptions) -> Arc<Volume> {
     volume_of(Mem::attach(mem, clock()).unwrap())
 }
 
-fn volume_of(fs: Fs) -> Arc<Volume> {
+/// A file system in memory with every ability.
+pub(crate) fn memory() -> Fs {
+    Mem::attach(MemOptions::sized(256 << 20), clock()).unwrap()
+}
+
+pub(crate) fn volume_of(fs: Fs) -> Arc<Volume> {
     let how = VolumeOptions {
         trust: true,
         ..VolumeOptions::new("test", clock)

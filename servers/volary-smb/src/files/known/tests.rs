@@ -119,6 +119,7 @@ fn nothing_is_remembered_of_what_is_gone() {
         name: name.clone(),
         to: dir,
         new_name: name,
+        node: None,
         replaced: Some(node),
         swapped: false,
     };
