@@ -163,15 +163,24 @@ impl Core {
     }
 
     /// # Errors
-    /// `NotDir`, `NotFound`.
+    /// `NotDir`, `NotFound`; `NotPermitted` for the newest version by its number.
     fn must_find(&mut self, dir: u64, name: &[u8]) -> Result<Found> {
-        self.found(dir, name)?.ok_or_else(|| Kind::NotFound.into())
+        if let Some(found) = self.found(dir, name)? {
+            return Ok(found);
+        }
+        match self.find_version(dir, name)? {
+            None => Err(Kind::NotFound.into()),
+            Some(_) => {
+                let words = "the newest version of a file goes by the file's name, with all others";
+                Err(Error::note(Kind::NotPermitted, words))
+            }
+        }
     }
 
     /// Takes a name away from a file, or an older version.
     ///
     /// # Errors
-    /// `NotDir`, `NotFound`, `IsDir`.
+    /// `NotDir`, `NotFound`, `IsDir`; `NotPermitted` for the newest version by its number.
     pub(crate) fn unlink(&mut self, dir: u64, name: &[u8], now: Time) -> Result<()> {
         let found = self.must_find(dir, name)?;
         if found.is_dir {

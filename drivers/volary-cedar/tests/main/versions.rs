@@ -177,6 +177,9 @@ fn an_older_version_does_not_change_and_goes_alone_or_with_the_file() {
     refused(calls.rename("x", "a!4").unwrap_err());
     // One that is open stays until it is closed.
     let open = as_root(|cx| calls.0.open(cx, calls.node("a!3").unwrap(), Mode::Read)).unwrap();
+    assert!(calls.unlink("a!5").unwrap_err() == Kind::NotPermitted);
+    assert!(calls.rename("a!5", "b").unwrap_err() == Kind::NotPermitted);
+    assert_eq!(calls.text("a!5").unwrap(), "fifth");
     calls.unlink("a!3").unwrap();
     assert_eq!(calls.versions("a"), "5 4");
     let mut buf = [0; 5];
