@@ -135,6 +135,8 @@ impl Found {
             None => port_of(NFS).ok().flatten().unwrap_or(NFS_PORT),
         };
         let nfs = Peer::new(at(port), way.clone(), seed());
+        // A server that never was there is not waited for as one that restarts is.
+        nfs.hurry();
         // Says whether anybody is there before the portmapper is asked in vain.
         nfs.call(&plain(NFS, NULL), |_| ())?;
         let mount = match (options.mount_port, given) {
@@ -261,6 +263,7 @@ fn ask_port(at: SocketAddr, way: &Way, program: Program) -> Result<Option<u16>> 
 /// MNT: the handle of an export's root.
 fn mount_at(at: SocketAddr, way: &Way, cred: &Cred, path: &[u8]) -> Result<Fh> {
     let peer = Peer::new(at, way.clone(), seed());
+    peer.hurry();
     let call = Call {
         cred: Some(cred),
         ..plain(MOUNT, MNT)

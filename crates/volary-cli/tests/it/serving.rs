@@ -460,7 +460,8 @@ fn exports_that_cannot_be_had_are_refused_in_a_line() {
         assert!(said.contains(words), "{said}");
     }
     serving.stop("-TERM");
-    let gone = sandbox.run(&format!("ls nfs://127.0.0.1:{port}/disk?timeout=1"));
-    let said = gone.fails(3);
+    // Not waited for, though a call may take ten minutes.
+    let line = format!("timeout 60 volary ls 'nfs://127.0.0.1:{port}/disk?timeout=600'");
+    let said = sandbox.shell(&line).fails(3);
     assert!(said.contains("cannot connect"), "{said}");
 }
