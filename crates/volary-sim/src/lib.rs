@@ -84,4 +84,4 @@ pub use op::{Op, Ops};
 pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};
-pub use volume::{Between, Progress, Recovery, Volume};
+pub use volume::{Between, Endured, Progress, Recovery, Volume};

@@ -1,7 +1,9 @@
 //! Volumes of a format as subjects: one row each.
 
+mod enduring;
 mod kill;
 
+pub use enduring::Endured;
 pub use kill::Progress;
 
 use crate::cow::Cow;

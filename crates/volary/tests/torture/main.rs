@@ -1,7 +1,11 @@
 //! What power cuts leave of volumes.
 
+mod bits;
 mod cedar;
 mod fat;
+mod faults;
 mod ffs;
 mod kills;
 mod planted;
+mod room;
+mod same;
