@@ -14,7 +14,12 @@ pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
         true => "what needs its device is answered with errors",
         false => "its clients get errors until it is back",
     };
+    let is_export = matches!(source, Source::Nfs { .. });
     Arc::new(Alarm::new(fs, move |alert| match alert {
+        Alert::Fails(e) if e.kind() == Kind::Stale && is_export => warn(&format!(
+            "{name}: failed while it was served: its server exports something else there \
+             now, or has forgotten its handles; begin anew to have what there is"
+        )),
         Alert::Fails(e) if e.kind() == Kind::Stale => warn(&format!(
             "{name}: failed while it was served: its root is gone; {then}"
         )),

@@ -352,6 +352,22 @@ impl Volume {
         if unstable.is_empty() {
             return Ok(());
         }
+        let verifier = self.ask_commit(who, node)?;
+        let is_lost = unstable.iter().any(|sent| sent.verifier != verifier);
+        // All of it, not only what is lost: later bytes lie over earlier ones.
+        for sent in unstable.into_iter().filter(|_| is_lost) {
+            let who = Who {
+                cred: &sent.part.cred,
+                ..who
+            };
+            self.write_all(who, node, &sent.part, FILE_SYNC)?;
+        }
+        Ok(())
+    }
+
+    /// COMMIT of all of a file: the write verifier, which is another one when the server was
+    /// restarted.
+    pub(crate) fn ask_commit(&self, who: Who<'_>, node: &Arc<Node>) -> Result<[u8; 8]> {
         let changing = node.begin_change();
         let put = |out: &mut Output| {
             node.fh.write(out);
@@ -365,17 +381,7 @@ impl Volume {
         if status != status::OK {
             return Err(error_of(status));
         }
-        let verifier: [u8; 8] = input.array().map_err(fail::garbage)?;
-        let is_lost = unstable.iter().any(|sent| sent.verifier != verifier);
-        // All of it, not only what is lost: later bytes lie over earlier ones.
-        for sent in unstable.into_iter().filter(|_| is_lost) {
-            let who = Who {
-                cred: &sent.part.cred,
-                ..who
-            };
-            self.write_all(who, node, &sent.part, FILE_SYNC)?;
-        }
-        Ok(())
+        input.array().map_err(fail::garbage)
     }
 
     /// With too much in memory, has some of it be the server's.

@@ -225,18 +225,21 @@ impl FileSystem for Export {
     fn read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.0.check()?;
         let open = self.0.opens.get(open)?;
+        open.check_locks()?;
         self.0.read_at(self.0.who(cx), &open, offset, buf)
     }
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         self.0.check()?;
         let open = self.0.opens.get(open)?;
+        open.check_locks()?;
         self.0.write_at(self.0.who(cx), &open, offset, data)
     }
 
     fn fsync(&self, cx: &Ctx<'_>, open: OpenId, _: bool) -> Result<()> {
         self.0.check()?;
         let open = self.0.opens.get(open)?;
+        open.check_locks()?;
         self.0.commit(self.0.who(cx), &open.node)
     }
 

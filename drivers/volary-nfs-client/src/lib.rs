@@ -15,7 +15,8 @@
 //! | `proto` | NFS's structures; errors in our words |
 //! | `volume` | what all operations share; calls |
 //! | `node`, `nodes`, `bounded` | what is known of nodes and names, and for how long |
-//! | `attrs`, `names`, `dirs`, `locks` | attributes and rights; names; listings; NLM |
+//! | `attrs`, `names`, `dirs` | attributes and rights; names; listings |
+//! | `locks`, `claims` | NLM; locks after a restart of the server |
 //! | `data`, `behind`, `ahead`, `workers` | bytes that are here: written behind, read ahead |
 //! | `opens`, `fs` | the opens; the `FileSystem` |
 //!
@@ -25,7 +26,7 @@
 //! reply says otherwise. From close to open it is exact: `close` has the server
 //! have all that was written, `open` asks for the attributes anew, and what was read
 //! ahead of another content is dropped. Locks are taken at the server where it has
-//! NLM, and end with the open; they do not outlive the server's restart.
+//! NLM, and end with the open; when it was restarted, they are claimed again (`claims`).
 //!
 //! # Writing
 //!
@@ -52,7 +53,7 @@
 //!
 //! # Lock order
 //!
-//! `naming`, a node's `going`, its `io`, its `hidden`: held over calls. A node's
+//! `naming`, a node's `going`, its `io`, its `hidden`, `Claims::run`: held over calls. A node's
 //! `known` and `data`, the tables, the connections: leaves, in no order, but that
 //! `known` comes before `hidden` where attributes are shown; who holds `hidden` over
 //! a call holds that of a node which the call is not about.
@@ -72,6 +73,7 @@ mod attach;
 mod attrs;
 mod behind;
 mod bounded;
+mod claims;
 mod conn;
 mod data;
 mod dirs;

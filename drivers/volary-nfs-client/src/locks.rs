@@ -3,9 +3,11 @@
 //!
 //! An owner here is one there: a number of its own, as `svid` and `oh`, for as
 //! long as an open through which it locked is there. No lock is waited for at the
-//! server, and none outlives the server's restart.
+//! server. What becomes of locks when it is restarted is in [`claims`](crate::claims).
 
+use crate::claims::Claims;
 use crate::fail;
+use crate::node::Node;
 use crate::opens::Opened;
 use crate::peer::{Call, Peer};
 use crate::timer;
@@ -13,6 +15,7 @@ use crate::volume::{Volume, Who};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use volary_core::{Error, FileKind, Kind, Lock, OpenId, Result};
 use volary_rpc::numbers::NLM;
@@ -23,7 +26,7 @@ const LOCK: u32 = 2;
 const UNLOCK: u32 = 4;
 
 /// `nlm4_stats`.
-const GRANTED: u32 = 0;
+pub(crate) const GRANTED: u32 = 0;
 const DENIED: u32 = 1;
 const DENIED_GRACE_PERIOD: u32 = 4;
 
@@ -37,6 +40,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Locks {
     /// NLM's port, if the server has it.
     pub(crate) peer: Option<Arc<Peer>>,
+    pub(crate) claims: Claims,
     owners: Mutex<Owners>,
 }
 
@@ -54,16 +58,40 @@ struct Owner {
 }
 
 /// `nlm4_lock`, but for whom it is that calls.
-struct Range {
-    svid: u32,
+pub(crate) struct Range {
+    pub(crate) svid: u32,
     offset: u64,
+    /// 0 for all that a file can have.
     len: u64,
+}
+
+impl Range {
+    pub(crate) fn new(svid: u32, offset: u64, len: u64) -> Self {
+        let to_end = offset.saturating_add(len) > END;
+        let len = if to_end { 0 } else { len };
+        Self { svid, offset, len }
+    }
+
+    /// From the first byte to the last.
+    pub(crate) fn between(svid: u32, first: u64, last: u64) -> Self {
+        Self::new(svid, first, (last - first).saturating_add(1))
+    }
+
+    /// The first byte and the last.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
+        let last = match self.len {
+            0 => END,
+            len => self.offset + (len - 1),
+        };
+        (self.offset, last)
+    }
 }
 
 impl Locks {
     pub(crate) fn new(peer: Option<Arc<Peer>>) -> Self {
         Self {
             peer,
+            claims: Claims::default(),
             owners: Mutex::default(),
         }
     }
@@ -103,51 +131,82 @@ impl Locks {
 
 impl Volume {
     /// See [`lock`](volary_core::FileSystem::lock).
-    pub(crate) fn lock_range(&self, who: Who<'_>, open: &Opened, lock: Lock) -> Result<()> {
+    pub(crate) fn lock_range(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        open: &Opened,
+        lock: Lock,
+    ) -> Result<()> {
         let Some(peer) = &self.locks.peer else {
             return Err(Kind::Unsupported.into());
         };
         if open.node.kind != FileKind::File || lock.offset > END {
             return Err(Kind::Invalid.into());
         }
-        let range = Range {
-            svid: self.locks.svid(open.id, lock.owner),
-            offset: lock.offset,
-            // To the end of all that a file can have.
-            len: match lock.len {
-                len if lock.offset.saturating_add(len) > END => 0,
-                len => len,
-            },
-        };
+        let svid = self.locks.svid(open.id, lock.owner);
+        let range = Range::new(svid, lock.offset, lock.len);
         let until = timer::now() + self.options.timeout;
         loop {
             let status = match (lock.unlock, lock.test) {
-                (true, _) => self.nlm(peer, who, UNLOCK, |out| self.put(out, open, &range)),
+                (true, _) => self.unlock_range(who, open, &range),
                 (false, true) => self.nlm(peer, who, TEST, |out| {
                     out.bool(lock.exclusive);
-                    self.put(out, open, &range);
+                    self.put(out, &open.node, &range);
                 }),
-                (false, false) => self.nlm(peer, who, LOCK, |out| {
-                    out.bool(false);
-                    out.bool(lock.exclusive);
-                    self.put(out, open, &range);
-                    // Not claimed again; what NSM would say of us.
-                    out.bool(false);
-                    out.u32(1);
-                }),
+                (false, false) => {
+                    let how = (&range, Some(lock.exclusive));
+                    self.noting(who, open, how, || {
+                        self.take_lock(who, &open.node, &range, lock.exclusive, false)
+                    })
+                }
             };
             match status? {
                 GRANTED => return Ok(()),
-                DENIED_GRACE_PERIOD if timer::now() + GRACE < until => peer.rest(GRACE),
+                DENIED_GRACE_PERIOD => {
+                    // What we had goes first.
+                    self.claim_if_restarted();
+                    if timer::now() + GRACE >= until {
+                        return Err(refusal(DENIED_GRACE_PERIOD));
+                    }
+                    peer.rest(GRACE);
+                }
                 status => return Err(refusal(status)),
             }
         }
     }
 
-    fn put(&self, out: &mut Output, open: &Opened, range: &Range) {
+    /// LOCK: the status.
+    pub(crate) fn take_lock(
+        &self,
+        who: Who<'_>,
+        node: &Node,
+        range: &Range,
+        exclusive: bool,
+        reclaims: bool,
+    ) -> Result<u32> {
+        let peer = self.locks.peer.as_ref().ok_or(Kind::Unsupported)?;
+        self.nlm(peer, who, LOCK, |out| {
+            out.bool(false);
+            out.bool(exclusive);
+            self.put(out, node, range);
+            out.bool(reclaims);
+            // What NSM would say of us.
+            out.u32(1);
+        })
+    }
+
+    fn unlock_range(self: &Arc<Self>, who: Who<'_>, open: &Opened, range: &Range) -> Result<u32> {
+        let peer = self.locks.peer.as_ref().ok_or(Kind::Unsupported)?;
+        open.lost_lock.store(false, Ordering::SeqCst);
+        self.noting(who, open, (range, None), || {
+            self.nlm(peer, who, UNLOCK, |out| self.put(out, &open.node, range))
+        })
+    }
+
+    fn put(&self, out: &mut Output, node: &Node, range: &Range) {
         let machine = &self.machine;
         out.opaque(machine);
-        open.node.fh.write(out);
+        node.fh.write(out);
         let mut name = range.svid.to_string().into_bytes();
         name.push(b'@');
         name.extend_from_slice(machine);
@@ -182,18 +241,12 @@ impl Volume {
     }
 
     /// Gives back what was locked through an open.
-    pub(crate) fn unlock_open(&self, who: Who<'_>, open: &Opened) {
-        let Some(peer) = &self.locks.peer else {
-            return;
-        };
+    pub(crate) fn unlock_open(self: &Arc<Self>, who: Who<'_>, open: &Opened) {
         for svid in self.locks.end_open(open.id) {
-            let all = Range {
-                svid,
-                offset: 0,
-                len: 0,
-            };
+            let all = Range::new(svid, 0, u64::MAX);
             // A server that is gone has no locks.
-            let _ = self.nlm(peer, who, UNLOCK, |out| self.put(out, open, &all));
+            let _ = self.unlock_range(who, open, &all);
+            self.locks.claims.note(who, open, &all, None);
         }
     }
 }

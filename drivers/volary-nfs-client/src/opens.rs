@@ -5,7 +5,7 @@ use crate::node::Node;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use volary_core::{Kind, Mode, OpenId, Result};
 
 /// One open.
@@ -17,6 +17,8 @@ pub(crate) struct Opened {
     /// Where the next read begins if it goes on from the last; how many such
     /// there were.
     pub(crate) flow: Mutex<(u64, u32)>,
+    /// The server was restarted, and a lock that was taken through it is another's now.
+    pub(crate) lost_lock: AtomicBool,
 }
 
 /// All opens. Ids are never used twice.
@@ -38,6 +40,7 @@ impl Opens {
             mode,
             listing: Mutex::default(),
             flow: Mutex::new((0, 0)),
+            lost_lock: AtomicBool::new(false),
         };
         self.all.write().insert(id, Arc::new(opened));
         id

@@ -51,6 +51,8 @@ pub(crate) struct Peer {
     at: SocketAddr,
     way: Way,
     conns: Mutex<Vec<Arc<Conn>>>,
+    /// How many connections there have been.
+    made: AtomicU32,
     xid: AtomicU32,
     /// A call had no reply in time, and none came since.
     is_gone: AtomicBool,
@@ -101,6 +103,7 @@ impl Peer {
             at,
             way,
             conns: Mutex::default(),
+            made: AtomicU32::new(0),
             xid: AtomicU32::new(seed),
             is_gone: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
@@ -278,7 +281,14 @@ impl Peer {
         }
     }
 
+    /// How many connections there have been: as long as there are no more, the server was
+    /// not restarted.
+    pub(crate) fn connections(&self) -> u32 {
+        self.made.load(Ordering::SeqCst)
+    }
+
     fn add(&self, conn: Conn) -> Arc<Conn> {
+        self.made.fetch_add(1, Ordering::SeqCst);
         let conn = Arc::new(conn);
         let mut conns = self.conns.lock();
         if self.is_ended.load(Ordering::SeqCst) {

@@ -1,5 +1,7 @@
 //! The driver on servers of several kinds.
 
+#[path = "it/claims.rs"]
+mod claims;
 #[path = "it/conformance.rs"]
 mod conformance;
 #[path = "it/differential.rs"]

@@ -127,6 +127,35 @@ fn what_vanishes_is_told_once_and_all_else_is_served_on() {
     assert_eq!(lines.len(), 3, "{err}");
 }
 
+/// A server of others that has another volume, or other handles, once it is there again.
+#[test]
+fn an_export_that_is_another_after_a_restart_says_what_to_do() {
+    let sandbox = Sandbox::new();
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let address = format!("127.78.{high}.{low}:2049");
+    let above = |key| {
+        let words = format!("serve --json --key {key} --nfs {address} --squash none mem:");
+        Serving::of(sandbox.command(&words.split(' ').collect::<Vec<_>>()))
+    };
+    let first = above("one.key");
+    let export = first.said["volumes"][0]["export"].as_str().unwrap();
+    let url = format!("nfs://{address}{export}");
+    let volumes = format!("[[volume]]\nvolume = '{url}'\nname = 'far'\n");
+    let serving = serve(&sandbox, &volumes);
+    let (mut far, root) = by_nfs(&serving, "/far");
+    far.getattr(&root).unwrap();
+    drop(first);
+    // With another key it knows no handle of the first.
+    let second = above("another.key");
+    // What it knew it believes for some seconds; of names it asks.
+    assert_eq!(far.lookup(&root, b"none").unwrap_err(), NFS3ERR_STALE);
+    assert_eq!(far.lookup(&root, b"none").unwrap_err(), NFS3ERR_STALE);
+    let Run { code, err, .. } = serving.end("-TERM");
+    assert_eq!((code, err.lines().count()), (0, 1), "{err}");
+    assert!(err.contains("begin anew"), "{err}");
+    drop(second);
+}
+
 /// A server of others that says nothing for a while.
 #[test]
 fn an_export_that_goes_and_comes_back_is_served_on() {

@@ -4,13 +4,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use volary_block::MemDevice;
 use volary_core::{Attach, BlockDevice, Format, Fs, Make, Options, Result, Time};
 use volary_fat::FAT;
 use volary_host::HostOptions;
 use volary_mem::{Mem, MemOptions};
-use volary_nfs::{ExportOptions, ServeOptions, Server, Squash, serve};
+use volary_nfs::{ExportOptions, LockState, ServeOptions, Server, Squash, serve};
 use volary_nfs_client::{Location, NfsOptions};
 use volary_session::{Volume, VolumeOptions};
 
@@ -36,12 +36,33 @@ impl Served {
     /// On an address, as the `instance`-th run of the server.
     pub(crate) fn at(fs: Fs, address: SocketAddr, instance: u64) -> Self {
         let volume = Volume::new(fs, VolumeOptions::new(NAME, clock));
+        Self::of_volume(volume, address, instance)
+    }
+
+    pub(crate) fn of_volume(volume: Arc<Volume>, address: SocketAddr, instance: u64) -> Self {
+        let options = ServeOptions::new(address, [7; 16], instance * 1_000_003);
+        Self::with(volume, &options)
+    }
+
+    /// The same for one that keeps in a file who has locks, with a time of grace.
+    pub(crate) fn keeping_locks(
+        volume: Arc<Volume>,
+        address: SocketAddr,
+        instance: u64,
+        (state, grace): (&Path, Duration),
+    ) -> Self {
+        let mut options = ServeOptions::new(address, [7; 16], instance * 1_000_003);
+        let state = LockState::open(state, grace).expect("the state");
+        options.locks = Some(Arc::new(state));
+        Self::with(volume, &options)
+    }
+
+    fn with(volume: Arc<Volume>, options: &ServeOptions) -> Self {
         let export = ExportOptions {
             squash: Squash::None,
             ..ExportOptions::new(NAME)
         };
-        let options = ServeOptions::new(address, [7; 16], instance * 1_000_003);
-        let server = serve(vec![(Arc::clone(&volume), export)], &options).expect("a server");
+        let server = serve(vec![(Arc::clone(&volume), export)], options).expect("a server");
         Self { server, volume }
     }
 

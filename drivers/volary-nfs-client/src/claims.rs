@@ -1,0 +1,233 @@
+//! Locks that the server gave, claimed again when it was restarted (NLM's reclaim): what
+//! the server's status monitor would call us for (NSM) is found out by asking, as nobody
+//! calls a program without a portmapper.
+//!
+//! While there are locks, a thread asks the server every few seconds whether it is there. If
+//! it had to be connected to anew, and has another write verifier than before the first
+//! lock, or does not tell us any, all are claimed. One that the server refuses as a claim, because it knows no time of
+//! grace or that is over, is asked for as a new one. What another has by then is lost: who
+//! locked it is told by the next read, write or sync through that open, and by each until
+//! something is unlocked through it.
+
+use crate::fail;
+use crate::locks::{GRANTED, Range};
+use crate::node::Node;
+use crate::opens::Opened;
+use crate::peer::Call;
+use crate::volume::{Volume, Who};
+use parking_lot::{Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use volary_core::{Cred, OpenId, Result};
+use volary_rpc::numbers::{NFS, NULL};
+
+/// Between two looks whether the server is there: several in any time of grace.
+const LOOK: Duration = Duration::from_secs(3);
+
+/// The locks that the server gave.
+#[derive(Default)]
+pub(crate) struct Claims {
+    held: Mutex<Vec<Held>>,
+    /// Shared over a call that takes or gives back a lock and the note of it; held alone
+    /// over claims, with the run of the server that gave the locks.
+    run: RwLock<Mutex<Option<Run>>>,
+    is_watched: AtomicBool,
+}
+
+/// One run of the server.
+#[derive(Clone, Copy)]
+struct Run {
+    /// `None` to who may not ask.
+    verifier: Option<[u8; 8]>,
+    /// How many connections there had been when it was asked for.
+    connections: u32,
+}
+
+/// One lock.
+#[derive(Clone)]
+struct Held {
+    open: OpenId,
+    node: Arc<Node>,
+    cred: Cred,
+    svid: u32,
+    first: u64,
+    last: u64,
+    exclusive: bool,
+}
+
+impl Held {
+    fn range(&self) -> Range {
+        Range::between(self.svid, self.first, self.last)
+    }
+
+    /// What is left of it without these bytes.
+    fn without(&self, first: u64, last: u64) -> impl Iterator<Item = Self> {
+        let before = (self.first < first).then(|| (self.first, self.last.min(first - 1)));
+        let after = (self.last > last).then(|| (self.first.max(last + 1), self.last));
+        let part = |(first, last)| Self {
+            first,
+            last,
+            ..self.clone()
+        };
+        let parts = [before, after].map(|range| range.map(part));
+        parts.into_iter().flatten()
+    }
+}
+
+impl Claims {
+    /// Notes that an owner has a lock on the range (exclusively or not), or none, in place of
+    /// what it had of it.
+    pub(crate) fn note(&self, who: Who<'_>, open: &Opened, range: &Range, exclusive: Option<bool>) {
+        let mut held = self.held.lock();
+        let (first, last) = range.bounds();
+        let mut kept = Vec::with_capacity(held.len() + 1);
+        for lock in held.drain(..) {
+            if lock.svid == range.svid && lock.node.id == open.node.id {
+                kept.extend(lock.without(first, last));
+            } else {
+                kept.push(lock);
+            }
+        }
+        kept.extend(exclusive.map(|exclusive| Held {
+            open: open.id,
+            node: Arc::clone(&open.node),
+            cred: who.cred.clone(),
+            svid: range.svid,
+            first,
+            last,
+            exclusive,
+        }));
+        *held = kept;
+    }
+}
+
+impl Volume {
+    /// Takes (exclusively or not) or gives back a lock by `call`, and notes it if it was
+    /// granted.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(crate) fn noting(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        open: &Opened,
+        (range, exclusive): (&Range, Option<bool>),
+        call: impl FnOnce() -> Result<u32>,
+    ) -> Result<u32> {
+        let claims = &self.locks.claims;
+        let run = claims.run.read();
+        if exclusive.is_some() && claims.held.lock().is_empty() {
+            *run.lock() = Some(self.run_of_server(who, &open.node));
+        }
+        let status = call()?;
+        if status == GRANTED {
+            claims.note(who, open, range, exclusive);
+            self.watch();
+        }
+        Ok(status)
+    }
+
+    /// Claims all locks, if the server was restarted since it gave them.
+    pub(crate) fn claim_if_restarted(&self) {
+        let mut run = self.locks.claims.run.write();
+        let run = run.get_mut();
+        let all = self.locks.claims.held.lock().clone();
+        let (Some(before), Some(first)) = (*run, all.first()) else {
+            return;
+        };
+        let now = self.run_of_server(Who::behind(&first.cred), &first.node);
+        let is_same = now.verifier.is_some() && now.verifier == before.verifier;
+        // A server that is gone again is asked again.
+        if is_same || all.iter().all(|lock| self.claim(lock).is_ok()) {
+            *run = Some(now);
+        }
+    }
+
+    /// # Errors
+    /// Those of a call.
+    fn claim(&self, lock: &Held) -> Result<()> {
+        for reclaims in [true, false] {
+            let who = Who::behind(&lock.cred);
+            let range = lock.range();
+            let status = self.take_lock(who, &lock.node, &range, lock.exclusive, reclaims)?;
+            if status == GRANTED {
+                return Ok(());
+            }
+        }
+        if let Ok(open) = self.opens.get(lock.open) {
+            open.lost_lock.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    fn run_of_server(&self, who: Who<'_>, node: &Arc<Node>) -> Run {
+        let connections = self.peer.connections();
+        Run {
+            verifier: self.ask_commit(who, node).ok(),
+            connections,
+        }
+    }
+
+    /// Sees to it that a restart of the server is found out while there are locks. Where
+    /// there can be no thread for it, the next lock finds it out.
+    fn watch(self: &Arc<Self>) {
+        let claims = &self.locks.claims;
+        let held = claims.held.lock();
+        if held.is_empty() || claims.is_watched.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        drop(held);
+        let (volume, peer) = (Arc::downgrade(self), Arc::clone(&self.peer));
+        let thread = std::thread::Builder::new().name("nfs locks".into());
+        let watched = thread.spawn(move || {
+            peer.rest(LOOK);
+            while look(&volume) {
+                peer.rest(LOOK);
+            }
+        });
+        if watched.is_err() {
+            claims.is_watched.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Looks once; whether to go on.
+fn look(volume: &Weak<Volume>) -> bool {
+    let Some(volume) = volume.upgrade() else {
+        return false;
+    };
+    let claims = &volume.locks.claims;
+    let held = claims.held.lock();
+    if volume.check().is_err() || held.is_empty() {
+        // Whoever has the next lock looks again.
+        claims.is_watched.store(false, Ordering::SeqCst);
+        return false;
+    }
+    drop(held);
+    let call = Call {
+        program: NFS,
+        procedure: NULL,
+        cred: None,
+        cancel: None,
+    };
+    if volume.peer.call(&call, |_| ()).is_ok() {
+        let seen = claims.run.read().lock().map(|run| run.connections);
+        if seen.is_some_and(|seen| seen != volume.peer.connections()) {
+            volume.claim_if_restarted();
+        }
+    }
+    true
+}
+
+impl Opened {
+    /// # Errors
+    /// `Io` if a lock that was taken through it is lost.
+    pub(crate) fn check_locks(&self) -> Result<()> {
+        if self.lost_lock.load(Ordering::SeqCst) {
+            let words = "the server was restarted, and another has what was locked here";
+            return Err(fail::io(words));
+        }
+        Ok(())
+    }
+}
