@@ -16,10 +16,11 @@ use crate::opens::Opened;
 use crate::peer::Call;
 use crate::volume::{Volume, Who};
 use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use volary_core::{Cred, OpenId, Result};
+use volary_core::{Cred, NodeId, OpenId, Result};
 use volary_rpc::numbers::{NFS, NULL};
 
 /// Between two looks whether the server is there: several in any time of grace.
@@ -28,12 +29,15 @@ const LOOK: Duration = Duration::from_secs(3);
 /// The locks that the server gave.
 #[derive(Default)]
 pub(crate) struct Claims {
-    held: Mutex<Vec<Held>>,
+    held: Mutex<HashMap<Whose, Vec<Held>>>,
     /// Shared over a call that takes or gives back a lock and the note of it; held alone
     /// over claims, with the run of the server that gave the locks.
     run: RwLock<Mutex<Option<Run>>>,
     is_watched: AtomicBool,
 }
+
+/// An owner's number, and what it locks.
+type Whose = (NodeId, u32);
 
 /// One run of the server.
 #[derive(Clone, Copy)]
@@ -81,15 +85,13 @@ impl Claims {
     pub(crate) fn note(&self, who: Who<'_>, open: &Opened, range: &Range, exclusive: Option<bool>) {
         let mut held = self.held.lock();
         let (first, last) = range.bounds();
-        let mut kept = Vec::with_capacity(held.len() + 1);
-        for lock in held.drain(..) {
-            if lock.svid == range.svid && lock.node.id == open.node.id {
-                kept.extend(lock.without(first, last));
-            } else {
-                kept.push(lock);
-            }
-        }
-        kept.extend(exclusive.map(|exclusive| Held {
+        let whose = (open.node.id, range.svid);
+        let before = held.remove(&whose).unwrap_or_default();
+        let mut now: Vec<Held> = before
+            .iter()
+            .flat_map(|lock| lock.without(first, last))
+            .collect();
+        now.extend(exclusive.map(|exclusive| Held {
             open: open.id,
             node: Arc::clone(&open.node),
             cred: who.cred.clone(),
@@ -98,7 +100,9 @@ impl Claims {
             last,
             exclusive,
         }));
-        *held = kept;
+        if !now.is_empty() {
+            held.insert(whose, now);
+        }
     }
 }
 
@@ -132,7 +136,9 @@ impl Volume {
     pub(crate) fn claim_if_restarted(&self) {
         let mut run = self.locks.claims.run.write();
         let run = run.get_mut();
-        let all = self.locks.claims.held.lock().clone();
+        let held = self.locks.claims.held.lock();
+        let all: Vec<Held> = held.values().flatten().cloned().collect();
+        drop(held);
         let (Some(before), Some(first)) = (*run, all.first()) else {
             return;
         };

@@ -8,6 +8,7 @@
 
 mod builds;
 mod linux;
+mod locks;
 mod nfs;
 mod served;
 mod smb;
