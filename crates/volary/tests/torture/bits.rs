@@ -114,11 +114,11 @@ fn bits_of(name: &str) {
         silent += u64::from(other && told.is_ok_and(|(report, _)| report.found == 0));
         match check(volume.format, dev.clone(), CheckMode::Mend, "") {
             Err(_) => refused += 1,
-            Ok((report, found)) => {
-                assert_eq!(report.left(), 0, "{name}, bit {bit}: {found:?}");
-                let (again, found) = check(volume.format, dev, CheckMode::Mend, "").unwrap();
+            Ok((report, first)) => {
+                assert_eq!(report.left(), 0, "{name}, bit {bit}: {first:?}");
+                let (again, then) = check(volume.format, dev, CheckMode::Mend, "").unwrap();
                 let again = (again.found, again.written);
-                assert_eq!(again, (0, 0), "{name}, bit {bit}: {found:?}");
+                assert_eq!(again, (0, 0), "{name}, bit {bit}: {first:?}, then {then:?}");
             }
         }
     }
