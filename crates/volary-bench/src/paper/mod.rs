@@ -2,4 +2,5 @@
 //! figures beside them.
 
 pub mod dosfs;
+pub mod ffs;
 pub mod fifs;

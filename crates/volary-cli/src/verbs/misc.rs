@@ -108,6 +108,7 @@ fn exit_section(name: &str) -> String {
 #[command(after_help = "\
 Examples:
   volary bench paper dosfs
+  volary bench paper ffs /usr/share
   volary bench peers fat
   volary bench peers fat --only 'tree in' --json
   sudo volary bench peers servers --only nfs")]
@@ -120,10 +121,13 @@ pub(crate) struct Bench {
 enum What {
     /// Tables and figures of a paper, beside the paper's own
     Paper {
-        /// The paper: dosfs is Forin and Malan's of 1993, fifs Almeida's of 1999
-        /// (as root)
-        #[arg(value_parser = ["dosfs", "fifs"])]
+        /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
+        /// fifs Almeida's of 1999 (as root)
+        #[arg(value_parser = ["dosfs", "ffs", "fifs"])]
         paper: String,
+        /// ffs: the directory of which files are measured
+        #[arg(default_value = "/usr/share", value_name = "DIR")]
+        tree: PathBuf,
     },
     /// Beside other programs of today
     Peers {
@@ -148,26 +152,31 @@ enum What {
     },
 }
 
+/// Prints a paper's tables.
+fn of_paper(paper: &str, tree: &Path) -> Done<Exit> {
+    let mut text = Vec::new();
+    let printed = match paper {
+        "fifs" => {
+            let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
+            paper::fifs::run(&volary, &mut out::Raw)
+        }
+        "ffs" => paper::ffs::table1(tree, &mut text),
+        _ => paper::dosfs::table2(&mut text).and_then(|()| {
+            text.push(b'\n');
+            paper::dosfs::figures(&mut text)
+        }),
+    };
+    printed.map_err(|e| Fail::new(Exit::Failed, format!("bench: {e:#}")))?;
+    out::Raw.write_all(&text)?;
+    Ok(Exit::Done)
+}
+
 impl Bench {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         let failed = |e: String| Fail::new(Exit::Failed, format!("bench: {e}"));
         match &self.what {
-            What::Paper { paper } if paper == "fifs" => {
-                let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
-                let run = paper::fifs::run(&volary, &mut out::Raw);
-                run.map_err(|e| failed(format!("{e:#}")))?;
-                Ok(Exit::Done)
-            }
-            What::Paper { .. } => {
-                let mut text = Vec::new();
-                let printed = paper::dosfs::table2(&mut text);
-                text.push(b'\n');
-                let printed = printed.and_then(|()| paper::dosfs::figures(&mut text));
-                printed.map_err(|e| failed(format!("{e:#}")))?;
-                out::Raw.write_all(&text)?;
-                Ok(Exit::Done)
-            }
+            What::Paper { paper, tree } => of_paper(paper, tree),
             What::Peers {
                 what,
                 only,

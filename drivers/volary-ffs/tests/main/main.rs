@@ -12,6 +12,7 @@ mod make;
 mod makefs;
 mod mend;
 mod oracle;
+mod policy;
 mod shared;
 mod volumes;
 
