@@ -252,11 +252,12 @@ impl Table {
         inner.low = next.filter(|n| (2..=self.last).contains(n)).unwrap_or(2);
     }
 
-    /// The number of free clusters, if it is known, and where to look first:
-    /// what an FSInfo sector says.
+    /// The number of free clusters, if it is known, and where to look first, a
+    /// cluster also of a volume that is full: what an FSInfo sector says.
     pub(crate) fn hints(&self) -> (Option<u32>, u32) {
         let inner = self.inner();
-        (inner.free_total, inner.low)
+        let next = if inner.low <= self.last { inner.low } else { 2 };
+        (inner.free_total, next)
     }
 
     /// The indices of a segment that are clusters: start and end.

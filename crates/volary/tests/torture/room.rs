@@ -107,7 +107,7 @@ fn run(volume: &Volume, base: &[u8], script: &Ops, left: u64) -> Result<u64, Str
 fn every_block_is_the_last(name: &str, block: u64, blocks: u64) {
     let volume = volume(name).unwrap();
     let base = volume.make().unwrap().to_vec();
-    for seed in 0..count(1) {
+    for seed in 0..count(3) {
         let script = script(volume, seed, 25);
         // With room enough: what the root's directory has taken then it keeps.
         let all = run(volume, &base, &script, u64::MAX).unwrap();
