@@ -6,8 +6,8 @@
 )]
 
 use crate::{
-    Access, Attr, Caps, Cookie, Cred, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, Result,
-    SetAttr,
+    Access, Attr, Caps, Cookie, Cred, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, QuotaOf,
+    QuotaReport, Result, SetAttr, SetQuota,
 };
 use std::sync::Arc;
 
@@ -83,6 +83,25 @@ pub trait FileSystem: Send + Sync {
     /// through this trait: another NFS client, a process on the host, a tape
     /// being played. Changes made through the trait are the session's to tell.
     fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
+        Err(Kind::Unsupported.into())
+    }
+
+    /// The quota of a user or group: the lowest number from `from` on of those that have
+    /// taken anything or have limits.
+    ///
+    /// # Errors
+    /// `Unsupported` of a volume that cannot have quotas; `NotFound` if it has none of these.
+    fn quota(&self, cx: &Ctx<'_>, of: QuotaOf, from: u32) -> Result<QuotaReport> {
+        Err(Kind::Unsupported.into())
+    }
+
+    /// Changes quotas. What goes past a limit answers `Quota` from then on.
+    ///
+    /// # Errors
+    /// `Unsupported` of a volume that cannot have quotas;
+    /// `NotFound` for limits and times of quotas that are off; `Invalid` for limits of root,
+    /// who has none; `TooBig` for what the format has no room for.
+    fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
         Err(Kind::Unsupported.into())
     }
 

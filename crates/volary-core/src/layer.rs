@@ -7,7 +7,8 @@
 
 use crate::{
     Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Extent, FileKind,
-    FileSystem, Fs, Lock, Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch,
+    FileSystem, Fs, Lock, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result,
+    SetAttr, SetQuota, StatFs, Watch,
 };
 use std::sync::Arc;
 
@@ -147,6 +148,10 @@ operations! {
     detach Detach false (cx: &Ctx<'_>) -> Result<()>, cx(cx);
     /// Forwards [`FileSystem::watch`].
     watch Watch false (sink: Arc<dyn ChangeSink>) -> Result<Watch>;
+    /// Forwards [`FileSystem::quota`].
+    quota Quota false (cx: &Ctx<'_>, of: QuotaOf, from: u32) -> Result<QuotaReport>, cx(cx);
+    /// Forwards [`FileSystem::set_quota`].
+    set_quota SetQuota true (cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()>, cx(cx);
     /// Forwards [`FileSystem::lookup`].
     lookup Lookup false (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::parent`].

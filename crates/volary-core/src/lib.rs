@@ -24,6 +24,7 @@ mod id;
 mod layer;
 mod name;
 mod options;
+mod quota;
 mod time;
 
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
@@ -45,4 +46,5 @@ pub use id::{Cookie, NodeId, OpenId};
 pub use layer::{Call, Layer, Op};
 pub use name::{BadName, Name};
 pub use options::Options;
+pub use quota::{Quota, QuotaGrace, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, SetQuota};
 pub use time::Time;

@@ -2,7 +2,7 @@
 
 use volary_core::{
     Access, Attr, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error, FileKind, Fs, Kind, Layer, Mode,
-    Name, NodeId, OpenId, RenameFlags, Result, SetAttr,
+    Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
 };
 
 /// Shows the users and groups of a volume as others, both ways: owners are
@@ -172,6 +172,15 @@ impl Layer for IdMap {
             |uid| self.users.up(uid),
             |gid| self.groups.up(gid),
         ))
+    }
+
+    /// Quotas go by the volume's own ids, in their order.
+    fn quota(&self, _: &Ctx<'_>, _: QuotaOf, _: u32) -> Result<QuotaReport> {
+        Err(Kind::Unsupported.into())
+    }
+
+    fn set_quota(&self, _: &Ctx<'_>, _: QuotaOf, _: &SetQuota) -> Result<()> {
+        Err(Kind::Unsupported.into())
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {

@@ -7,7 +7,8 @@ use crate::volume::Volume;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, Result, StatFs, Time,
+    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, QuotaOf, QuotaReport,
+    Result, SetQuota, StatFs, Time,
 };
 
 /// For callers who never lose interest.
@@ -128,6 +129,33 @@ impl Session {
     /// None of its own.
     pub fn statfs(&self) -> Result<StatFs> {
         self.fs().statfs(&self.ctx())
+    }
+
+    /// The quota of a user or group: the lowest number from `from` on of those that have
+    /// taken anything or have limits.
+    ///
+    /// # Errors
+    /// `NotPermitted` for others than root; `Unsupported`, `NotFound` of a volume without.
+    pub fn quota(&self, of: QuotaOf, from: u32) -> Result<QuotaReport> {
+        self.check_root()?;
+        self.fs().quota(&self.ctx(), of, from)
+    }
+
+    /// Changes quotas.
+    ///
+    /// # Errors
+    /// `NotPermitted` for others than root; `ReadOnly`; `Unsupported`; `NotFound`, `Invalid`,
+    /// `TooBig` for what cannot be set.
+    pub fn set_quota(&self, of: QuotaOf, set: &SetQuota) -> Result<()> {
+        self.check_root()?;
+        self.fs().set_quota(&self.ctx(), of, set)
+    }
+
+    fn check_root(&self) -> Result<()> {
+        match self.cred.is_root() {
+            true => Ok(()),
+            false => Err(Kind::NotPermitted.into()),
+        }
     }
 
     /// Makes all changes so far durable.

@@ -8,6 +8,7 @@ use crate::index::Indexes;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes};
 use crate::ondisk::UFS_ROOTINO;
+use crate::quota::Quotas;
 use crate::superblock::Found;
 use crate::volume::Volume;
 use parking_lot::{Mutex, RwLock};
@@ -20,12 +21,29 @@ use volary_core::{
 };
 
 /// Options of an attachment.
-pub(crate) const OPTIONS: &[OptionSpec] = &[OptionSpec {
+pub(crate) const OPTIONS: &[OptionSpec] = &[
+    CHECK_OPTION,
+    OptionSpec {
+        name: "sync",
+        value: "",
+        help: "each change of names and attributes is on the disk when it is done, as on 4.3BSD \
+               (default: together with others, in the same order)",
+    },
+    OptionSpec {
+        name: "noquota",
+        value: "",
+        help: "neither bounds nor counts what users and groups take; fsck counts anew (default: \
+               as quota.user and quota.group in the root directory say)",
+    },
+];
+
+/// The option of a check.
+pub(crate) const CHECK_OPTION: OptionSpec = OptionSpec {
     name: "superblock",
     value: "SECTOR",
     help: "goes by the replica of the superblock at this sector of 512 bytes (default: by the \
            first superblock)",
-}];
+};
 
 /// Memory for looking at a volume, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 16 << 20;
@@ -40,6 +58,8 @@ pub(crate) struct Attached {
     pub(crate) indexes: Mutex<Indexes>,
     /// Bytes of ordered writes that make a commit.
     held_max: u64,
+    /// Each change is brought to the disk at once.
+    is_synchronous: bool,
 }
 
 /// What changes.
@@ -47,6 +67,7 @@ pub(crate) struct State {
     pub(crate) nodes: Nodes,
     /// What is free, on a volume that takes changes.
     pub(crate) alloc: Option<Alloc>,
+    pub(crate) quotas: Quotas,
     epoch: Epoch,
     head: Head,
     opens: HashMap<OpenId, Open>,
@@ -115,6 +136,8 @@ impl Attached {
     fn attach(dev: Arc<dyn BlockDevice>, how: &Attach, mends: bool) -> Result<Self> {
         how.options.check_known(OPTIONS)?;
         let sector = how.options.number("superblock")?;
+        let is_synchronous = how.options.flag("sync", false)?;
+        let has_quotas = !how.options.flag("noquota", false)?;
         let found = Found::choose(&*dev, sector)?;
         let geometry = dev.geometry();
         let volume = Volume::new(found, geometry.size)?;
@@ -134,14 +157,20 @@ impl Attached {
             Some(_) => None,
         };
         let root = root(&reader)?.id()?;
+        let quotas = match has_quotas {
+            true => Quotas::find(&reader)?,
+            false => Quotas::default(),
+        };
         Ok(Self {
             root,
             read_only: why,
             held_max: how.memory / 4,
+            is_synchronous,
             indexes: Mutex::new(Indexes::new(how.memory / 16)),
             state: RwLock::new(State {
                 nodes: Nodes::default(),
                 alloc,
+                quotas,
                 epoch: Epoch::default(),
                 head: Head::new(&volume),
                 opens: HashMap::new(),
@@ -184,7 +213,7 @@ impl Attached {
         state.opened(open)
     }
 
-    fn as_reader(&self) -> Reader<'_> {
+    pub(crate) fn as_reader(&self) -> Reader<'_> {
         Reader {
             cache: &self.cache,
             volume: &self.volume,
@@ -209,12 +238,51 @@ impl Attached {
     pub(crate) fn change<R>(
         &self,
         cx: &Ctx<'_>,
+        act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+    ) -> Result<R> {
+        self.with_changes(|state| {
+            let answer = self.change_state(state, cx, act)?;
+            if self.is_synchronous {
+                self.commit_state(state, cx.now)?;
+            }
+            Ok(answer)
+        })
+    }
+
+    /// The same for what a file holds, which is delayed also where all else is not.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub(crate) fn change_content<R>(
+        &self,
+        cx: &Ctx<'_>,
+        act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+    ) -> Result<R> {
+        self.with_changes(|state| self.change_state(state, cx, act))
+    }
+
+    /// Does `work`, which changes the volume, while nobody else does anything.
+    ///
+    /// # Errors
+    /// `Stale`; `ReadOnly`; of `work`.
+    pub(crate) fn with_changes<R>(&self, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+        let mut guard = self.state.write();
+        self.writable(&guard)?;
+        self.mark(&mut guard)?;
+        work(&mut guard)
+    }
+
+    /// As [`change`](Self::change), in the course of `work` of
+    /// [`with_changes`](Self::with_changes).
+    ///
+    /// # Errors
+    /// Of `act`.
+    pub(crate) fn change_state<R>(
+        &self,
+        state: &mut State,
+        cx: &Ctx<'_>,
         mut act: impl FnMut(&mut Edit<'_>) -> Step<R>,
     ) -> Result<R> {
-        let mut guard = self.state.write();
-        let state = &mut *guard;
-        self.writable(state)?;
-        self.mark(state)?;
         // A rename asks twice at most.
         for _ in 0..6 {
             if self.is_due(state) {
@@ -223,7 +291,8 @@ impl Attached {
             let Some(mut edit) = self.edit(state, cx) else {
                 return Err(Kind::ReadOnly.into());
             };
-            let stop = match act(&mut edit) {
+            let acted = act(&mut edit).and_then(|answer| edit.charge().map(|()| answer));
+            let stop = match acted {
                 Ok(answer) => {
                     let done = edit.done();
                     state.epoch.is_dirty = true;
@@ -246,13 +315,14 @@ impl Attached {
 
     fn edit<'a>(&'a self, state: &'a mut State, cx: &Ctx<'_>) -> Option<Edit<'a>> {
         let by = (cx.now, cx.cred.is_root());
-        let (nodes, epoch) = (&mut state.nodes, &mut state.epoch);
+        let nodes = &mut state.nodes;
+        let more = (&mut state.epoch, &mut state.quotas);
         let alloc = state.alloc.as_mut()?;
         Some(Edit::new(
             self.as_reader(),
             alloc,
             nodes,
-            epoch,
+            more,
             &self.indexes,
             by,
         ))
@@ -286,13 +356,18 @@ impl Attached {
         self.cache.flush_written()
     }
 
-    fn commit_state(&self, state: &mut State, now: Time) -> Result<()> {
+    /// Brings the epoch to the disk.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`: the volume takes no more changes then.
+    pub(crate) fn commit_state(&self, state: &mut State, now: Time) -> Result<()> {
         let Some(alloc) = &mut state.alloc else {
             return Ok(());
         };
-        let (nodes, epoch) = (&mut state.nodes, &mut state.epoch);
+        let nodes = &mut state.nodes;
+        let more = (&mut state.epoch, &mut state.quotas);
         let head = (&mut state.head, now);
-        let result = commit::commit(&self.as_reader(), nodes, alloc, epoch, head);
+        let result = commit::commit(&self.as_reader(), nodes, alloc, more, head);
         self.or_fail(state, result)
     }
 
@@ -333,7 +408,7 @@ impl Attached {
         self.writable(state)?;
         for ino in state.nodes.orphans() {
             if let Some(mut edit) = self.edit(state, cx) {
-                match edit.release(ino) {
+                match edit.release(ino).and_then(|()| edit.charge()) {
                     Ok(()) => edit.done()?,
                     Err(Stop::Error(e)) => return Err(e),
                     Err(Stop::Commit) => {}
@@ -412,13 +487,16 @@ impl Attached {
         let Some(mut edit) = self.edit(state, cx) else {
             return Ok(());
         };
-        let released = edit.release(ino);
+        let released = edit.release(ino).and_then(|()| edit.charge());
         let result = match released {
             Ok(()) => edit.done(),
             Err(Stop::Error(e)) => edit.take_back().and(Err(e)),
             Err(Stop::Commit) => edit.take_back(),
         };
         state.epoch.is_dirty = true;
+        if self.is_synchronous {
+            self.commit_state(state, cx.now)?;
+        }
         result
     }
 

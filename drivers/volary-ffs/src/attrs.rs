@@ -18,6 +18,7 @@ impl Edit<'_> {
     pub(crate) fn setattr(&mut self, id: NodeId, set: &SetAttr) -> Step<Inode> {
         let inode = self.load(id)?;
         if let Some(size) = set.size {
+            self.quotas.check_not_one(inode.ino)?;
             match inode.kind() {
                 Some(FileKind::File) => self.resize(inode.ino, size)?,
                 Some(FileKind::Dir) => return Err(Kind::IsDir.into()),

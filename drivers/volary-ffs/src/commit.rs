@@ -5,7 +5,7 @@
 //! there; an old name goes after the new one came. All changes between two commits are an
 //! *epoch*. A commit brings it to the disk in these steps, with a flush after each that wrote:
 //!
-//! 1. content, new directories' blocks, new indirect blocks, UFS2's inodes made zero: nothing
+//! 1. content, records of quotas, new directories' blocks, new indirect blocks, UFS2's inodes made zero: nothing
 //!    on the disk leads there yet;
 //! 2. inodes, with as many links as they may have while the epoch is brought to the disk;
 //!    those of directories that were there as they were, but for links; pointers in indirect
@@ -17,13 +17,14 @@
 //!
 //! What was given back in the epoch can be taken again then. What a power cut leaves is
 //! mended by `fsck -p`: inodes without a name, links that are counted too high, two names of
-//! a directory that was moved, maps and sums that are wrong.
+//! a directory that was moved, maps, sums and records of quotas that are wrong.
 
 use crate::alloc::Alloc;
 use crate::blocks::Reader;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes};
 use crate::ondisk::{FS_METACKHASH, Stored, sb};
+use crate::quota::Quotas;
 use crate::volume::Volume;
 use std::collections::HashSet;
 use volary_block::Stage;
@@ -166,10 +167,11 @@ pub(crate) fn commit(
     reader: &Reader<'_>,
     nodes: &mut Nodes,
     alloc: &mut Alloc,
-    epoch: &mut Epoch,
+    (epoch, quotas): (&mut Epoch, &mut Quotas),
     (head, now): (&mut Head, Time),
 ) -> Result<()> {
     let cache = reader.cache;
+    quotas.write(reader, nodes)?;
     step(reader, Stage::DATA)?;
     if !std::mem::take(&mut epoch.is_dirty) {
         return Ok(());

@@ -7,11 +7,12 @@ use crate::index::Indexes;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes};
 use crate::policy::Wish;
+use crate::quota::{Kept, Quotas};
 use crate::store::kept;
 use crate::volume::Volume;
 use parking_lot::Mutex;
 use volary_block::{Cache, Stage};
-use volary_core::{Error, FileKind, Kind, NodeId, Result, Time};
+use volary_core::{Error, FileKind, Kind, NodeId, QuotaOf, Result, Time};
 
 /// Why a change ended early. It is taken back in either case.
 pub(crate) enum Stop {
@@ -43,6 +44,8 @@ enum Undo {
     /// Fragments that were taken; whether they are a piece of their own.
     Taken(Run, bool),
     Inode(u32, bool),
+    /// What there was of a quota record in memory.
+    Record(QuotaOf, u32, Option<Kept>),
 }
 
 /// A change.
@@ -52,9 +55,10 @@ pub(crate) struct Edit<'a> {
     pub(crate) alloc: &'a mut Alloc,
     pub(crate) nodes: &'a mut Nodes,
     pub(crate) epoch: &'a mut Epoch,
+    pub(crate) quotas: &'a mut Quotas,
     pub(crate) indexes: &'a Mutex<Indexes>,
     pub(crate) now: Time,
-    /// May use what is kept for root.
+    /// May use what is kept for root, and go past quotas.
     pub(crate) is_root: bool,
     undo: Vec<Undo>,
     /// Nodes that the undo has.
@@ -68,7 +72,7 @@ impl<'a> Edit<'a> {
         reader: Reader<'a>,
         alloc: &'a mut Alloc,
         nodes: &'a mut Nodes,
-        epoch: &'a mut Epoch,
+        (epoch, quotas): (&'a mut Epoch, &'a mut Quotas),
         indexes: &'a Mutex<Indexes>,
         (now, is_root): (Time, bool),
     ) -> Self {
@@ -78,6 +82,7 @@ impl<'a> Edit<'a> {
             alloc,
             nodes,
             epoch,
+            quotas,
             indexes,
             now: kept(reader.volume.variant, now),
             is_root,
@@ -128,6 +133,24 @@ impl<'a> Edit<'a> {
         }
         self.nodes.touch(ino);
         self.nodes.get_mut(ino).ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// The inodes that it has touched, as they were before and as they are now.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = (&Inode, &Inode)> {
+        self.undo.iter().filter_map(|undo| {
+            let Undo::Node(ino, before) = undo else {
+                return None;
+            };
+            let now = self.nodes.get(*ino)?;
+            // Of what was not in memory, the disk has it as it was.
+            let before = before.as_ref().map_or(&now.disk, |node| &node.mem);
+            Some((before, &now.mem))
+        })
+    }
+
+    /// Notes what there was of a quota record that was changed.
+    pub(crate) fn note_record(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
+        self.undo.push(Undo::Record(of, id, before));
     }
 
     /// Puts a new inode where a free one is.
@@ -315,6 +338,7 @@ impl<'a> Edit<'a> {
                 Undo::Taken(run, true) => self.alloc.give_back(&reader, run)?,
                 Undo::Taken(run, false) => self.alloc.put_back(&reader, run)?,
                 Undo::Inode(ino, is_dir) => self.alloc.give_back_inode(&reader, ino, is_dir)?,
+                Undo::Record(of, id, before) => self.put_record_back(of, id, before),
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The format.
 
-use crate::attached::{Attached, OPTIONS};
+use crate::attached::{Attached, CHECK_OPTION, OPTIONS};
 use crate::fs::FfsFs;
 use crate::superblock::Found;
 use crate::{check, dump, info, make, map};
@@ -53,7 +53,7 @@ impl Format for Ffs {
             "ffs2" => true,
             _ => return Err(unknown_kind(self, kind)),
         };
-        make::make(&*dev, is_ufs2, how)
+        make::make(dev, is_ufs2, how)
     }
 
     fn check(
@@ -63,7 +63,7 @@ impl Format for Ffs {
         report: &mut dyn FnMut(&Finding) -> Answer,
         progress: &dyn Progress,
     ) -> Result<CheckReport> {
-        how.options.check_known(OPTIONS)?;
+        how.options.check_known(&[CHECK_OPTION])?;
         check::check(dev, how, report, progress)
     }
 

@@ -11,7 +11,8 @@ use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind,
-    Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
+    Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
+    StatFs,
 };
 
 /// Longest target of a symlink that is made, in bytes.
@@ -150,6 +151,14 @@ impl FileSystem for FfsFs {
 
     fn sync(&self, cx: &Ctx<'_>) -> Result<()> {
         self.0.sync(cx.now)
+    }
+
+    fn quota(&self, _: &Ctx<'_>, of: QuotaOf, from: u32) -> Result<QuotaReport> {
+        self.0.quota(of, from)
+    }
+
+    fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
+        self.0.set_quota(cx, of, set)
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
@@ -376,8 +385,9 @@ impl FileSystem for FfsFs {
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let id = self.to_change(open)?;
-        self.0.change(cx, |edit| {
+        self.0.change_content(cx, |edit| {
             let inode = edit.load(id)?;
+            edit.quotas.check_not_one(inode.ino)?;
             let offset = offset.unwrap_or(inode.size);
             edit.write(inode.ino, offset, data)?;
             if !data.is_empty() {
@@ -411,8 +421,9 @@ impl FileSystem for FfsFs {
         if end > self.0.volume.size_max() {
             return Err(Kind::TooBig.into());
         }
-        self.0.change(cx, |edit| {
+        self.0.change_content(cx, |edit| {
             let inode = edit.load(id)?;
+            edit.quotas.check_not_one(inode.ino)?;
             edit.punch(inode.ino, offset, len)?;
             Ok(edit.touch_content(inode.ino)?)
         })

@@ -8,7 +8,7 @@
 //!
 //! A change is an `edit`, which is done as a whole or taken back: `names`, `entries`, `attrs`,
 //! `file` and `bmap` are its parts. `policy` wishes where things go, `alloc` finds room in the
-//! `tally` of a group, `commit` is the order in which all comes to the disk; `fs` is the
+//! `tally` of a group, `quota` charges it to its owners, `commit` is the order in which all comes to the disk; `fs` is the
 //! [`FileSystem`](volary_core::FileSystem).
 //!
 //! # Node ids
@@ -64,6 +64,7 @@ mod names;
 mod node;
 mod ondisk;
 mod policy;
+mod quota;
 mod scan;
 mod store;
 mod superblock;

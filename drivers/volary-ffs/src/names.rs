@@ -184,6 +184,7 @@ impl Edit<'_> {
         if found.node.kind() == Some(FileKind::Dir) {
             return Err(Kind::IsDir.into());
         }
+        self.quotas.check_not_one(found.node.ino)?;
         self.remove_entry(found.dir.ino, found.at, None)?;
         self.drop_name(found.dir.ino, &found.node)
     }
@@ -263,6 +264,10 @@ impl Edit<'_> {
             Err(Stop::Error(e)) if e == Kind::NotFound => None,
             Err(e) => return Err(e),
         };
+        self.quotas.check_not_one(old.node.ino)?;
+        if let Some(new) = &new {
+            self.quotas.check_not_one(new.node.ino)?;
+        }
         let target = self.load(to)?;
         if target.nlink <= 0 {
             return Err(Kind::NotFound.into());

@@ -139,21 +139,26 @@ impl std::str::FromStr for Owner {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (user, group) = text.split_once(':').unwrap_or((text, ""));
-        let id = |name: &str, file, what| match name {
-            "" => Ok(None),
-            _ => id(name, file)
-                .map(Some)
-                .ok_or(format!("no {what} '{name}'; write its number")),
-        };
+        let named = |name| Some(name).filter(|name: &&str| !name.is_empty());
         let owner = Self {
-            uid: id(user, "/etc/passwd", "user")?,
-            gid: id(group, "/etc/group", "group")?,
+            uid: named(user).map(user_id).transpose()?,
+            gid: named(group).map(group_id).transpose()?,
         };
         if owner.uid.is_none() && owner.gid.is_none() {
             return Err("no owner; write USER, USER:GROUP or :GROUP".into());
         }
         Ok(owner)
     }
+}
+
+/// A user's number, or that of a user of the host.
+pub(crate) fn user_id(name: &str) -> Result<u32, String> {
+    id(name, "/etc/passwd").ok_or(format!("no user '{name}'; write its number"))
+}
+
+/// A group's number, or that of a group of the host.
+pub(crate) fn group_id(name: &str) -> Result<u32, String> {
+    id(name, "/etc/group").ok_or(format!("no group '{name}'; write its number"))
 }
 
 /// A number, or a name out of a file of lines `name:x:number:...`.

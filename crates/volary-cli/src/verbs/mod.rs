@@ -13,6 +13,7 @@ mod mkfs;
 mod modes;
 mod mount;
 pub(crate) mod moving;
+mod quota;
 mod serve;
 mod space;
 mod stat;
@@ -118,6 +119,7 @@ verbs! {
     Tune(tune::Tune),
     Label(tune::Label),
     Badsect(tune::Badsect),
+    Quota(quota::Quota),
     Map(map::Map),
     Mount(mount::Mount),
     Serve(serve::Serve),

@@ -50,6 +50,7 @@ const REPAIRS: &[(&str, &str)] = &[
     ("free-map", "the map is made anew"),
     ("lost-blocks", "they are freed"),
     ("summary", "it is counted anew"),
+    ("quota", "it is counted"),
     ("totals", "they are counted anew"),
 ];
 

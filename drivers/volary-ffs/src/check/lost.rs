@@ -19,6 +19,28 @@ const DIRECTORIES: [&[u8]; 2] = [b"lost+found", b"lost+found.1"];
 /// # Errors
 /// `Corrupt`; `Io`.
 pub(super) fn mend(dev: &Arc<dyn BlockDevice>, plan: &Plan, now: Time) -> Result<u64> {
+    attached(dev, now, |attached, cx| {
+        for (&(dir, from), &to) in &plan.holes {
+            within_room(attached.change(cx, |edit| edit.fill_hole(dir, from..to)))?;
+        }
+        // Names of directories with holes can be neither looked for nor made.
+        for &ino in plan.lost.iter().filter(|_| plan.holes.is_empty()) {
+            within_room(attached.change(cx, |edit| connect(edit, ino)))?;
+        }
+        Ok(())
+    })
+}
+
+/// Does `work` as root on the volume, attached, and makes it durable; it is still not marked
+/// as cleanly left. Gives how many sectors were written.
+///
+/// # Errors
+/// `Corrupt`; `Io`; of `work`.
+pub(super) fn attached(
+    dev: &Arc<dyn BlockDevice>,
+    now: Time,
+    work: impl FnOnce(&Attached, &Ctx<'_>) -> Result<()>,
+) -> Result<u64> {
     let counted = Arc::new(Recorder::counting(dev.clone()));
     let attached = Attached::to_mend(counted.clone())?;
     let (cred, cancel) = (Cred::root(), Cancel::new());
@@ -27,23 +49,13 @@ pub(super) fn mend(dev: &Arc<dyn BlockDevice>, plan: &Plan, now: Time) -> Result
         now,
         cancel: &cancel,
     };
-    let holes = plan.holes.iter();
-    let filled =
-        holes.map(|(&(dir, from), &to)| attached.change(&cx, |edit| edit.fill_hole(dir, from..to)));
-    for done in filled {
-        within_room(done)?;
-    }
-    // Names of directories with holes can be neither looked for nor made.
-    let lost = plan.lost.iter().filter(|_| plan.holes.is_empty());
-    for &ino in lost {
-        within_room(attached.change(&cx, |edit| connect(edit, ino)))?;
-    }
+    work(&attached, &cx)?;
     attached.sync(now)?;
     Ok(counted.counts().write_bytes / 512)
 }
 
 /// What there is no room for is left.
-fn within_room(done: Result<()>) -> Result<()> {
+pub(super) fn within_room(done: Result<()>) -> Result<()> {
     match done {
         Err(e) if e == Kind::NoSpace => Ok(()),
         done => done,

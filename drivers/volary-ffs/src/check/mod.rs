@@ -12,6 +12,7 @@ mod lost;
 mod maps;
 mod names;
 mod plan;
+mod quotas;
 mod rebuild;
 mod root;
 
@@ -137,11 +138,12 @@ impl Run<'_> {
         names::check_links(reader, &inodes, findings, &mut plan);
         // Phase 5: cylinder groups.
         maps::check(reader, &inodes, findings, &mut plan)?;
+        quotas::check(reader, &inodes, findings, &mut plan)?;
         Ok((plan, inodes))
     }
 
     /// Mends what a round found: entries and inodes; maps where nothing else is wrong; at last
-    /// what has no name.
+    /// what has no name, and quotas.
     fn mend(&mut self, plan: &Plan, inodes: &Inodes) -> Result<()> {
         let reader = Reader {
             cache: &self.cache,
@@ -164,6 +166,9 @@ impl Run<'_> {
             maps::mend(&mut writer, inodes, &mut self.head.bytes)?;
         } else if !plan.lost.is_empty() || !plan.holes.is_empty() {
             writer.written += lost::mend(&self.dev, plan, self.how.now)?;
+            self.cache.drop_range(0, self.cache.size());
+        } else if plan.quotas {
+            writer.written += quotas::mend(&self.dev, self.how.now)?;
             self.cache.drop_range(0, self.cache.size());
         }
         writer.settle()?;

@@ -58,6 +58,8 @@ pub(super) struct Plan {
     pub(super) holes: BTreeMap<(u32, u64), u64>,
     /// Inodes that are to be named in `lost+found`.
     pub(super) lost: BTreeSet<u32>,
+    /// Quotas are to be counted anew.
+    pub(super) quotas: bool,
     /// Replicas of the superblock that are to be written, by group.
     pub(super) replicas: BTreeSet<u64>,
 }

@@ -68,6 +68,11 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
         "NUMBER",
         "files expected in a directory (default 64)",
     ),
+    spec(
+        "quota",
+        "",
+        "counts what users and groups take, so that 'volary quota' can bound it",
+    ),
     spec("order", "little|big", "byte order (default little)"),
     spec(
         "old",
@@ -101,6 +106,7 @@ pub(super) struct Request {
     pub(super) rps: i32,
     pub(super) avgfilesize: u32,
     pub(super) avgfpdir: u32,
+    pub(super) quota: bool,
     pub(super) label: Vec<u8>,
 }
 
@@ -138,6 +144,7 @@ impl Request {
             rps: small(options, "rps", 60, 1..=10_000)?,
             avgfilesize: small(options, "avgfilesize", 16_384, 1..=1 << 30)?.cast_unsigned(),
             avgfpdir: small(options, "avgfpdir", 64, 1..=1 << 30)?.cast_unsigned(),
+            quota: options.flag("quota", false)?,
             label: label(what, how)?,
         })
     }

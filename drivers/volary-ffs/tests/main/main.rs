@@ -13,6 +13,7 @@ mod makefs;
 mod mend;
 mod oracle;
 mod policy;
+mod quota;
 mod shared;
 mod volumes;
 

@@ -1,0 +1,71 @@
+//! Quotas: what their files say that users and groups have taken, against what they have
+//! (`quotacheck`).
+
+use super::findings::{Findings, finding};
+use super::inodes::Inodes;
+use super::lost::{attached, within_room};
+use super::plan::Plan;
+use crate::blocks::Reader;
+use crate::quota::{Counts, QuotaFile, file_name};
+use std::sync::Arc;
+use volary_core::{BlockDevice, Finding, Kind, QuotaOf, Result, Severity, Time};
+
+/// Compares them, where all inodes are known.
+///
+/// # Errors
+/// `Interrupted`; `Io`.
+pub(super) fn check(
+    reader: Reader<'_>,
+    inodes: &Inodes,
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
+) -> Result<()> {
+    if inodes.is_partial {
+        return Ok(());
+    }
+    for of in QuotaOf::ALL {
+        match one(reader, of, findings, plan) {
+            // Of a file that is damaged the other phases tell.
+            Err(e) if e == Kind::Corrupt || e == Kind::Stale => {}
+            result => result?,
+        }
+    }
+    Ok(())
+}
+
+fn one(
+    reader: Reader<'_>,
+    of: QuotaOf,
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
+) -> Result<()> {
+    let Some(file) = QuotaFile::find(&reader, of)? else {
+        return Ok(());
+    };
+    findings.progress("quotas", 0, 0)?;
+    let at = reader.inode(file.ino.into())?.at;
+    let differing = Counts::read(&reader, of)?.differing(&reader, &file)?;
+    for (id, ([blocks, inodes], [counted_blocks, counted_inodes])) in differing {
+        let message = format!(
+            "{} {id} has taken {counted_blocks} sectors and {counted_inodes} inodes; \
+             its quota says {blocks} and {inodes}",
+            of.word()
+        );
+        plan.quotas |= findings.tell(&Finding {
+            code: "quota",
+            path: Some(format!("/{}", file_name(of)).into_bytes()),
+            ..finding(Severity::Crash, at, message)
+        });
+    }
+    Ok(())
+}
+
+/// Counts anew on a volume of which all else is right, if there is room for the counts. Gives how many sectors were written.
+///
+/// # Errors
+/// `Corrupt`; `Io`.
+pub(super) fn mend(dev: &Arc<dyn BlockDevice>, now: Time) -> Result<u64> {
+    attached(dev, now, |attached, cx| {
+        within_room(attached.recount(cx))
+    })
+}

@@ -1,0 +1,75 @@
+//! Counting what users and groups have taken (`quotacheck`).
+
+use super::{QuotaFile, owner, weight};
+use crate::blocks::Reader;
+use crate::cg::Group;
+use crate::inode::Inode;
+use crate::scan::{Visitor, scan};
+use crate::volume::Volume;
+use std::collections::BTreeMap;
+use volary_core::{QuotaOf, Result};
+
+/// Blocks and inodes that each has taken.
+pub(crate) struct Counts<'a> {
+    volume: &'a Volume,
+    of: QuotaOf,
+    pub(crate) all: BTreeMap<u32, [u64; 2]>,
+}
+
+impl<'a> Counts<'a> {
+    /// Goes through all inodes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn read(reader: &Reader<'a>, of: QuotaOf) -> Result<Self> {
+        let mut counts = Self {
+            volume: reader.volume,
+            of,
+            all: BTreeMap::new(),
+        };
+        scan(reader, &mut counts)?;
+        Ok(counts)
+    }
+
+    /// Those of whom a file says something else: number, blocks and inodes as it says, as
+    /// counted.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn differing(
+        mut self,
+        reader: &Reader<'_>,
+        file: &QuotaFile,
+    ) -> Result<BTreeMap<u32, ([u64; 2], [u64; 2])>> {
+        let mut found = BTreeMap::new();
+        let inode = reader.inode(file.ino.into())?;
+        file.stored(reader, &inode, 0, &mut |id, record| {
+            let said = record.map(|share| share.used);
+            let counted = self.all.remove(&id).unwrap_or_default();
+            if said != counted {
+                found.insert(id, (said, counted));
+            }
+            true
+        })?;
+        // Of these it says nothing.
+        let rest = self.all.into_iter();
+        found.extend(rest.map(|(id, counted)| (id, ([0, 0], counted))));
+        Ok(found)
+    }
+}
+
+impl Visitor for Counts<'_> {
+    fn group(&mut self, _: u64, _: &Result<Group>) -> Result<()> {
+        Ok(())
+    }
+
+    fn inode(&mut self, inode: Inode, _: Option<bool>) -> Result<()> {
+        if inode.kind().is_some() && !inode.is_snapshot(self.volume) {
+            let all = self.all.entry(owner(&inode, self.of)).or_default();
+            for (sum, n) in all.iter_mut().zip(weight(&inode)) {
+                *sum = sum.saturating_add(n);
+            }
+        }
+        Ok(())
+    }
+}

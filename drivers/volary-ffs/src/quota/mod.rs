@@ -1,0 +1,304 @@
+//! Quotas, as the quota files in the root directory keep them.
+//!
+//! What a change takes is charged as a whole when it is done (`charge`); records that differ
+//! from those of the files stay in memory until the commit writes them. What the files say
+//! may lag behind after a power cut: `count` puts it right, for the check too.
+
+mod ask;
+mod charge;
+mod count;
+mod record;
+
+pub(crate) use count::Counts;
+pub(crate) use record::{Form, Record};
+
+use crate::blocks::Reader;
+use crate::dir::Dir;
+use crate::inode::Inode;
+use crate::node::Nodes;
+use crate::ondisk::UFS_ROOTINO;
+use crate::volume::Variant;
+use std::collections::BTreeMap;
+use volary_block::Stage;
+use volary_core::{Error, FileKind, Kind, QuotaOf, Result};
+
+/// Time of grace where the file names none: a week, in seconds (`MAX_DQ_TIME`).
+const GRACE: i64 = 7 * 24 * 60 * 60;
+/// Records that are kept in memory after a commit.
+const RECORDS_MAX: usize = 1024;
+/// Bytes of a quota file that are read at a time.
+const PART: u64 = 16 << 10;
+
+/// The name of a quota file.
+pub(crate) fn file_name(of: QuotaOf) -> &'static str {
+    match of {
+        QuotaOf::Users => "quota.user",
+        QuotaOf::Groups => "quota.group",
+    }
+}
+
+/// A record in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) record: Record,
+    is_dirty: bool,
+}
+
+/// A quota file.
+#[derive(Clone, Debug)]
+pub(crate) struct QuotaFile {
+    pub(crate) ino: u32,
+    pub(crate) form: Form,
+    records: BTreeMap<u32, Kept>,
+}
+
+impl QuotaFile {
+    /// One of which nothing is in memory.
+    fn new(ino: u32, form: Form) -> Self {
+        Self {
+            ino,
+            form,
+            records: BTreeMap::new(),
+        }
+    }
+
+    /// The file of a volume, if it has one: a regular one of root's, in the root directory.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn find(reader: &Reader<'_>, of: QuotaOf) -> Result<Option<Self>> {
+        match Self::look(reader, of) {
+            Err(e) if e == Kind::NotFound || e == Kind::Corrupt || e == Kind::Stale => Ok(None),
+            found => found,
+        }
+    }
+
+    fn look(reader: &Reader<'_>, of: QuotaOf) -> Result<Option<Self>> {
+        let root = reader.inode(UFS_ROOTINO.into())?;
+        let mut entries = Dir::new(*reader, &root)?;
+        let (ino, _) = entries.find(file_name(of).as_bytes(), 0, &|| Ok(()))?;
+        let inode = reader.inode(ino.into())?;
+        let is_one = inode.kind() == Some(FileKind::File) && inode.uid == 0;
+        if !is_one || inode.size == 0 || inode.is_snapshot(reader.volume) {
+            return Ok(None);
+        }
+        let mut head = vec![0; record::HEADER];
+        reader.read(&inode, 0, &mut head)?;
+        let form = Form::of(&head, reader.volume.order);
+        Ok(form.map(|form| Self::new(ino, form)))
+    }
+
+    /// The record of a number; zeros if there is none.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    fn record(&self, reader: &Reader<'_>, nodes: &Nodes, id: u32) -> Result<Record> {
+        if let Some(kept) = self.records.get(&id) {
+            return Ok(kept.record);
+        }
+        let inode = nodes.inode(reader, self.ino.into())?;
+        let mut bytes = vec![0; self.form.len()];
+        reader.read(&inode, self.form.at(id), &mut bytes)?;
+        Ok(self.form.parse(&bytes))
+    }
+
+    /// Puts a record into memory, to be written with the next commit, or what was there back.
+    fn put(&mut self, id: u32, kept: Option<Kept>) -> Option<Kept> {
+        match kept {
+            Some(kept) => self.records.insert(id, kept),
+            None => self.records.remove(&id),
+        }
+    }
+
+    fn set(&mut self, id: u32, record: Record) -> Option<Kept> {
+        let kept = Kept {
+            record,
+            is_dirty: true,
+        };
+        self.put(id, Some(kept))
+    }
+
+    /// Times of grace of blocks and of inodes, in seconds.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    fn grace(&self, reader: &Reader<'_>, nodes: &Nodes) -> Result<[i64; 2]> {
+        let times = self.record(reader, nodes, 0)?.map(|share| share.time);
+        Ok(times.map(|time| if time > 0 { time } else { GRACE }))
+    }
+
+    /// Each record of the file that is not all zeros, by number, from number `from` on, as the
+    /// file has it, until `each` answers false.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn stored(
+        &self,
+        reader: &Reader<'_>,
+        inode: &Inode,
+        from: u32,
+        each: &mut dyn FnMut(u32, Record) -> bool,
+    ) -> Result<()> {
+        let start = self.form.at(from);
+        let end = self.form.at(u32::MAX) + self.form.len() as u64;
+        let mut goes_on = true;
+        let done = reader.runs(inode, start, end - start, &mut |run| {
+            let Some(place) = run.place else {
+                return Ok(());
+            };
+            let mut at = 0;
+            while at < run.len && goes_on {
+                let len = PART.min(run.len - at);
+                let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+                reader.cache.read(place + at, &mut bytes)?;
+                let first = self.form.id_at(run.offset + at);
+                goes_on = self.part(first, &bytes, each);
+                at += len;
+            }
+            match goes_on {
+                true => Ok(()),
+                false => Err(Kind::Interrupted.into()),
+            }
+        });
+        match done {
+            Err(e) if !goes_on && e == Kind::Interrupted => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The records of a part of the file.
+    fn part(&self, first: u64, bytes: &[u8], each: &mut dyn FnMut(u32, Record) -> bool) -> bool {
+        let records = bytes.chunks_exact(self.form.len()).zip(first..);
+        let used = records.filter(|(bytes, _)| bytes.iter().any(|&byte| byte != 0));
+        for (bytes, id) in used {
+            if let Ok(id) = u32::try_from(id)
+                && !each(id, self.form.parse(bytes))
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Writes what differs into the file, which has room for it.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    fn write(&mut self, reader: &Reader<'_>, nodes: &Nodes) -> Result<()> {
+        if !self.records.values().any(|kept| kept.is_dirty) {
+            return Ok(());
+        }
+        let inode = nodes.inode(reader, self.ino.into())?;
+        for (&id, kept) in self.records.iter_mut().filter(|(_, kept)| kept.is_dirty) {
+            let bytes = self.form.stored(&kept.record);
+            let at = self.form.at(id);
+            reader.runs(&inode, at, bytes.len() as u64, &mut |run| match run.place {
+                Some(place) => reader.cache.write(place, &bytes, Stage::DATA),
+                None => Ok(()),
+            })?;
+            kept.is_dirty = false;
+        }
+        if self.records.len() > RECORDS_MAX {
+            self.records.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The quotas of a volume.
+#[derive(Default)]
+pub(crate) struct Quotas {
+    users: Option<QuotaFile>,
+    groups: Option<QuotaFile>,
+}
+
+impl Quotas {
+    /// Those that a volume has.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn find(reader: &Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            users: QuotaFile::find(reader, QuotaOf::Users)?,
+            groups: QuotaFile::find(reader, QuotaOf::Groups)?,
+        })
+    }
+
+    pub(crate) fn get(&self, of: QuotaOf) -> Option<&QuotaFile> {
+        self.slot_of(of).as_ref()
+    }
+
+    fn get_mut(&mut self, of: QuotaOf) -> Option<&mut QuotaFile> {
+        self.slot(of).as_mut()
+    }
+
+    fn slot_of(&self, of: QuotaOf) -> &Option<QuotaFile> {
+        match of {
+            QuotaOf::Users => &self.users,
+            QuotaOf::Groups => &self.groups,
+        }
+    }
+
+    fn slot(&mut self, of: QuotaOf) -> &mut Option<QuotaFile> {
+        match of {
+            QuotaOf::Users => &mut self.users,
+            QuotaOf::Groups => &mut self.groups,
+        }
+    }
+
+    /// Those that are on.
+    fn on(&self) -> impl Iterator<Item = QuotaOf> + use<> {
+        let on = QuotaOf::ALL.map(|of| self.get(of).is_some().then_some(of));
+        on.into_iter().flatten()
+    }
+
+    /// # Errors
+    /// `Busy` for a quota file: nobody but the driver writes or removes it.
+    pub(crate) fn check_not_one(&self, ino: u32) -> Result<()> {
+        let is_one = self
+            .on()
+            .any(|of| self.get(of).is_some_and(|f| f.ino == ino));
+        match is_one {
+            false => Ok(()),
+            true => {
+                let words = "the volume keeps its quotas in this file; volary quota --off first";
+                Err(Error::note(Kind::Busy, words))
+            }
+        }
+    }
+
+    /// Writes what differs into the files.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn write(&mut self, reader: &Reader<'_>, nodes: &Nodes) -> Result<()> {
+        for file in [&mut self.users, &mut self.groups].into_iter().flatten() {
+            file.write(reader, nodes)?;
+        }
+        Ok(())
+    }
+}
+
+/// The form of new quota files: what the systems that have the variant read.
+fn form_of(reader: &Reader<'_>) -> Form {
+    match reader.volume.variant {
+        Variant::Ufs2 => Form::Wide,
+        _ => Form::Narrow(reader.volume.order),
+    }
+}
+
+/// Whose an inode is.
+fn owner(inode: &Inode, of: QuotaOf) -> u32 {
+    match of {
+        QuotaOf::Users => inode.uid,
+        QuotaOf::Groups => inode.gid,
+    }
+}
+
+/// What an inode in use counts as: blocks, inodes.
+fn weight(inode: &Inode) -> [u64; 2] {
+    match inode.mode {
+        0 => [0, 0],
+        _ => [inode.blocks, 1],
+    }
+}
