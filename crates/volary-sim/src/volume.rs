@@ -50,6 +50,8 @@ pub struct Volume {
     pub make: &'static str,
     /// Options of `attach`.
     pub attach: &'static str,
+    /// Files that `make` leaves there, whatever they hold.
+    pub own: &'static [&'static str],
     /// A script that is done before the others, in words.
     pub preset: &'static str,
     /// What makes good what a power cut left.
@@ -59,6 +61,8 @@ pub struct Volume {
     /// The finding that says that a volume was not cleanly left: where a check
     /// finds anything to mend, it must find that.
     pub dirty: Option<&'static str>,
+    /// Whether each operation but a write makes all durable, that was done before and itself.
+    pub synchronous: bool,
     /// Whether the device says that it keeps what it was given in memory.
     pub keeping: bool,
     /// Whether it stands garbage in sectors that were on their way, but for
@@ -66,11 +70,6 @@ pub struct Volume {
     pub garbage: bool,
     /// What stands between the driver and the device.
     pub between: Option<Between>,
-}
-
-/// Whether an operation makes all durable that was done before.
-fn is_durable(op: &Op) -> bool {
-    matches!(op, Op::Sync | Op::Fsync(_) | Op::Detach)
 }
 
 /// Runs `work` as root, at a time that `step` decides.
@@ -154,6 +153,7 @@ fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
 /// What operations make of a tree: `act` does each, with the tag of the file that
 /// it is about, none if it cannot be done; and says whether it was done.
 fn told(
+    volume: &Volume,
     ops: &[Op],
     mut tree: Tree,
     tag: impl Fn(usize) -> u32,
@@ -175,7 +175,7 @@ fn told(
             tree = then;
         }
         story.after.push(tree.clone());
-        story.durable.push(done && is_durable(op));
+        story.durable.push(done && volume.is_durable(op));
     }
     Ok(story)
 }
@@ -190,6 +190,12 @@ pub(crate) enum Step {
 }
 
 impl Volume {
+    /// Whether an operation makes all durable that was done before.
+    fn is_durable(&self, op: &Op) -> bool {
+        let always = matches!(op, Op::Sync | Op::Fsync(_) | Op::Detach);
+        always || self.synchronous && !matches!(op, Op::Write(..))
+    }
+
     fn attach_on(&self, dev: Arc<dyn BlockDevice>, read_only: bool) -> Result<Fs> {
         let how = Attach {
             read_only,
@@ -233,7 +239,7 @@ impl Volume {
         tag: impl Fn(usize) -> u32,
         tell: &mut dyn FnMut(Step),
     ) -> std::result::Result<Story, String> {
-        told(ops, tree, tag, |i, op, tag| {
+        told(self, ops, tree, tag, |i, op, tag| {
             tell(Step::Began(i));
             let done = match tag {
                 None => false,
@@ -373,7 +379,14 @@ impl Subject for Volume {
         }
         let fs = self.attach_on(dev, true);
         let fs = fs.map_err(|e| format!("attach: {e}"))?;
-        with_ctx(0, |cx| tree::read(&fs, cx))
+        let mut tree = with_ctx(0, |cx| tree::read(&fs, cx))?;
+        // That these are there is part of what was made.
+        for path in self.own {
+            if tree.remove(*path).is_none() {
+                return Err(format!("{path} is gone"));
+            }
+        }
+        Ok(tree)
     }
 
     fn judge(

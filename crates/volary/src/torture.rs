@@ -23,10 +23,12 @@ const FAT_ROW: Volume = Volume {
     size: 100 << 10,
     make: "cluster=512,root-entries=64",
     attach: "",
+    own: &[],
     preset: scripts::PRESET,
     recovery: Recovery::Preen,
     promise: Promise::Synced,
     dirty: Some("dirty"),
+    synchronous: false,
     keeping: false,
     garbage: false,
     between: None,
@@ -96,6 +98,20 @@ pub const VOLUMES: &[Volume] = &[
         kind: "ffs2",
         size: 600 << 10,
         make: "block=4096,fragment=512,density=2048",
+        ..FFS_ROW
+    },
+    Volume {
+        name: "ffs1-sync",
+        attach: "sync",
+        synchronous: true,
+        ..FFS_ROW
+    },
+    Volume {
+        name: "ffs2-quota",
+        kind: "ffs2",
+        size: 600 << 10,
+        make: "quota,block=4096,fragment=512,density=2048",
+        own: &["/quota.user", "/quota.group"],
         ..FFS_ROW
     },
     CEDAR_ROW,

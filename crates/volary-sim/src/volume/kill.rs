@@ -99,7 +99,7 @@ impl Volume {
         let begun = script.0.get(..progress.began).unwrap_or(&script.0);
         let tag = |i| tag(round, i);
         // What was begun and did not end may have been done.
-        let story = told(begun, self.preset_tree()?, tag, |i, _, _| {
+        let story = told(self, begun, self.preset_tree()?, tag, |i, _, _| {
             Ok(progress.done.get(i).copied().unwrap_or(true))
         })?;
         let mended = self.recover(dev.clone())?;

@@ -46,6 +46,16 @@ fn random_scripts_on_each_kind() {
     }
 }
 
+/// What is written at once is there after each operation; what users have taken is counted
+/// anew where a power cut left it behind.
+#[test]
+fn pairs_of_operations_in_order_and_with_quotas() {
+    for (name, part) in [("ffs1-sync", 3), ("ffs2-quota", 7)] {
+        let pairs = Some((part, 24));
+        torture(name, &Plan { pairs, ..plan() });
+    }
+}
+
 /// The first one's new name is in a sector that waits for the second one's `..`.
 #[test]
 fn a_directory_that_moves_with_one_that_moved_into_it_has_one_name() {
