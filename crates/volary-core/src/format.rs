@@ -28,6 +28,11 @@ pub trait Format: Send + Sync {
     /// Options that [`make`](Self::make) knows.
     fn make_options(&self) -> &'static [OptionSpec];
 
+    /// Options that [`tune`](Self::tune) knows.
+    fn tune_options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
+
     /// Attaches the volume on the device.
     ///
     /// # Errors
@@ -102,7 +107,8 @@ pub trait Format: Send + Sync {
     ///
     /// # Errors
     /// `Invalid` for a sector outside of the data area; `Busy` for one that
-    /// holds a file's data; nothing is marked then.
+    /// holds a file's data; nothing is marked then. `ReadOnly` for a volume that
+    /// takes no changes until `check` has seen it.
     fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>>;
 }
 

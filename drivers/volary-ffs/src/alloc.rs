@@ -31,6 +31,8 @@ pub(crate) struct Alloc {
     sums: Vec<Sums>,
     changed: BTreeSet<u64>,
     pub(crate) total: Sums,
+    /// Percent that are kept for root.
+    pub(crate) minfree: u64,
     /// What was given back in this epoch, while the disk still leads there.
     pending: Vec<Run>,
     pending_inodes: Vec<(u32, bool)>,
@@ -68,6 +70,7 @@ impl Alloc {
             sums,
             changed: BTreeSet::new(),
             total,
+            minfree: volume.minfree(),
             pending: Vec::new(),
             pending_inodes: Vec::new(),
             pending_fragments: 0,
@@ -236,19 +239,41 @@ impl Alloc {
     /// `Corrupt`; `Io`.
     pub(crate) fn extend(&mut self, reader: &Reader<'_>, piece: Run, count: u64) -> Result<bool> {
         let volume = reader.volume;
-        let number = volume.group_of(piece.first);
-        let index = piece.first - volume.base(number);
-        let (block, within) = (index / volume.frag, index % volume.frag);
-        if within + count > volume.frag {
+        if piece.first % volume.frag + count > volume.frag {
             return Ok(false);
         }
+        let more = Run {
+            first: piece.first + piece.count,
+            count: count - piece.count,
+        };
+        self.take_free(reader, more)
+    }
+
+    /// Takes exactly these fragments, which are of one block, as a piece of their own, if
+    /// they are free.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn take_exactly(&mut self, reader: &Reader<'_>, run: Run) -> Result<bool> {
+        let taken = self.take_free(reader, run)?;
+        if taken {
+            self.fresh.insert(run.first);
+        }
+        Ok(taken)
+    }
+
+    fn take_free(&mut self, reader: &Reader<'_>, run: Run) -> Result<bool> {
+        let volume = reader.volume;
+        let number = volume.group_of(run.first);
+        let index = run.first - volume.base(number);
+        let (block, within) = (index / volume.frag, index % volume.frag);
         let tally = self.tally(reader, number)?;
         let free = tally.free_of(volume, block);
-        let more = mask(within + piece.count, count - piece.count);
-        if free & more != more {
+        let wanted = mask(within, run.count);
+        if free & wanted != wanted {
             return Ok(false);
         }
-        let delta = tally.set_free_of(volume, block, free & !more);
+        let delta = tally.set_free_of(volume, block, free & !wanted);
         self.note(number, &delta);
         Ok(true)
     }

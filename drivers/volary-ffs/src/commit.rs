@@ -129,6 +129,11 @@ impl Head {
         self.bytes.get(sb::CLEAN).is_some_and(|byte| byte & 1 == 1)
     }
 
+    /// Brings in how many percent are kept for root.
+    pub(crate) fn set_minfree(&mut self, volume: &Volume, minfree: i32) {
+        minfree.put(volume.order, &mut self.bytes, sb::MINFREE);
+    }
+
     /// Brings the sums in.
     pub(crate) fn set_sums(&mut self, volume: &Volume, alloc: &Alloc, now: Time) {
         put_total(volume, &mut self.bytes, alloc.total);

@@ -232,7 +232,7 @@ impl<'a> Edit<'a> {
     pub(crate) fn take_to_grow(&mut self, count: u64, wish: Wish) -> Result<Run> {
         let raw = &self.volume.found.raw;
         let pieces = u64::try_from(self.alloc.total[3]).unwrap_or(0);
-        let few = u64::try_from(raw.fs_minfree).unwrap_or(0).saturating_sub(2);
+        let few = self.alloc.minfree.saturating_sub(2);
         let is_time = raw.fs_optim == 0 && pieces <= self.volume.dsize / 100 * few;
         if !is_time {
             return self.take(count, wish);
@@ -264,10 +264,22 @@ impl<'a> Edit<'a> {
         Ok(grew)
     }
 
+    /// Takes exactly these fragments, which are of one block, if they are free.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn take_exactly(&mut self, run: Run) -> Result<bool> {
+        let taken = self.alloc.take_exactly(&self.reader(), run)?;
+        if taken {
+            self.undo.push(Undo::Taken(run, true));
+        }
+        Ok(taken)
+    }
+
     /// The free-space reserve (section 2.4 of the paper).
     fn check_reserve(&self) -> Result<()> {
         let free = self.alloc.free_fragments(self.volume);
-        if !self.is_root && free <= self.volume.reserve() {
+        if !self.is_root && free <= self.volume.reserve(self.alloc.minfree) {
             return Err(Kind::NoSpace.into());
         }
         Ok(())

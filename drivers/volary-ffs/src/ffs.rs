@@ -3,12 +3,12 @@
 use crate::attached::{Attached, CHECK_OPTION, OPTIONS};
 use crate::fs::FfsFs;
 use crate::superblock::Found;
-use crate::{check, dump, info, make, map};
+use crate::{badsect, check, dump, info, make, map, tune};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs, Kind, Make,
-    OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
+    Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// The Fast File System.
@@ -88,16 +88,15 @@ impl Format for Ffs {
         map::map(dev, cells)
     }
 
-    fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(change())
+    fn tune_options(&self) -> &'static [OptionSpec] {
+        tune::OPTIONS
     }
 
-    fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(change())
+    fn tune(&self, dev: Arc<dyn BlockDevice>, how: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
+        tune::tune(&dev, how)
     }
-}
 
-/// The answer to what changes a volume that is there.
-fn change() -> Error {
-    Error::note(Kind::Unsupported, "ffs volumes take no changes here")
+    fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
+        badsect::mark(dev, sectors)
+    }
 }

@@ -18,6 +18,10 @@ use volary_core::{
 /// Longest target of a symlink that is made, in bytes.
 const SYMLINK_MAX: usize = 4095;
 
+/// The code of `ioctl` that sets the percent kept for root, to a number of 32 bits in the
+/// machine's byte order: `_IOW('V', 1, int)`.
+const SET_MINFREE: u32 = 0x4004_5601;
+
 /// An attached volume.
 pub(crate) struct FfsFs(pub(crate) Attached);
 
@@ -126,10 +130,11 @@ impl FileSystem for FfsFs {
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs> {
         self.0.look(|state, _| {
             let volume = &self.0.volume;
-            let (mut free, kept) = volume.free();
+            let (mut free, mut kept) = volume.free();
             let [_, _, mut nodes_free, _] = volume.total;
             if let Some(alloc) = &state.alloc {
                 free = alloc.free_fragments(volume) * volume.fsize;
+                kept = volume.reserve(alloc.minfree) * volume.fsize;
                 nodes_free = alloc.free_inodes();
             }
             let is_root = cx.cred.is_root();
@@ -438,6 +443,19 @@ impl FileSystem for FfsFs {
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         self.0.extents(open, (offset, len), out)
+    }
+
+    fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
+        self.0.look(|state, _| state.opened(open))?;
+        if code != SET_MINFREE {
+            return Err(Kind::Unsupported.into());
+        }
+        if !cx.cred.is_root() {
+            return Err(Kind::NotPermitted.into());
+        }
+        let percent = input.try_into().map_err(|_| Kind::Invalid)?;
+        self.0.set_minfree(u32::from_ne_bytes(percent), cx.now)?;
+        Ok(Vec::new())
     }
 
     fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {

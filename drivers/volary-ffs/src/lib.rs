@@ -43,6 +43,7 @@
 mod alloc;
 mod attached;
 mod attrs;
+mod badsect;
 mod blocks;
 mod bmap;
 mod cg;
@@ -69,6 +70,7 @@ mod scan;
 mod store;
 mod superblock;
 mod tally;
+mod tune;
 mod volume;
 mod xattr;
 

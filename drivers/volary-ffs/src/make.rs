@@ -8,7 +8,7 @@ mod plan;
 mod request;
 mod write;
 
-pub(crate) use request::OPTIONS;
+pub(crate) use request::{OPTIONS, label, small};
 
 use crate::attached::Attached;
 use crate::info;

@@ -106,6 +106,23 @@ impl Edit<'_> {
         Ok(self.inode(ino)?)
     }
 
+    /// A directory of the root's, made for root alone if it is not there.
+    ///
+    /// # Errors
+    /// `NotDir` if something else has the name; as [`make`](Self::make).
+    pub(crate) fn directory_of_root(&mut self, name: &[u8]) -> Step<Inode> {
+        let root = self.inode(UFS_ROOTINO)?;
+        let Some((ino, _)) = self.search(&root, name)? else {
+            let name = Name::new(name).map_err(|_| Kind::Invalid)?;
+            return self.make(root.id()?, name, &New::Dir, &SetAttr::mode(0o700));
+        };
+        let inode = self.inode(ino)?;
+        match inode.kind() {
+            Some(FileKind::Dir) => Ok(inode),
+            _ => Err(Kind::NotDir.into()),
+        }
+    }
+
     /// What a new node holds.
     fn fill(&mut self, ino: u32, parent: u32, new: &New<'_>) -> Step<()> {
         let volume = self.volume;

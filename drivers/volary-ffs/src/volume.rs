@@ -305,7 +305,7 @@ impl Volume {
         let free = blocks.saturating_mul(self.frag).saturating_add(fragments);
         (
             free.min(self.size) * self.fsize,
-            self.reserve() * self.fsize,
+            self.reserve(self.minfree()) * self.fsize,
         )
     }
 
@@ -351,9 +351,13 @@ impl Volume {
         is_one.then_some((cylinder as usize, position as usize))
     }
 
-    /// Fragments that are kept for root.
-    pub(crate) fn reserve(&self) -> u64 {
-        let minfree = number(self.found.raw.fs_minfree.into());
+    /// Percent that are kept for root.
+    pub(crate) fn minfree(&self) -> u64 {
+        number(self.found.raw.fs_minfree.into())
+    }
+
+    /// Fragments that are kept for root, of so many percent.
+    pub(crate) fn reserve(&self, minfree: u64) -> u64 {
         self.dsize / 100 * minfree + self.dsize % 100 * minfree / 100
     }
 

@@ -186,6 +186,7 @@ struct FormatJson {
     name: &'static str,
     kinds: &'static [&'static str],
     mkfs_options: Vec<SpecJson>,
+    tune_options: Vec<SpecJson>,
     attach_options: Vec<SpecJson>,
     dump_topics: Vec<SpecJson>,
 }
@@ -240,6 +241,7 @@ fn json(format: &dyn Format) -> FormatJson {
         name: format.name(),
         kinds: format.kinds(),
         mkfs_options: specs_json(format.make_options()),
+        tune_options: specs_json(format.tune_options()),
         attach_options: specs_json(format.attach_options()),
         dump_topics: specs_json(format.dump_topics()),
     }
@@ -247,10 +249,11 @@ fn json(format: &dyn Format) -> FormatJson {
 
 fn text(format: &dyn Format) -> String {
     format!(
-        "{}: {}\n\nTo make one (mkfs -o):\n{}\nTo open one (-o):\n{}\nTo look at (dump):\n{}",
+        "{}: {}\n\nTo make one (mkfs -o):\n{}\nTo change one (tune -o):\n{}\nTo open one (-o):\n{}\nTo look at (dump):\n{}",
         format.name(),
         format.kinds().join(", "),
         specs_text(format.make_options()),
+        specs_text(format.tune_options()),
         specs_text(format.attach_options()),
         specs_text(format.dump_topics())
     )

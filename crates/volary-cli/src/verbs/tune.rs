@@ -5,7 +5,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
-use crate::verbs::info::{FactJson, facts_text, failed, recognised};
+use crate::verbs::info::{FactJson, facts_text, failed, recognised, specs_text};
 use std::ffi::OsString;
 use std::io::Write;
 use volary::{Fact, Options, Tune as How};
@@ -18,7 +18,9 @@ use volary::{Fact, Options, Tune as How};
 #[command(after_help = "\
 Examples:
   volary tune --label STICK disk.img
-  volary tune --compact disk.img")]
+  volary tune --compact disk.img
+  volary mkfs -t ffs2 --size 16M ffs.img && volary tune -o minfree=5,optim=space ffs.img")]
+#[command(after_long_help = long_help())]
 pub(crate) struct Tune {
     /// The volume
     #[arg(value_name = "VOLUME")]
@@ -35,12 +37,31 @@ pub(crate) struct Tune {
     /// Takes that mark away
     #[arg(long)]
     clean: bool,
-    /// The format's own options, with commas between them
+    /// The format's own options, with commas between them; tune --help lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The examples, and the options of each format that has any.
+fn long_help() -> String {
+    let mut text = String::from(
+        "\
+Examples:
+  volary tune --label STICK disk.img
+  volary tune --compact disk.img
+  volary mkfs -t ffs2 --size 16M ffs.img && volary tune -o minfree=5,optim=space ffs.img
+",
+    );
+    let with_any = |format: &&&dyn volary::Format| !format.tune_options().is_empty();
+    for format in volary::formats().iter().filter(with_any) {
+        let head = format!("\nOptions of {} (-o):\n", format.kinds().join(", "));
+        text.push_str(&head);
+        text.push_str(&specs_text(format.tune_options()));
+    }
+    text
 }
 
 impl Tune {
@@ -126,6 +147,11 @@ impl Label {
 }
 
 /// Marks sectors as bad, so that nothing is put there.
+///
+/// On a FAT volume their clusters are marked in the FAT. On an FFS volume,
+/// whose sectors have 512 bytes here, each becomes a file in the directory BAD,
+/// as 4.2BSD's badsect leaves it after fsck; to remove the file gives the
+/// sector back. Sectors of files and of the format's own structures are refused.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:

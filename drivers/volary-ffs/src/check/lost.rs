@@ -2,13 +2,11 @@
 
 use super::plan::Plan;
 use crate::attached::Attached;
-use crate::edit::{Edit, Step};
+use crate::edit::{Edit, Step, Stop};
 use crate::inode::Inode;
-use crate::names::New;
-use crate::ondisk::UFS_ROOTINO;
 use std::sync::Arc;
 use volary_block::Recorder;
-use volary_core::{BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Name, Result, SetAttr, Time};
+use volary_core::{BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Result, Time};
 
 /// Where they are put: in the first of these that can be a directory.
 const DIRECTORIES: [&[u8]; 2] = [b"lost+found", b"lost+found.1"];
@@ -99,18 +97,14 @@ fn free_text(edit: &mut Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
 /// The directory, made if it is not there.
 ///
 /// # Errors
-/// `NotDir`; as [`Edit::make`].
+/// As [`Edit::directory_of_root`].
 fn directory(edit: &mut Edit<'_>) -> Step<Inode> {
-    let root = edit.inode(UFS_ROOTINO)?;
+    let mut found = Err(Kind::NotDir.into());
     for name in DIRECTORIES {
-        let Some((ino, _)) = edit.search(&root, name)? else {
-            let name = Name::new(name).map_err(|_| Kind::Invalid)?;
-            return edit.make(root.id()?, name, &New::Dir, &SetAttr::mode(0o700));
-        };
-        let inode = edit.inode(ino)?;
-        if inode.kind() == Some(FileKind::Dir) {
-            return Ok(inode);
+        found = edit.directory_of_root(name);
+        if !matches!(&found, Err(Stop::Error(e)) if *e == Kind::NotDir) {
+            break;
         }
     }
-    Err(Kind::NotDir.into())
+    found
 }

@@ -123,9 +123,12 @@ impl Request {
             (false, false) => What::Ufs1,
         };
         let (bsize, fsize) = sizes(options, size)?;
-        let minfree = small(options, "minfree", 10, 0..=99)?;
+        let minfree = small(options, "minfree", 0..=99)?.unwrap_or(10);
         let by_room = if minfree < 8 { 1 } else { 0 };
         let pointer = if is_ufs2 { 8 } else { 4 };
+        // At most 65536 each: the block's size is checked.
+        let in_row = i32::try_from(65_536 / bsize).unwrap_or(1).max(1);
+        let pointers = i32::try_from(bsize / pointer).unwrap_or(1);
         let orders = [("little", Order::Little), ("big", Order::Big)];
         Ok(Self {
             what,
@@ -138,14 +141,24 @@ impl Request {
             optim: options
                 .choice("optim", &[("time", 0), ("space", 1)])?
                 .unwrap_or(by_room),
-            maxcontig: small(options, "maxcontig", (65_536 / bsize).max(1), 1..=1 << 20)?,
-            maxbpg: small(options, "maxbpg", bsize / pointer, 1..=1 << 30)?,
-            rotdelay: small(options, "rotdelay", 0, 0..=1000)?,
-            rps: small(options, "rps", 60, 1..=10_000)?,
-            avgfilesize: small(options, "avgfilesize", 16_384, 1..=1 << 30)?.cast_unsigned(),
-            avgfpdir: small(options, "avgfpdir", 64, 1..=1 << 30)?.cast_unsigned(),
+            maxcontig: small(options, "maxcontig", 1..=1 << 20)?.unwrap_or(in_row),
+            maxbpg: small(options, "maxbpg", 1..=1 << 30)?.unwrap_or(pointers),
+            rotdelay: small(options, "rotdelay", 0..=1000)?.unwrap_or(0),
+            rps: small(options, "rps", 1..=10_000)?.unwrap_or(60),
+            avgfilesize: small(options, "avgfilesize", 1..=1 << 30)?
+                .unwrap_or(16_384)
+                .cast_unsigned(),
+            avgfpdir: small(options, "avgfpdir", 1..=1 << 30)?
+                .unwrap_or(64)
+                .cast_unsigned(),
             quota: options.flag("quota", false)?,
-            label: label(what, how)?,
+            label: match how.label.as_deref().unwrap_or_default() {
+                "" => Vec::new(),
+                _ if what == What::Bsd43 => {
+                    return Err(invalid("4.3BSD's format keeps no label"));
+                }
+                text => label(text)?,
+            },
         })
     }
 
@@ -180,23 +193,29 @@ fn sizes(options: &Options, size: u64) -> Result<(u64, u64)> {
     Ok((bsize, fsize))
 }
 
-fn small(
+/// A number in a range, which `i32` has room for; `None` if it is not given.
+///
+/// # Errors
+/// `Invalid`.
+pub(crate) fn small(
     options: &Options,
     name: &str,
-    default: u64,
     range: std::ops::RangeInclusive<u64>,
-) -> Result<i32> {
-    let n = options.number(name)?.unwrap_or(default);
+) -> Result<Option<i32>> {
+    let Some(n) = options.number(name)? else {
+        return Ok(None);
+    };
     let words = || invalid(format!("{name}={n}: {} to {}", range.start(), range.end()));
     let fits = i32::try_from(n).ok().filter(|_| range.contains(&n));
-    fits.ok_or_else(words)
+    fits.ok_or_else(words).map(Some)
 }
 
-fn label(what: What, how: &Make) -> Result<Vec<u8>> {
-    let label = how.label.as_deref().unwrap_or_default().as_bytes();
-    if what == What::Bsd43 && !label.is_empty() {
-        return Err(invalid("4.3BSD's format keeps no label"));
-    }
+/// A label as it is stored, without the NULs behind it.
+///
+/// # Errors
+/// `Invalid` for one that is too long, or has a NUL.
+pub(crate) fn label(text: &str) -> Result<Vec<u8>> {
+    let label = text.as_bytes();
     if label.len() >= VOLNAME.len() || label.contains(&0) {
         let most = VOLNAME.len() - 1;
         return Err(invalid(format!(

@@ -15,6 +15,7 @@ mod oracle;
 mod policy;
 mod quota;
 mod shared;
+mod tune;
 mod volumes;
 
 use std::sync::Arc;

@@ -1,0 +1,114 @@
+//! Opens of an attached volume.
+
+use super::Attached;
+use crate::edit::Stop;
+use crate::node::Node;
+use volary_block::Stage;
+use volary_core::{Ctx, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
+
+impl Attached {
+    /// Opens a node.
+    ///
+    /// # Errors
+    /// `Stale`; `ReadOnly`; `IsDir` for writing a directory; `Invalid` for what is neither
+    /// file nor directory; `Unsupported` for a snapshot; `Corrupt`; `Io`.
+    pub(crate) fn open(&self, id: NodeId, mode: Mode) -> Result<OpenId> {
+        let mut guard = self.state.write();
+        let state = &mut *guard;
+        state.alive()?;
+        if mode != Mode::Read {
+            self.writable(state)?;
+        }
+        let inode = state.nodes.load(&self.as_reader(), id)?;
+        match inode.kind() {
+            Some(FileKind::File) => {}
+            Some(FileKind::Dir) if mode == Mode::Read => {}
+            Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
+            _ => return Err(Kind::Invalid.into()),
+        }
+        if inode.is_snapshot(&self.volume) {
+            let words = "the file is a snapshot of the volume";
+            return Err(Error::note(Kind::Unsupported, words));
+        }
+        if state.nodes.get(inode.ino).is_none() {
+            let floor = state.nodes.floor();
+            let ino = inode.ino;
+            state.nodes.put(ino, Some(Node::of(inode.clone(), floor)));
+        }
+        if let Some(node) = state.nodes.get_mut(inode.ino) {
+            node.opens += 1;
+        }
+        Ok(state.add_open(id, mode))
+    }
+
+    /// An open of a node that counts it already.
+    pub(crate) fn add_open(&self, id: NodeId, mode: Mode) -> OpenId {
+        self.state.write().add_open(id, mode)
+    }
+
+    /// Ends an open. A node that has no name goes with its last.
+    ///
+    /// # Errors
+    /// `Stale`; `Corrupt`; `Io`.
+    pub(crate) fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
+        let mut guard = self.state.write();
+        let state = &mut *guard;
+        state.alive()?;
+        let open = state.opens.remove(&open).ok_or(Kind::Stale)?;
+        let ino = u32::try_from(open.id.ino.get()).unwrap_or(0);
+        let Some(node) = state.nodes.get_mut(ino) else {
+            return Ok(());
+        };
+        node.opens = node.opens.saturating_sub(1);
+        if node.opens > 0 || node.is_gone() {
+            return Ok(());
+        }
+        if node.mem.nlink > 0 || self.writable(state).is_err() {
+            let is_dirty = state.nodes.get(ino).is_some_and(|node| node.is_dirty);
+            if !is_dirty {
+                state.nodes.put(ino, None);
+            }
+            return Ok(());
+        }
+        let Some(mut edit) = self.edit(state, cx) else {
+            return Ok(());
+        };
+        let released = edit.release(ino).and_then(|()| edit.charge());
+        let result = match released {
+            Ok(()) => edit.done(),
+            Err(Stop::Error(e)) => edit.take_back().and(Err(e)),
+            Err(Stop::Commit) => edit.take_back(),
+        };
+        state.epoch.is_dirty = true;
+        if self.is_synchronous {
+            self.commit_state(state, cx.now)?;
+        }
+        result
+    }
+
+    /// Where a file's bytes lie. What was written to it is there.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn extents(
+        &self,
+        open: OpenId,
+        (offset, len): (u64, u64),
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
+        self.look(|state, reader| {
+            let inode = state.nodes.load(&reader, state.opened(open)?.id)?;
+            if self.takes_changes() {
+                self.cache.write_stage(Stage::DATA)?;
+            }
+            reader.runs(&inode, offset, len, &mut |run| {
+                out.push(Extent {
+                    offset: run.offset,
+                    len: run.len,
+                    place: run.place.map_or(Place::Hole, Place::Device),
+                });
+                Ok(())
+            })
+        })
+    }
+}
