@@ -460,17 +460,22 @@ impl Filesystem for Served {
 
     fn ioctl(
         &self,
-        _req: &Request,
+        req: &Request,
         _node: INodeNo,
-        _open: FileHandle,
+        open: FileHandle,
         _flags: IoctlFlags,
-        _code: u32,
-        _input: &[u8],
+        code: u32,
+        input: &[u8],
         _output_max: u32,
         reply: ReplyIoctl,
     ) {
-        self.counts.add(Kind::Ioctl);
-        reply.error(Errno::ENOTTY);
+        let req = &self.turn(req);
+        let call = || self.session(req).ioctl(OpenId(open.0), code, input);
+        match self.answer(Kind::Ioctl, call) {
+            Ok(output) => reply.ioctl(0, &output),
+            Err(e) if e == volary_core::Kind::Unsupported => reply.error(Errno::ENOTTY),
+            Err(e) => reply.error(plain(&e)),
+        }
     }
 
     // ---- Locks ----
