@@ -53,7 +53,7 @@ impl Format for Ffs {
             "ffs2" => true,
             _ => return Err(unknown_kind(self, kind)),
         };
-        make::make(dev, is_ufs2, how)
+        make::make(&dev, is_ufs2, how)
     }
 
     fn check(

@@ -18,8 +18,8 @@ use volary_core::{
 /// Longest target of a symlink that is made, in bytes.
 const SYMLINK_MAX: usize = 4095;
 
-/// The code of `ioctl` that sets the percent kept for root, to a number of 32 bits in the
-/// machine's byte order: `_IOW('V', 1, int)`.
+/// The code of `ioctl` that sets the percent kept for root, to a number of 32 bits, the
+/// lowest byte first: `_IOW('V', 1, int)`.
 const SET_MINFREE: u32 = 0x4004_5601;
 
 /// An attached volume.
@@ -454,7 +454,7 @@ impl FileSystem for FfsFs {
             return Err(Kind::NotPermitted.into());
         }
         let percent = input.try_into().map_err(|_| Kind::Invalid)?;
-        self.0.set_minfree(u32::from_ne_bytes(percent), cx.now)?;
+        self.0.set_minfree(u32::from_le_bytes(percent), cx.now)?;
         Ok(Vec::new())
     }
 

@@ -25,18 +25,18 @@ use volary_core::{
 /// # Errors
 /// `Invalid` for an option, or for a device that is too small or too large: nothing is
 /// written then. `ReadOnly`; `Io`.
-pub(crate) fn make(dev: Arc<dyn BlockDevice>, is_ufs2: bool, how: &Make) -> Result<Vec<Fact>> {
+pub(crate) fn make(dev: &Arc<dyn BlockDevice>, is_ufs2: bool, how: &Make) -> Result<Vec<Fact>> {
     let geometry = dev.geometry();
     let request = Request::new(is_ufs2, geometry.size, how)?;
     let plan = Plan::new(geometry.size, request)?;
     if geometry.read_only {
         return Err(Error::note(Kind::ReadOnly, "the device is read-only"));
     }
-    write::write(&*dev, &plan, how)?;
+    write::write(&**dev, &plan, how)?;
     if plan.request.quota {
         turn_quotas_on(dev.clone(), how.now)?;
     }
-    info::info(&*dev)
+    info::info(&**dev)
 }
 
 fn turn_quotas_on(dev: Arc<dyn BlockDevice>, now: Time) -> Result<()> {

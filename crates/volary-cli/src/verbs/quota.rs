@@ -367,7 +367,8 @@ const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)
 
 /// Seconds in the longest unit that has two of them, rounded up; whole days as such.
 fn duration(secs: u64) -> String {
-    let whole = |unit: &&(char, u64)| secs >= 2 * unit.1 || secs >= unit.1 && secs % unit.1 == 0;
+    let whole =
+        |unit: &&(char, u64)| secs >= 2 * unit.1 || secs >= unit.1 && secs.is_multiple_of(unit.1);
     let (name, unit) = UNITS.iter().find(whole).unwrap_or(&('s', 1));
     format!("{}{name}", secs.div_ceil(*unit))
 }

@@ -20,6 +20,9 @@ const UNITS: [u64; 2] = [512, 1];
 /// Records that one change makes room for.
 const RECORDS: usize = 64;
 
+/// What is done to a record; the file's form and times of grace come with it.
+type Change<'a> = dyn Fn(&mut Record, (Form, [i64; 2])) -> Result<()> + 'a;
+
 impl Attached {
     /// As [`FileSystem::quota`](volary_core::FileSystem::quota).
     ///
@@ -91,13 +94,7 @@ impl Attached {
     }
 
     /// Changes a record.
-    fn change_record(
-        &self,
-        cx: &Ctx<'_>,
-        of: QuotaOf,
-        id: u32,
-        act: &dyn Fn(&mut Record, (Form, [i64; 2])) -> Result<()>,
-    ) -> Result<()> {
+    fn change_record(&self, cx: &Ctx<'_>, of: QuotaOf, id: u32, act: &Change<'_>) -> Result<()> {
         self.change(cx, |edit| {
             let file = edit.quotas.get(of).ok_or_else(|| off(of))?;
             let reader = edit.reader();

@@ -9,6 +9,9 @@ use crate::volume::Volume;
 use std::collections::BTreeMap;
 use volary_core::{QuotaOf, Result};
 
+/// By number: blocks and inodes as a file says, and as counted.
+pub(crate) type Differing = BTreeMap<u32, ([u64; 2], [u64; 2])>;
+
 /// Blocks and inodes that each has taken.
 pub(crate) struct Counts<'a> {
     volume: &'a Volume,
@@ -31,17 +34,12 @@ impl<'a> Counts<'a> {
         Ok(counts)
     }
 
-    /// Those of whom a file says something else: number, blocks and inodes as it says, as
-    /// counted.
+    /// Those of whom a file says something else.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn differing(
-        mut self,
-        reader: &Reader<'_>,
-        file: &QuotaFile,
-    ) -> Result<BTreeMap<u32, ([u64; 2], [u64; 2])>> {
-        let mut found = BTreeMap::new();
+    pub(crate) fn differing(mut self, reader: &Reader<'_>, file: &QuotaFile) -> Result<Differing> {
+        let mut found = Differing::new();
         let inode = reader.inode(file.ino.into())?;
         file.stored(reader, &inode, 0, &mut |id, record| {
             let said = record.map(|share| share.used);

@@ -150,7 +150,7 @@ fn the_reserve_is_changed_while_attached() {
         as_root(|cx| {
             let open = fs.open(cx, fs.root(), Mode::Read).expect("open");
             let set = |cx: &Ctx<'_>, percent: u32| {
-                fs.ioctl(cx, open, SET_MINFREE, &percent.to_ne_bytes())
+                fs.ioctl(cx, open, SET_MINFREE, &percent.to_le_bytes())
             };
             assert_eq!(set(&ann, 0).expect_err("ann").kind(), Kind::NotPermitted);
             assert_eq!(set(cx, 100).expect_err("all").kind(), Kind::Invalid);
