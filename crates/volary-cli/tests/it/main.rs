@@ -10,6 +10,7 @@ mod handles;
 mod iso9660;
 mod kills;
 mod layers;
+mod quota;
 mod sandbox;
 mod serving;
 mod vanishing;

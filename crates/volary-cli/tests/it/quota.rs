@@ -1,0 +1,110 @@
+//! `volary quota`, and `tune` and `badsect` of FFS volumes.
+
+use crate::sandbox::Sandbox;
+use serde_json::Value;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+#[test]
+fn quotas_are_turned_on_set_shown_and_turned_off() {
+    let sandbox = Sandbox::new();
+    sandbox.run("mkfs -q -t ffs1 --size 8M ffs.img").ok();
+    let off = sandbox.run("quota ffs.img").fails(1);
+    assert!(off.contains("volary quota --on turns them on"), "{off}");
+    sandbox.run("cp -r tree ffs.img:/").ok();
+    sandbox.run("chown -R 1000:100 ffs.img:/tree").ok();
+    sandbox.run("quota --on ffs.img").ok();
+    sandbox
+        .run("quota --user 1000 --soft 1M --hard 2M --hard-files 30 ffs.img")
+        .ok();
+    sandbox.run("quota --user 1000 --soft none ffs.img").ok();
+    sandbox.run("quota --grace 3d --users ffs.img").ok();
+    let report = json(&sandbox.run("quota --json ffs.img").ok());
+    let users = &report[0];
+    assert_eq!(
+        (&users["of"], &users["grace"]),
+        (&"user".into(), &259_200.into())
+    );
+    assert_eq!(users["grace_files"], 604_800);
+    let ann = users["quotas"].as_array().unwrap();
+    let ann = ann.iter().find(|quota| quota["id"] == 1000).unwrap();
+    assert_eq!(ann["bytes"]["hard"], 2 << 20);
+    assert_eq!(ann["bytes"]["soft"], Value::Null);
+    assert_eq!(ann["files"]["hard"], 30);
+    assert!(ann["bytes"]["used"].as_u64() > Some(0));
+    assert!(ann["files"]["used"].as_u64() > Some(1));
+    assert_eq!(report[1]["of"], "group");
+    let table = sandbox.run("quota ffs.img").ok();
+    assert!(
+        table.contains("user 1000 ") && table.contains(" 2.0M "),
+        "{table}"
+    );
+    assert!(table.contains("Time of grace of users: 3d for room, 7d for files"));
+    // Who is past a limit.
+    sandbox
+        .run("quota --group 100 --soft-files 1 --soft 2k ffs.img")
+        .ok();
+    let over = json(&sandbox.run("quota --over --json ffs.img").ok());
+    assert_eq!(over[0]["quotas"], Value::Array(Vec::new()));
+    assert_eq!(over[1]["quotas"][0]["id"], 100);
+    assert!(over[1]["quotas"][0]["files"]["until"].is_string());
+    sandbox.is_clean("ffs.img");
+    sandbox.run("quota --off --groups ffs.img").ok();
+    assert!(!sandbox.run("quota ffs.img").ok().contains("group 100"));
+    sandbox.run("quota --groups ffs.img").fails(1);
+    sandbox.run("quota --off ffs.img").ok();
+    sandbox.run("quota ffs.img").fails(1);
+    assert!(!sandbox.run("ls ffs.img").ok().contains("quota"));
+    sandbox.is_clean("ffs.img");
+}
+
+#[test]
+fn a_quota_that_makes_no_sense_is_refused_in_a_line() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run("mkfs -q -t ffs2 --size 8M -o quota ffs.img")
+        .ok();
+    for (line, code, words) in [
+        ("quota disk.img", 1, "no quotas"),
+        ("quota --user nobody-of-that-name ffs.img", 2, "no user"),
+        ("quota --group 5 --hard much ffs.img", 2, "is no size"),
+        ("quota --hard 5M ffs.img", 2, "--user or --group"),
+        ("quota --user 5 --on ffs.img", 2, "of all"),
+        ("quota --user 0 --hard 5M ffs.img", 1, "no limits"),
+        (
+            "quota --user 5 --soft 5M --hard 4M ffs.img",
+            1,
+            "past the hard one",
+        ),
+        ("quota --grace 3w ffs.img", 2, "is no time"),
+        ("quota --grace 3d --on ffs.img", 2, "one at a time"),
+        ("tune -o minfree=100 ffs.img", 2, "0 to 99"),
+        ("tune -o softupdates=on ffs.img", 1, "order of soft updates"),
+        ("badsect ffs.img 130", 2, "own structures"),
+    ] {
+        let said = sandbox.run(line).fails(code);
+        assert!(said.contains(words), "{line}: {said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{line}: {said}");
+    }
+    sandbox.is_clean("ffs.img");
+}
+
+#[test]
+fn an_ffs_volume_is_tuned_and_its_bad_sectors_put_aside() {
+    let sandbox = Sandbox::new();
+    sandbox.run("mkfs -q -t ffs2 --size 8M ffs.img").ok();
+    let facts = sandbox
+        .run("tune --json -o minfree=3,optim=space --label STICK ffs.img")
+        .ok();
+    assert_eq!(json(&facts).as_array().map(Vec::len), Some(3));
+    assert_eq!(sandbox.run("label ffs.img").ok(), "STICK\n");
+    let info = sandbox.run("info ffs.img").ok();
+    assert!(info.contains("space"), "{info}");
+    sandbox.run("badsect ffs.img 9000 0x2500").ok();
+    let bad = sandbox.run("ls ffs.img:/BAD").ok();
+    assert_eq!(bad.lines().count(), 2, "{bad}");
+    sandbox.run("rm -r ffs.img:/BAD").ok();
+    sandbox.is_clean("ffs.img");
+}
