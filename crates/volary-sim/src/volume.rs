@@ -72,6 +72,11 @@ pub struct Volume {
     pub between: Option<Between>,
 }
 
+/// Whether an operation makes all durable that was done before, on any volume.
+fn is_durable(op: &Op) -> bool {
+    matches!(op, Op::Sync | Op::Fsync(_) | Op::Detach)
+}
+
 /// Runs `work` as root, at a time that `step` decides.
 fn with_ctx<R>(step: usize, work: impl FnOnce(&Ctx<'_>) -> R) -> R {
     let (cred, cancel) = (Cred::root(), Cancel::new());
@@ -190,10 +195,9 @@ pub(crate) enum Step {
 }
 
 impl Volume {
-    /// Whether an operation makes all durable that was done before.
+    /// Whether an operation makes all durable that was done before, here.
     fn is_durable(&self, op: &Op) -> bool {
-        let always = matches!(op, Op::Sync | Op::Fsync(_) | Op::Detach);
-        always || self.synchronous && !matches!(op, Op::Write(..))
+        is_durable(op) || self.synchronous && !matches!(op, Op::Write(..))
     }
 
     fn attach_on(&self, dev: Arc<dyn BlockDevice>, read_only: bool) -> Result<Fs> {

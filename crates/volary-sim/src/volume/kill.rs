@@ -52,7 +52,7 @@ impl Progress {
     pub fn synced(&self, script: &Ops) -> usize {
         let ended = script.0.iter().zip(&self.done);
         ended
-            .filter(|(op, done)| **done && self.is_durable(op))
+            .filter(|(op, done)| **done && super::is_durable(op))
             .count()
     }
 }

@@ -65,7 +65,5 @@ fn one(
 /// # Errors
 /// `Corrupt`; `Io`.
 pub(super) fn mend(dev: &Arc<dyn BlockDevice>, now: Time) -> Result<u64> {
-    attached(dev, now, |attached, cx| {
-        within_room(attached.recount(cx))
-    })
+    attached(dev, now, |attached, cx| within_room(attached.recount(cx)))
 }
