@@ -22,7 +22,7 @@ use volary::{Answer, Check, CheckMode, CheckReport, Finding, Options, Severity, 
 Examples:
   volary fsck -n disk.img
   volary fsck -y disk.img
-  volary fsck -y -t ffs -b 160 disk.img
+  volary mkfs -t ffs2 --size 64M -o block=16k ffs.img && volary fsck -y -t ffs -b 160 ffs.img
   volary fsck -n --json disk.img")]
 pub(crate) struct Fsck {
     /// The volume

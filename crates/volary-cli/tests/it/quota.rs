@@ -50,14 +50,14 @@ fn quotas_are_turned_on_set_shown_and_turned_off() {
     assert_eq!(over[0]["quotas"], Value::Array(Vec::new()));
     assert_eq!(over[1]["quotas"][0]["id"], 100);
     assert!(over[1]["quotas"][0]["files"]["until"].is_string());
-    sandbox.is_clean("ffs.img");
+    sandbox.run("fsck -n ffs.img").ok();
     sandbox.run("quota --off --groups ffs.img").ok();
     assert!(!sandbox.run("quota ffs.img").ok().contains("group 100"));
     sandbox.run("quota --groups ffs.img").fails(1);
     sandbox.run("quota --off ffs.img").ok();
     sandbox.run("quota ffs.img").fails(1);
     assert!(!sandbox.run("ls ffs.img").ok().contains("quota"));
-    sandbox.is_clean("ffs.img");
+    sandbox.run("fsck -n ffs.img").ok();
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_quota_that_makes_no_sense_is_refused_in_a_line() {
         assert!(said.contains(words), "{line}: {said}");
         assert_eq!(said.trim_end().lines().count(), 1, "{line}: {said}");
     }
-    sandbox.is_clean("ffs.img");
+    sandbox.run("fsck -n ffs.img").ok();
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_ffs_volume_is_tuned_and_its_bad_sectors_put_aside() {
     let facts = sandbox
         .run("tune --json -o minfree=3,optim=space --label STICK ffs.img")
         .ok();
-    assert_eq!(json(&facts).as_array().map(Vec::len), Some(3));
+    assert_eq!(json(&facts)["minfree"], 3);
     assert_eq!(sandbox.run("label ffs.img").ok(), "STICK\n");
     let info = sandbox.run("info ffs.img").ok();
     assert!(info.contains("space"), "{info}");
@@ -106,5 +106,5 @@ fn an_ffs_volume_is_tuned_and_its_bad_sectors_put_aside() {
     let bad = sandbox.run("ls ffs.img:/BAD").ok();
     assert_eq!(bad.lines().count(), 2, "{bad}");
     sandbox.run("rm -r ffs.img:/BAD").ok();
-    sandbox.is_clean("ffs.img");
+    sandbox.run("fsck -n ffs.img").ok();
 }
