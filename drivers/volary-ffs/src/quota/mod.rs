@@ -68,7 +68,8 @@ impl QuotaFile {
     /// `Io`.
     pub(crate) fn find(reader: &Reader<'_>, of: QuotaOf) -> Result<Option<Self>> {
         match Self::look(reader, of) {
-            Err(e) if e == Kind::NotFound || e == Kind::Corrupt || e == Kind::Stale => Ok(None),
+            // Of damage, to a root that is no directory too, others tell.
+            Err(e) if e != Kind::Io => Ok(None),
             found => found,
         }
     }
