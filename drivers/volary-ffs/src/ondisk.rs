@@ -223,6 +223,8 @@ pub(crate) const SBLOCKSEARCH: [u64; 4] = [65_536, 8192, 0, 262_144];
 pub(crate) const FS_FLAGS_UPDATED: u8 = 0x80;
 /// `fs_old_inodefmt` of 4.4BSD; all else is of 4.2 and 4.3BSD.
 pub(crate) const FS_44INODEFMT: i32 = 2;
+/// What it is then where the fields past byte 860 are kept.
+pub(crate) const FS_42INODEFMTS: [i32; 2] = [-1, 0];
 /// `fs_old_postblformat` of 4.2BSD: cylinder groups without offsets in them.
 pub(crate) const FS_42POSTBLFMT: i32 = -1;
 

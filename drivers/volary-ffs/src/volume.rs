@@ -1,8 +1,8 @@
 //! The superblock, checked: what is believed from then on.
 
 use crate::ondisk::{
-    FS_42POSTBLFMT, FS_44INODEFMT, Order, SBLOCKSIZE, Superblock, UFS_NDADDR, Ufs1Dinode,
-    Ufs2Dinode,
+    FS_42INODEFMTS, FS_42POSTBLFMT, FS_44INODEFMT, Order, SBLOCKSIZE, Superblock, UFS_NDADDR,
+    Ufs1Dinode, Ufs2Dinode,
 };
 use crate::superblock::Found;
 use volary_core::Result;
@@ -70,10 +70,15 @@ impl Volume {
         let raw = &found.raw;
         let (bsize, fsize) = (number(raw.fs_bsize.into()), number(raw.fs_fsize.into()));
         let is_new = found.is_ufs2 || found.has_new_fields();
-        let variant = match found.is_ufs2 {
-            true => Variant::Ufs2,
-            false if raw.fs_old_inodefmt == FS_44INODEFMT => Variant::Ufs1,
-            false => Variant::Bsd43,
+        let variant = match (found.is_ufs2, raw.fs_old_inodefmt) {
+            (true, _) => Variant::Ufs2,
+            (false, FS_44INODEFMT) => Variant::Ufs1,
+            // Before these fields, rotational tables may be there.
+            (false, format) if is_new && !FS_42INODEFMTS.contains(&format) => {
+                let expected = format!("{FS_44INODEFMT}, 0 or -1");
+                return Err(found.bad("fs_old_inodefmt", expected));
+            }
+            (false, _) => Variant::Bsd43,
         };
         let (size, dsize, csaddr, total) = match is_new {
             true => {

@@ -250,3 +250,23 @@ fn a_check_goes_by_the_superblock_that_is_named() {
         tree.assert_same(&m.tree);
     }
 }
+
+#[test]
+fn a_format_of_inodes_that_there_is_none_of_is_damage() {
+    let (shape, _) = SHAPES
+        .into_iter()
+        .find(|s| s.0.kind == "ffs1")
+        .expect("ffs1");
+    let m = Made::new(shape);
+    let mut image = m.image.clone();
+    // One bit of `fs_old_inodefmt`, which is 2.
+    image[m.head() + 1326] ^= 4;
+    let dev = Arc::new(MemDevice::from_vec(image));
+    let (report, found) = check(dev.clone(), CheckMode::Mend);
+    assert_eq!(report.left(), 0, "{found:#?}");
+    assert!(found[0].starts_with("superblock:"), "{found:#?}");
+    assert_eq!(check(dev.clone(), CheckMode::Mend).0.written, 0);
+    let fs = attach(dev, "");
+    let tree = as_root(|cx| Tree::read(&fs, cx)).expect("the tree");
+    tree.assert_same(&m.tree);
+}
