@@ -32,6 +32,7 @@ const DEBIAN: &[(&str, &str)] = &[
     ),
     ("rpcbind", "rpcbind"),
     ("ip", "iproute2"),
+    ("kill", "procps"),
     ("/usr/include/nfsc/libnfs.h", "libnfs-dev"),
 ];
 

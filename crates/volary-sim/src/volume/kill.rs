@@ -118,7 +118,8 @@ impl Volume {
     pub fn renew(&self, dev: Arc<dyn BlockDevice>) -> Words<()> {
         let words = |e: volary_core::Error| e.to_string();
         let fs = self.attach_on(dev, false).map_err(words)?;
-        let found = with_ctx(0, |cx| tree::read(&fs, cx))?;
+        let mut found = with_ctx(0, |cx| tree::read(&fs, cx))?;
+        found.retain(|path, _| !self.own.contains(&path.as_str()));
         // What is in a directory comes after it.
         let mut ops: Vec<Op> = found.into_iter().rev().map(gone).collect();
         let preset: Ops = self.preset.parse()?;
