@@ -111,6 +111,7 @@ const NUMBERS: (&[&str], &str) = (
     &[
         "a_name_can_be_used_again_at_once",
         "a_new_node_is_none_that_was_there_before",
+        "a_replacing_rename_never_leaves_the_name_free",
     ],
     "a mount does not show which of two nodes with one number is meant",
 );
