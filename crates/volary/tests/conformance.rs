@@ -1,5 +1,5 @@
-//! The conformance suite through each server on volumes of the formats that the servers' own
-//! tests have not: FFS, Cedar, ISO 9660.
+//! The conformance suite through each server on volumes that the servers' own tests have not:
+//! FFS, Cedar, ISO 9660, an NFS export.
 
 mod servers;
 
@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use volary::fuse::{MountOptions, Stop};
-use volary::{BlockDevice, Caps, Format, Fs, Volume, VolumeOptions};
+use volary::mem::{Mem, MemOptions};
+use volary::nfs_client::{self, Location, NfsOptions};
+use volary::{BlockDevice, Caps, Format, Fs, Layer, Volume, VolumeOptions};
 use volary_testkit::oracle::{Tool, have};
 use volary_testkit::volumes::{Shape, attach_read_only, device};
 use volary_testkit::{Fresh, Suite, hostfs, nfs, smb};
@@ -79,6 +81,32 @@ fn can_mount() -> bool {
         println!("SKIPPED: no /dev/fuse, or no right to mount");
     }
     able
+}
+
+/// An export of a volume in memory, which another server of ours serves on.
+fn exported() -> (String, Make) {
+    let make = || {
+        let mem = Mem::attach(MemOptions::sized(1 << 30), clock());
+        let upstream = serve_nfs(&volume(mem.expect("memory")));
+        let location = format!("{}/test", upstream.addresses()[0]);
+        let location = Location::parse(location.as_bytes()).expect("a location");
+        let fs = nfs_client::attach(&location, &NfsOptions::default());
+        let fs: Fs = Arc::new(Upstream(fs.expect("the export"), upstream));
+        fs
+    };
+    ("nfs-client".to_owned(), Arc::new(make))
+}
+
+/// What is served, with the server that it comes from.
+struct Upstream(
+    Fs,
+    #[expect(dead_code, reason = "only kept")] volary::nfs::Server,
+);
+
+impl Layer for Upstream {
+    fn below(&self) -> &Fs {
+        &self.0
+    }
 }
 
 type LeftOut = [(&'static [&'static str], &'static str)];
@@ -182,4 +210,22 @@ fn iso_9660_with_rock_ridge_keeps_its_word() {
     let of = ("iso9660".to_owned(), Arc::new(make) as Make);
     assert!(!of.1().caps().has(Caps::WRITE));
     through_all(&of, &[LOOKS_FIRST], &[]);
+}
+
+const DEVICES: (&[&str], &str) = (
+    &[
+        "fifos_sockets_and_devices_are_kept",
+        "mknod_over_what_is_there_is_refused",
+    ],
+    "our server makes fifos and sockets, but no devices",
+);
+
+const HOLES: (&[&str], &str) = (
+    &["a_punched_hole_reads_as_zeros"],
+    "NFS does not punch holes",
+);
+
+#[test]
+fn an_nfs_export_keeps_its_word() {
+    through_all(&exported(), &[DEVICES, HOLES], &[BY_PARTS]);
 }

@@ -3,6 +3,7 @@
 
 use crate::fail;
 use crate::fs::Export;
+use crate::hidden::HiddenFiles;
 use crate::location::{Location, NfsOptions};
 use crate::locks::Locks;
 use crate::node::tick;
@@ -211,6 +212,7 @@ impl Found {
             root_node,
             nodes,
             opens: Opens::default(),
+            hidden: HiddenFiles::default(),
             locks: Locks::new(self.lock),
             workers: Workers::new((options.connections * 2).max(2)),
             naming: RwLock::new(()),

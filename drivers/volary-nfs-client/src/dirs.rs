@@ -1,7 +1,7 @@
 //! Listings: READDIRPLUS, page by page, with the server's own cookies.
 
 use crate::fail;
-use crate::names::HIDDEN;
+use crate::hidden::is_hidden;
 use crate::node::{Node, tick};
 use crate::opens::Opened;
 use crate::proto::{Fattr, Fh, error_of, procedure, status};
@@ -127,6 +127,9 @@ impl Volume {
         of: &Listed,
         out: &mut DirBuf,
     ) -> Result<bool> {
+        if is_hidden(&of.name) {
+            return Ok(true);
+        }
         let node = match (of.fh, of.attr) {
             (Some(fh), Some(attr)) => self.nodes.enter(fh, &attr, 0)?,
             _ => match self.look_up(who, dir, &of.name) {
@@ -134,9 +137,6 @@ impl Volume {
                 found => found?,
             },
         };
-        if of.name.starts_with(HIDDEN) && node.hidden.lock().is_some() {
-            return Ok(true);
-        }
         let attr = if out.wants_attr() {
             self.settle(&node)?;
             Some(node.last_attr())

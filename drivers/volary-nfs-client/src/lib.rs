@@ -15,7 +15,7 @@
 //! | `proto` | NFS's structures; errors in our words |
 //! | `volume` | what all operations share; calls |
 //! | `node`, `nodes`, `bounded` | what is known of nodes and names, and for how long |
-//! | `attrs`, `names`, `dirs` | attributes and rights; names; listings |
+//! | `attrs`, `names`, `hidden`, `dirs` | attributes and rights; names; open files that have none; listings |
 //! | `locks`, `claims` | NLM; locks after a restart of the server |
 //! | `data`, `behind`, `ahead`, `workers` | bytes that are here: written behind, read ahead |
 //! | `opens`, `fs` | the opens; the `FileSystem` |
@@ -79,6 +79,7 @@ mod data;
 mod dirs;
 mod fail;
 mod fs;
+mod hidden;
 mod location;
 mod locks;
 mod names;

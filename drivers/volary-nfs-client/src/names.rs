@@ -1,28 +1,18 @@
 //! Names: found, made, removed and moved.
-//!
-//! NFS has no opens: a file goes with its last name. One that is open here and
-//! loses its name is kept by another, `.volary-nfs-…`, in the same directory, that
-//! is not listed here and goes with the last open. A directory in which nothing
-//! else is left counts as empty: what is kept moves up when it is removed.
 
 use crate::attrs::TARGET_MAX;
-use crate::node::{Hidden, Node};
+use crate::node::Node;
 use crate::proto::{Sattr, error_of, number_of, procedure, status};
 use crate::volume::{Changed, Volume, Who, after_status};
 use crate::{fail, proto};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{
-    Caps, Create, Entry, FileKind, Kind, Mode, Name, OpenId, RenameFlags, Result, SetAttr,
+    Create, Entry, FileKind, Kind, Mode, Name, OpenId, RenameFlags, Result, SetAttr,
 };
 use volary_rpc::Output;
 
-/// How names begin by which files are kept that are open and have none.
-pub(crate) const HIDDEN: &[u8] = b".volary-nfs-";
 /// How often a name is tried again that others make and remove meanwhile.
 const RACES_MAX: u32 = 16;
-/// How many names for this were made.
-static HIDDEN_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// A place for a name.
 pub(crate) type Place<'a> = (&'a Arc<Node>, Name<'a>);
@@ -255,7 +245,7 @@ impl Volume {
     }
 
     /// LINK.
-    fn link_call(
+    pub(crate) fn link_call(
         &self,
         who: Who<'_>,
         node: &Arc<Node>,
@@ -307,7 +297,7 @@ impl Volume {
     }
 
     /// REMOVE or RMDIR.
-    fn remove_name(
+    pub(crate) fn remove_name(
         &self,
         who: Who<'_>,
         procedure: u32,
@@ -320,82 +310,6 @@ impl Volume {
         })
     }
 
-    /// Whether a node that is open here would go with one more of its names.
-    fn would_go(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<bool> {
-        if node.kind != FileKind::File || !node.is_open() {
-            return Ok(false);
-        }
-        self.attr_of(who, node)?;
-        Ok(node.last_fattr().nlink <= 1)
-    }
-
-    /// Keeps an open file by a name that is nobody's.
-    fn hide(
-        self: &Arc<Self>,
-        who: Who<'_>,
-        (dir, name): Place<'_>,
-        node: &Arc<Node>,
-    ) -> Result<()> {
-        self.settle(node)?;
-        for _ in 0..RACES_MAX {
-            let hidden = hidden_name(node);
-            let mut place = node.hidden.lock();
-            if place.is_some() {
-                // Somebody else's doing: the name is gone already.
-                return Err(Kind::NotFound.into());
-            }
-            // Another client may have the same number: theirs stays.
-            if self.look_up(who, dir, &hidden).is_ok() {
-                continue;
-            }
-            let to: (&Arc<Node>, &[u8]) = (dir, &hidden);
-            self.rename_call(who, (dir, name.as_bytes()), to)?;
-            *place = Some(Hidden {
-                dir: dir.id,
-                name: hidden,
-            });
-            self.nodes.unname(dir.id, name.as_bytes());
-            return Ok(());
-        }
-        Err(Kind::Busy.into())
-    }
-
-    /// Keeps an open file that is about to be replaced: by one more name, so that
-    /// the old one is never free, if the server has hard links.
-    fn keep_replaced(
-        self: &Arc<Self>,
-        who: Who<'_>,
-        at: Place<'_>,
-        node: &Arc<Node>,
-    ) -> Result<()> {
-        if !self.info.caps.has(Caps::HARD_LINKS) {
-            return self.hide(who, at, node);
-        }
-        self.settle(node)?;
-        let hidden = hidden_name(node);
-        self.link_call(who, node, at.0, &hidden)?;
-        *node.hidden.lock() = Some(Hidden {
-            dir: at.0.id,
-            name: hidden,
-        });
-        Ok(())
-    }
-
-    /// Removes the name by which a file was kept, now that it is not open.
-    pub(crate) fn let_go(&self, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
-        let Some(hidden) = node.hidden.lock().take() else {
-            return Ok(());
-        };
-        let dir = self.nodes.get(hidden.dir)?;
-        let done = self.remove_name(who, procedure::REMOVE, &dir, &hidden.name);
-        node.expire();
-        match done?.removed() {
-            // The directory, or the file, went by another's hand.
-            Err(e) if matches!(e.kind(), Kind::NotFound | Kind::Stale) => Ok(()),
-            done => done,
-        }
-    }
-
     /// See [`rmdir`](volary_core::FileSystem::rmdir).
     pub(crate) fn remove_dir(self: &Arc<Self>, who: Who<'_>, place: Place<'_>) -> Result<()> {
         self.check_writable()?;
@@ -405,6 +319,7 @@ impl Volume {
             return Err(Kind::NotDir.into());
         }
         let _naming = self.naming.read();
+        let hidden = self.hidden.under(node.id);
         let remove = || {
             self.nodes.unname(dir.id, name.as_bytes());
             let done = self.remove_name(who, procedure::RMDIR, dir, name.as_bytes());
@@ -412,30 +327,12 @@ impl Volume {
             done?.removed()
         };
         match remove() {
-            Err(e) if e == Kind::NotEmpty && self.move_hidden(who, &node, dir)? => remove(),
+            Err(e) if e == Kind::NotEmpty && !hidden.is_empty() => {
+                self.move_hidden(who, &hidden, (&node, dir))?;
+                remove()
+            }
             done => done,
         }
-    }
-
-    /// Moves what is hidden in `from` to `to`: whether anything was.
-    fn move_hidden(&self, who: Who<'_>, from: &Arc<Node>, to: &Arc<Node>) -> Result<bool> {
-        let mut any = false;
-        for id in self.opens.ids() {
-            let Ok(open) = self.opens.get(id) else {
-                continue;
-            };
-            let mut place = open.node.hidden.lock();
-            if let Some(hidden) = place.as_mut().filter(|h| h.dir == from.id) {
-                let new = hidden_name(&open.node);
-                self.rename_call(who, (from, &hidden.name), (to, &new))?;
-                *hidden = Hidden {
-                    dir: to.id,
-                    name: new,
-                };
-                any = true;
-            }
-        }
-        Ok(any)
     }
 
     /// See [`rename`](volary_core::FileSystem::rename).
@@ -485,11 +382,13 @@ impl Volume {
             }
         }
         let places = ((from.0, from.1.as_bytes()), (to.0, to.1.as_bytes()));
+        let hidden = there.as_ref().map(|there| self.hidden.under(there.id));
         let mut done = self.rename_call(who, places.0, places.1);
-        if let (Err(e), Some(there)) = (&done, &there)
+        if let (Err(e), Some(there), Some(hidden)) = (&done, &there, hidden)
             && *e == Kind::NotEmpty
-            && self.move_hidden(who, there, to.0)?
+            && !hidden.is_empty()
         {
+            self.move_hidden(who, &hidden, (there, to.0))?;
             done = self.rename_call(who, places.0, places.1);
         }
         moved.expire();
@@ -531,7 +430,7 @@ impl Volume {
     }
 
     /// RENAME.
-    fn rename_call(
+    pub(crate) fn rename_call(
         &self,
         who: Who<'_>,
         (from, name): (&Arc<Node>, &[u8]),
@@ -563,13 +462,4 @@ impl Volume {
             status => Err(error_of(status)),
         }
     }
-}
-
-/// A name that no other file kept by this process has.
-fn hidden_name(node: &Node) -> Vec<u8> {
-    let count = HIDDEN_COUNT.fetch_add(1, Ordering::Relaxed);
-    let (ino, process) = (node.id.ino, std::process::id());
-    let mut name = HIDDEN.to_vec();
-    name.extend_from_slice(format!("{ino:x}-{process:x}-{count:x}").as_bytes());
-    name
 }

@@ -1,6 +1,7 @@
 //! What is known of one node: its handle and, for a while, its attributes.
 
 use crate::data::Data;
+use crate::hidden::Hidden;
 use crate::proto::{Fattr, Fh, Wcc};
 use crate::timer;
 use parking_lot::{Mutex, RwLock};
@@ -34,13 +35,6 @@ pub(crate) struct Node {
     /// Taken shared to read the content, and alone to change it.
     pub(crate) io: RwLock<()>,
     data: OnceLock<Data>,
-}
-
-/// An entry by which a file is kept whose name was removed while it was open.
-#[derive(Clone, Debug)]
-pub(crate) struct Hidden {
-    pub(crate) dir: NodeId,
-    pub(crate) name: Vec<u8>,
 }
 
 struct Known {

@@ -1,6 +1,7 @@
 //! The export: what all operations share.
 
 use crate::fail;
+use crate::hidden::HiddenFiles;
 use crate::location::NfsOptions;
 use crate::locks::Locks;
 use crate::node::{Node, tick};
@@ -47,6 +48,7 @@ pub(crate) struct Volume {
     pub(crate) root_node: Arc<Node>,
     pub(crate) nodes: Nodes,
     pub(crate) opens: Opens,
+    pub(crate) hidden: HiddenFiles,
     pub(crate) locks: Locks,
     /// Calls that nobody waits for: what is read ahead and written behind.
     pub(crate) workers: Workers,

@@ -12,6 +12,8 @@ mod export;
 mod fake;
 #[path = "it/ganesha.rs"]
 mod ganesha;
+#[path = "it/hidden.rs"]
+mod hidden;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/served.rs"]

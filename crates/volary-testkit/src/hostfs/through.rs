@@ -8,6 +8,9 @@ use volary_core::Caps;
 /// Why room that is given back is not at once seen to be free.
 const LATER: &str = "the kernel tells of the last close, and of what it forgets, a moment later";
 
+/// What a mount, or [`hostfs`](super), does not show of a volume.
+const HIDDEN: u32 = Caps::XATTRS | Caps::EXTENTS | Caps::CHECKS_ACCESS | Caps::SHARED_LOCKS;
+
 /// The suite on mounts that `mount` makes: each a directory, what its volume can do, and what
 /// is to be kept for as long as it is used.
 pub fn through<T: Any + Send + Sync>(
@@ -16,7 +19,7 @@ pub fn through<T: Any + Send + Sync>(
 ) -> Suite {
     let make = move || {
         let (dir, caps, mount) = mount();
-        let caps = caps.without(Caps::XATTRS | Caps::EXTENTS);
+        let caps = caps.without(HIDDEN);
         let fs = super::open(&dir, caps).expect("the mounted directory");
         Fresh::new(fs).keeping(mount)
     };

@@ -3,11 +3,13 @@
 use crate::Suite;
 use volary_core::Caps;
 
-/// What NFS does not show of a volume.
+/// What NFS, or this client of it, does not show of a volume.
 const HIDDEN: u32 = Caps::XATTRS
     | Caps::EXTENTS
     | Caps::PREALLOCATE
     | Caps::SWAP
+    | Caps::CHECKS_ACCESS
+    | Caps::SHARED_LOCKS
     | Caps::STABLE_IDS
     | Caps::STABLE_COOKIES
     | Caps::CRASH_SAFE;

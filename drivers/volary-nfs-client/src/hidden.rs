@@ -1,0 +1,174 @@
+//! Files without a name of their own.
+//!
+//! NFS has no opens: a file goes with its last name. One that is open here and
+//! loses its name is kept by another, `.volary-nfs-…`, in the same directory, that
+//! is not listed here and goes with the last open. A directory in which nothing
+//! else is left counts as empty: what is kept moves up when it is removed.
+
+use crate::names::Place;
+use crate::node::Node;
+use crate::proto::procedure;
+use crate::volume::{Volume, Who};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use volary_core::{Caps, FileKind, Kind, NodeId, Result};
+
+/// How names begin by which this process keeps files that are open and have none. Chance
+/// tells processes apart: one that was killed leaves such names, and those are listed.
+static HIDDEN: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let chance = RandomState::new().hash_one(std::process::id());
+    format!(".volary-nfs-{chance:016x}-").into_bytes()
+});
+/// How many names for this were made.
+static HIDDEN_COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a name is one by which this process keeps a file, or kept one: a listing may
+/// be older than the last close.
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(&HIDDEN)
+}
+
+/// The entry by which a file is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Hidden {
+    pub(crate) dir: NodeId,
+    pub(crate) name: Vec<u8>,
+}
+
+/// All files that are kept so, with the directory: from before there is an entry to after
+/// the server has removed it.
+#[derive(Default)]
+pub(crate) struct HiddenFiles(Mutex<HashMap<NodeId, (Arc<Node>, NodeId)>>);
+
+impl HiddenFiles {
+    fn add(&self, node: &Arc<Node>, dir: NodeId) {
+        self.0.lock().insert(node.id, (Arc::clone(node), dir));
+    }
+
+    fn remove(&self, node: &Node) {
+        self.0.lock().remove(&node.id);
+    }
+
+    /// Those in a directory.
+    pub(crate) fn under(&self, dir: NodeId) -> Vec<Arc<Node>> {
+        let all = self.0.lock();
+        let there = all.values().filter(|(_, at)| *at == dir);
+        there.map(|(node, _)| Arc::clone(node)).collect()
+    }
+}
+
+impl Volume {
+    /// Whether a node that is open here would go with one more of its names.
+    pub(crate) fn would_go(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<bool> {
+        if node.kind != FileKind::File || !node.is_open() {
+            return Ok(false);
+        }
+        self.attr_of(who, node)?;
+        Ok(node.last_fattr().nlink <= 1)
+    }
+
+    /// Keeps an open file by a name that is nobody's.
+    pub(crate) fn hide(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        (dir, name): Place<'_>,
+        node: &Arc<Node>,
+    ) -> Result<()> {
+        self.settle(node)?;
+        let mut place = node.hidden.lock();
+        if place.is_some() {
+            // Somebody else's doing: the name is gone already.
+            return Err(Kind::NotFound.into());
+        }
+        let hidden = hidden_name(node);
+        self.hidden.add(node, dir.id);
+        let to: (&Arc<Node>, &[u8]) = (dir, &hidden);
+        if let Err(e) = self.rename_call(who, (dir, name.as_bytes()), to) {
+            self.hidden.remove(node);
+            return Err(e);
+        }
+        *place = Some(Hidden {
+            dir: dir.id,
+            name: hidden,
+        });
+        self.nodes.unname(dir.id, name.as_bytes());
+        Ok(())
+    }
+
+    /// Keeps an open file that is about to be replaced: by one more name, so that
+    /// the old one is never free, if the server has hard links.
+    pub(crate) fn keep_replaced(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        at: Place<'_>,
+        node: &Arc<Node>,
+    ) -> Result<()> {
+        if !self.info.caps.has(Caps::HARD_LINKS) {
+            return self.hide(who, at, node);
+        }
+        self.settle(node)?;
+        let hidden = hidden_name(node);
+        self.hidden.add(node, at.0.id);
+        if let Err(e) = self.link_call(who, node, at.0, &hidden) {
+            self.hidden.remove(node);
+            return Err(e);
+        }
+        *node.hidden.lock() = Some(Hidden {
+            dir: at.0.id,
+            name: hidden,
+        });
+        Ok(())
+    }
+
+    /// Removes the name by which a file was kept, now that it is not open.
+    pub(crate) fn let_go(&self, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
+        let mut place = node.hidden.lock();
+        let Some(hidden) = place.take() else {
+            return Ok(());
+        };
+        let done = self.nodes.get(hidden.dir).and_then(|dir| {
+            let done = self.remove_name(who, procedure::REMOVE, &dir, &hidden.name)?;
+            done.removed()
+        });
+        // Who waits for the place finds that the name is gone.
+        drop(place);
+        self.hidden.remove(node);
+        node.expire();
+        match done {
+            // The directory, or the file, went by another's hand.
+            Err(e) if matches!(e.kind(), Kind::NotFound | Kind::Stale) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Has nothing left in `from` of what was hidden there: moved to `to`, or let go meanwhile.
+    pub(crate) fn move_hidden(
+        &self,
+        who: Who<'_>,
+        all: &[Arc<Node>],
+        (from, to): (&Arc<Node>, &Arc<Node>),
+    ) -> Result<()> {
+        for node in all {
+            let mut place = node.hidden.lock();
+            let Some(hidden) = place.as_mut().filter(|h| h.dir == from.id) else {
+                continue;
+            };
+            let name = hidden_name(node);
+            self.rename_call(who, (from, &hidden.name), (to, &name))?;
+            *hidden = Hidden { dir: to.id, name };
+            self.hidden.add(node, to.id);
+        }
+        Ok(())
+    }
+}
+
+/// A name that no other file has: not by this process, and by chance by no other.
+fn hidden_name(node: &Node) -> Vec<u8> {
+    let count = HIDDEN_COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut name = HIDDEN.clone();
+    name.extend_from_slice(format!("{:x}-{count:x}", node.id.ino).as_bytes());
+    name
+}
