@@ -9,6 +9,7 @@
 //! | [`nfs`], [`smb`] | clients of the servers |
 //! | [`volumes`] | volumes of a driver: made in memory, attached, checked |
 //! | [`tree`] | a whole volume as one value that can be compared |
+//! | [`Telling`] | a volume that tells of changes by others when a test says so |
 //! | [`replay`] | random sequences: seeds, shrinking, the command that runs one again |
 //! | [`rng`] | random numbers from a seed |
 //!
@@ -24,9 +25,11 @@ mod remote;
 pub mod replay;
 pub mod smb;
 pub mod suite;
+mod telling;
 pub mod tree;
 pub mod volumes;
 
 pub use volary_sim::rng;
 
 pub use suite::{Case, Fresh, Suite};
+pub use telling::Telling;

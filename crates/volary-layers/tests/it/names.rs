@@ -2,11 +2,9 @@
 
 use crate::{Rig, memory, n};
 use std::sync::Arc;
-use volary_core::{
-    Access, Caps, Change, ChangeSink, Create, Cred, Fs, Kind, Layer, Mode, RenameFlags, Result,
-    SetAttr, Watch,
-};
+use volary_core::{Access, Change, Create, Cred, Fs, Kind, Mode, RenameFlags, SetAttr};
 use volary_layers::{CaseFold, Count, DirCache, Symlinks};
+use volary_testkit::Telling;
 
 fn names(rig: &Rig) -> Vec<String> {
     let out = rig.list(rig.fs.root());
@@ -49,34 +47,11 @@ fn a_rename_over_a_twin_takes_the_spelling_asked_for() {
     assert_eq!(rig.find(root, "old").unwrap(), new);
 }
 
-/// A volume whose changes by others come as news.
-struct Telling {
-    below: Fs,
-    sink: Arc<parking_lot::Mutex<Option<Arc<dyn ChangeSink>>>>,
-}
-
-impl Layer for Telling {
-    fn below(&self) -> &Fs {
-        &self.below
-    }
-    fn caps(&self) -> Caps {
-        self.below.caps().with(Caps::WATCH)
-    }
-    fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
-        *self.sink.lock() = Some(sink);
-        Ok(Watch(Box::new(())))
-    }
-}
-
 fn telling() -> (Rig, Fs, impl Fn(Change)) {
     let below = Rig::over(memory());
-    let sink = Arc::default();
-    let told = Telling {
-        below: below.fs.clone(),
-        sink: Arc::clone(&sink),
-    };
-    let tell = move |change| sink.lock().as_ref().unwrap().changed(change);
-    (below, Arc::new(told), tell)
+    let telling = Arc::new(Telling::new(below.fs.clone()));
+    let fs: Fs = telling.clone();
+    (below, fs, move |change| telling.tell(change))
 }
 
 #[test]

@@ -7,13 +7,14 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use volary_core::{
-    Access, Caps, Change, ChangeSink, Create, Ctx, Fs, Kind, Layer, Lock, Mode, NodeId, OpenId,
-    Result, SetAttr, Time, Watch,
+    Access, Caps, Change, Create, Ctx, Fs, Kind, Layer, Lock, Mode, NodeId, OpenId, Result,
+    SetAttr, Time,
 };
 use volary_mem::{Mem, MemOptions};
 use volary_session::{
     EventQueue, Follow, LeaseBits, LeaseBreak, LockKind, News, OpenHow, Range, Session, Wait,
 };
+use volary_testkit::Telling;
 
 fn memory() -> Fs {
     Mem::attach(MemOptions::default(), Time::EPOCH).unwrap()
@@ -149,36 +150,13 @@ fn owners_that_two_clients_number_alike_are_two_below() {
     }
 }
 
-/// Tells of changes made elsewhere.
-struct Watches {
-    below: Fs,
-    sink: Mutex<Option<Arc<dyn ChangeSink>>>,
-}
-
-impl Layer for Watches {
-    fn below(&self) -> &Fs {
-        &self.below
-    }
-    fn caps(&self) -> Caps {
-        self.below.caps().with(Caps::WATCH)
-    }
-    fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
-        *self.sink.lock() = Some(sink);
-        Ok(Watch(Box::new(())))
-    }
-}
-
 #[test]
 fn changes_made_elsewhere_are_passed_on_without_a_client() {
-    let watches = Arc::new(Watches {
-        below: memory(),
-        sink: Mutex::default(),
-    });
-    let volume = volume_of(watches.clone(), false);
+    let telling = Arc::new(Telling::new(memory()));
+    let volume = volume_of(telling.clone(), false);
     let queue = Arc::new(EventQueue::new(10));
     let _kept = volume.subscribe(queue.clone());
     let node = volume.fs().root();
-    let sink = watches.sink.lock().clone().unwrap();
     for (change, news) in [
         (Change::Data(node), News::Data(node)),
         (Change::Attr(node), News::Attr(node)),
@@ -186,12 +164,12 @@ fn changes_made_elsewhere_are_passed_on_without_a_client() {
         (Change::Gone(node), News::Gone(node)),
         (Change::Everything, News::Everything),
     ] {
-        sink.changed(change);
+        telling.tell(change);
         let event = queue.try_take().unwrap();
         assert_eq!((event.origin, event.news), (None, news));
     }
     drop(volume);
-    sink.changed(Change::Everything);
+    telling.tell(Change::Everything);
     assert_eq!(queue.try_take(), None);
 }
 
@@ -264,16 +242,12 @@ fn changes_made_elsewhere_break_leases() {
         Change::Everything
     }];
     for change in changes {
-        let watches = Arc::new(Watches {
-            below: memory(),
-            sink: Mutex::default(),
-        });
-        let (s, node, granted, breaks) = leased(watches.clone());
+        let telling = Arc::new(Telling::new(memory()));
+        let (s, node, granted, breaks) = leased(telling.clone());
         assert_eq!(granted, LeaseBits::READ | LeaseBits::HANDLE);
-        let sink = watches.sink.lock().clone().unwrap();
-        sink.changed(Change::Attr(node));
+        telling.tell(Change::Attr(node));
         assert!(breaks.try_recv().is_err());
-        sink.changed(change(node));
+        telling.tell(change(node));
         let broken = breaks.try_recv().unwrap();
         assert_eq!((broken.to, broken.must_ack), (LeaseBits::NONE, true));
         assert!(s.lease_state(key(1, 1)).unwrap().breaking);

@@ -3,7 +3,6 @@
 
 use crate::leases::{RH, leased};
 use crate::mount::{Mount, clock, memory, until, volume_of};
-use parking_lot::Mutex;
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -11,10 +10,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use volary_core::{
-    Cancel, Caps, Change, ChangeSink, Create, Cred, Ctx, Fs, Layer, Mode, Name, NodeId,
-    RenameFlags, Result, SetAttr, Watch,
+    Cancel, Change, Create, Cred, Ctx, Fs, Mode, Name, NodeId, RenameFlags, SetAttr,
 };
 use volary_fuse::{MountOptions, RequestKind};
+use volary_testkit::Telling;
 
 fn write_by_other(mount: &Mount, name: &str, content: &str) {
     let other = mount.other();
@@ -229,28 +228,14 @@ fn who_opens_a_file_waits_a_little_for_the_kernel_to_be_told_of_its_size() {
 /// A volume whose driver tells of changes made elsewhere.
 struct Watched {
     below: Fs,
-    sink: Mutex<Option<Arc<dyn ChangeSink>>>,
-}
-
-impl Layer for Watched {
-    fn below(&self) -> &Fs {
-        &self.below
-    }
-    fn caps(&self) -> Caps {
-        self.below.caps().with(Caps::WATCH)
-    }
-    fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
-        *self.sink.lock() = Some(sink);
-        Ok(Watch(Box::new(())))
-    }
+    telling: Arc<Telling>,
 }
 
 impl Watched {
     /// Changes it elsewhere, and tells.
     fn change(&self, change: Change, how: impl FnOnce(&Fs, &Ctx<'_>)) {
         self.as_root(how);
-        let sink = self.sink.lock().clone().unwrap();
-        sink.changed(change);
+        self.telling.tell(change);
     }
 
     fn as_root<T>(&self, act: impl FnOnce(&Fs, &Ctx<'_>) -> T) -> T {
@@ -278,15 +263,16 @@ fn rewrite(fs: &Fs, cx: &Ctx<'_>, node: NodeId, content: &str) {
 /// The kernel would go by what it remembers for an hour.
 #[test]
 fn what_the_driver_tells_of_is_passed_on() {
-    let watched = Arc::new(Watched {
-        below: memory(),
-        sink: Mutex::default(),
-    });
+    let below = memory();
+    let watched = Watched {
+        telling: Arc::new(Telling::new(below.clone())),
+        below,
+    };
     let options = MountOptions {
         remember: Some(Duration::from_secs(3600)),
         ..MountOptions::default()
     };
-    let Some(mount) = Mount::of_volume(volume_of(watched.clone()), &options) else {
+    let Some(mount) = Mount::of_volume(volume_of(watched.telling.clone()), &options) else {
         return;
     };
     fs::create_dir(mount.at("d")).unwrap();
