@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest that a thread stays awake for nothing.
-const LONGEST: Duration = Duration::from_micros(50);
 /// What comes so soon after an answer comes close upon it: time enough for two
-/// processors to wake.
-const SOON: Duration = Duration::from_micros(100);
+/// processors to wake, and for a client that has a little to do on a slow one. Nobody
+/// stays awake longer.
+const SOON: u64 = 200_000;
+/// The least that a thread stays awake.
+const LEAST: u64 = 30_000;
 /// How many requests must have come so, before it is worth to stay awake; after
 /// looks in vain twice as many each time, up to the most.
 const NEEDED: u32 = 4;
@@ -36,6 +37,8 @@ pub struct Linger {
     answered: AtomicU64,
     /// How many requests have come soon, one after the other.
     soon: AtomicU32,
+    /// After how many nanoseconds such requests come, on an average of the last eight or so.
+    usual: AtomicU64,
     needed: AtomicU32,
     is_able: bool,
 }
@@ -48,6 +51,7 @@ impl Linger {
             made: clock(),
             answered: AtomicU64::new(0),
             soon: AtomicU32::new(0),
+            usual: AtomicU64::new(LEAST),
             needed: AtomicU32::new(NEEDED),
             is_able: thread::available_parallelism().is_ok_and(|count| count.get() > 1),
         }
@@ -56,16 +60,21 @@ impl Linger {
     /// Notes that a request has come.
     pub fn begin(&self) {
         let answered = self.answered.load(Ordering::Relaxed);
-        if self.nanos().saturating_sub(answered) <= nanos(SOON) {
-            self.soon.fetch_add(1, Ordering::Relaxed);
-        } else {
+        let after = self.nanos().saturating_sub(answered);
+        if after > SOON {
             self.soon.store(0, Ordering::Relaxed);
+            return;
         }
+        self.soon.fetch_add(1, Ordering::Relaxed);
+        let usual = self.usual.load(Ordering::Relaxed);
+        let usual = usual - usual / 8 + after / 8;
+        self.usual.store(usual, Ordering::Relaxed);
     }
 
     /// Notes that the last request has been answered; then, if that is worth it, waits
     /// without sleep until there is something to be read from where requests come, or
-    /// there will be nothing any more: 50 us at most.
+    /// there will be nothing any more: twice as long as is usual for this client, and
+    /// 200 us at most.
     pub fn end_on(&self, from: impl AsFd) {
         self.end(|| {
             let mut fds = [PollFd::new(&from, PollFlags::IN)];
@@ -96,11 +105,12 @@ impl Linger {
     }
 
     fn look(&self, since: u64, has_come: &mut impl FnMut() -> bool) -> bool {
+        let longest = (2 * self.usual.load(Ordering::Relaxed)).clamp(LEAST, SOON);
         loop {
             if has_come() {
                 return true;
             }
-            if self.nanos().saturating_sub(since) > nanos(LONGEST) {
+            if self.nanos().saturating_sub(since) > longest {
                 return false;
             }
             thread::yield_now();
@@ -176,7 +186,7 @@ mod tests {
         linger.is_able = true;
         let all: u32 = (0..10_000).map(|_| looks(&linger, 80, u32::MAX)).sum();
         // 4, 8, 16 … 1024 requests between them, and then ever 1024.
-        assert!((10 * 45..20 * 55).contains(&all), "{all} looks");
+        assert!((10 * 145..20 * 165).contains(&all), "{all} looks");
         linger.is_able = false;
         let none: u32 = (0..10_000).map(|_| looks(&linger, 1, 2)).sum();
         assert_eq!(none, 0);

@@ -200,7 +200,9 @@ impl Volume {
 
     /// Whether [subscribers](Self::subscribe) hear of all changes.
     pub fn hearing(&self) -> Hearing {
-        let elsewhere = self.caps.has(Caps::SHARED_LOCKS) || self.caps.has(Caps::CHECKS_ACCESS);
+        let elsewhere = self.caps.has(Caps::SHARED_LOCKS)
+            || self.caps.has(Caps::CHECKS_ACCESS)
+            || self.caps.has(Caps::SHARED);
         match (elsewhere, self.caps.has(Caps::WATCH)) {
             (_, true) => Hearing::Told,
             (true, false) => Hearing::Nothing,
