@@ -100,7 +100,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     fn content(&mut self, at: &At, attr: &Attr, name: &[u8]) -> Done {
         let Self { to, session, .. } = self;
         let fail = |e: volary::Error| Fail::at(at, &e);
-        let open = session.open(attr.node, Mode::Read).map_err(fail)?;
+        let open = session.open_seen(attr, None, Mode::Read).map_err(fail)?;
         let done = to.file(name, meta(attr), &mut |offset, room| {
             session.read(open, offset, room).map_err(fail)
         });

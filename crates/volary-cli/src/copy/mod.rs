@@ -6,9 +6,11 @@
 //! | `stream` | a tree on its way, from a thread that reads to one that writes |
 //! | `from_host`, `from_volume` | what reads |
 //! | `to_host`, `to_volume`, `to_output` | what writes |
+//! | `helper` | a second thread that makes files of the host |
 
 mod from_host;
 mod from_volume;
+mod helper;
 mod stream;
 mod to_host;
 mod to_output;
@@ -76,6 +78,7 @@ pub(crate) struct Cp {
 }
 
 /// What both sinks want to know.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     /// Keep owners and exact modes.
     preserve: bool,

@@ -8,6 +8,8 @@
 
 use crate::exit::{Done, Exit, Fail};
 use crate::volumes::Tally;
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use volary::{FileKind, NodeId, Time};
@@ -71,6 +73,7 @@ enum Item {
 }
 
 /// Items, and the bytes that they speak of.
+#[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
     used: usize,
@@ -86,9 +89,94 @@ impl Batch {
         }
     }
 
+    /// The same with nothing in it.
+    fn emptied(mut self) -> Self {
+        self.used = 0;
+        self.items.clear();
+        self
+    }
+
     fn get(&self, span: Span) -> &[u8] {
         self.bytes.get(span.start..span.end).unwrap_or_default()
     }
+
+    /// How many items from this one on are whole files.
+    fn whole_files(&self, at: usize) -> usize {
+        let items = self.items.get(at..).unwrap_or_default().iter();
+        let whole = items.take_while(|item| matches!(item, Item::File(.., false)));
+        whole.count()
+    }
+
+    /// Bytes of content of these items.
+    fn content(&self, items: Range<usize>) -> u64 {
+        let items = self.items.get(items).unwrap_or_default().iter();
+        let len = |item: &Item| match item {
+            Item::File(.., data, _) | Item::More(data, _) => (data.end - data.start) as u64,
+            _ => 0,
+        };
+        items.map(len).sum()
+    }
+}
+
+/// A batch on loan from the source, to which it goes back, empty, when nobody has it any more.
+struct Loan {
+    batch: Batch,
+    back: SyncSender<Batch>,
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        // The source may have ended: then it wants no more.
+        let _ = self.back.send(std::mem::take(&mut self.batch).emptied());
+    }
+}
+
+/// Whole files of one directory, one after the other in a batch.
+pub(crate) struct Files {
+    loan: Arc<Loan>,
+    /// Which items.
+    range: Range<usize>,
+}
+
+impl Files {
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// So many at a time.
+    pub(crate) fn parts(&self, len: usize) -> impl Iterator<Item = Self> {
+        let starts = self.range.clone().step_by(len.max(1));
+        starts.map(move |start| Self {
+            loan: Arc::clone(&self.loan),
+            range: start..self.range.end.min(start + len),
+        })
+    }
+
+    /// Lets `make` make each, of its name, what is copied of it and its content; gives what came
+    /// of them, up to one that says `Stopped`.
+    pub(crate) fn each<T>(
+        &self,
+        mut make: impl FnMut(&[u8], &Meta, &[u8]) -> Done<T>,
+    ) -> Vec<Done<T>> {
+        let batch = &self.loan.batch;
+        let items = batch.items.get(self.range.clone());
+        let mut all = Vec::with_capacity(self.len());
+        for item in items.unwrap_or_default() {
+            if let Item::File(name, meta, data, _) = item {
+                all.push(make(batch.get(*name), meta, batch.get(*data)));
+                if all.last().is_some_and(stops) {
+                    break;
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Whether nothing more is to be made.
+pub(crate) fn stops<T>(done: &Done<T>) -> bool {
+    matches!(done, Err(fail) if fail.exit == Exit::Stopped)
 }
 
 /// Where a source puts what it reads.
@@ -313,6 +401,17 @@ pub(crate) trait Sink: Send {
     fn leave(&mut self) -> Done;
     /// Makes a file that begins with `data`; if `more`, it goes on.
     fn file(&mut self, name: &[u8], meta: &Meta, data: &[u8], more: bool) -> Done;
+    /// Makes whole files, as [`file`](Self::file) does. Tells what came of those that are
+    /// done by now, up to one that says `Stopped`; of all others, [`settle`](Self::settle) or a
+    /// later call does.
+    fn files(&mut self, files: &Files) -> Vec<Done> {
+        files.each(|name, meta, data| self.file(name, meta, data, false))
+    }
+    /// Waits until all files are made, and tells what came of those of which nothing was told.
+    /// Called before a directory is left, and at the end.
+    fn settle(&mut self) -> Vec<Done> {
+        Vec::new()
+    }
     /// More of the file; if `more`, it goes on yet.
     fn data(&mut self, data: &[u8], more: bool) -> Done;
     /// The rest of the file does not come: takes away what there is of it.
@@ -374,29 +473,54 @@ struct Pump<'a> {
 impl Pump<'_> {
     /// Empties the batches that come, and gives them back.
     fn run(mut self, ready: &Receiver<Batch>, back: &SyncSender<Batch>) -> Done {
-        while let Ok(mut batch) = ready.recv() {
-            self.empty(&mut batch)?;
-            // The source may have ended: then it wants no more.
-            let _ = back.send(batch);
+        while let Ok(batch) = ready.recv() {
+            let back = back.clone();
+            let loan = Arc::new(Loan { batch, back });
+            self.batch(&loan.batch, Some(&loan))?;
         }
-        Ok(())
+        self.settle()
     }
 
     /// Writes what is in a batch, which is empty then.
     fn empty(&mut self, batch: &mut Batch) -> Done {
-        let written = self.batch(batch);
-        batch.used = 0;
-        batch.items.clear();
+        let written = self.batch(batch, None);
+        *batch = std::mem::take(batch).emptied();
         written
     }
 
-    fn batch(&mut self, batch: &Batch) -> Done {
+    /// What is under way is done.
+    fn settle(&mut self) -> Done {
+        let mut all = self.sink.settle().into_iter();
+        all.try_for_each(|done| self.tally.take(done))
+    }
+
+    /// Writes a batch. Whole files in a row are one request if it may be kept for a while, on
+    /// loan.
+    fn batch(&mut self, batch: &Batch, loan: Option<&Arc<Loan>>) -> Done {
         let (mut files, mut bytes) = (0, 0);
-        for item in &batch.items {
-            if let Item::File(.., data, _) | Item::More(data, _) = item {
-                bytes += (data.end - data.start) as u64;
+        let mut at = 0;
+        while let Some(item) = batch.items.get(at) {
+            let row = match self.skip {
+                Skip::No => batch.whole_files(at),
+                _ => 0,
+            };
+            if let Some(loan) = loan.filter(|_| row > 1) {
+                let range = at..at + row;
+                at = range.end;
+                files += row as u64;
+                bytes += batch.content(range.clone());
+                let loan = Arc::clone(loan);
+                for done in self.sink.files(&Files { loan, range }) {
+                    self.tally.take(done)?;
+                }
+                continue;
             }
+            bytes += batch.content(at..at + 1);
+            at += 1;
             files += u64::from(matches!(item, Item::File(.., false) | Item::More(_, false)));
+            if matches!(item, Item::Leave) {
+                self.settle()?;
+            }
             let done = self.item(batch, item);
             self.tally.take(done)?;
         }

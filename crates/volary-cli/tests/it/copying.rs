@@ -106,6 +106,38 @@ fn times_modes_and_links_are_kept() {
     assert_eq!(sandbox.run("cat disk.img:/followed/link").ok(), "alpha\n");
 }
 
+/// A helper writes them while others are made: what fails is told and taken away, and times are
+/// set last.
+#[test]
+fn many_small_files_come_out_whole_but_for_one_that_the_host_refuses() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("many")).unwrap();
+    for i in 0..250 {
+        // After some megabytes, a thread of its own writes.
+        let len = match i {
+            0..90 => 100_000,
+            170 => 120_000,
+            _ => i * 10,
+        };
+        sandbox.write(&format!("many/{i:03}"), &noise(len));
+    }
+    sandbox
+        .shell("touch -d 2001-02-03T04:05:06Z many many/*")
+        .ok();
+    sandbox.run("cp -r many disk.img:/").ok();
+    sandbox.run("cp -r disk.img:/many all").ok();
+    assert_eq!(sandbox.shell("diff -r many all").ok(), "");
+    let limited = "trap '' XFSZ; prlimit --fsize=110000 volary cp -r disk.img:/many out";
+    let said = sandbox.shell(limited).fails(1);
+    assert_eq!(said, "volary: ./out/170: file too large\n");
+    fs::remove_file(sandbox.path("many/170")).unwrap();
+    assert_eq!(sandbox.shell("diff -r many out").ok(), "");
+    for name in ["out", "out/000", "out/249", "all"] {
+        let meta = fs::metadata(sandbox.path(name)).unwrap();
+        assert_eq!(meta.mtime(), 981_173_106, "{name}");
+    }
+}
+
 #[test]
 fn what_is_there_is_left_or_replaced_as_asked() {
     let sandbox = Sandbox::new();

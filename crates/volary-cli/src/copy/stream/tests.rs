@@ -96,6 +96,77 @@ fn a_tree_arrives_in_order() {
     assert!(done.is_ok());
 }
 
+/// Tells of whole files in a row only when it is asked.
+#[derive(Default)]
+struct Late {
+    notes: Notes,
+    under_way: Vec<Done>,
+}
+
+impl Sink for Late {
+    fn enter(&mut self, name: &[u8], meta: &Meta) -> Done {
+        self.notes.enter(name, meta)
+    }
+    fn leave(&mut self) -> Done {
+        assert!(self.under_way.is_empty(), "it leaves before all is told");
+        self.notes.leave()
+    }
+    fn file(&mut self, name: &[u8], meta: &Meta, data: &[u8], more: bool) -> Done {
+        self.notes.file(name, meta, data, more)
+    }
+    fn files(&mut self, files: &Files) -> Vec<Done> {
+        for part in files.parts(2) {
+            assert!(part.len() <= 2);
+            let made = part.each(|name, meta, data| self.notes.file(name, meta, data, false));
+            self.under_way.extend(made);
+        }
+        Vec::new()
+    }
+    fn settle(&mut self) -> Vec<Done> {
+        std::mem::take(&mut self.under_way)
+    }
+    fn data(&mut self, data: &[u8], more: bool) -> Done {
+        self.notes.data(data, more)
+    }
+    fn broken(&mut self) {
+        self.notes.broken();
+    }
+    fn symlink(&mut self, name: &[u8], meta: &Meta, target: &[u8]) -> Done {
+        self.notes.symlink(name, meta, target)
+    }
+    fn special(&mut self, name: &[u8], meta: &Meta) -> Done {
+        self.notes.special(name, meta)
+    }
+}
+
+#[test]
+fn what_is_told_late_is_told_before_a_directory_is_left() {
+    let mut late = Late::default();
+    late.notes.fails_at = "b";
+    let mut tally = Tally::default();
+    let (mut files, mut bytes) = (0, 0);
+    let long = ALONE as u64;
+    let source = |to: &mut Outlet<'_, '_>| {
+        to.file(b"long", meta(Some(long)), &mut zeros(long))?;
+        to.enter(b"d", meta(None))?;
+        for name in [b"a", b"b", b"c"] {
+            to.file(name, meta(Some(3)), &mut zeros(3))?;
+        }
+        to.leave()?;
+        to.file(b"e", meta(Some(1)), &mut zeros(1))?;
+        to.file(b"f", meta(Some(1)), &mut zeros(1))
+    };
+    let done = run(source, &mut late, &mut tally, &mut |more, len| {
+        (files, bytes) = (files + more, bytes + len);
+    });
+    assert!(done.is_ok());
+    let end = ">d a=3 b=3 c=3 < e=1 f=1 ";
+    assert!(late.notes.text.ends_with(end), "{}", late.notes.text);
+    assert!(late.under_way.is_empty());
+    assert_eq!(tally.exit(), Exit::Failed, "of b");
+    assert_eq!((files, bytes), (6, long + 11));
+}
+
 #[test]
 fn files_of_every_length_arrive_whole() {
     const LEN: u64 = BATCH_LEN as u64;
