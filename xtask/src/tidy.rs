@@ -35,7 +35,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-ffs",
         &["volary-core", "volary-block"],
-        &["volary-testkit"],
+        &["volary-testkit", "volary-sim"],
     ),
     (
         "volary-iso9660",

@@ -40,7 +40,10 @@ const DEBIAN: &[(&str, &str)] = &[
 const CARGO: &[(&str, &str)] = &[("pjdfstest", "0.2"), ("fsx", "0.3")];
 
 /// Packages for Python, with the versions.
-const PYTHON: &str = "impacket~=0.13.0 smbprotocol~=1.17";
+const PYTHON: &str = "impacket~=0.13.0 smbprotocol~=1.17 dissect.ffs~=3.12";
+
+/// What a Python says that has them.
+const IMPORTS: &str = "import impacket, smbprotocol, dissect.ffs";
 
 /// Where programs from crates.io are installed.
 pub(crate) fn cargo_root() -> PathBuf {
@@ -55,15 +58,14 @@ pub(crate) fn install() -> Result<()> {
     install_guest()
 }
 
-/// Installs the SMB clients that are written in Python, into a place of their own.
+/// Installs the SMB clients and the reader of UFS that are written in Python, into a place of
+/// their own.
 fn install_python() -> Result<()> {
     let place = cargo_root().join("python");
     let python = place.join("bin/python3");
     let have = |python: &str| {
         let mut command = std::process::Command::new(python);
-        let output = command
-            .args(["-c", "import impacket, smbprotocol"])
-            .output();
+        let output = command.args(["-c", IMPORTS]).output();
         output.is_ok_and(|output| output.status.success())
     };
     if have("python3") || have(&python.to_string_lossy()) {

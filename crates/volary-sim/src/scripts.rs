@@ -93,6 +93,42 @@ pub fn random(seed: u64, count: usize, tree: &Tree, size_max: u64) -> Ops {
     Ops(ops)
 }
 
+/// A random script of so many operations, most of them writes of one to three times `step`
+/// bytes at the ends of a few files, in turns: blocks that follow each other in a file are
+/// taken at different times.
+pub fn in_turns(seed: u64, count: usize, tree: &Tree, step: u64) -> Ops {
+    let mut rng = Rng::new(seed);
+    let mut tree = tree.clone();
+    let mut ops = Vec::with_capacity(count);
+    while ops.len() < count {
+        let op = turn(&mut rng, &tree, step);
+        if apply(&mut tree, &op, 1) {
+            ops.push(op);
+        }
+    }
+    Ops(ops)
+}
+
+fn turn(rng: &mut Rng, tree: &Tree, step: u64) -> Op {
+    let path = format!("/turn-{}", rng.below(4));
+    let end = match tree.get(&path) {
+        Some(Node::File(_, content)) => content.len() as u64,
+        _ => return Op::Create(path),
+    };
+    match rng.below(20) {
+        0 => Op::Unlink(path),
+        1 => Op::Rename(path, format!("/turn-{}", rng.below(4))),
+        2 => Op::Truncate(path, 4 * rng.below(end / 4 + 1)),
+        3 => Op::Write(path, rng.below(end + 1) / step * step, step as usize),
+        4 => Op::Fsync(path),
+        5 => Op::Sync,
+        _ => {
+            let whole = end.next_multiple_of(step);
+            Op::Write(path, whole, (step * (1 + rng.below(3))) as usize)
+        }
+    }
+}
+
 fn any(rng: &mut Rng, tree: &Tree, size_max: u64) -> Op {
     let mut dirs = vec![String::new()];
     let is_dir = |(_, node): &(&String, &Node)| matches!(node, Node::Dir(_));
@@ -164,6 +200,18 @@ mod tests {
             assert!(apply(&mut tree, op, 1), "{op}");
         }
         tree
+    }
+
+    #[test]
+    fn files_grow_in_turns() {
+        for seed in 0..20 {
+            let script = in_turns(seed, 60, &Tree::new(), 4096);
+            assert_eq!(script.0.len(), 60);
+            let mut tree = Tree::new();
+            assert!(script.0.iter().all(|op| apply(&mut tree, op, 1)));
+            let writes = |op: &&Op| matches!(op, Op::Write(_, at, _) if at % 4096 == 0);
+            assert!(script.0.iter().filter(writes).count() > 20, "{script}");
+        }
     }
 
     #[test]

@@ -54,6 +54,9 @@ pub struct Volume {
     pub own: &'static [&'static str],
     /// A script that is done before the others, in words.
     pub preset: &'static str,
+    /// Random scripts are of files that grow in turns, by so many bytes; 0 for all kinds of
+    /// operations alike.
+    pub turns: u64,
     /// What makes good what a power cut left.
     pub recovery: Recovery,
     /// What is promised then.

@@ -140,13 +140,24 @@ impl Diff {
     /// If a sequence tells the volume from the model; the message has the
     /// shortest one found and the command that runs it again.
     pub fn run(&self, first: u64, count: u64) {
+        self.run_then(first, count, |_| ());
+    }
+
+    /// [Runs](Self::run) the sequences, and calls `after` with each one's seed once it holds: of
+    /// the volumes that `make` has made by then the last one has lived it, and is detached.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub fn run_then(&self, first: u64, count: u64, mut after: impl FnMut(u64)) {
         let number = |key| std::env::var(key).ok().and_then(|v| v.parse::<u64>().ok());
         if let Some(seed) = number("VOLARY_SEED") {
-            return self.run_seed(seed);
+            self.run_seed(seed);
+            return after(seed);
         }
         let count = number("VOLARY_SEQS").unwrap_or(count);
         for seed in first..first + count {
             self.run_seed(seed);
+            after(seed);
         }
         println!("{}: {count} sequences of {} hold", self.name, self.ops);
     }

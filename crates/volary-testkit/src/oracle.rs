@@ -3,6 +3,7 @@
 //!
 //! | module | program | it |
 //! |---|---|---|
+//! | [`dissect`] | dissect.ffs, in Python | reads |
 //! | [`dosfstools`] | mkfs.fat, fsck.fat | makes and checks |
 //! | [`mtools`] | mcopy, mattrib and others | writes and reads |
 //! | [`sleuthkit`] | fls, icat, istat | reads |
@@ -15,6 +16,7 @@
 //! failure that names the package to install, elsewhere it is a line that says
 //! that the test was skipped.
 
+pub mod dissect;
 pub mod dosfstools;
 pub mod host;
 pub mod mtools;

@@ -24,6 +24,8 @@ pub struct Leaf {
     pub hash: Option<[u8; 32]>,
     /// Permission bits, owner and group.
     pub owner: Option<(u32, u32, u32)>,
+    /// Names that lead to it; for a directory its own `.` and the `..` of others count too.
+    pub links: Option<u32>,
     /// Last change of the content.
     pub mtime: Option<Time>,
 }
@@ -118,6 +120,7 @@ impl Leaf {
             },
             hash,
             owner: Some((attr.mode, attr.uid, attr.gid)),
+            links: Some(attr.nlink),
             mtime: Some(attr.mtime),
         })
     }
@@ -128,6 +131,9 @@ impl fmt::Display for Leaf {
         write!(f, "{:?} of {} bytes", self.kind, self.size)?;
         if let Some((mode, uid, gid)) = self.owner {
             write!(f, ", {mode:o} {uid}:{gid}")?;
+        }
+        if let Some(links) = self.links {
+            write!(f, ", {links} links")?;
         }
         if let Some(t) = self.mtime {
             write!(f, ", changed {}.{:09}", t.secs, t.nanos)?;

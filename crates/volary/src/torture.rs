@@ -25,6 +25,7 @@ const FAT_ROW: Volume = Volume {
     attach: "",
     own: &[],
     preset: scripts::PRESET,
+    turns: 0,
     recovery: Recovery::Preen,
     promise: Promise::Synced,
     dirty: Some("dirty"),
@@ -114,6 +115,20 @@ pub const VOLUMES: &[Volume] = &[
         own: &["/quota.user", "/quota.group"],
         ..FFS_ROW
     },
+    Volume {
+        name: "ffs1-clusters",
+        make: "block=4096,fragment=512,density=4096,maxcontig=3",
+        turns: 4096,
+        ..FFS_ROW
+    },
+    Volume {
+        name: "ffs2-clusters",
+        kind: "ffs2",
+        size: 600 << 10,
+        make: "block=4096,fragment=512,density=2048,order=big",
+        turns: 4096,
+        ..FFS_ROW
+    },
     CEDAR_ROW,
     Volume {
         name: "cedar-each",
@@ -195,7 +210,11 @@ pub fn run(volume: &Volume, plan: &Plan, mut tell: impl FnMut(&Tally)) -> Result
         total.add(&explorer.tally());
     }
     for seed in (plan.seed..).take(usize::try_from(plan.random).unwrap_or(usize::MAX)) {
-        let script = fitting(scripts::random(seed, plan.steps, &tree, SIZE_MAX));
+        let script = match volume.turns {
+            0 => scripts::random(seed, plan.steps, &tree, SIZE_MAX),
+            step => scripts::in_turns(seed, plan.steps, &tree, step),
+        };
+        let script = fitting(script);
         // What is known of a disk is of no use to the next script.
         let mut explorer = Explorer::new(volume, depth)?;
         if let Err(failure) = explorer.explore(&script) {

@@ -1,6 +1,8 @@
 //! The allocators of section 3.3 of the paper: given a wish from the policies above, the
 //! block that is rotationally closest, another of the group, one of a group found by
-//! quadratic rehash, one of any group.
+//! quadratic rehash, one of any group; and clusters of blocks, as 4.4BSD has them.
+
+mod cluster;
 
 use crate::blocks::Reader;
 use crate::cg::Group;
@@ -29,6 +31,8 @@ pub(crate) struct Alloc {
     groups_max: usize,
     /// Each group's sums, and their total.
     sums: Vec<Sums>,
+    /// At most so many free blocks are in a row in each group (`fs_maxcluster`).
+    maxcluster: Vec<u8>,
     changed: BTreeSet<u64>,
     pub(crate) total: Sums,
     /// Percent that are kept for root.
@@ -67,6 +71,7 @@ impl Alloc {
         Ok(Self {
             groups: HashMap::new(),
             groups_max: usize::try_from(room).unwrap_or(4).clamp(4, 256),
+            maxcluster: vec![u8::MAX; sums.len()],
             sums,
             changed: BTreeSet::new(),
             total,
@@ -81,7 +86,7 @@ impl Alloc {
 
     /// What it takes in memory for a volume, before anything is changed.
     pub(crate) fn cost(volume: &Volume) -> u64 {
-        volume.ncg.saturating_mul(size_of::<Sums>() as u64)
+        volume.ncg.saturating_mul(size_of::<Sums>() as u64 + 1)
     }
 
     /// Whether the disk does not lead to the piece that begins at this fragment.
@@ -158,6 +163,11 @@ impl Alloc {
         if let Some(sum) = self.sums.get_mut(at) {
             add(sum, delta);
             self.changed.insert(group);
+        }
+        if delta[1] > 0
+            && let Some(most) = self.maxcluster.get_mut(at)
+        {
+            *most = u8::MAX;
         }
     }
 

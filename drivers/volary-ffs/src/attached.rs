@@ -6,6 +6,7 @@ use crate::alloc::Alloc;
 use crate::blocks::Reader;
 use crate::commit::{self, Epoch, Head};
 use crate::edit::{Edit, Step, Stop};
+use crate::hash::check_superblock;
 use crate::index::Indexes;
 use crate::inode::Inode;
 use crate::node::Nodes;
@@ -142,6 +143,7 @@ impl Attached {
         let found = Found::choose(&*dev, sector)?;
         let geometry = dev.geometry();
         let volume = Volume::new(found, geometry.size)?;
+        check_superblock(&volume.found)?;
         let asked = how.read_only || geometry.read_only;
         let why = asked.then_some("the volume is attached for reading");
         let why = why.or_else(|| {
@@ -289,7 +291,7 @@ impl Attached {
             if self.is_due(state) {
                 self.commit_state(state, cx.now)?;
             }
-            let Some(mut edit) = self.edit(state, cx) else {
+            let Some(mut edit) = self.edit(state, by(cx)) else {
                 return Err(Kind::ReadOnly.into());
             };
             let acted = act(&mut edit).and_then(|answer| edit.charge().map(|()| answer));
@@ -314,8 +316,8 @@ impl Attached {
         Err(Kind::NoSpace.into())
     }
 
-    fn edit<'a>(&'a self, state: &'a mut State, cx: &Ctx<'_>) -> Option<Edit<'a>> {
-        let by = (cx.now, cx.cred.is_root());
+    /// A change, at a time; whether it is root's.
+    fn edit<'a>(&'a self, state: &'a mut State, by: (Time, bool)) -> Option<Edit<'a>> {
         let nodes = &mut state.nodes;
         let more = (&mut state.epoch, &mut state.quotas);
         let alloc = state.alloc.as_mut()?;
@@ -350,9 +352,11 @@ impl Attached {
         Ok(())
     }
 
-    fn put_head(&self, state: &State) -> Result<()> {
-        let head = &state.head;
-        self.cache.write(head.at, &head.bytes, Stage::DATA)?;
+    fn put_head(&self, state: &mut State) -> Result<()> {
+        let head = &mut state.head;
+        let at = head.at;
+        self.cache
+            .write(at, head.sealed(&self.volume), Stage::DATA)?;
         self.cache.write_stage(Stage::DATA)?;
         self.cache.flush_written()
     }
@@ -362,6 +366,8 @@ impl Attached {
     /// # Errors
     /// `Corrupt`; `Io`: the volume takes no more changes then.
     pub(crate) fn commit_state(&self, state: &mut State, now: Time) -> Result<()> {
+        let moved = self.realloc(state, now);
+        self.or_fail(state, moved)?;
         let Some(alloc) = &mut state.alloc else {
             return Ok(());
         };
@@ -370,6 +376,21 @@ impl Attached {
         let head = (&mut state.head, now);
         let result = commit::commit(&self.as_reader(), nodes, alloc, more, head);
         self.or_fail(state, result)
+    }
+
+    /// Moves blocks that are to be written for the first time into clusters.
+    fn realloc(&self, state: &mut State, now: Time) -> Result<()> {
+        for (ino, lbn) in std::mem::take(&mut state.epoch.scattered) {
+            let Some(mut edit) = self.edit(state, (now, true)) else {
+                return Ok(());
+            };
+            match edit.realloc(ino, lbn) {
+                Ok(()) => edit.done()?,
+                Err(Stop::Commit) => edit.take_back()?,
+                Err(Stop::Error(e)) => return edit.take_back().and(Err(e)),
+            }
+        }
+        Ok(())
     }
 
     /// Makes all changes durable.
@@ -425,7 +446,7 @@ impl Attached {
     fn leave(&self, state: &mut State, cx: &Ctx<'_>) -> Result<()> {
         self.writable(state)?;
         for ino in state.nodes.orphans() {
-            if let Some(mut edit) = self.edit(state, cx) {
+            if let Some(mut edit) = self.edit(state, by(cx)) {
                 match edit.release(ino).and_then(|()| edit.charge()) {
                     Ok(()) => edit.done()?,
                     Err(Stop::Error(e)) => return Err(e),
@@ -438,6 +459,11 @@ impl Attached {
         state.head.set_clean(&self.volume, true);
         self.put_head(state)
     }
+}
+
+/// When a change is made, and whether root makes it.
+fn by(cx: &Ctx<'_>) -> (Time, bool) {
+    (cx.now, cx.cred.is_root())
 }
 
 /// Why a volume takes no changes, if it cannot.

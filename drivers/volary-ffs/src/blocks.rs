@@ -1,7 +1,7 @@
 //! Where the bytes of a file lie: twelve direct blocks and three levels of indirect ones.
 
 use crate::inode::Inode;
-use crate::ondisk::{CG_MAGIC, CgHeader, Stored, UFS_NDADDR};
+use crate::ondisk::{CG_INITEDIBLK_AT, CG_MAGIC, CG_MAGIC_AT, CgHeader, Stored, UFS_NDADDR};
 use crate::volume::{Variant, Volume};
 use volary_block::Cache;
 use volary_core::{Error, FileKind, Kind, Result};
@@ -58,12 +58,13 @@ impl Reader<'_> {
         if self.volume.variant != Variant::Ufs2 {
             return Ok(true);
         }
+        let order = self.volume.order;
         let mut bytes = [0; CgHeader::SIZE];
         self.cache
             .read(self.volume.head_at(ino / self.volume.ipg), &mut bytes)?;
-        let head = CgHeader::read(self.volume.order, &bytes);
-        let written = u64::from(head.cg_initediblk);
-        let counts = head.cg_magic == CG_MAGIC && written <= self.volume.ipg;
+        let written = u64::from(u32::get(order, &bytes, CG_INITEDIBLK_AT));
+        let magic = u32::get(order, &bytes, CG_MAGIC_AT);
+        let counts = magic == CG_MAGIC && written <= self.volume.ipg;
         Ok(!counts || ino % self.volume.ipg < written)
     }
 

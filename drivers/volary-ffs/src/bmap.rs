@@ -132,7 +132,7 @@ impl Edit<'_> {
     }
 
     /// The block before `lbn`, if it is none of a hole.
-    fn pointer_before(&mut self, ino: u32, lbn: u64) -> Step<Option<u64>> {
+    pub(crate) fn pointer_before(&mut self, ino: u32, lbn: u64) -> Step<Option<u64>> {
         match lbn.checked_sub(1) {
             Some(before) => Ok(Some(self.pointer(ino, before)?).filter(|&first| first != 0)),
             None => Ok(None),
@@ -190,6 +190,7 @@ impl Edit<'_> {
             _ => self.set_pointer(ino, lbn, run.first)?,
         }
         self.node(ino)?.mem.blocks += count * (self.volume.fsize / 512);
+        self.note_place(ino, lbn, before, run.first);
         Ok(run)
     }
 

@@ -1,7 +1,7 @@
 //! Cylinder groups: their head, and the maps of inodes and fragments behind it.
 
 use crate::blocks::Reader;
-use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, CgHeader, Stored, ocg};
+use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, CgHeader, Order, Stored, ocg};
 use crate::tally::runs;
 use crate::volume::{Variant, Volume};
 use std::ops::Range;
@@ -53,17 +53,7 @@ impl Group {
             Error::corrupt(name, at + within as u64, value, expected)
         };
         let is_42 = volume.is_42_groups() && u32::get(order, &bytes, CG_MAGIC_AT) != CG_MAGIC;
-        let magic_at = if is_42 { ocg::MAGIC } else { CG_MAGIC_AT };
-        let magic = u32::get(order, &bytes, magic_at);
-        if magic != CG_MAGIC {
-            let (at, found) = (at + magic_at as u64, format!("{magic:#x}"));
-            return Err(Error::corrupt(
-                "cg_magic",
-                at,
-                found,
-                format!("{CG_MAGIC:#x}"),
-            ));
-        }
+        check_magic(order, at, &bytes, is_42)?;
         if u64::from(raw.cg_cgx) != group {
             return Err(bad("cg_cgx", group.to_string()));
         }
@@ -78,6 +68,7 @@ impl Group {
         } else {
             CgHeader::SIZE as u64
         };
+        volume.hashes.check_group(order, at, &bytes)?;
         let maps = [
             ("cg_iusedoff", iusedoff, volume.ipg),
             ("cg_freeoff", freeoff, volume.fpg),
@@ -87,6 +78,10 @@ impl Group {
             if !range.contains(&u64::from(offset)) {
                 return Err(bad(name, format!("{} to {}", range.start(), range.end())));
             }
+        }
+        let len = bytes.len() as u64;
+        if let Some((field, expected)) = misplaced(volume, &raw, is_42, len) {
+            return Err(bad(field, expected));
         }
         let initialised = match volume.variant {
             Variant::Ufs2 => u64::from(raw.cg_initediblk),
@@ -205,4 +200,52 @@ impl Group {
         }
         (blocks, fragments, lengths)
     }
+}
+
+/// Holds if it is a group's head at all, of 4.2BSD or of a later one.
+fn check_magic(order: Order, at: u64, bytes: &[u8], is_42: bool) -> Result<()> {
+    let magic_at = if is_42 { ocg::MAGIC } else { CG_MAGIC_AT };
+    let magic = u32::get(order, bytes, magic_at);
+    if magic == CG_MAGIC {
+        return Ok(());
+    }
+    let (at, found) = (at + magic_at as u64, format!("{magic:#x}"));
+    let expected = format!("{CG_MAGIC:#x}");
+    Err(Error::corrupt("cg_magic", at, found, expected))
+}
+
+/// The field by which a map or the summary of clusters stands over another or beyond the head's
+/// end, with what was expected. Counting would write over what it counts.
+fn misplaced(
+    volume: &Volume,
+    raw: &CgHeader,
+    is_42: bool,
+    len: u64,
+) -> Option<(&'static str, String)> {
+    let used_end = u64::from(raw.cg_iusedoff) + volume.ipg.div_ceil(8);
+    let free_end = u64::from(raw.cg_freeoff) + volume.fpg.div_ceil(8);
+    if !is_42 && used_end > u64::from(raw.cg_freeoff) {
+        return Some(("cg_freeoff", format!("at least {used_end}")));
+    }
+    let most = volume.contigsumsize();
+    if is_42 || most == 0 || raw.cg_clusteroff == 0 {
+        return None;
+    }
+    // Sums count from 1: that for 0 would be before their first byte.
+    let sums = u64::from(raw.cg_clustersumoff) + 4;
+    let (map, blocks) = (u64::from(raw.cg_clusteroff), u64::from(raw.cg_nclusterblks));
+    let blocks_max = u64::from(raw.cg_ndblk).div_ceil(volume.frag);
+    if sums < free_end || sums + 4 * most > map {
+        let expected = format!(
+            "{} to {}",
+            free_end.saturating_sub(4),
+            map.saturating_sub(4)
+        );
+        return Some(("cg_clustersumoff", expected));
+    }
+    if blocks > blocks_max {
+        return Some(("cg_nclusterblks", format!("at most {blocks_max}")));
+    }
+    let last = len.saturating_sub(blocks.div_ceil(8));
+    (map > last).then(|| ("cg_clusteroff", format!("at most {last}")))
 }

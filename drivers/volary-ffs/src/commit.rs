@@ -15,18 +15,20 @@
 //! 5. sectors that a rename took an entry out of;
 //! 6. inodes as they are, those that are free too; maps and sums.
 //!
-//! What was given back in the epoch can be taken again then. What a power cut leaves is
+//! Before all that, blocks that were taken in the epoch are moved into clusters (`realloc`): nothing of them is
+//! named on the disk. What was given back in the epoch can be taken again then. What a power cut leaves is
 //! mended by `fsck -p`: inodes without a name, links that are counted too high, two names of
 //! a directory that was moved, maps, sums and records of quotas that are wrong.
 
 use crate::alloc::Alloc;
 use crate::blocks::Reader;
+use crate::hash::seal_superblock;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes};
 use crate::ondisk::{FS_METACKHASH, Stored, sb};
 use crate::quota::Quotas;
 use crate::volume::Volume;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use volary_block::Stage;
 use volary_core::{FileKind, Result, Time};
 
@@ -59,6 +61,9 @@ pub(crate) struct Epoch {
     pub(crate) born: HashSet<u32>,
     /// Files that were cut: what is behind their end becomes zeros.
     pub(crate) cut: HashSet<u32>,
+    /// Clusters of files, by their first blocks, of which a block was not put behind the one
+    /// before.
+    pub(crate) scattered: BTreeSet<(u32, u64)>,
     /// Whether anything was changed.
     pub(crate) is_dirty: bool,
 }
@@ -101,7 +106,7 @@ impl Epoch {
 /// The first superblock, as it is written.
 pub(crate) struct Head {
     pub(crate) at: u64,
-    pub(crate) bytes: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Head {
@@ -117,11 +122,19 @@ impl Head {
         i8::from(clean).put(volume.order, &mut self.bytes, sb::CLEAN);
         0_i8.put(volume.order, &mut self.bytes, sb::FMOD);
         if volume.is_freebsd {
-            // Check hashes are not kept up here: without the flag nobody believes them.
+            // Nobody believes hashes that are not kept up.
+            let kept = volume.hashes.bits;
             let flags = volume.found.raw.fs_flags & !FS_METACKHASH;
+            let flags = flags | if kept == 0 { 0 } else { FS_METACKHASH };
             flags.put(volume.order, &mut self.bytes, sb::FLAGS);
-            0_u32.put(volume.order, &mut self.bytes, sb::METACKHASH);
+            kept.put(volume.order, &mut self.bytes, sb::METACKHASH);
         }
+    }
+
+    /// The bytes to be written, with their check hash.
+    pub(crate) fn sealed(&mut self, volume: &Volume) -> &[u8] {
+        seal_superblock(volume, self.at, &mut self.bytes);
+        &self.bytes
     }
 
     /// Whether it says that the volume was cleanly left.
@@ -134,9 +147,14 @@ impl Head {
         minfree.put(volume.order, &mut self.bytes, sb::MINFREE);
     }
 
+    /// Brings a total in.
+    pub(crate) fn set_total(&mut self, volume: &Volume, total: [i64; 4]) {
+        put_total(volume, &mut self.bytes, total);
+    }
+
     /// Brings the sums in.
     pub(crate) fn set_sums(&mut self, volume: &Volume, alloc: &Alloc, now: Time) {
-        put_total(volume, &mut self.bytes, alloc.total);
+        self.set_total(volume, alloc.total);
         if !volume.found.is_ufs2 {
             let secs = i32::try_from(now.secs).unwrap_or(0);
             secs.put(volume.order, &mut self.bytes, sb::OLD_TIME);
@@ -149,7 +167,7 @@ impl Head {
 
 /// Brings the total of directories, free blocks, free inodes and free fragments into a
 /// superblock.
-pub(crate) fn put_total(volume: &Volume, bytes: &mut [u8], total: [i64; 4]) {
+fn put_total(volume: &Volume, bytes: &mut [u8], total: [i64; 4]) {
     let small = total.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
     if !volume.found.is_ufs2 {
         small.put(volume.order, bytes, sb::OLD_CSTOTAL);
@@ -208,7 +226,7 @@ pub(crate) fn commit(
     }
     alloc.settle(reader)?;
     head.set_sums(reader.volume, alloc, now);
-    cache.write(head.at, &head.bytes, Stage::DATA)?;
+    cache.write(head.at, head.sealed(reader.volume), Stage::DATA)?;
     step(reader, Stage::DATA)?;
     nodes.settle();
     *epoch = Epoch::default();

@@ -276,6 +276,24 @@ impl<'a> Edit<'a> {
         Ok(taken)
     }
 
+    /// Takes `count` blocks in a row, as near to what is wished for as can be; gives the first
+    /// fragment, `None` if there is no such cluster. What is kept for root is not asked
+    /// after: as many blocks are given back.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn take_cluster(&mut self, count: u64, wish: Wish) -> Result<Option<u64>> {
+        let reader = self.reader();
+        let Some(cluster) = self.alloc.take_cluster(&reader, count, wish)? else {
+            return Ok(None);
+        };
+        let frag = self.volume.frag;
+        let first = (0..count).map(|i| cluster + i * frag);
+        let runs = first.map(|first| Run { first, count: frag });
+        self.undo.extend(runs.map(|run| Undo::Taken(run, true)));
+        Ok(Some(cluster))
+    }
+
     /// The free-space reserve (section 2.4 of the paper).
     fn check_reserve(&self) -> Result<()> {
         let free = self.alloc.free_fragments(self.volume);

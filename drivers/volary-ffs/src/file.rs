@@ -35,6 +35,7 @@ impl Edit<'_> {
             self.room_for(ino, lbn, size, (from, to))?;
         }
         self.node(ino)?.mem.size = size;
+        self.realloc_written(ino, &(offset..end))?;
         self.put_content(ino, offset, data)?;
         Ok(())
     }
@@ -42,7 +43,6 @@ impl Edit<'_> {
     /// Writes content for which there is room.
     fn put_content(&mut self, ino: u32, offset: u64, data: &[u8]) -> Result<()> {
         let inode = self.inode(ino)?;
-        let (cache, direct) = (self.cache, self.cache.direct_from() as u64);
         let mut rest = data;
         self.reader()
             .runs(&inode, offset, data.len() as u64, &mut |run| {
@@ -50,11 +50,21 @@ impl Edit<'_> {
                 let (now, later) = rest.split_at(len);
                 rest = later;
                 match run.place {
-                    Some(place) if run.len >= direct => cache.write_direct(place, now),
-                    Some(place) => cache.write(place, now, Stage::DATA),
+                    Some(place) => self.put_data(place, now),
                     None => Err(Kind::NoSpace.into()),
                 }
             })
+    }
+
+    /// Writes content at byte `place` of the device.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn put_data(&self, place: u64, data: &[u8]) -> Result<()> {
+        match data.len() >= self.cache.direct_from() {
+            true => self.cache.write_direct(place, data),
+            false => self.cache.write(place, data, Stage::DATA),
+        }
     }
 
     /// Makes room for block `lbn` of a file that will have `size` bytes; what is new in it
@@ -120,6 +130,8 @@ impl Edit<'_> {
         self.free(piece);
         self.node(ino)?.mem.blocks += more;
         self.set_pointer(ino, lbn, run.first)?;
+        let before = self.pointer_before(ino, lbn)?;
+        self.note_place(ino, lbn, before, run.first);
         Ok(run.first)
     }
 

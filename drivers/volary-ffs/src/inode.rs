@@ -152,9 +152,12 @@ impl Inode {
     /// Checks what the variant limits.
     ///
     /// # Errors
-    /// `Corrupt` for a mode that is none, a size that no block pointers reach, a directory
+    /// `Corrupt` for a wrong check hash, a mode that is none, a size that no block pointers reach, a directory
     /// larger than the volume.
     pub(crate) fn check(self, volume: &Volume) -> Result<Self> {
+        volume
+            .hashes
+            .check_inode(volume.order, self.at, &self.bytes)?;
         if self.kind().is_none() {
             let found = format!("{:#o}", self.mode);
             let expected = "a file's, directory's, symlink's or other node's";

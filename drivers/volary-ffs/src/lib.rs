@@ -8,7 +8,7 @@
 //!
 //! A change is an `edit`, which is done as a whole or taken back: `names`, `entries`, `attrs`,
 //! `file` and `bmap` are its parts. `policy` wishes where things go, `alloc` finds room in the
-//! `tally` of a group, `quota` charges it to its owners, `commit` is the order in which all comes to the disk; `fs` is the
+//! `tally` of a group, `realloc` moves blocks into clusters before they are written, `quota` charges it to its owners, `commit` is the order in which all comes to the disk; `fs` is the
 //! [`FileSystem`](volary_core::FileSystem).
 //!
 //! # Node ids
@@ -20,7 +20,7 @@
 //! Snapshots (FreeBSD) answer `Unsupported` when they are opened. Apple's variant with
 //! directories in chunks of 1024 bytes is not read. Nothing grows with the image but what
 //! `check` keeps: a bit for each fragment and a few bytes for each inode in use; and, of a
-//! volume that takes changes, 32 bytes for each cylinder group.
+//! volume that takes changes, 33 bytes for each cylinder group.
 //!
 //! A volume takes no changes if it was not cleanly left, if it has snapshots, on a device with
 //! sectors of more than 512 bytes, or by a replica of the superblock.
@@ -56,20 +56,25 @@ mod entries;
 mod ffs;
 mod file;
 mod fs;
+mod hash;
 mod index;
 mod info;
 mod inode;
 mod make;
 mod map;
+mod mistakes;
 mod names;
 mod node;
 mod ondisk;
 mod policy;
 mod quota;
+mod realloc;
 mod scan;
 mod store;
 mod superblock;
 mod tally;
+#[cfg(test)]
+mod torture;
 mod tune;
 mod volume;
 mod xattr;

@@ -4,6 +4,7 @@
 //! is cleared first, and the superblock is written last: a make that was stopped leaves no
 //! volume rather than half of one.
 
+mod geometry;
 mod plan;
 mod request;
 mod write;

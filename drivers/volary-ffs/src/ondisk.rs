@@ -235,8 +235,10 @@ pub(crate) mod sb {
     pub(crate) const OLD_CSTOTAL: usize = 192;
     pub(crate) const FMOD: usize = 208;
     pub(crate) const CLEAN: usize = 209;
+    pub(crate) const SBLOCKACTUALLOC: usize = 992;
     pub(crate) const CSTOTAL: usize = 1008;
     pub(crate) const TIME: usize = 1072;
+    pub(crate) const CKHASH: usize = 1304;
     pub(crate) const METACKHASH: usize = 1308;
     pub(crate) const FLAGS: usize = 1312;
 }
@@ -291,6 +293,8 @@ layout! {
 pub(crate) const CG_MAGIC: u32 = 0x0009_0255;
 /// Byte offset of `cg_magic`.
 pub(crate) const CG_MAGIC_AT: usize = 4;
+/// Byte offset of `cg_initediblk`, of UFS2.
+pub(crate) const CG_INITEDIBLK_AT: usize = 120;
 
 /// `struct ocg` of 4.2BSD, whose maps stand at fixed places.
 pub(crate) mod ocg {

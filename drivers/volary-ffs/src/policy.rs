@@ -3,7 +3,8 @@
 
 use crate::alloc::Alloc;
 use crate::ondisk::UFS_NDADDR;
-use crate::volume::Volume;
+use crate::volume::{Variant, Volume};
+use std::ops::Range;
 
 /// What is wished for: a fragment, and the group that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,28 +47,77 @@ pub(crate) fn block(
     lbn: u64,
     before: Option<u64>,
 ) -> Wish {
-    let raw = &volume.found.raw;
-    let maxbpg = u64::try_from(raw.fs_maxbpg).unwrap_or(0).max(1);
     let own = u64::from(ino) / volume.ipg;
-    let (index, is_direct) = match lbn.checked_sub(UFS_NDADDR) {
-        None => (lbn, true),
-        Some(past) => (past % volume.nindir, false),
-    };
-    let begins = index.is_multiple_of(maxbpg);
-    let Some(before) = before.filter(|_| !begins) else {
-        if is_direct {
+    let within = within_section(volume, lbn);
+    let Some(before) = before.filter(|_| within > 0) else {
+        if lbn < UFS_NDADDR {
             return Wish::in_group(volume, own);
         }
         let start = match before {
             Some(before) => volume.group_of(before) + 1,
-            None => own + lbn / maxbpg,
+            None => own + lbn / maxbpg(volume),
         };
         return Wish::in_group(volume, section(volume, alloc, start));
     };
-    let maxcontig = u64::try_from(raw.fs_maxcontig).unwrap_or(0).max(1);
     let next = before + volume.frag;
-    let in_row = lbn.is_multiple_of(maxcontig);
-    Wish::at(volume, if in_row { next + skip(volume) } else { next })
+    let ends_row = within.is_multiple_of(maxcontig(volume));
+    Wish::at(volume, if ends_row { next + skip(volume) } else { next })
+}
+
+/// The blocks of a file, `lbn` among them, that are to be one cluster (`ffs_reallocblks` of
+/// 4.4BSD): `fs_maxcontig` of a section, as long as clusters are counted. `None` where none
+/// are: on 4.3BSD's format, and where no two blocks are to be in a row.
+pub(crate) fn cluster(volume: &Volume, lbn: u64) -> Option<Range<u64>> {
+    let most = match volume.variant {
+        Variant::Bsd43 => 0,
+        _ => maxcontig(volume).min(volume.contigsumsize()),
+    };
+    if most < 2 {
+        return None;
+    }
+    let within = within_section(volume, lbn);
+    let section = lbn - within;
+    let map = match section.checked_sub(UFS_NDADDR) {
+        None => UFS_NDADDR,
+        Some(past) => UFS_NDADDR + (past / volume.nindir + 1) * volume.nindir,
+    };
+    let start = lbn - within % most;
+    let end = (start + most).min(map).min(section + maxbpg(volume));
+    Some(start..end)
+}
+
+/// The place for a cluster that begins with block `lbn` of a file, which is at `first` now,
+/// after the block at `before`: behind that one, but for the start of a section, for which
+/// the group has been chosen.
+pub(crate) fn of_cluster(volume: &Volume, lbn: u64, before: Option<u64>, first: u64) -> Wish {
+    match before.filter(|_| within_section(volume, lbn) > 0) {
+        Some(before) => Wish::at(volume, before + volume.frag),
+        None => Wish::at(volume, first),
+    }
+}
+
+/// How many blocks of its section are before block `lbn`. The direct blocks are a section,
+/// and those of each indirect block, or each `fs_maxbpg` of them.
+fn within_section(volume: &Volume, lbn: u64) -> u64 {
+    let index = match lbn.checked_sub(UFS_NDADDR) {
+        None => lbn,
+        Some(past) => past % volume.nindir,
+    };
+    index % maxbpg(volume)
+}
+
+/// Most blocks that a file takes of a group in a row.
+fn maxbpg(volume: &Volume) -> u64 {
+    u64::try_from(volume.found.raw.fs_maxbpg)
+        .unwrap_or(0)
+        .max(1)
+}
+
+/// Blocks that are put in a row.
+fn maxcontig(volume: &Volume) -> u64 {
+    u64::try_from(volume.found.raw.fs_maxcontig)
+        .unwrap_or(0)
+        .max(1)
 }
 
 /// Fragments that pass under the head while the processor begins another transfer.
@@ -75,7 +125,7 @@ fn skip(volume: &Volume) -> u64 {
     let raw = &volume.found.raw;
     let field = |n: i32| u64::try_from(n).unwrap_or(0);
     let sectors = field(raw.fs_old_rotdelay) * field(raw.fs_old_rps) * field(raw.fs_old_nsect);
-    if volume.variant == crate::volume::Variant::Ufs2 || raw.fs_old_cpg <= 1 {
+    if volume.variant == Variant::Ufs2 || raw.fs_old_cpg <= 1 {
         return 0;
     }
     let fragments = sectors.checked_div(field(raw.fs_old_nspf) * 1000);

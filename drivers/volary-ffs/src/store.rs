@@ -50,6 +50,7 @@ impl Inode {
             Variant::Ufs2 => self.store_ufs2(volume.order, &mut bytes),
             variant => self.store_ufs1(volume.order, variant, &mut bytes),
         }
+        volume.hashes.seal_inode(volume.order, &mut bytes);
         self.bytes = bytes;
     }
 

@@ -1,5 +1,6 @@
 //! The superblock as it stands: where it is, in which byte order, and its replicas.
 
+use crate::hash::superblock_len;
 use crate::ondisk::{
     FS_FLAGS_UPDATED, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Order, SBLOCKSEARCH, Stored, Superblock,
 };
@@ -39,7 +40,15 @@ impl Found {
         }
         let mut bytes = vec![0; Superblock::SIZE];
         dev.read_at(at, &mut bytes)?;
-        Ok(Self::parse(at, bytes))
+        let Some(mut found) = Self::parse(at, bytes) else {
+            return Ok(None);
+        };
+        let len = superblock_len(&found);
+        if at.saturating_add(len as u64) <= dev.geometry().size && len > found.bytes.len() {
+            found.bytes.resize(len, 0);
+            dev.read_at(at, &mut found.bytes)?;
+        }
+        Ok(Some(found))
     }
 
     /// The same in bytes that were read at `at`.

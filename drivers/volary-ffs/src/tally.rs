@@ -2,7 +2,7 @@
 //! fragments, free runs of fragments, clusters, blocks by cylinder and rotational position.
 
 use crate::cg::Group;
-use crate::ondisk::{Order, Stored, ocg};
+use crate::ondisk::{CG_INITEDIBLK_AT, Order, Stored, ocg};
 use crate::volume::{Variant, Volume};
 
 /// A change of directories, free blocks, free inodes, free fragments.
@@ -162,8 +162,9 @@ impl Tally {
         [raw.cg_rotor, raw.cg_frotor, raw.cg_irotor].put(order, bytes, 40);
         raw.cg_frsum.put(order, bytes, 52);
         if volume.variant == Variant::Ufs2 {
-            raw.cg_initediblk.put(order, bytes, 120);
+            raw.cg_initediblk.put(order, bytes, CG_INITEDIBLK_AT);
         }
+        volume.hashes.seal_group(order, bytes);
         bytes
     }
 }

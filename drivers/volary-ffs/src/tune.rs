@@ -1,8 +1,9 @@
 //! Changing a volume's parameters in place (`tunefs`): in the superblock and in its replicas.
 
 use crate::attached::{LOOK_MEMORY, cache};
+use crate::hash::seal_superblock;
 use crate::make::{label, small};
-use crate::ondisk::{FS_METACKHASH, Superblock, VOLNAME};
+use crate::ondisk::{Superblock, VOLNAME};
 use crate::superblock::Found;
 use crate::volume::{Variant, Volume};
 use std::sync::Arc;
@@ -169,11 +170,6 @@ fn put(cache: &Cache, volume: &Volume, found: &Found, changes: &Changes) -> Resu
     if let Some(dirty) = changes.dirty {
         raw.fs_clean = i8::from(!dirty);
     }
-    if volume.is_freebsd {
-        // Its check hash is of what it was: without the flag nobody believes it.
-        raw.fs_flags &= !FS_METACKHASH;
-        raw.fs_metackhash = 0;
-    }
     raw.write(volume.order, &mut bytes);
     if let (Some(label), Some(room)) = (&changes.label, bytes.get_mut(VOLNAME)) {
         room.fill(0);
@@ -181,5 +177,6 @@ fn put(cache: &Cache, volume: &Volume, found: &Found, changes: &Changes) -> Resu
             *to = *byte;
         }
     }
+    seal_superblock(volume, found.at, &mut bytes);
     cache.write(found.at, &bytes, Stage::DATA)
 }

@@ -1,5 +1,6 @@
 //! The superblock, checked: what is believed from then on.
 
+use crate::hash::{Hashes, is_freebsd};
 use crate::ondisk::{
     FS_42INODEFMTS, FS_42POSTBLFMT, FS_44INODEFMT, Order, SBLOCKSIZE, Superblock, UFS_NDADDR,
     Ufs1Dinode, Ufs2Dinode,
@@ -51,6 +52,8 @@ pub(crate) struct Volume {
     pub(crate) symlink_max: u64,
     /// Whether FreeBSD made it, and wrote its device numbers.
     pub(crate) is_freebsd: bool,
+    /// What FreeBSD keeps check hashes of.
+    pub(crate) hashes: Hashes,
     /// Whether entries tell types; those of 4.3BSD have a longer length of their name.
     pub(crate) has_types: bool,
 }
@@ -119,7 +122,8 @@ impl Volume {
                 Variant::Bsd43 => 0,
                 _ => number(raw.fs_maxsymlinklen.into()).min(short),
             },
-            is_freebsd: found.is_ufs2 && (raw.fs_providersize != 0 || raw.fs_sblockactualloc != 0),
+            is_freebsd: is_freebsd(&found),
+            hashes: Hashes::of(&found),
             has_types: variant != Variant::Bsd43 && raw.fs_maxsymlinklen > 0,
             found,
         };

@@ -30,6 +30,7 @@ pub fn tree(dir: &Path) -> io::Result<Tree> {
                 size: if meta.is_dir() { 0 } else { meta.len() },
                 hash,
                 owner: None,
+                links: None,
                 mtime: Some(Time::from(meta.modified()?)),
             };
             let name = path.strip_prefix(dir).unwrap_or(&path);

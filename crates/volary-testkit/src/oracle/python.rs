@@ -1,4 +1,4 @@
-//! Clients in Python.
+//! Clients and readers in Python.
 
 use super::skip;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,31 @@ use std::process::Command;
 /// # Panics
 /// If there is none where `CI` is `true`.
 pub fn with_smb_clients() -> Option<PathBuf> {
+    having("impacket, smbprotocol")
+}
+
+/// A Python that has dissect.ffs, which [`dissect`](super::dissect) runs; found in the same
+/// way.
+///
+/// # Panics
+/// If there is none where `CI` is `true`.
+pub fn with_dissect_ffs() -> Option<PathBuf> {
+    having("dissect.ffs")
+}
+
+fn having(modules: &str) -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/python/bin/python3");
     let found = [own, PathBuf::from("python3")]
         .into_iter()
-        .find(|python| has_modules(python));
+        .find(|python| has_modules(python, modules));
     if found.is_none() {
-        skip("no Python with impacket and smbprotocol: cargo xtask tools");
+        skip(&format!("no Python with {modules}: cargo xtask tools"));
     }
     found
 }
 
-fn has_modules(python: &Path) -> bool {
+fn has_modules(python: &Path, modules: &str) -> bool {
     let mut command = Command::new(python);
-    command.args(["-c", "import impacket, smbprotocol"]);
+    command.arg("-c").arg(format!("import {modules}"));
     command.output().is_ok_and(|out| out.status.success())
 }

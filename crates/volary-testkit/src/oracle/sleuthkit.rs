@@ -74,7 +74,7 @@ fn parse_line(line: &str) -> Option<Row> {
     let mtime = fields.next()?.parse().ok()?;
     let _atime = fields.next()?;
     let size = fields.next()?.parse().ok()?;
-    let (_gid, _uid) = (fields.next()?, fields.next()?);
+    let (gid, uid) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     let mode = fields.next()?;
     let inode = fields.next()?.to_string();
     let path = fields.next()?.strip_prefix('/')?.to_string();
@@ -87,8 +87,23 @@ fn parse_line(line: &str) -> Option<Row> {
         kind,
         size: if kind == FileKind::File { size } else { 0 },
         hash: None,
-        owner: None,
+        owner: Some((permissions(mode.split_once('/')?.1)?, uid, gid)),
+        links: None,
         mtime: Some(Time::from_secs(mtime)),
     };
     Some(Row { path, inode, leaf })
+}
+
+/// The bits that a mode in letters stands for, as ls writes it.
+fn permissions(letters: &str) -> Option<u32> {
+    let mut bits = 0;
+    for (place, letter) in letters.bytes().skip(1).enumerate() {
+        let is_set = letter != b'-' && !letter.is_ascii_uppercase();
+        let bit = 8_usize.checked_sub(place)?;
+        bits |= u32::from(is_set) << bit;
+        // Set-uid, set-gid and sticky stand where the right to execute does.
+        let is_special = matches!(letter, b's' | b'S' | b't' | b'T');
+        bits |= u32::from(is_special) << (9 + bit / 3);
+    }
+    Some(bits)
 }

@@ -37,6 +37,10 @@ fn the_lines_of_fls_are_read() {
     assert_eq!(rows[0].leaf.size, 3);
     assert_eq!(rows[0].leaf.mtime, Some(Time::from_secs(1_577_934_246)));
     assert_eq!(rows[1].leaf.kind, FileKind::Dir);
+    assert_eq!(rows[1].leaf.owner, Some((0o777, 0, 0)));
+    let line = "0|/x|4-128|r/rrwSr-s--T|7|8|0|1|2|3|4";
+    let rows = sleuthkit::parse(line);
+    assert_eq!(rows[0].leaf.owner, Some((0o7650, 7, 8)));
 }
 
 #[test]
@@ -52,13 +56,14 @@ fn the_lines_of_mattrib_are_read() {
 fn the_lines_of_the_guest_are_read() {
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
     let printed = format!(
-        "D vda\nS regular file|1|1577934246|./x|y.txt\nH {hash}  ./x|y.txt\nS directory|512|0|./d\nD vdb\n"
+        "D vda\nS regular file|1|1577934246|4755|7|8|2|./x|y.txt\nH {hash}  ./x|y.txt\nS directory|512|0|700|0|0|2|./d\nD vdb\n"
     );
     let trees = vm::parse(&printed);
     assert_eq!(trees.len(), 2);
     assert_eq!(trees[0].0.len(), 2);
     let leaf = &trees[0].0[&b"x|y.txt"[..]];
     assert_eq!((leaf.kind, leaf.size), (FileKind::File, 1));
+    assert_eq!((leaf.owner, leaf.links), (Some((0o4755, 7, 8)), Some(2)));
     assert_eq!(leaf.hash.expect("a hash")[0], 0x2d);
     assert_eq!(trees[0].0[&b"d"[..]].size, 0);
 }
@@ -84,9 +89,10 @@ fn image() -> (tempfile::TempDir, PathBuf, Tree) {
     (dir, image, tree)
 }
 
-/// Without the times of directories, which copying moves.
+/// Without owners, and without the times of directories, which copying moves.
 fn files_only_times(tree: Tree) -> Tree {
     tree.map(|leaf| {
+        leaf.owner = None;
         if leaf.kind == FileKind::Dir {
             leaf.mtime = None;
         }

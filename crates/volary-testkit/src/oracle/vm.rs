@@ -159,9 +159,9 @@ pub fn trees_of(vmrun: &Path, images: &[(&Path, &str)]) -> Result<Vec<Tree>, Str
 /// Prints a disk's tree and unmounts it.
 const LIST: &str = r#"echo "D $d"
 cd /mnt
-find . -mindepth 1 -exec stat -c 'S %F|%s|%Y|%n' {} +
+find . -mindepth 1 -exec stat -c 'S %F|%s|%Y|%a|%u|%g|%h|%n' {} +
 find . -type f -exec sha256sum {} + | sed 's/^/H /'
-find . -type l | while read -r l; do
+find . -type l | while IFS= read -r l; do
   printf 'H %s  %s\n' "$(readlink -n "$l" | sha256sum | cut -d' ' -f1)" "$l"
 done
 cd /
@@ -195,7 +195,7 @@ pub(super) fn parse(printed: &str) -> Vec<Tree> {
 }
 
 fn parse_stat(line: &str) -> Option<(Vec<u8>, Leaf)> {
-    let mut fields = line.splitn(4, '|');
+    let mut fields = line.splitn(8, '|');
     let kind = match fields.next()? {
         "directory" => FileKind::Dir,
         "symbolic link" => FileKind::Symlink,
@@ -207,12 +207,16 @@ fn parse_stat(line: &str) -> Option<(Vec<u8>, Leaf)> {
     };
     let size: u64 = fields.next()?.parse().ok()?;
     let mtime = Time::from_secs(fields.next()?.parse().ok()?);
+    let mode = u32::from_str_radix(fields.next()?, 8).ok()?;
+    let mut number = || fields.next()?.parse::<u32>().ok();
+    let (uid, gid, links) = (number()?, number()?, number()?);
     let path = fields.next()?.strip_prefix("./")?;
     let leaf = Leaf {
         kind,
         size: if kind == FileKind::File { size } else { 0 },
         hash: None,
-        owner: None,
+        owner: Some((mode, uid, gid)),
+        links: Some(links),
         mtime: Some(mtime),
     };
     Some((path.as_bytes().to_vec(), leaf))

@@ -56,6 +56,33 @@ fn pairs_of_operations_in_order_and_with_quotas() {
     }
 }
 
+/// Files grow in turns, so that their blocks are moved into clusters before they are written:
+/// when a cluster is full, and with the commit.
+#[test]
+fn blocks_that_are_moved_into_clusters() {
+    let few = Bounds {
+        eager: 6,
+        random: 32,
+        garbage: false,
+        seed: 0,
+    };
+    let depth = Depth {
+        bounds: few,
+        ..Depth::default()
+    };
+    for name in ["ffs1-clusters", "ffs2-clusters"] {
+        let random = scripts().div_ceil(4);
+        torture(
+            name,
+            &Plan {
+                random,
+                depth,
+                ..plan()
+            },
+        );
+    }
+}
+
 /// The first one's new name is in a sector that waits for the second one's `..`.
 #[test]
 fn a_directory_that_moves_with_one_that_moved_into_it_has_one_name() {

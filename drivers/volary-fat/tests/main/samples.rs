@@ -155,11 +155,12 @@ pub(crate) fn tree(fs: &Fs, cx: &Ctx<'_>) -> Tree {
     comparable(Tree::read(fs, cx).expect("the whole tree"))
 }
 
-/// Without owners, and without the times of directories, which tools that
+/// Without owners and counts of links, and without the times of directories, which tools that
 /// copy move.
 pub(crate) fn comparable(tree: Tree) -> Tree {
     tree.map(|leaf| {
         leaf.owner = None;
+        leaf.links = None;
         leaf.mtime = leaf.mtime.filter(|_| leaf.kind == FileKind::File);
         leaf.mtime = leaf.mtime.map(|t| t.round_down(2_000_000_000));
     })

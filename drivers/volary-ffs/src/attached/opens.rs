@@ -1,6 +1,6 @@
 //! Opens of an attached volume.
 
-use super::Attached;
+use super::{Attached, by};
 use crate::edit::Stop;
 use crate::node::Node;
 use volary_block::Stage;
@@ -70,7 +70,7 @@ impl Attached {
             }
             return Ok(());
         }
-        let Some(mut edit) = self.edit(state, cx) else {
+        let Some(mut edit) = self.edit(state, by(cx)) else {
             return Ok(());
         };
         let released = edit.release(ino).and_then(|()| edit.charge());

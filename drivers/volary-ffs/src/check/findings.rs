@@ -15,6 +15,7 @@ const REPAIRS: &[(&str, &str)] = &[
     ("group", "the group's head is made anew"),
     ("root", "it is made anew"),
     ("replica", "it is written anew"),
+    ("check-hash", "it is made anew"),
     ("inode", "the inode is freed"),
     ("inode-map", "the map is made anew"),
     ("bad-block", "the inode is freed"),
@@ -150,4 +151,14 @@ pub(super) fn finding(severity: Severity, offset: u64, message: impl Into<String
         message: message.into(),
         repair: String::new(),
     }
+}
+
+/// Tells that FreeBSD's check hash of something is wrong: what a write leaves that was cut off.
+/// Whether it is to be made anew.
+pub(super) fn wrong_hash(findings: &mut Findings<'_>, offset: u64, what: &str) -> bool {
+    let message = format!("the check hash of {what} is wrong");
+    findings.tell(&Finding {
+        code: "check-hash",
+        ..finding(Severity::Crash, offset, message)
+    })
 }

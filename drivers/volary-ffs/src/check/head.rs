@@ -1,6 +1,7 @@
 //! The superblock that a check goes by: the first, or a replica of it that is found.
 
-use super::findings::{Findings, finding};
+use super::findings::{Findings, finding, wrong_hash};
+use crate::hash::is_superblock_right;
 use crate::superblock::Found;
 use crate::volume::Volume;
 use volary_core::{BlockDevice, Error, Finding, Result, Severity};
@@ -39,7 +40,8 @@ impl Chosen {
         let mut replica = None;
         Found::search(dev, &mut |found| {
             let at = found.at;
-            let volume = Volume::new(found, size).ok();
+            let found = Found::read(dev, at)?;
+            let volume = found.and_then(|found| Volume::new(found, size).ok());
             let volume = volume.filter(|volume| is_replica(volume, at));
             replica = volume.map(|volume| (volume, at));
             Ok(replica.is_none())
@@ -48,7 +50,8 @@ impl Chosen {
         Ok(Self::instead(volume, at, &e.to_string()))
     }
 
-    fn first(volume: Volume) -> Self {
+    fn first(mut volume: Volume) -> Self {
+        volume.hashes.is_lenient = true;
         Self {
             volume,
             instead: None,
@@ -59,6 +62,7 @@ impl Chosen {
     fn instead(mut volume: Volume, at: u64, why: &str) -> Self {
         let sector = at / 512;
         volume.found.at = volume.found.home();
+        volume.hashes.is_lenient = true;
         let words = format!("the first superblock: {why}; that at sector {sector} is gone by");
         Self {
             volume,
@@ -69,7 +73,8 @@ impl Chosen {
     /// Tells that it is not the first; whether the first is to be written anew.
     pub(super) fn tell(&self, findings: &mut Findings<'_>) -> bool {
         let Some(words) = &self.instead else {
-            return false;
+            let is_right = is_superblock_right(&self.volume.found);
+            return !is_right && wrong_hash(findings, self.volume.found.at, "the superblock");
         };
         findings.tell(&Finding {
             code: "superblock",

@@ -1,6 +1,6 @@
 //! Phase 1: which inodes are in use, and which fragments are theirs.
 
-use super::findings::{Findings, finding};
+use super::findings::{Findings, finding, wrong_hash};
 use super::plan::{Plan, beyond};
 use crate::blocks::{Block, Reader};
 use crate::cg::Group;
@@ -364,6 +364,14 @@ impl Visitor for Phase<'_, '_> {
                 return Ok(());
             }
         };
+        let volume = self.volume();
+        if !volume.hashes.is_inode_right(volume.order, &inode.bytes) {
+            let wanted = wrong_hash(self.findings, at, &format!("inode {ino}"));
+            if wanted {
+                // To be written again is enough.
+                self.plan.inode(ino);
+            }
+        }
         self.count(&inode)?;
         let seen = Seen {
             kind: inode.kind().unwrap_or(FileKind::File),

@@ -1,12 +1,14 @@
 //! Phase 5: the maps and sums of cylinder groups against what phases 1 to 4 found.
 
-use super::findings::{Findings, finding};
+use super::findings::{Findings, finding, wrong_hash};
 use super::head::is_alike;
 use super::inodes::Inodes;
 use super::plan::{Plan, Writer};
 use super::rebuild;
 use crate::blocks::Reader;
 use crate::cg::Group;
+use crate::commit::Head;
+use crate::hash::is_superblock_right;
 use crate::ondisk::Stored;
 use crate::superblock::Found;
 use crate::volume::Volume;
@@ -34,6 +36,10 @@ pub(super) fn check(
                 continue;
             }
         };
+        if !volume.hashes.is_group_right(volume.order, &group.bytes) {
+            let what = format!("cylinder group {number}");
+            plan.maps |= wrong_hash(findings, group.at, &what);
+        }
         replica(reader, number, findings, plan)?;
         fragments(reader, inodes, number, &group, (findings, plan));
         let counted = sums(reader, inodes, number, &group);
@@ -73,8 +79,17 @@ fn replica(
     let volume = reader.volume;
     let at = volume.replica_at(number);
     let found = Found::read(&**reader.cache.device(), at)?;
-    let is_good = found.is_some_and(|found| is_alike(&found, &volume.found));
-    if !is_good {
+    let found = found.filter(|found| is_alike(found, &volume.found));
+    if found
+        .as_ref()
+        .is_some_and(|found| !is_superblock_right(found))
+    {
+        let what = format!("group {number}'s replica of the superblock");
+        if wrong_hash(findings, at, &what) {
+            plan.replicas.insert(number);
+        }
+    }
+    if found.is_none() {
         let message =
             format!("group {number}'s replica of the superblock is none, or another volume's");
         let wanted = findings.tell(&Finding {
@@ -207,7 +222,7 @@ fn tables(
 ///
 /// # Errors
 /// `Corrupt`; `Io`.
-pub(super) fn mend(writer: &mut Writer<'_>, inodes: &Inodes, head: &mut [u8]) -> Result<()> {
+pub(super) fn mend(writer: &mut Writer<'_>, inodes: &Inodes, head: &mut Head) -> Result<()> {
     let reader = writer.reader;
     let volume = reader.volume;
     let mut total = [0_u64; 4];
@@ -219,6 +234,9 @@ pub(super) fn mend(writer: &mut Writer<'_>, inodes: &Inodes, head: &mut [u8]) ->
         let at = group.at;
         let mut made = rebuild::made(volume, inodes, number, group);
         rebuild::positions(volume, &mut made.group);
+        volume
+            .hashes
+            .seal_group(volume.order, &mut made.group.bytes);
         writer.put(at, &made.group.bytes)?;
         let mut bytes = [0; 16];
         made.sums
@@ -229,7 +247,7 @@ pub(super) fn mend(writer: &mut Writer<'_>, inodes: &Inodes, head: &mut [u8]) ->
             *total += sum;
         }
     }
-    crate::commit::put_total(volume, head, total.map(|n| i64::try_from(n).unwrap_or(0)));
-    writer.put(volume.found.at, head)?;
+    head.set_total(volume, total.map(|n| i64::try_from(n).unwrap_or(0)));
+    writer.put(volume.found.at, head.sealed(volume))?;
     writer.settle()
 }

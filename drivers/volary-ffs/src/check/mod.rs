@@ -19,6 +19,7 @@ mod root;
 use crate::attached::{LOOK_MEMORY, cache};
 use crate::blocks::Reader;
 use crate::commit::Head;
+use crate::hash::seal_superblock;
 use crate::volume::Volume;
 use findings::{Findings, finding};
 use head::Chosen;
@@ -152,10 +153,12 @@ impl Run<'_> {
         let mut writer = Writer { reader, written: 0 };
         for &number in &plan.replicas {
             let at = self.volume.replica_at(number);
-            writer.put(at, &self.volume.found.bytes)?;
+            let mut bytes = self.volume.found.bytes.clone();
+            seal_superblock(&self.volume, at, &mut bytes);
+            writer.put(at, &bytes)?;
         }
         if plan.head {
-            writer.put(self.head.at, &self.head.bytes)?;
+            writer.put(self.head.at, self.head.sealed(&self.volume))?;
         }
         if !plan.entries.is_empty() || !plan.inodes.is_empty() || plan.root {
             plan.mend(&mut writer)?;
@@ -163,7 +166,7 @@ impl Run<'_> {
                 root::make(&mut writer, inodes, self.how.now)?;
             }
         } else if plan.maps {
-            maps::mend(&mut writer, inodes, &mut self.head.bytes)?;
+            maps::mend(&mut writer, inodes, &mut self.head)?;
         } else if !plan.lost.is_empty() || !plan.holes.is_empty() {
             writer.written += lost::mend(&self.dev, plan, self.how.now)?;
             self.cache.drop_range(0, self.cache.size());
@@ -192,7 +195,7 @@ impl Run<'_> {
             volume: &self.volume,
         };
         let mut writer = Writer { reader, written: 0 };
-        writer.put(self.head.at, &self.head.bytes)?;
+        writer.put(self.head.at, self.head.sealed(&self.volume))?;
         writer.settle()?;
         self.written += writer.written;
         Ok(())

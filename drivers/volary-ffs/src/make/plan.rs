@@ -1,5 +1,6 @@
 //! How the volume is laid out.
 
+use super::geometry::Geometry;
 use super::invalid;
 use super::request::{Request, What};
 use crate::ondisk::SBLOCKSIZE;
@@ -76,8 +77,26 @@ impl Plan {
     /// How large groups are.
     fn groups(&mut self) -> Result<()> {
         let frag = self.request.frag();
+        let fpg = match self.request.geometry.clone() {
+            Some(disk) => self.group_of_cylinders(&disk)?,
+            None => self.group_of_fragments()?,
+        };
+        self.set_group(fpg);
+        let least = self.skew_max() + self.dblkno + 2 * frag;
+        if least > fpg {
+            let bytes = least * self.request.fsize;
+            return Err(invalid(format!(
+                "too small: a group takes at least {bytes} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Fragments of a group that is as long as was asked for, or as can be.
+    fn group_of_fragments(&self) -> Result<u64> {
+        let frag = self.request.frag();
         let most = self.largest_group();
-        let fpg = match self.request.group {
+        Ok(match self.request.group {
             Some(asked) if asked > most || !asked.is_multiple_of(frag) => {
                 let words = format!("group={asked}: a multiple of {frag}, at most {most}");
                 return Err(invalid(words));
@@ -88,15 +107,33 @@ impl Plan {
                 let share = self.size.div_ceil(GROUPS_MIN).next_multiple_of(frag);
                 share.max(least).min(self.size).min(most)
             }
+        })
+    }
+
+    /// Fragments of a group of whole cylinders, and of whole blocks.
+    fn group_of_cylinders(&self, disk: &Geometry) -> Result<u64> {
+        let (bsize, fsize) = (self.request.bsize, self.request.fsize);
+        let cycle = disk.cycle(bsize);
+        let fits = |cylinders: &u64| {
+            let mut plan = self.clone();
+            plan.set_group(disk.fragments(*cylinders, fsize));
+            plan.maps_fit()
         };
-        self.set_group(fpg);
-        if self.dblkno + 2 * frag > fpg {
-            let bytes = (self.dblkno + 2 * frag) * self.request.fsize;
-            return Err(invalid(format!(
-                "too small: a group takes at least {bytes} bytes"
-            )));
-        }
-        Ok(())
+        let cylinders = match disk.cpg {
+            Some(asked) if !asked.is_multiple_of(cycle) => {
+                return Err(invalid(format!("cpg={asked}: a multiple of {cycle}")));
+            }
+            Some(asked) => Some(asked).filter(fits),
+            None => {
+                let most = (16 / cycle).max(1);
+                let all = (1..=most).rev().map(|cycles| cycles * cycle);
+                all.filter(|&cylinders| cylinders > 1).find(fits)
+            }
+        };
+        let words = "the maps of a group of such cylinders do not fit in a block: larger blocks \
+                     or fragments, or a smaller cpg=, help";
+        let cylinders = cylinders.ok_or_else(|| invalid(words))?;
+        Ok(disk.fragments(cylinders, fsize))
     }
 
     /// Groups in which half is data, at least.
@@ -135,10 +172,9 @@ impl Plan {
         let inodes = (fpg * fsize).div_ceil(self.request.density);
         self.ipg = inodes.max(1).next_multiple_of(inopb);
         self.dblkno = self.iblkno + self.ipg / inopb * frag;
-        let old = if self.request.what == What::Ufs2 {
-            0
-        } else {
-            6
+        let old = match self.request.what {
+            What::Ufs2 => 0,
+            _ => self.cylinders(fpg) * (4 + 2 * self.positions()),
         };
         let clusters = match self.contigsumsize {
             0 => 0,
@@ -154,7 +190,7 @@ impl Plan {
         self.ncg = self.size.div_ceil(self.fpg);
         // A last group without room for data is none.
         let last = self.size - (self.ncg - 1).min(self.ncg) * self.fpg;
-        if self.ncg > 1 && last < self.dblkno + frag {
+        if self.ncg > 1 && last < self.skew(self.ncg - 1) + self.dblkno + frag {
             self.ncg -= 1;
             self.size = self.ncg * self.fpg;
         }
@@ -176,12 +212,46 @@ impl Plan {
         Ok(())
     }
 
+    /// How far into a group its structures begin.
+    fn skew(&self, group: u64) -> u64 {
+        let (bsize, fsize) = (self.request.bsize, self.request.fsize);
+        self.request.geometry.as_ref().map_or(0, |disk| {
+            let (offset, bits) = disk.spiral(bsize, fsize);
+            offset * (group & bits)
+        })
+    }
+
+    /// No group's structures begin farther in.
+    fn skew_max(&self) -> u64 {
+        let groups = self.size.div_ceil(self.fpg.max(1));
+        (0..groups.min(4096))
+            .map(|group| self.skew(group))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Where a group's structures begin.
+    pub(super) fn start(&self, group: u64) -> u64 {
+        group * self.fpg + self.skew(group)
+    }
+
     pub(super) fn inode_size(&self) -> u64 {
         if self.request.what == What::Ufs2 {
             256
         } else {
             128
         }
+    }
+
+    /// Cylinders of so many fragments of a group.
+    pub(super) fn cylinders(&self, fragments: u64) -> u64 {
+        let disk = self.request.geometry.as_ref();
+        disk.map_or(1, |disk| disk.cylinders(fragments, self.request.fsize))
+    }
+
+    /// Rotational positions that are told apart.
+    pub(super) fn positions(&self) -> u64 {
+        self.request.geometry.as_ref().map_or(1, |disk| disk.nrpos)
     }
 
     /// Where the summaries are: at the first data of the first group.
@@ -202,12 +272,13 @@ impl Plan {
 
     /// Whether a fragment of a group is free in an empty volume.
     pub(super) fn is_free(&self, group: u64, fragment: u64) -> bool {
-        if fragment < self.sblkno {
+        let skew = self.skew(group);
+        if fragment < skew + self.sblkno {
             return group > 0;
         }
         let used = match group {
             0 => self.csaddr() + self.cssize / self.request.fsize,
-            _ => self.dblkno,
+            _ => skew + self.dblkno,
         };
         fragment >= used && !(group == 0 && fragment == self.root())
     }

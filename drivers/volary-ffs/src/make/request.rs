@@ -1,6 +1,8 @@
 //! What the user asked for, each part checked by itself.
 
+use super::geometry::Geometry;
 use super::invalid;
+use crate::hash::Hashes;
 use crate::ondisk::{Order, VOLNAME};
 use volary_core::{Make, OptionSpec, Options, Result};
 
@@ -59,6 +61,33 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
         "revolutions of the disk a second (ffs1; default 60)",
     ),
     spec(
+        "nsect",
+        "NUMBER",
+        "sectors of a track, for disks whose blocks come under the heads at known times (ffs1; \
+         with ntrak)",
+    ),
+    spec("ntrak", "NUMBER", "tracks of a cylinder (ffs1; with nsect)"),
+    spec(
+        "cpg",
+        "NUMBER",
+        "cylinders of a group, in place of group= (ffs1; default 16, or as many as fit)",
+    ),
+    spec(
+        "interleave",
+        "NUMBER",
+        "sectors that pass from one to that with the next number (ffs1; default 1)",
+    ),
+    spec(
+        "trackskew",
+        "NUMBER",
+        "sectors by which a track begins later than the one before (ffs1; default 0)",
+    ),
+    spec(
+        "nrpos",
+        "NUMBER",
+        "rotational positions that are told apart (ffs1; default 8)",
+    ),
+    spec(
         "avgfilesize",
         "SIZE",
         "what files are expected to have (default 16k)",
@@ -72,6 +101,12 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
         "quota",
         "",
         "counts what users and groups take, so that 'volary quota' can bound it",
+    ),
+    spec(
+        "hashes",
+        "",
+        "keeps FreeBSD's check hashes of superblocks, groups and inodes (ffs2); device numbers are \
+         FreeBSD's then",
     ),
     spec("order", "little|big", "byte order (default little)"),
     spec(
@@ -104,9 +139,11 @@ pub(super) struct Request {
     pub(super) maxbpg: i32,
     pub(super) rotdelay: i32,
     pub(super) rps: i32,
+    pub(super) geometry: Option<Geometry>,
     pub(super) avgfilesize: u32,
     pub(super) avgfpdir: u32,
     pub(super) quota: bool,
+    pub(super) hashes: Hashes,
     pub(super) label: Vec<u8>,
 }
 
@@ -145,6 +182,7 @@ impl Request {
             maxbpg: small(options, "maxbpg", 1..=1 << 30)?.unwrap_or(pointers),
             rotdelay: small(options, "rotdelay", 0..=1000)?.unwrap_or(0),
             rps: small(options, "rps", 1..=10_000)?.unwrap_or(60),
+            geometry: geometry(options, is_ufs2)?,
             avgfilesize: small(options, "avgfilesize", 1..=1 << 30)?
                 .unwrap_or(16_384)
                 .cast_unsigned(),
@@ -152,6 +190,7 @@ impl Request {
                 .unwrap_or(64)
                 .cast_unsigned(),
             quota: options.flag("quota", false)?,
+            hashes: hashes(options, is_ufs2)?,
             label: match how.label.as_deref().unwrap_or_default() {
                 "" => Vec::new(),
                 _ if what == What::Bsd43 => {
@@ -166,6 +205,28 @@ impl Request {
     pub(super) fn frag(&self) -> u64 {
         self.bsize / self.fsize
     }
+}
+
+/// What check hashes are kept of.
+fn hashes(options: &Options, is_ufs2: bool) -> Result<Hashes> {
+    match (options.flag("hashes", false)?, is_ufs2) {
+        (true, false) => Err(invalid("option 'hashes' is for ffs2")),
+        (true, true) => Ok(Hashes::all()),
+        (false, _) => Ok(Hashes::default()),
+    }
+}
+
+/// The disk, if one is described.
+fn geometry(options: &Options, is_ufs2: bool) -> Result<Option<Geometry>> {
+    let geometry = Geometry::new(options)?;
+    if geometry.is_some() && is_ufs2 {
+        return Err(invalid("ffs2 knows no disks' geometry: ffs1 does"));
+    }
+    if geometry.is_some() && options.get("group").is_some() {
+        let words = "a group is of cpg= cylinders or of group= fragments, not both";
+        return Err(invalid(words));
+    }
+    Ok(geometry)
 }
 
 /// Sizes of a block and of a fragment.

@@ -1,10 +1,12 @@
 //! The bytes of an empty volume.
 
+use super::geometry::Geometry;
 use super::plan::Plan;
 use super::request::What;
+use crate::hash::seal_made;
 use crate::ondisk::{
-    CG_MAGIC, CgHeader, DIRBLKSIZ, FS_44INODEFMT, FS_FLAGS_UPDATED, FS_UFS1_MAGIC, FS_UFS2_MAGIC,
-    SBLOCKSEARCH, SBLOCKSIZE, Stored, Superblock, Ufs1Dinode, Ufs2Dinode, VOLNAME,
+    CG_MAGIC, CgHeader, DIRBLKSIZ, FS_44INODEFMT, FS_FLAGS_UPDATED, FS_METACKHASH, FS_UFS1_MAGIC,
+    FS_UFS2_MAGIC, SBLOCKSEARCH, SBLOCKSIZE, Stored, Superblock, Ufs1Dinode, Ufs2Dinode, VOLNAME,
 };
 use volary_core::{BlockDevice, Make, Result};
 
@@ -22,8 +24,7 @@ pub(super) fn write(dev: &dyn BlockDevice, plan: &Plan, how: &Make) -> Result<()
     let (mut total, mut summaries) = ([0; 5], Vec::new());
     for group in 0..plan.ncg {
         let (head, sums) = Group::new(plan, group).head(how);
-        let base = group * plan.fpg;
-        dev.write_at((base + plan.cblkno) * fsize, &head)?;
+        dev.write_at((plan.start(group) + plan.cblkno) * fsize, &head)?;
         inodes(dev, plan, group, how)?;
         for (total, sum) in total.iter_mut().zip(sums) {
             *total += sum;
@@ -36,12 +37,13 @@ pub(super) fn write(dev: &dyn BlockDevice, plan: &Plan, how: &Make) -> Result<()
     }
     dev.write_at(plan.csaddr() * fsize, &bytes)?;
     dev.write_at(plan.root() * fsize, &root_content(plan))?;
-    let superblock = superblock(plan, total, how);
     for group in 0..plan.ncg {
-        dev.write_at((group * plan.fpg + plan.sblkno) * fsize, &superblock)?;
+        let at = (plan.start(group) + plan.sblkno) * fsize;
+        dev.write_at(at, &superblock(plan, total, at, how))?;
     }
     dev.flush()?;
-    dev.write_at(plan.sblockloc, &superblock)?;
+    let first = superblock(plan, total, plan.sblockloc, how);
+    dev.write_at(plan.sblockloc, &first)?;
     dev.flush()
 }
 
@@ -102,13 +104,15 @@ impl<'a> Group<'a> {
             self.raw.cg_initediblk = small(plan.ipg.min(2 * inopb));
             self.raw.cg_time = how.now.secs;
         } else {
-            // A group is one cylinder, with one rotational position.
-            self.raw.cg_old_ncyl = 1;
+            // Without a geometry, a group is one cylinder with one rotational position.
+            let cylinders = plan.cylinders(plan.fragments(self.number));
+            self.raw.cg_old_ncyl = i16::try_from(cylinders).unwrap_or(i16::MAX);
             self.raw.cg_old_niblk = i16::try_from(plan.ipg).unwrap_or(i16::MAX);
             self.raw.cg_old_time = short_time(how);
             self.raw.cg_old_btotoff = int(at);
-            self.raw.cg_old_boff = int(at + 4);
-            at += 6;
+            let cylinders = plan.cylinders(plan.fpg);
+            self.raw.cg_old_boff = int(at + 4 * cylinders);
+            at += cylinders * (4 + 2 * plan.positions());
         }
         self.raw.cg_iusedoff = small(at);
         at += plan.ipg.div_ceil(8);
@@ -128,6 +132,8 @@ impl<'a> Group<'a> {
         let [dirs, blocks, inodes, fragments, _] = sums;
         self.raw.cg_cs = [dirs, blocks, inodes, fragments].map(int);
         self.raw.write(plan.request.order, &mut self.bytes);
+        let hashes = plan.request.hashes;
+        hashes.seal_group(plan.request.order, &mut self.bytes);
         (self.bytes, sums)
     }
 
@@ -166,6 +172,7 @@ impl<'a> Group<'a> {
                 blocks += 1;
                 in_row += 1;
                 self.set_cluster(block);
+                self.count_position(block);
             } else {
                 self.count_run(run);
                 fragments += free;
@@ -174,12 +181,6 @@ impl<'a> Group<'a> {
             }
         }
         clusters += self.count_cluster(in_row);
-        if plan.request.what != What::Ufs2 {
-            let order = plan.request.order;
-            int(blocks).put(order, &mut self.bytes, CgHeader::SIZE);
-            let by_position = i16::try_from(blocks).unwrap_or(i16::MAX);
-            by_position.put(order, &mut self.bytes, CgHeader::SIZE + 4);
-        }
         let dirs = u64::from(number == 0);
         [dirs, blocks, plan.ipg - used, fragments, clusters]
     }
@@ -188,6 +189,26 @@ impl<'a> Group<'a> {
         if let Some(sum) = self.raw.cg_frsum.get_mut(run).filter(|_| run > 0) {
             *sum += 1;
         }
+    }
+
+    /// UFS1 counts free blocks by cylinder and rotational position.
+    fn count_position(&mut self, block: u64) {
+        let request = &self.plan.request;
+        if request.what == What::Ufs2 {
+            return;
+        }
+        let disk = request.geometry.as_ref();
+        let place = disk.map(|disk| disk.position(block, request.bsize));
+        let (cylinder, position) = place.unwrap_or((0, 0));
+        let positions = self.plan.positions();
+        let order = request.order;
+        let total = usize_of(4 * cylinder) + CgHeader::SIZE;
+        let sum = i32::get(order, &self.bytes, total).saturating_add(1);
+        sum.put(order, &mut self.bytes, total);
+        let counts = usize::try_from(self.raw.cg_old_boff).unwrap_or(usize::MAX);
+        let count = counts.saturating_add(usize_of(2 * (cylinder * positions + position)));
+        let sum = i16::get(order, &self.bytes, count).saturating_add(1);
+        sum.put(order, &mut self.bytes, count);
     }
 
     fn set_cluster(&mut self, block: u64) {
@@ -223,7 +244,7 @@ fn short_time(how: &Make) -> i32 {
 /// root.
 fn inodes(dev: &dyn BlockDevice, plan: &Plan, group: u64, how: &Make) -> Result<()> {
     let fsize = plan.request.fsize;
-    let at = (group * plan.fpg + plan.iblkno) * fsize;
+    let at = (plan.start(group) + plan.iblkno) * fsize;
     let written = match plan.request.what {
         What::Ufs2 => (2 * plan.request.bsize).min(plan.ipg * 256),
         _ => plan.ipg * 128,
@@ -252,6 +273,7 @@ fn root_inode(plan: &Plan, how: &Make) -> Vec<u8> {
         raw.di_gen = generation;
         raw.di_db = std::array::from_fn(|i| if i == 0 { plan.root() } else { 0 });
         raw.write(order, &mut bytes);
+        plan.request.hashes.seal_inode(order, &mut bytes);
     } else {
         let mut raw = Ufs1Dinode::zeroed();
         raw.di_mode = 0o40755;
@@ -297,7 +319,8 @@ fn random(seed: u64, which: u64) -> u32 {
     ((z >> 33) as u32).max(1)
 }
 
-fn superblock(plan: &Plan, total: Sums, how: &Make) -> Vec<u8> {
+/// The superblock that stands at byte `at`.
+fn superblock(plan: &Plan, total: Sums, at: u64, how: &Make) -> Vec<u8> {
     let mut raw = Superblock::zeroed();
     sizes(&mut raw, plan);
     let request = &plan.request;
@@ -325,12 +348,23 @@ fn superblock(plan: &Plan, total: Sums, how: &Make) -> Vec<u8> {
         raw.fs_old_inodefmt = FS_44INODEFMT;
         raw.fs_maxsymlinklen = if request.what == What::Ufs2 { 120 } else { 60 };
     }
+    if request.hashes.bits != 0 {
+        raw.fs_flags |= FS_METACKHASH;
+        raw.fs_metackhash = request.hashes.bits;
+        raw.fs_sblockactualloc = long(at);
+    }
     let mut bytes = vec![0; SBLOCKSIZE];
+    if let Some(disk) = &request.geometry {
+        geometry(&mut raw, &mut bytes, plan, disk);
+    }
     raw.write(request.order, &mut bytes);
     if let Some(room) = bytes.get_mut(VOLNAME)
         && let Some(room) = room.get_mut(..request.label.len())
     {
         room.copy_from_slice(&request.label);
+    }
+    if request.hashes.bits != 0 {
+        seal_made(&raw, request.order, &mut bytes);
     }
     bytes
 }
@@ -367,8 +401,33 @@ fn sizes(raw: &mut Superblock, plan: &Plan) {
     (raw.fs_qbmask, raw.fs_qfmask) = (long(bsize - 1), long(fsize - 1));
 }
 
-/// What only UFS1 has. Disks have had no geometry to speak of for long: a group is a
-/// cylinder, a cylinder is a track.
+/// The disk as it was described, with the rotational layout tables behind the fields.
+fn geometry(raw: &mut Superblock, bytes: &mut [u8], plan: &Plan, disk: &Geometry) {
+    let (bsize, fsize) = (plan.request.bsize, plan.request.fsize);
+    (raw.fs_old_npsect, raw.fs_old_nsect) = (int(disk.nsect), int(disk.nsect));
+    (raw.fs_old_ntrak, raw.fs_old_spc) = (int(disk.ntrak), int(disk.spc()));
+    raw.fs_old_interleave = int(disk.interleave);
+    raw.fs_old_trackskew = int(disk.trackskew);
+    raw.fs_old_ncyl = int(disk.cylinders(plan.size, fsize));
+    raw.fs_old_cpg = int(disk.cylinders(plan.fpg, fsize));
+    raw.fs_old_nrpos = int(disk.nrpos);
+    let (offset, bits) = disk.spiral(bsize, fsize);
+    (raw.fs_old_cgoffset, raw.fs_old_cgmask) = (int(offset), !int(bits));
+    let Some(tables) = disk.tables(bsize, plan.request.order) else {
+        return;
+    };
+    let end = Superblock::SIZE + tables.bytes.len();
+    if let Some(room) = bytes.get_mut(Superblock::SIZE..end) {
+        room.copy_from_slice(&tables.bytes);
+    }
+    raw.fs_old_cpc = int(disk.cycle(bsize));
+    raw.fs_old_postbloff = int(Superblock::SIZE as u64);
+    raw.fs_old_rotbloff = int((Superblock::SIZE + tables.postblsize) as u64);
+    raw.fs_sbsize = int((end as u64).next_multiple_of(fsize).min(SBLOCKSIZE as u64));
+}
+
+/// What only UFS1 has. Where no geometry is given, as disks have had none to speak of for
+/// long, a group is a cylinder, and a cylinder is a track.
 fn old_fields(raw: &mut Superblock, plan: &Plan, total: Sums, how: &Make) {
     let sectors = int(plan.request.fsize / 512);
     let [dirs, blocks, inodes, fragments, _] = total;

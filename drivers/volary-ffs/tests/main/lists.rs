@@ -1,10 +1,11 @@
-//! NetBSD's images against their lists, and against what sleuthkit reads.
+//! NetBSD's images against their lists, and against what sleuthkit and dissect.ffs read.
 
+use crate::oracle::{by_sleuthkit, on_disk};
 use crate::{attach, check, content, shared};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use volary_core::{Attr, Cookie, DirBuf, FileKind, Fs, Kind, Mode, Name};
-use volary_testkit::oracle::{have, sleuthkit};
+use volary_testkit::oracle::{dissect, have, python, sleuthkit};
 use volary_testkit::tree::Tree;
 use volary_testkit::volumes::as_root;
 
@@ -103,20 +104,27 @@ fn sleuthkit_reads_the_same_times_and_contents() {
         let Some(image) = shared::image(name) else {
             return;
         };
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), &image).expect("write");
-        let theirs = sleuthkit::tree(file.path()).expect("sleuthkit");
+        let theirs = sleuthkit::tree(on_disk(&image).path()).expect("sleuthkit");
         let mut ours = as_root(|cx| Tree::read(&attach(&image), cx)).expect("our tree");
         ours.0
             .retain(|_, leaf| matches!(leaf.kind, FileKind::File | FileKind::Dir));
-        let ours = ours.map(|leaf| {
-            leaf.owner = None;
-            leaf.mtime = leaf
-                .mtime
-                .map(|time| volary_core::Time::from_secs(time.secs));
-        });
         let theirs = without_the_examiners(theirs);
-        ours.assert_same(&theirs);
+        ours.map(by_sleuthkit).assert_same(&theirs);
+    }
+}
+
+#[test]
+fn dissect_reads_the_same() {
+    let Some(python) = python::with_dissect_ffs() else {
+        return;
+    };
+    for name in ["ufs1-le", "ufs2-le"] {
+        let Some(image) = shared::image(name) else {
+            return;
+        };
+        let theirs = dissect::trees(&python, &[on_disk(&image).path()]).expect("dissect.ffs");
+        let ours = as_root(|cx| Tree::read(&attach(&image), cx)).expect("our tree");
+        theirs[0].assert_same(&ours);
     }
 }
 

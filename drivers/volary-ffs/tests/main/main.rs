@@ -1,12 +1,15 @@
 //! Images made by NetBSD, FreeBSD and makefs, read by us and by others; what we write;
 //! damaged ones.
 
+mod clusters;
 mod conformance;
 mod damage;
 mod differential;
 mod freebsd;
+mod hashes;
 mod hostile;
 mod indexed;
+mod laid;
 mod lists;
 mod make;
 mod makefs;
@@ -14,6 +17,8 @@ mod mend;
 mod oracle;
 mod policy;
 mod quota;
+mod readers;
+mod rotation;
 mod shared;
 mod tune;
 mod volumes;

@@ -16,6 +16,8 @@ const WAYS: &[(&str, &str, u64)] = &[
     ("ffs1", "old,order=big,block=8192,fragment=8192", 30_000),
     ("ffs1", "block=65536,fragment=8192", 60_000),
     ("ffs1", "density=512,block=16384", 40_001),
+    ("ffs1", "nsect=32,ntrak=8,rotdelay=4", 9001),
+    ("ffs1", "old,order=big,nsect=17,ntrak=4,nrpos=4", 9001),
     ("ffs2", "", 1024),
     ("ffs2", "order=big", 40_000),
     ("ffs2", "block=65536,fragment=65536", 65_536),

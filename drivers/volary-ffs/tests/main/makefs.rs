@@ -1,13 +1,14 @@
 //! Images that makefs makes of a tree of the host, in all formats and byte orders.
 
 use crate::lists::{hex, lines, without_the_examiners};
+use crate::oracle::{by_sleuthkit, on_disk};
 use crate::{attach, check, content};
 use std::path::Path;
 use std::sync::Arc;
 use volary_block::{MemDevice, Recorder};
 use volary_core::{Attach, BlockDevice, FileKind, Format, Mode, Name, Time};
 use volary_ffs::FFS;
-use volary_testkit::oracle::{Tool, have, host, sleuthkit};
+use volary_testkit::oracle::{Tool, dissect, have, host, python, sleuthkit};
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
 use volary_testkit::volumes::as_root;
@@ -100,7 +101,7 @@ fn what_makefs_makes_is_read_as_the_tree_it_was_made_of() {
         );
         let plain = |tree: Tree| {
             let mut tree = tree.map(|leaf| {
-                leaf.owner = None;
+                (leaf.owner, leaf.links) = (None, None);
                 leaf.mtime = leaf.mtime.map(|time| Time::from_secs(time.secs));
             });
             tree.0
@@ -140,16 +141,26 @@ fn sleuthkit_reads_the_same_on_what_makefs_made() {
         if way.contains("version=2") {
             return;
         }
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), image).expect("write");
-        let theirs = sleuthkit::tree(file.path()).expect("sleuthkit");
+        let theirs = sleuthkit::tree(on_disk(image).path()).expect("sleuthkit");
         let mut ours = as_root(|cx| Tree::read(&attach(image), cx)).expect("our tree");
         ours.0.retain(|_, leaf| leaf.kind != FileKind::Symlink);
-        let ours = ours.map(|leaf| {
-            leaf.owner = None;
-            leaf.mtime = leaf.mtime.map(|time| Time::from_secs(time.secs));
-        });
-        ours.assert_same(&without_the_examiners(theirs));
+        ours.map(by_sleuthkit)
+            .assert_same(&without_the_examiners(theirs));
+    });
+}
+
+#[test]
+fn dissect_reads_the_same_on_what_makefs_made() {
+    let Some(python) = python::with_dissect_ffs() else {
+        return;
+    };
+    each(|way, _, image| {
+        if way.starts_with("be") {
+            return;
+        }
+        let theirs = dissect::trees(&python, &[on_disk(image).path()]).expect("dissect.ffs");
+        let ours = as_root(|cx| Tree::read(&attach(image), cx)).expect("our tree");
+        theirs[0].assert_same(&ours);
     });
 }
 

@@ -1,13 +1,14 @@
-//! What we write, read by others: Linux's ufs and the Sleuth Kit.
+//! What we write, read by others: Linux's ufs, the Sleuth Kit, dissect.ffs.
 
 use crate::lists::without_the_examiners;
 use crate::volumes::{attach, clean, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
-    BlockDevice, Create, Ctx, FileKind, Fs, Mode, Name, NodeId, RenameFlags, Result, SetAttr, Time,
+    BlockDevice, Create, Ctx, FileKind, Fs, Mode, Name, NodeId, RenameFlags, Result, SetAttr,
+    SetTime, Time,
 };
-use volary_testkit::oracle::{have, sleuthkit, vm};
+use volary_testkit::oracle::{dissect, have, python, sleuthkit, vm};
 use volary_testkit::rng::{Rng, pattern};
 use volary_testkit::tree::{Leaf, Tree};
 use volary_testkit::volumes::{Shape, as_root};
@@ -16,6 +17,14 @@ const MIB: u64 = 1 << 20;
 
 /// Each with the type that Linux knows it by.
 const SHAPES: &[(Shape, &str)] = &[
+    (
+        shape("ffs1", 24 * MIB).made("nsect=33,ntrak=5,trackskew=3,maxcontig=1,rotdelay=4"),
+        "44bsd",
+    ),
+    (
+        shape("ffs1", 24 * MIB).made("old,order=big,nsect=32,ntrak=8,rotdelay=4"),
+        "old",
+    ),
     (shape("ffs1", 24 * MIB), "44bsd"),
     (
         shape("ffs1", 24 * MIB).made("order=big,block=4096,fragment=1024,maxbpg=64"),
@@ -49,8 +58,8 @@ impl Life<'_> {
         let dir = *self.rng.pick(&self.dirs);
         self.made += 1;
         let text = format!("{}-{}", "n".repeat(self.made as usize * 7 % 60), self.made);
-        let set = SetAttr::default();
-        match self.rng.below(12) {
+        let set = self.some_attributes();
+        match self.rng.below(13) {
             0 => {
                 let made = self.fs.mkdir(self.cx, dir, name(&text), &set)?;
                 self.dirs.push(made.node);
@@ -92,12 +101,32 @@ impl Life<'_> {
                 let node = self.node(at)?;
                 self.fs.setattr(self.cx, node, &SetAttr::size(size))?;
             }
+            10 => {
+                let at = self.rng.index(self.files.len());
+                let node = self.node(at)?;
+                self.fs.setattr(self.cx, node, &set)?;
+            }
             _ => {
                 let at = self.rng.index(self.files.len());
                 self.write(at)?;
             }
         }
         Ok(())
+    }
+
+    /// What every format keeps: owners of 16 bits, times of 32.
+    fn some_attributes(&mut self) -> SetAttr {
+        let mut time = || {
+            let nanos = self.rng.below(1_000_000) as u32 * 1000;
+            SetTime::To(Time::new(self.rng.below(1 << 31) as i64, nanos))
+        };
+        let (atime, mtime) = (time(), time());
+        let mut number = |most| self.rng.below(most) as u32;
+        SetAttr {
+            atime: Some(atime),
+            mtime: Some(mtime),
+            ..SetAttr::owned(number(1 << 12), number(1 << 16), number(1 << 16))
+        }
     }
 
     fn take(&mut self) -> (NodeId, String) {
@@ -157,12 +186,15 @@ fn lived(shape: &Shape, seed: u64) -> (Vec<u8>, Tree) {
     (image, tree)
 }
 
-pub(crate) fn plain(leaf: &mut Leaf) {
-    leaf.owner = None;
+/// What Linux tells of a node: times in seconds.
+pub(crate) fn by_linux(leaf: &mut Leaf) {
     leaf.mtime = leaf.mtime.map(|time| Time::from_secs(time.secs));
-    if leaf.kind != FileKind::File {
-        leaf.size = 0;
-    }
+}
+
+/// What sleuthkit tells: no counts of links besides.
+pub(crate) fn by_sleuthkit(leaf: &mut Leaf) {
+    by_linux(leaf);
+    leaf.links = None;
 }
 
 pub(crate) fn on_disk(image: &[u8]) -> tempfile::NamedTempFile {
@@ -185,7 +217,9 @@ fn linux_reads_what_we_write() {
     let theirs = vm::trees_of(&vmrun, &ways).expect("Linux");
     for (((_, ours), theirs), (shape, _)) in all.iter().zip(theirs).zip(SHAPES) {
         println!("{}: {} nodes", shape.name(), theirs.0.len());
-        theirs.map(plain).assert_same(&ours.clone().map(plain));
+        theirs
+            .map(by_linux)
+            .assert_same(&ours.clone().map(by_linux));
     }
 }
 
@@ -202,7 +236,23 @@ fn sleuthkit_reads_what_we_write() {
         let (image, mut ours) = lived(shape, 2);
         let theirs = sleuthkit::tree(on_disk(&image).path()).expect("sleuthkit");
         ours.0.retain(|_, leaf| leaf.kind != FileKind::Symlink);
-        let theirs = without_the_examiners(theirs).map(plain);
-        theirs.assert_same(&ours.map(plain));
+        let theirs = without_the_examiners(theirs).map(by_sleuthkit);
+        theirs.assert_same(&ours.map(by_sleuthkit));
+    }
+}
+
+#[test]
+fn dissect_reads_what_we_write() {
+    let Some(python) = python::with_dissect_ffs() else {
+        return;
+    };
+    // It knows neither big-endian volumes nor 4.3BSD's entries.
+    let known =
+        |shape: &&(Shape, _)| !shape.0.make.contains("big") && !shape.0.make.contains("old");
+    for (shape, _) in SHAPES.iter().filter(known) {
+        let (image, ours) = lived(shape, 3);
+        let theirs = dissect::trees(&python, &[on_disk(&image).path()]).expect("dissect.ffs");
+        println!("{}: {} nodes", shape.name(), theirs[0].0.len());
+        theirs[0].assert_same(&ours);
     }
 }

@@ -1,87 +1,12 @@
 //! The layout policies of section 3.3 of the paper, by where things land.
 
-use crate::volumes::{attach, shape};
-use volary_core::{Create, Ctx, Fs, Mode, Name, NodeId, Place, SetAttr};
+use crate::laid::{Laid, name};
+use crate::volumes::shape;
+use volary_core::{Mode, NodeId};
 use volary_testkit::rng::Rng;
-use volary_testkit::volumes::{Shape, as_root};
+use volary_testkit::volumes::as_root;
 
 const MIB: u64 = 1 << 20;
-
-/// A volume, with what tells where things are.
-struct Laid<'a> {
-    fs: Fs,
-    cx: &'a Ctx<'a>,
-    fsize: u64,
-    fpg: u64,
-    ipg: u64,
-}
-
-fn name(text: &str) -> Name<'_> {
-    Name::new(text.as_bytes()).expect("a name")
-}
-
-impl<'a> Laid<'a> {
-    fn new(shape: &Shape, cx: &'a Ctx<'a>) -> Self {
-        let dev = shape.device();
-        let dumped = crate::dump(&dev.to_vec(), "superblock").expect("dump");
-        let field = |what: &str| {
-            let mut lines = dumped.lines().map(|line| line.split_whitespace());
-            let value =
-                lines.find_map(|mut words| (words.nth(1)? == what).then(|| words.next())?);
-            value.expect("a field").parse().expect("a number")
-        };
-        Self {
-            fsize: field("fs_fsize"),
-            fpg: field("fs_fpg"),
-            ipg: field("fs_ipg"),
-            fs: attach(dev, ""),
-            cx,
-        }
-    }
-
-    fn dir(&self, parent: NodeId, text: &str) -> NodeId {
-        let made = self
-            .fs
-            .mkdir(self.cx, parent, name(text), &SetAttr::default());
-        made.expect("mkdir").node
-    }
-
-    /// A file of so many bytes; `None` if there is no room.
-    fn file(&self, dir: NodeId, text: &str, len: u64) -> Option<NodeId> {
-        let set = SetAttr::default();
-        let made = self.fs.create(self.cx, dir, name(text), Create::New, &set);
-        let (entry, open) = made.ok()?;
-        let done = self
-            .fs
-            .write(self.cx, open, Some(0), &vec![7; len as usize]);
-        self.fs.close(self.cx, open).expect("close");
-        done.ok().map(|_| entry.node)
-    }
-
-    /// The fragments where a file's runs begin, with their offsets and lengths in bytes.
-    fn runs(&self, node: NodeId) -> Vec<(u64, u64, u64)> {
-        let open = self.fs.open(self.cx, node, Mode::Read).expect("open");
-        let mut extents = Vec::new();
-        let done = self.fs.extents(self.cx, open, 0, u64::MAX, &mut extents);
-        done.expect("extents");
-        self.fs.close(self.cx, open).expect("close");
-        let run = |extent: &volary_core::Extent| match extent.place {
-            Place::Device(at) => Some((extent.offset, at / self.fsize, extent.len)),
-            _ => None,
-        };
-        extents.iter().filter_map(run).collect()
-    }
-
-    /// The group of each run's start.
-    fn groups(&self, node: NodeId) -> Vec<u64> {
-        let runs = self.runs(node).into_iter();
-        runs.map(|(_, fragment, _)| fragment / self.fpg).collect()
-    }
-
-    fn group_of_inode(&self, node: NodeId) -> u64 {
-        node.ino.get() / self.ipg
-    }
-}
 
 #[test]
 fn inodes_of_a_directory_are_in_its_group_and_directories_are_spread() {

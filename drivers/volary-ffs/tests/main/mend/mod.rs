@@ -1,12 +1,13 @@
 //! Damage of many kinds, mended: a second check finds nothing and writes nothing, what was
 //! not damaged is there, what is lost was told of, and others read the volume as we do.
 
+mod bits;
 mod directories;
 mod kinds;
 mod made;
 
 use crate::lists::without_the_examiners;
-use crate::oracle::{on_disk, plain};
+use crate::oracle::{by_linux, by_sleuthkit, on_disk};
 use crate::volumes::{attach, check, shape};
 use kinds::{Kind, Preen, kinds};
 use made::Made;
@@ -121,7 +122,7 @@ fn mended(m: &Made, kind: &Kind) -> Result<Mended, String> {
 /// neither file nor directory little.
 fn read_otherwise(mended: &Mended) -> Result<(), String> {
     let plain = |tree: Tree| {
-        let mut tree = tree.map(plain);
+        let mut tree = tree.map(by_sleuthkit);
         tree.0
             .retain(|_, leaf| matches!(leaf.kind, FileKind::File | FileKind::Dir));
         tree
@@ -136,7 +137,7 @@ fn read_otherwise(mended: &Mended) -> Result<(), String> {
 }
 
 /// Whether others look at all of it (`VOLARY_SUITES=all`), rather than at a part.
-fn is_whole() -> bool {
+pub(crate) fn is_whole() -> bool {
     std::env::var_os("VOLARY_SUITES").is_some_and(|suites| suites == "all")
 }
 
@@ -188,7 +189,7 @@ fn linux_reads_what_was_mended() {
             let ways: Vec<_> = files.iter().map(|f| (f.path(), mount.as_str())).collect();
             let theirs = vm::trees_of(&vmrun, &ways).expect("Linux");
             for ((kind, mended), theirs) in some.iter().zip(all).zip(theirs) {
-                let differences = theirs.map(plain).differences(&mended.tree.map(plain));
+                let differences = theirs.map(by_linux).differences(&mended.tree.map(by_linux));
                 assert!(differences.is_empty(), "{}: {differences:#?}", kind.what);
             }
         }

@@ -1,0 +1,48 @@
+"""Prints all that UFS images hold, as dissect.ffs reads them: a line for each image, then one for each node."""
+
+import hashlib
+import stat
+import sys
+
+from dissect.ffs import FFS
+
+KINDS = {
+    stat.S_IFREG: "f",
+    stat.S_IFDIR: "d",
+    stat.S_IFLNK: "l",
+    stat.S_IFIFO: "p",
+    stat.S_IFSOCK: "s",
+    stat.S_IFCHR: "c",
+    stat.S_IFBLK: "b",
+}
+
+
+def digest(node):
+    if not (node.is_file() or node.is_symlink()):
+        return "-"
+    sha, stream = hashlib.sha256(), node.open()
+    while part := stream.read(1 << 20):
+        sha.update(part)
+    return sha.hexdigest()
+
+
+def walk(directory, path):
+    for node in directory.iterdir():
+        if node.inum == 0 or node.name in (".", ".."):
+            continue
+        inode, below = node.inode, path + [node.name]
+        kind = stat.S_IFMT(inode.di_mode)
+        if node.type != kind:
+            sys.exit(f"{below}: the entry says {node.type:o}, the inode {inode.di_mode:o}")
+        size = node.size if kind == stat.S_IFREG else 0
+        name = "/".join(below).encode(errors="surrogateescape").hex()
+        owner = f"{stat.S_IMODE(inode.di_mode):o} {inode.di_uid} {inode.di_gid}"
+        print("N", KINDS[kind], owner, inode.di_nlink, size, node.mtime_ns, digest(node), name)
+        if kind == stat.S_IFDIR:
+            walk(node, below)
+
+
+for image in sys.argv[1:]:
+    with open(image, "rb") as stream:
+        print("I", image)
+        walk(FFS(stream).root, [])
