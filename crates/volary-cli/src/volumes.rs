@@ -48,10 +48,12 @@ pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
         .number("memory")
         .map_err(|e| Fail::usage(e.to_string()))?;
     let asked_read_only = options.take("ro").is_some();
+    // What is fetched for a look is kept.
+    let keeps = options.get("remote").is_some();
     options.take("rw");
     options.take("memory");
     Ok(Attach {
-        read_only: asked_read_only || usage == Use::Look,
+        read_only: asked_read_only || usage == Use::Look && !keeps,
         memory: memory.unwrap_or(Attach::MEMORY),
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
@@ -63,7 +65,7 @@ pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
 /// What a volume is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Nothing is written, not even that it was opened.
+    /// Nothing is written, not even that it was opened; but copies of a remote's files.
     Look,
     /// To change it.
     Change,

@@ -55,6 +55,8 @@ impl Caps {
     /// Any bytes without `/` and NUL are a name. Without it a volume refuses
     /// some names with `Invalid` (control characters, say).
     pub const ANY_NAME: u32 = 1 << 18;
+    /// Changes come from elsewhere too, but no locks and no access (a cache of a remote).
+    pub const SHARED: u32 = 1 << 19;
 
     /// Whether all of `bits` are set.
     pub const fn has(&self, bits: u32) -> bool {

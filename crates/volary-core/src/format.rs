@@ -40,6 +40,22 @@ pub trait Format: Send + Sync {
     /// of its range; `Unsupported` for a variant that is not known.
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs>;
 
+    /// Attaches the volume on the device, which keeps copies of files of `remote`.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach); `Unsupported` of a format that keeps none; `Invalid` for
+    /// another remote than the volume was made for. A remote that cannot be reached
+    /// (`Io`) is none: what is here of it is there.
+    fn attach_over(&self, dev: Arc<dyn BlockDevice>, how: &Attach, remote: Remote) -> Result<Fs> {
+        let _ = (dev, how);
+        let words = format!(
+            "option 'remote' is '{}': a {} volume keeps no files of others",
+            remote.name,
+            self.name()
+        );
+        Err(Error::note(Kind::Unsupported, words))
+    }
+
     /// Makes a new, empty volume over the whole device. What was there is lost.
     ///
     /// # Errors
@@ -164,6 +180,40 @@ impl Default for Attach {
             umask: 0o022,
             options: Options::new(),
         }
+    }
+}
+
+/// Another volume, of which one that is attached keeps files.
+pub struct Remote {
+    /// As the user names it.
+    pub name: String,
+    open: Box<dyn Fn() -> Result<Fs> + Send + Sync>,
+}
+
+impl Remote {
+    /// A volume that `open` opens, for reading.
+    pub fn new(
+        name: impl Into<String>,
+        open: impl Fn() -> Result<Fs> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            open: Box::new(open),
+        }
+    }
+
+    /// Opens it: at the first use, and again if it could not be reached then.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be reached; others if it never will.
+    pub fn open(&self) -> Result<Fs> {
+        (self.open)()
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.name).finish()
     }
 }
 

@@ -42,7 +42,7 @@ impl Alarm {
         Self {
             below,
             tell: Box::new(tell),
-            may_return: caps.has(Caps::SHARED_LOCKS) || caps.has(Caps::CHECKS_ACCESS),
+            may_return: caps.bits & (Caps::SHARED_LOCKS | Caps::CHECKS_ACCESS | Caps::SHARED) != 0,
             fails: AtomicBool::new(false),
             failed: AtomicU64::new(0),
             lost: AtomicU64::new(0),

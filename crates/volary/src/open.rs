@@ -4,7 +4,7 @@
 use crate::block::{OpenOptions, open_image, partition, partitions};
 use crate::{Identity, Source, demo, identify};
 use std::sync::Arc;
-use volary_core::{Attach, BlockDevice, Error, Format, Fs, Kind, Probe, Result, Time};
+use volary_core::{Attach, BlockDevice, Error, Format, Fs, Kind, Probe, Remote, Result, Time};
 use volary_host::HostOptions;
 use volary_nfs_client::{Location, NfsOptions};
 
@@ -92,7 +92,7 @@ pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
 }
 
 /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
-/// on it; or a directory of the host, for which this process may from now on
+/// on it, over the one that the option `remote` names if it is given; or a directory of the host, for which this process may from now on
 /// have as many descriptors as the host allows it; or an NFS export.
 ///
 /// # Errors
@@ -104,7 +104,11 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
         Source::Host { path } => path,
         Source::Nfs(location) => return open_export(location, how),
         Source::Image { .. } | Source::Memory { .. } => {
-            return attach(open_source(source, how.read_only, now)?, how);
+            let dev = open_source(source, how.read_only, now)?;
+            return match how.options.get("remote") {
+                Some(name) => attach_over(dev, how, name, now),
+                None => attach(dev, how),
+            };
         }
     };
     how.options.check_known(&[])?;
@@ -116,6 +120,23 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
         ..HostOptions::default()
     };
     volary_host::attach(path, &options)
+}
+
+/// Attaches a volume that keeps files of another one, which `remote` names. That is opened
+/// for reading, in half of the memory.
+fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time) -> Result<Fs> {
+    let (format, _) = recognise(&*dev)?;
+    let source = Source::parse(remote.as_bytes())?;
+    let mut how = how.clone();
+    how.options.take("remote");
+    how.memory /= 2;
+    let other = Attach {
+        read_only: true,
+        memory: how.memory,
+        ..Attach::default()
+    };
+    let remote = Remote::new(remote, move || open_volume(&source, &other, now));
+    format.attach_over(dev, &how, remote)
 }
 
 fn open_export(location: &Location, how: &Attach) -> Result<Fs> {

@@ -112,7 +112,7 @@ impl Attached {
 
     pub(crate) fn attr_of(&self, head: &Head) -> Result<Attr> {
         let pages = match head.kind {
-            FileKind::File => self.core.pages_for(head.size),
+            FileKind::File if !head.is_away() => self.core.pages_for(head.size),
             _ => 0,
         };
         Ok(head.attr(node_id(head.uid)?, pages, self.core.layout.page))
@@ -279,7 +279,7 @@ impl Attached {
 
     // ---- Opens ----
 
-    fn add_open(&mut self, uid: u64, mode: Mode) -> OpenId {
+    pub(crate) fn add_open(&mut self, uid: u64, mode: Mode) -> OpenId {
         let id = OpenId(self.next_open);
         self.next_open += 1;
         let open = Open {

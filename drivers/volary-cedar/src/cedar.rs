@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+    Probe, Progress, Remote, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// Cedar's file system.
@@ -46,7 +46,11 @@ impl Format for Cedar {
     }
 
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
-        crate::fs::attach(dev, how)
+        crate::fs::attach(dev, how, None)
+    }
+
+    fn attach_over(&self, dev: Arc<dyn BlockDevice>, how: &Attach, remote: Remote) -> Result<Fs> {
+        crate::fs::attach(dev, how, Some(remote))
     }
 
     fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {

@@ -435,6 +435,10 @@ impl Core {
             .collect();
         let cut = self.txn.cut.filter(|page| !self.is_fresh(*page));
         let txn = std::mem::take(&mut self.txn);
+        // What changed nothing waits for no commit.
+        if !(txn.pages.is_empty() && txn.leaders.is_empty()) {
+            self.batch.since.get_or_insert(now);
+        }
         for index in txn.table_freed {
             self.table.forget(index);
             self.batch.pages.remove(&index);
@@ -460,7 +464,6 @@ impl Core {
         self.batch.taken.extend(txn.taken);
         self.batch.freed.extend(txn.freed);
         self.batch.cut.extend(cut);
-        self.batch.since.get_or_insert(now);
         Ok(())
     }
 }

@@ -196,7 +196,14 @@ fn dump_cell(key: &[u8], value: &[u8], out: &mut String) -> fmt::Result {
     write!(out, "    {} = ", key_words(key))?;
     if Place::of_key(key).is_some() {
         return match Entry::decode(value) {
-            Some(Entry::Head(head)) => writeln!(out, "{head:?}"),
+            Some(Entry::Head(head)) => {
+                if let Some(far) = head.far {
+                    let state = if far.whole { "here" } else { "away" };
+                    let used = far.used.secs;
+                    write!(out, "of the remote, {state}, last used {used}: ")?;
+                }
+                writeln!(out, "{head:?}")
+            }
             Some(Entry::Link(uid, number)) => writeln!(out, "name {number} of {uid:#x}"),
             None => writeln!(out, "{} bytes that make no sense", value.len()),
         };

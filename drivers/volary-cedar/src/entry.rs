@@ -27,6 +27,12 @@ pub(crate) const NAME_KEY: usize = 14;
 pub(crate) const PART_KEY: usize = 12;
 /// Bytes of a head without runs.
 pub(crate) const HEAD: usize = 112;
+/// Bytes that a head has besides, of a node that stands for one of the remote.
+pub(crate) const FAR: usize = 56;
+
+/// What keys with a name begin with, and what the first key past them does.
+pub(crate) const NAMES_FROM: &[u8] = &[NAMES];
+pub(crate) const NAMES_END: &[u8] = &[PLACES];
 
 const NAMES: u8 = 1;
 const PLACES: u8 = 2;
@@ -180,6 +186,7 @@ pub(crate) fn part_of_key(key: &[u8]) -> Option<(u64, u8, u16)> {
 
 /// What a name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are heads")]
 pub(crate) enum Entry {
     /// The node itself.
     Head(Head),
@@ -215,11 +222,74 @@ pub(crate) struct Head {
     pub(crate) line: u64,
     /// Parts of each kind: runs, target, attributes, checksums.
     pub(crate) parts: [u8; 4],
+    /// What it stands for, of a node of the remote.
+    pub(crate) far: Option<Far>,
     /// The first runs.
     pub(crate) runs: Vec<Run>,
 }
 
+/// What tells a content of a remote's node from all others that it has had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) ino: u64,
+    pub(crate) generation: u32,
+    pub(crate) size: u64,
+    pub(crate) mtime: Time,
+    pub(crate) ctime: Time,
+}
+
+/// What a node of the remote stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Far {
+    /// Whether all of its content is here, as it was seen.
+    pub(crate) whole: bool,
+    pub(crate) seen: Seen,
+    /// When it was used last.
+    pub(crate) used: Time,
+}
+
+impl Far {
+    fn code(&self) -> u8 {
+        if self.whole { WHOLE } else { AWAY }
+    }
+
+    fn encode(&self) -> [u8; FAR] {
+        let mut out = [0; FAR];
+        put(&mut out, 0, &self.seen.ino.to_le_bytes());
+        put(&mut out, 8, &self.seen.generation.to_le_bytes());
+        put(&mut out, 12, &self.seen.size.to_le_bytes());
+        put_time(&mut out, 20, self.seen.mtime);
+        put_time(&mut out, 32, self.seen.ctime);
+        put_time(&mut out, 44, self.used);
+        out
+    }
+
+    /// Of a head whose ninth byte is `code`.
+    fn decode(code: u8, head: &[u8]) -> Option<Self> {
+        let whole = match code & 0xf0 {
+            AWAY => false,
+            WHOLE => true,
+            _ => return None,
+        };
+        let far = head.get(HEAD..HEAD + FAR)?;
+        Some(Self {
+            whole,
+            seen: Seen {
+                ino: get_u64(far, 0),
+                generation: get_u32(far, 8),
+                size: get_u64(far, 12),
+                mtime: get_time(far, 20),
+                ctime: get_time(far, 32),
+            },
+            used: get_time(far, 44),
+        })
+    }
+}
+
 const LINK: u8 = 0x40;
+/// Beside the kind of a node of the remote: its content is not here, or is.
+const AWAY: u8 = 0x10;
+const WHOLE: u8 = 0x20;
 
 fn kind_code(kind: FileKind) -> u8 {
     (kind.mode_bits() >> 12) as u8
@@ -259,7 +329,8 @@ impl Head {
         let mut out = vec![0; HEAD];
         put(&mut out, 0, &self.uid.to_le_bytes());
         let [runs, target, xattrs, sums] = self.parts;
-        put(&mut out, 8, &[kind_code(self.kind), sums]);
+        let far = self.far.map_or(0, |far| far.code());
+        put(&mut out, 8, &[kind_code(self.kind) | far, sums]);
         put(&mut out, 10, &(self.mode as u16).to_le_bytes());
         put(&mut out, 12, &self.owner.to_le_bytes());
         put(&mut out, 16, &self.group.to_le_bytes());
@@ -279,19 +350,24 @@ impl Head {
         let version = self.version.to_le_bytes();
         put(&mut out, 101, version.get(..3).unwrap_or_default());
         put(&mut out, 104, &self.line.to_le_bytes());
+        out.extend(self.far.iter().flat_map(Far::encode));
         out.extend(Runs::encode(&self.runs));
         out
     }
 
     pub(crate) fn decode(value: &[u8]) -> Option<Self> {
-        let tail = value.get(HEAD..)?;
+        let code = *value.get(8)?;
+        let (far, tail) = match code & 0xf0 {
+            0 => (None, value.get(HEAD..)?),
+            _ => (Some(Far::decode(code, value)?), value.get(HEAD + FAR..)?),
+        };
         if tail.len() % RUN != 0 {
             return None;
         }
         let [runs, target, xattrs] = *value.get(98..101)?.first_chunk()?;
         Some(Self {
             uid: get_u64(value, 0),
-            kind: FileKind::from_mode(u32::from(*value.get(8)?) << 12)?,
+            kind: FileKind::from_mode(u32::from(code & 0xf) << 12)?,
             mode: u32::from(get_u16(value, 10)) & 0o7777,
             owner: get_u32(value, 12),
             group: get_u32(value, 16),
@@ -308,8 +384,14 @@ impl Head {
             parts: [runs, target, xattrs, *value.get(9)?],
             version: get_u32(value, 100) >> 8,
             line: get_u64(value, 104),
+            far,
             runs: Runs::decode(tail).collect(),
         })
+    }
+
+    /// Whether it is a file of the remote whose content is not here.
+    pub(crate) fn is_away(&self) -> bool {
+        self.kind == FileKind::File && self.far.is_some_and(|far| !far.whole)
     }
 
     /// How many parts of a kind there are.
@@ -410,10 +492,30 @@ mod tests {
             version: 0x12_3456,
             line: u64::MAX - 1,
             parts: [1, 2, 3, 4],
+            far: None,
             runs: vec![Run { start: 5, len: 6 }],
         };
-        let entry = Entry::Head(head);
+        let entry = Entry::Head(head.clone());
         assert_eq!(Entry::decode(&entry.encode()), Some(entry.clone()));
+        for whole in [false, true] {
+            let far = Far {
+                whole,
+                seen: Seen {
+                    ino: 77,
+                    generation: 3,
+                    size: 1 << 40,
+                    mtime: Time::new(-1, 5),
+                    ctime: Time::new(9, 6),
+                },
+                used: Time::from_secs(4),
+            };
+            let copy = Entry::Head(Head {
+                far: Some(far),
+                ..head.clone()
+            });
+            assert_eq!(Entry::decode(&copy.encode()), Some(copy.clone()));
+            assert_eq!(Entry::decode(&copy.encode()[..HEAD + FAR - 1]), None);
+        }
         let link = Entry::Link(77, 3);
         assert_eq!(Entry::decode(&link.encode()), Some(link));
         let bytes = entry.encode();

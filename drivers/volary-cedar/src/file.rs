@@ -214,6 +214,12 @@ impl Core {
         if len == 0 {
             return Ok(0);
         }
+        if head.is_away() {
+            return Err(Error::note(
+                Kind::Io,
+                "a file of the remote that is not here",
+            ));
+        }
         let runs = self.runs(head)?;
         if first && offset == 0 {
             self.check_leader(head.uid, &runs, len)?;

@@ -1,6 +1,7 @@
 //! The file system: each operation in a few words, the work is elsewhere.
 
 use crate::attached::Attached;
+use crate::cached::CachedFs;
 use crate::core::Takes;
 use crate::entry::ROOT_UID;
 use crate::names::Make;
@@ -8,8 +9,8 @@ use crate::nodes::node_id;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use volary_core::{
-    Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind,
-    FileSystem, Fs, Kind, Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
+    Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind,
+    FileSystem, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
 };
 
 /// Longest target of a symlink, in bytes, where the pages hold it.
@@ -22,12 +23,34 @@ pub(crate) struct CedarFs {
     state: Mutex<Attached>,
 }
 
-/// Attaches the volume on a device.
+/// Attaches the volume on a device, with its remote if it has one and that is named.
 ///
 /// # Errors
-/// As [`Format::attach`](volary_core::Format::attach).
-pub(crate) fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
+/// As [`Format::attach_over`](volary_core::Format::attach_over).
+pub(crate) fn attach(
+    dev: Arc<dyn BlockDevice>,
+    how: &Attach,
+    remote: Option<Remote>,
+) -> Result<Fs> {
     let attached = Attached::new(dev, how)?;
+    let layout = &attached.core.layout;
+    if let Some(remote) = remote.as_ref().filter(|r| r.name != layout.remote) {
+        let own = match layout.has_remote() {
+            true => format!("keeps files of '{}'", layout.remote),
+            false => "was made without a remote".into(),
+        };
+        let words = format!("option 'remote' is '{}': the volume {own}", remote.name);
+        return Err(Error::note(Kind::Invalid, words));
+    }
+    let has_remote = layout.has_remote();
+    let local = local(attached)?;
+    match has_remote {
+        true => Ok(Arc::new(CachedFs::new(local, remote)?)),
+        false => Ok(Arc::new(local)),
+    }
+}
+
+fn local(attached: Attached) -> Result<CedarFs> {
     let mut bits = Caps::MODES
         | Caps::SYMLINKS
         | Caps::HARD_LINKS
@@ -50,17 +73,17 @@ pub(crate) fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         size_max: attached.core.size_max(),
         time_step: 1,
     };
-    Ok(Arc::new(CedarFs {
+    Ok(CedarFs {
         caps,
         root: node_id(ROOT_UID)?,
         state: Mutex::new(attached),
-    }))
+    })
 }
 
 impl CedarFs {
     /// # Errors
     /// `Stale` once detached.
-    fn state(&self) -> Result<MutexGuard<'_, Attached>> {
+    pub(crate) fn state(&self) -> Result<MutexGuard<'_, Attached>> {
         let state = self.state.lock();
         match state.detached {
             true => Err(Kind::Stale.into()),
@@ -70,7 +93,7 @@ impl CedarFs {
 
     /// # Errors
     /// `Stale` once detached; `ReadOnly`.
-    fn to_change(&self) -> Result<MutexGuard<'_, Attached>> {
+    pub(crate) fn to_change(&self) -> Result<MutexGuard<'_, Attached>> {
         let state = self.state()?;
         state.core.writable()?;
         Ok(state)

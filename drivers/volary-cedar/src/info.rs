@@ -42,6 +42,13 @@ pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
             "checksums of data",
             if layout.has_sums { "kept" } else { "not kept" },
         ),
+        Fact::word(
+            "remote",
+            match layout.has_remote() {
+                true => layout.remote.clone(),
+                false => "none".into(),
+            },
+        ),
         Fact::number("longest name", layout.name_max() as u64, "bytes"),
         Fact::word("volume number", format!("{:016x}", layout.nonce)),
     ]

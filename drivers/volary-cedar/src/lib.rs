@@ -14,6 +14,7 @@
 //! | `vam`, `runs`, `leader`, `sums` | room, where files lie, leader pages, checksums of data |
 //! | `core` | changes that are made whole or not at all |
 //! | `entry`, `nodes`, `names`, `versions`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
+//! | `far`, `copies`, `reach`, `bring`, `cached` | files of a remote: links, copies, the way there |
 //! | [`check`], [`dump`], [`make`] and others | the tools |
 //!
 //! # Limits
@@ -23,7 +24,8 @@
 //! a file is emptied or replaced, not when it is written in place.
 //!
 //! # Locks
-//! One: an attached volume is behind a mutex, data too.
+//! One: an attached volume is behind a mutex, data too. It is not held while a remote is
+//! asked; `cached` says what is.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -36,13 +38,17 @@
 )]
 
 mod attached;
+mod bring;
+mod cached;
 mod cedar;
 pub mod check;
 mod commit;
 mod cookies;
+mod copies;
 mod core;
 pub mod dump;
 mod entry;
+mod far;
 mod file;
 mod fs;
 pub mod info;
@@ -56,6 +62,7 @@ mod nodes;
 pub mod ondisk;
 pub mod options;
 mod page;
+mod reach;
 mod recover;
 mod runs;
 mod sums;

@@ -2,7 +2,7 @@
 
 use crate::core::{Core, LogState, Takes};
 use crate::log::{Anchor, write_anchors};
-use crate::ondisk::{LABEL_MAX, PAGE_MAX, PAGE_MIN};
+use crate::ondisk::{LABEL_MAX, PAGE_MAX, PAGE_MIN, REMOTE_MAX};
 use crate::table::Table;
 use crate::vam::Vam;
 use crate::volume::{LOGGED_MIN, Layout, RECORD_OVERHEAD, RECORDS_IN_THIRD, TABLE_MIN, Wanted};
@@ -34,6 +34,16 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
         name: "checksums",
         value: "",
         help: "Keep checksums of data, and hold what is read to them (no)",
+    },
+    OptionSpec {
+        name: "cache",
+        value: "VOLUME",
+        help: "Make a cache of another volume, an NFS export say: its root is that volume's",
+    },
+    OptionSpec {
+        name: "remote",
+        value: "VOLUME",
+        help: "Let files and directories be links to those of another volume (volary ln --remote)",
     },
     OptionSpec {
         name: "mode",
@@ -119,7 +129,28 @@ fn plan(dev: &dyn BlockDevice, how: &Make) -> Result<Layout> {
     };
     let mut layout = Layout::plan(wanted, hasher.finish(), how.now.secs as u64, &label)?;
     layout.has_sums = how.options.flag("checksums", false)?;
+    layout.remote = remote(how)?.0;
     Ok(layout)
+}
+
+/// The remote's name, and whether the volume is a cache of it.
+fn remote(how: &Make) -> Result<(String, bool)> {
+    let (name, is_cache) = match (how.options.get("cache"), how.options.get("remote")) {
+        (None, None) => return Ok((String::new(), false)),
+        (Some(_), Some(_)) => {
+            let words = "options 'cache' and 'remote' exclude each other";
+            return Err(invalid(words.into()));
+        }
+        (Some(name), None) => (name, true),
+        (None, Some(name)) => (name, false),
+    };
+    match (1..=REMOTE_MAX).contains(&name.len()) {
+        true => Ok((name.to_owned(), is_cache)),
+        false => Err(invalid(format!(
+            "the name of a remote has {} bytes, expected 1 to {REMOTE_MAX}",
+            name.len()
+        ))),
+    }
 }
 
 /// Makes a new, empty volume over the whole device.
@@ -131,6 +162,7 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
     let mode = how.options.octal("mode")?.unwrap_or(0o755);
     let id = |key| how.options.number(key).map(|n| n.unwrap_or(0) as u32);
     let (owner, group) = (id("owner")?, id("group")?);
+    let (_, is_cache) = remote(how)?;
     // No root until all else is there; and nothing of an older volume.
     for page in layout.roots() {
         dev.zero(layout.offset(page), u64::from(layout.page))?;
@@ -165,6 +197,9 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
     core.takes = Takes::Unopened;
     core.start_table();
     core.change(how.now, |c| c.make_root(how.now, mode, owner, group))?;
+    if is_cache {
+        core.change(how.now, |c| c.link_root_far(how.now))?;
+    }
     core.leave(how.now)?;
     for page in core.layout.roots() {
         dev.write_at(core.layout.offset(page), &core.layout.encode(page))?;

@@ -63,12 +63,14 @@ pub(crate) enum Mistake {
     PartsStay,
     /// Data changes before it is durable that it has no checksums any more.
     UnsealedTooLate,
+    /// A copy of a remote's file counts as whole before its content is there.
+    CopyWholeTooSoon,
 }
 
 #[cfg(test)]
 impl Mistake {
     /// All of them.
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::TagByEnd,
         Self::SkipChangedAgain,
         Self::HomeFromCache,
@@ -98,6 +100,7 @@ impl Mistake {
         Self::MapOfNextCommit,
         Self::PartsStay,
         Self::UnsealedTooLate,
+        Self::CopyWholeTooSoon,
     ];
 }
 

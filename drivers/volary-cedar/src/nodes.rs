@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::entry::{
-    Entry, FIRST_VERSION, HEAD, Head, NAME_KEY, NOWHERE, PART_KEY, Part, Place, ROOT_NAME,
+    Entry, FAR, FIRST_VERSION, HEAD, Head, NAME_KEY, NOWHERE, PART_KEY, Part, Place, ROOT_NAME,
     ROOT_UID, name_prefix, part_key, place_key, place_of_key, place_prefix,
 };
 use crate::mistakes::{Mistake, made};
@@ -17,14 +17,19 @@ const NAME_MAX: usize = 255;
 const RUNS_IN_HEAD: usize = 16;
 
 impl Layout {
+    /// Bytes of the longest head without runs.
+    fn head_len(&self) -> usize {
+        HEAD + if self.has_remote() { FAR } else { 0 }
+    }
+
     /// Longest name, in bytes.
     pub(crate) fn name_max(&self) -> usize {
-        (cell_max(self.page_len()) - NAME_KEY - HEAD - 2 * RUN).min(NAME_MAX)
+        (cell_max(self.page_len()) - NAME_KEY - self.head_len() - 2 * RUN).min(NAME_MAX)
     }
 
     /// Runs that a head has.
     pub(crate) fn runs_in_head(&self) -> usize {
-        let room = cell_max(self.page_len()) - NAME_KEY - HEAD - self.name_max();
+        let room = cell_max(self.page_len()) - NAME_KEY - self.head_len() - self.name_max();
         (room / RUN).min(RUNS_IN_HEAD)
     }
 
@@ -383,6 +388,7 @@ pub(crate) fn new_head(uid: u64, kind: FileKind, now: Time) -> Head {
         version: 1,
         line: 0,
         parts: [0; 4],
+        far: None,
         runs: Vec::<Run>::new(),
     }
 }

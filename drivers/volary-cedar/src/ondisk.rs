@@ -18,8 +18,16 @@ pub const MAGIC: u32 = 0x7346_6443;
 pub const VERSION: u32 = 1;
 /// The version of the format of volumes with checksums of data.
 pub const VERSION_SUMS: u32 = 2;
+/// The version of the format of volumes that keep files of a remote: it has a word of features.
+pub const VERSION_REMOTE: u32 = 3;
+/// The feature of checksums of data.
+pub const FEATURE_SUMS: u32 = 1;
+/// The feature of files of a remote.
+pub const FEATURE_REMOTE: u32 = 2;
 /// Bytes of a label.
 pub const LABEL_MAX: usize = 63;
+/// Most bytes of the name of a remote.
+pub const REMOTE_MAX: usize = 255;
 /// Bytes of the fixed part of a record's header page, the page's header with it.
 pub const RECORD_FIXED: usize = 56;
 /// Bytes that a record's header page has for each page of the record.

@@ -20,6 +20,11 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
         help: "Refuse data that its checksum says is wrong, or give it as it is (verify)",
     },
     OptionSpec {
+        name: "remote",
+        value: "VOLUME",
+        help: "Reach the volume that this one was made to keep files of (only what is here)",
+    },
+    OptionSpec {
         name: "iosize",
         value: "SIZE",
         help: "Longest request to the device (256k)",
@@ -44,6 +49,10 @@ impl MountOptions {
     pub(crate) fn new(how: &Attach) -> Result<Self> {
         let options = &how.options;
         options.check_known(MOUNT_OPTIONS)?;
+        if options.get("remote").is_some() {
+            let words = "option 'remote': nobody here knows how to open it";
+            return Err(Error::note(Kind::Unsupported, words));
+        }
         let io_size = options.number("iosize")?.unwrap_or(256 << 10);
         if !IO_SIZES.contains(&io_size) || !io_size.is_power_of_two() {
             let words =

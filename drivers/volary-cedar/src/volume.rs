@@ -1,8 +1,9 @@
 //! The checked root page: where everything lies.
 
 use crate::ondisk::{
-    HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN, PageType, RECORD_FIXED, RECORD_ITEM, VERSION,
-    VERSION_SUMS, get_u32, put, seal,
+    FEATURE_REMOTE, FEATURE_SUMS, HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN, PageType,
+    RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_REMOTE, VERSION_SUMS, get_u32, put,
+    seal,
 };
 use volary_core::{BlockDevice, Error, Kind, Result};
 
@@ -57,6 +58,8 @@ pub struct Layout {
     pub label: String,
     /// Whether checksums of data are kept.
     pub has_sums: bool,
+    /// The remote of which files may be kept, as the user named it; none if empty.
+    pub remote: String,
 }
 
 /// First page of the small files' area.
@@ -122,11 +125,27 @@ impl Layout {
             made,
             label: label.to_owned(),
             has_sums: false,
+            remote: String::new(),
         };
         layout
             .check()
             .map_err(|words| Error::note(Kind::Invalid, words))?;
         Ok(layout)
+    }
+
+    /// Whether files of a remote may be kept.
+    pub fn has_remote(&self) -> bool {
+        !self.remote.is_empty()
+    }
+
+    /// The format's version, and, from the third on, the features.
+    fn features(&self) -> (u32, u32) {
+        let sums = if self.has_sums { FEATURE_SUMS } else { 0 };
+        match (self.has_remote(), self.has_sums) {
+            (true, _) => (VERSION_REMOTE, sums | FEATURE_REMOTE),
+            (false, true) => (VERSION_SUMS, 0),
+            (false, false) => (VERSION, 0),
+        }
     }
 
     /// Bytes from the start of the device to a page.
@@ -194,8 +213,9 @@ impl Layout {
             seq: self.version,
         };
         let mut out = header.page(self.page_len());
+        let (version, features) = self.features();
         let fields = [
-            if self.has_sums { VERSION_SUMS } else { VERSION },
+            version,
             self.page,
             self.pages,
             self.table_a,
@@ -219,6 +239,13 @@ impl Layout {
             AT_LABEL + 1,
             label.get(..label.len().min(LABEL_MAX)).unwrap_or_default(),
         );
+        if self.has_remote() {
+            let remote = self.remote.as_bytes();
+            let remote = remote.get(..REMOTE_MAX).unwrap_or(remote);
+            put(&mut out, AT_FEATURES, &features.to_le_bytes());
+            put(&mut out, AT_REMOTE, &[remote.len() as u8]);
+            put(&mut out, AT_REMOTE + 1, remote);
+        }
         seal(&mut out);
         out
     }
@@ -230,13 +257,10 @@ impl Layout {
     pub fn decode(bytes: &[u8]) -> Option<Checked<Self>> {
         let header = Header::read(bytes).filter(|h| h.kind == PageType::Root)?;
         let field = |i: usize| get_u32(bytes, HEADER + 4 * i);
-        if ![VERSION, VERSION_SUMS].contains(&field(0)) {
-            let words = format!(
-                "version {}, {VERSION} and {VERSION_SUMS} are known",
-                field(0)
-            );
-            return Some(Err(words));
-        }
+        let (has_sums, remote) = match features(bytes) {
+            Ok(found) => found,
+            Err(words) => return Some(Err(words)),
+        };
         let label_len = bytes
             .get(AT_LABEL)
             .map_or(0, |l| usize::from(*l))
@@ -258,7 +282,8 @@ impl Layout {
             version: header.seq,
             made: crate::ondisk::get_u64(bytes, AT_MADE),
             label: String::from_utf8_lossy(label.unwrap_or_default()).into_owned(),
-            has_sums: field(0) == VERSION_SUMS,
+            has_sums,
+            remote,
         };
         Some(layout.check().map(|()| layout))
     }
@@ -360,6 +385,31 @@ impl Layout {
 const AT_PAGE: usize = HEADER + 4;
 const AT_MADE: usize = HEADER + 48;
 const AT_LABEL: usize = HEADER + 56;
+const AT_FEATURES: usize = HEADER + 120;
+const AT_REMOTE: usize = HEADER + 124;
+
+/// Whether a root page says that there are checksums of data, and what remote it names.
+fn features(root: &[u8]) -> Checked<(bool, String)> {
+    let version = get_u32(root, HEADER);
+    if version != VERSION_REMOTE {
+        let known = [VERSION, VERSION_SUMS].contains(&version);
+        let words = || format!("version {version}, {VERSION} to {VERSION_REMOTE} are known");
+        let found = (version == VERSION_SUMS, String::new());
+        return known.then_some(found).ok_or_else(words);
+    }
+    let features = get_u32(root, AT_FEATURES);
+    let unknown = features & !(FEATURE_SUMS | FEATURE_REMOTE);
+    if unknown != 0 || features & FEATURE_REMOTE == 0 {
+        return Err(format!("features {features:#x}, 2 and 3 are known"));
+    }
+    let len = root.get(AT_REMOTE).map_or(0, |len| usize::from(*len));
+    let name = root.get(AT_REMOTE + 1..AT_REMOTE + 1 + len);
+    let name = name.and_then(|name| std::str::from_utf8(name).ok());
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => Ok((features & FEATURE_SUMS != 0, name.to_owned())),
+        None => Err("a remote without a name".into()),
+    }
+}
 
 /// A copy of the root as it was read: its page, and what it says.
 pub type RootCopy = (u32, Option<Checked<Layout>>);

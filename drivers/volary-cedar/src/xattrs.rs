@@ -1,6 +1,7 @@
 //! Extended attributes: all of a node, one after the other, in its parts.
 
 use crate::attached::Attached;
+use crate::cached::REMOTE;
 use crate::entry::Part;
 use crate::nodes::uid_of;
 use crate::ondisk::get_u16;
@@ -111,7 +112,7 @@ impl Attached {
     ///
     /// # Errors
     /// `Invalid` for what is no number of versions to keep; `NotPermitted` for the
-    /// versions that there are; `NoXattr` for one to take away; `TooBig`, `NoSpace`.
+    /// versions that there are; `Unsupported` for a node of the remote to stand for; `NoXattr` for one to take away; `TooBig`, `NoSpace`.
     pub(crate) fn set_xattr(
         &mut self,
         cx: &Ctx<'_>,
@@ -126,6 +127,10 @@ impl Attached {
         }
         if name == VERSIONS {
             return Err(Kind::NotPermitted.into());
+        }
+        if name == REMOTE {
+            let words = "a volume that was made without a remote";
+            return Err(Error::note(Kind::Unsupported, words));
         }
         let mut all = self.xattrs(node)?;
         let at = all.iter().position(|(n, _)| n == name);

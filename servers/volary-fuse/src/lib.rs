@@ -21,7 +21,7 @@
 //! Where all changes come through the volume's sessions, the kernel remembers
 //! names, attributes, listings and data for as long as it likes, and is told to
 //! forget what another session changes. Where changes can come from elsewhere,
-//! or access or locks are kept elsewhere (`Caps::WATCH`, `SHARED_LOCKS`,
+//! or access or locks are kept elsewhere (`Caps::WATCH`, `SHARED`, `SHARED_LOCKS`,
 //! `CHECKS_ACCESS`), it remembers names and attributes for a second and looks
 //! at the time of last change before it answers from data that it holds.
 //!

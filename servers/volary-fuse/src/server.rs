@@ -66,7 +66,8 @@ impl Server {
         let caps = volume.caps();
         let sole = !(caps.has(Caps::WATCH)
             || caps.has(Caps::SHARED_LOCKS)
-            || caps.has(Caps::CHECKS_ACCESS));
+            || caps.has(Caps::CHECKS_ACCESS)
+            || caps.has(Caps::SHARED));
         let steps_match = kernel::kernel_keeps_step(caps.time_step);
         let write_back_is_safe = sole && steps_match && options.checks == Checks::Kernel;
         let wishes = Wishes {

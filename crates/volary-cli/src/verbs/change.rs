@@ -6,7 +6,7 @@ use crate::verbs::modes::ModeChange;
 use crate::volumes::{self, At, AttachArgs, Tally, Use};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use volary::{Attr, FileKind, Follow, Kind, NodeId, Session, SetAttr};
+use volary::{Attr, Create, FileKind, Follow, Kind, Mode, NodeId, Session, SetAttr, SetXattr};
 
 /// Makes directories.
 #[derive(clap::Args, Debug)]
@@ -195,13 +195,17 @@ fn empty(session: &Session, at: &At, dir: &Attr, seen: &mut Seen, tally: &mut Ta
     Ok(())
 }
 
-/// Makes a symlink, or a second name of a file.
+/// Makes a symlink, a second name of a file, or a link to a file of a remote volume.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   volary ln -s ../README.txt unix.img:/docs/read-me
+  volary mkfs -t cedar --size 16M -o remote=disk.img cedar.img
+  volary ln --remote -o remote=disk.img /README.txt cedar.img:/readme
 A symlink's TARGET is kept as it is written. Without -s it is the VOLUME:/path
-that gets one more name, on volumes that can do that.")]
+that gets one more name, on volumes that can do that. With --remote it is the path
+of a file or directory of the volume that a Cedar volume was made to keep files of:
+a file is fetched whole when it is first opened, and read here from then on.")]
 pub(crate) struct Ln {
     /// What it leads to
     #[arg(value_name = "TARGET")]
@@ -212,6 +216,9 @@ pub(crate) struct Ln {
     /// Makes a symlink
     #[arg(short, long)]
     symbolic: bool,
+    /// Makes a link to a file or directory of the volume's remote
+    #[arg(long, conflicts_with = "symbolic")]
+    remote: bool,
     /// Replaces what is there, unless it is a directory
     #[arg(short, long)]
     force: bool,
@@ -252,6 +259,10 @@ impl Ln {
             let made = session.symlink(dir, &name, self.target.as_bytes(), &set);
             return made.map(drop).map_err(fail);
         }
+        if self.remote {
+            let made = link_to_remote(session, (dir, &name), self.target.as_bytes());
+            return made.map_err(fail);
+        }
         let target = At::parse(&self.target)?;
         if target.source != at.source {
             return Err(Fail::at(target, &Kind::CrossVolume.into()));
@@ -259,4 +270,26 @@ impl Ln {
         let node = volumes::find_itself(session, &target)?.node;
         session.link(node, dir, &name).map(drop).map_err(fail)
     }
+}
+
+/// Where Cedar volumes have the path that a link stands for.
+const REMOTE: &[u8] = b"user.cedar.remote";
+
+/// Makes a file or a directory, as `path` has it on the remote, that stands for that.
+fn link_to_remote(session: &Session, at: (NodeId, &[u8]), path: &[u8]) -> volary::Result<()> {
+    let (dir, name) = at;
+    let set = SetAttr::owned(0o644, uid(), gid());
+    let (made, open) = session.create(dir, name, Create::New, Mode::Write, &set)?;
+    session.close(open)?;
+    let linked = session.setxattr(made.node, REMOTE, path, SetXattr::Any);
+    let Err(refused) = linked else {
+        return Ok(());
+    };
+    session.unlink(dir, name)?;
+    if refused.kind() != Kind::NotPermitted {
+        return Err(refused);
+    }
+    let made = session.mkdir(dir, name, &SetAttr::owned(0o755, uid(), gid()))?;
+    let linked = session.setxattr(made.node, REMOTE, path, SetXattr::Any);
+    linked.or_else(|e| session.rmdir(dir, name).and(Err(e)))
 }

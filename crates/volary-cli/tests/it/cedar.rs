@@ -115,3 +115,63 @@ fn versions_are_kept_listed_and_brought_back() {
     let checked = sandbox.run("fsck -n c.img").ok();
     assert!(checked.contains("clean"), "{checked}");
 }
+
+#[test]
+fn files_of_another_volume_are_cached_and_linked_to() {
+    let sandbox = Sandbox::empty();
+    std::fs::create_dir(sandbox.path("theirs")).unwrap();
+    sandbox.write("theirs/a", b"a of theirs\n");
+    sandbox.write("theirs/b", b"b of theirs\n");
+    sandbox
+        .run("mkfs -t cedar --size 16M -o cache=host:theirs cache.img")
+        .ok();
+    let remote = "-o remote=host:theirs";
+    let listed = sandbox.run(&format!("ls {remote} cache.img")).ok();
+    assert_eq!(listed, "a\nb\n");
+    let read = sandbox.run(&format!("cat {remote} cache.img:/a")).ok();
+    assert_eq!(read, "a of theirs\n");
+    std::fs::remove_file(sandbox.path("theirs/a")).unwrap();
+    // Without the remote, what is here is as it was.
+    assert_eq!(sandbox.run("cat cache.img:/a").ok(), "a of theirs\n");
+    let away = sandbox.run("cat cache.img:/b").fails(1);
+    assert!(away.contains("-o remote=host:theirs"), "{away}");
+    assert_eq!(sandbox.run(&format!("ls {remote} cache.img")).ok(), "b\n");
+    let info = sandbox.run("info cache.img").ok();
+    assert!(info.contains("host:theirs"), "{info}");
+    let table = sandbox.run("dump cache.img table").ok();
+    assert!(
+        table.contains("away") && table.contains("last used"),
+        "{table}"
+    );
+    let other = sandbox.run("ls -o remote=host:. cache.img").fails(3);
+    assert!(other.contains("host:theirs"), "{other}");
+
+    sandbox
+        .run("mkfs -t cedar --size 16M -o remote=host:theirs own.img")
+        .ok();
+    sandbox
+        .run(&format!("ln --remote {remote} /b own.img:/mine"))
+        .ok();
+    sandbox
+        .run(&format!("ln --remote {remote} / own.img:/all"))
+        .ok();
+    assert_eq!(
+        sandbox.run(&format!("cat {remote} own.img:/mine")).ok(),
+        "b of theirs\n"
+    );
+    assert_eq!(sandbox.run("cat own.img:/mine").ok(), "b of theirs\n");
+    assert_eq!(
+        sandbox.run(&format!("ls {remote} own.img:/all")).ok(),
+        "b\n"
+    );
+    let none = sandbox
+        .run(&format!("ln --remote {remote} /none own.img:/x"))
+        .fails(1);
+    assert!(none.contains("no such file"), "{none}");
+    assert_eq!(sandbox.run("ls own.img").ok(), "all\nmine\n");
+    assert!(sandbox.run("fsck -n own.img").ok().contains("clean"));
+    let fat = sandbox
+        .run(&format!("ln --remote {remote} /b c.img:/mine"))
+        .fails(3);
+    assert!(fat.contains("c.img"), "{fat}");
+}

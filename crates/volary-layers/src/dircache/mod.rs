@@ -53,7 +53,7 @@ impl DirCache {
     pub fn new(below: Fs, memory: usize, age: Option<u64>) -> Result<Self> {
         let caps = below.caps();
         let news = caps.has(Caps::WATCH);
-        let shared = caps.bits & (Caps::CHECKS_ACCESS | Caps::SHARED_LOCKS) != 0;
+        let shared = caps.bits & (Caps::CHECKS_ACCESS | Caps::SHARED_LOCKS | Caps::SHARED) != 0;
         let age = age.or((shared && !news).then_some(1));
         let memory = Arc::new(Mutex::new(Memory::new(memory, age)));
         let watch = if news {

@@ -3,11 +3,11 @@
 use super::salvage::salvage;
 use super::{Fix, MEND, open};
 use crate::core::{Core, Takes};
-use crate::entry::{Entry, Head, Part, Place, ROOT_UID};
+use crate::entry::{Entry, Far, Head, Part, Place, ROOT_UID};
 use crate::runs::Runs;
 use crate::table::{Pair, judge, read_pages, write_copy};
 use std::sync::Arc;
-use volary_core::{BlockDevice, Kind, Result, Time};
+use volary_core::{BlockDevice, FileKind, Kind, Result, Time};
 
 /// Makes repairs.
 ///
@@ -68,6 +68,8 @@ fn apply(core: &mut Core, fix: &Fix, now: Time) -> Result<()> {
         Fix::Empty(uid) => with_head(core, *uid, now, empty),
         Fix::Size(uid) => with_head(core, *uid, now, resize),
         Fix::Sums(uid) => with_head(core, *uid, now, |core, head| core.set_sums(head, None)),
+        Fix::Own(uid) => with_head(core, *uid, now, make_own),
+        Fix::Away(uid) => with_head(core, *uid, now, |core, head| make_away(core, head, now)),
         Fix::Adopt(key) => core.change(now, |c| adopt(c, key, now)),
     }
 }
@@ -110,12 +112,49 @@ fn with_head(
 }
 
 /// Takes the content away without a look at it: the map is built anew after.
+///
+/// A file of the remote is fetched again; if it is lost which one it is, it is the volume's
+/// own then.
 fn empty(core: &mut Core, head: &mut Head) -> Result<()> {
+    let path = match head.is_link() {
+        true => core.parts(head, Part::Target).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let was_link = head.is_link();
     for part in Part::ALL {
         core.set_parts(head, part, &[])?;
     }
     head.runs.clear();
-    head.size = 0;
+    match &mut head.far {
+        Some(far) if !was_link || !path.is_empty() => far.whole = false,
+        _ => (head.far, head.size) = (None, 0),
+    }
+    match path.is_empty() {
+        true => Ok(()),
+        false => core.set_parts(head, Part::Target, &path),
+    }
+}
+
+/// Has a node be one of the remote that was never seen.
+fn make_away(core: &mut Core, head: &mut Head, now: Time) -> Result<()> {
+    for part in [Part::Runs, Part::Sums] {
+        core.set_parts(head, part, &[])?;
+    }
+    head.runs.clear();
+    head.far = Some(Far::never_seen(now));
+    Ok(())
+}
+
+/// Has a node stand for nothing of the remote any more; of what is not here, nothing is left.
+fn make_own(core: &mut Core, head: &mut Head) -> Result<()> {
+    if head.is_away() {
+        (head.size, head.runs) = (0, Vec::new());
+        core.set_parts(head, Part::Runs, &[])?;
+    }
+    if head.kind != FileKind::Symlink {
+        core.set_parts(head, Part::Target, &[])?;
+    }
+    head.far = None;
     Ok(())
 }
 
@@ -123,9 +162,18 @@ fn empty(core: &mut Core, head: &mut Head) -> Result<()> {
 fn resize(core: &mut Core, head: &mut Head) -> Result<()> {
     let mut runs = core.runs(head)?;
     let room = u64::from(runs.pages().saturating_sub(1)) * u64::from(core.layout.page);
-    head.size = head.size.min(room);
     let old = runs.leader();
-    runs.cut(core.pages_for(head.size));
+    match &mut head.far {
+        // What is left of a file of the remote is not kept.
+        Some(far) => {
+            far.whole = false;
+            runs.0.clear();
+        }
+        None => {
+            head.size = head.size.min(room);
+            runs.cut(core.pages_for(head.size));
+        }
+    }
     let kept = Runs(runs.0.clone());
     core.set_sums(head, None)?;
     core.set_runs(head, old, &kept)

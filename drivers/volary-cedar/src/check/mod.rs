@@ -51,6 +51,10 @@ pub(crate) enum Fix {
     Size(u64),
     /// Take the checksums of data away.
     Sums(u64),
+    /// Have a node of the remote be the volume's own.
+    Own(u64),
+    /// Have a node be one of the remote, of which nothing is here.
+    Away(u64),
     /// Put an entry into the root.
     Adopt(Vec<u8>),
 }

@@ -114,6 +114,7 @@ impl Nodes {
         self.judge_places();
         self.judge_links();
         self.judge_parts();
+        self.judge_far(core.layout.has_remote());
         let heads: Vec<Head> = self.heads.values().map(|(_, head)| head.clone()).collect();
         for (i, head) in heads.iter().enumerate() {
             if i % 1024 == 0 {
@@ -335,6 +336,40 @@ impl Nodes {
         }
     }
 
+    /// Nodes of the remote must have a path there: a link, and what is under one.
+    fn judge_far(&mut self, has_remote: bool) {
+        let is_far = |uid: &u64| self.heads.get(uid).is_some_and(|(_, h)| h.far.is_some());
+        let wrong: Vec<(u64, bool)> = self
+            .heads
+            .values()
+            .filter(|(place, head)| {
+                let below = is_named(place) && is_far(&place.dir);
+                let nowhere = place.dir == NOWHERE && !is_named(place);
+                match head.far {
+                    Some(_) => !(has_remote && (head.is_link() || below || nowhere)),
+                    None => below,
+                }
+            })
+            .map(|(_, head)| (head.uid, head.far.is_some()))
+            .collect();
+        for (uid, is_far) in wrong {
+            let (message, repair, fix) = match is_far {
+                true => (
+                    "it is a file of the remote, but nothing says which",
+                    "make it the volume's own",
+                    Fix::Own(uid),
+                ),
+                false => (
+                    "it is in a directory of the remote, but no file of it",
+                    "take its content away, and have the remote say what it is",
+                    Fix::Away(uid),
+                ),
+            };
+            let path = self.path(uid);
+            self.damage("remote", message.to_owned(), repair, fix, path);
+        }
+    }
+
     /// What is no file has no pages.
     fn judge_other(&mut self, head: &Head) {
         if head.runs.is_empty() && head.parts_of(Part::Runs) == 0 {
@@ -376,7 +411,12 @@ impl Nodes {
             );
             return Ok(());
         }
-        if pages_of(&runs.0) != u64::from(core.pages_for(head.size)) {
+        let needed = if head.is_away() {
+            0
+        } else {
+            core.pages_for(head.size)
+        };
+        if pages_of(&runs.0) != u64::from(needed) {
             let message = format!("it has {} pages for {} bytes", pages_of(&runs.0), head.size);
             self.damage(
                 "size",

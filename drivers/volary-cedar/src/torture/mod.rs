@@ -4,6 +4,7 @@
 
 mod caught;
 mod cuts;
+mod far;
 mod script;
 mod subject;
 mod sums;

@@ -6,6 +6,7 @@ mod differential;
 mod figures;
 mod layers;
 mod quiet;
+mod remote;
 mod sums;
 mod versions;
 mod volumes;
