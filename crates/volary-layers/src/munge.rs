@@ -12,8 +12,8 @@ use volary_core::{
 ///
 /// Written so are control characters and `" * : < > ? \ |`; bytes that are not
 /// UTF-8; a dot or space at the end; the first letter of a device's name (`CON`,
-/// `PRN`, `AUX`, `NUL`, `COM1` to `COM9`, `LPT1` to `LPT9`, in any case, with
-/// or without something after a dot); and a `%` that two upper-case digits of
+/// `PRN`, `AUX`, `NUL`, `COM1` to `COM9`, `LPT1` to `LPT9`, also with `¹`, `²`,
+/// `³`, in any case, with or without something after a dot); and a `%` that two upper-case digits of
 /// hexadecimal follow. All else stays as it is.
 ///
 /// [`Side::Above`] shows the names of a volume so to its clients.
@@ -103,7 +103,9 @@ fn is_device(name: &[u8]) -> bool {
     let stem = stem.trim_ascii_end();
     let is = |device: &[u8]| stem.eq_ignore_ascii_case(device);
     match stem {
-        [head @ .., b'1'..=b'9'] => {
+        // The last are ¹, ², ³, which Windows takes for digits here (Microsoft, "Naming Files,
+        // Paths, and Namespaces").
+        [head @ .., b'1'..=b'9'] | [head @ .., 0xc2, 0xb9 | 0xb2 | 0xb3] => {
             head.eq_ignore_ascii_case(b"COM") || head.eq_ignore_ascii_case(b"LPT")
         }
         _ => is(b"CON") || is(b"PRN") || is(b"AUX") || is(b"NUL"),

@@ -17,7 +17,12 @@ fn names_are_written_so() {
         (b"con", "%63on"),
         (b"NUL.txt", "%4EUL.txt"),
         (b"com1", "%63om1"),
+        ("com¹".as_bytes(), "%63om¹"),
+        ("LPT³.txt".as_bytes(), "%4CPT³.txt"),
         (b"com0", "com0"),
+        ("com⁴".as_bytes(), "com⁴"),
+        ("nul\u{85}".as_bytes(), "nul\u{85}"),
+        (b"aux .txt", "%61ux .txt"),
         (b"console", "console"),
         (b"100%", "100%"),
         (b"%41", "%2541"),
@@ -70,7 +75,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
         Just(b".".to_vec()),
         Just(b" ".to_vec()),
         "[0-9A-Fa-f]{1,2}".prop_map(String::into_bytes),
-        "(nul|lpt|com)[0-9]?".prop_map(String::into_bytes),
+        "(nul|lpt|com)[0-9¹²³]?".prop_map(String::into_bytes),
         any::<char>().prop_map(|c| c.to_string().into_bytes()),
         any::<u8>().prop_map(|b| vec![b]),
     ];
@@ -82,11 +87,13 @@ fn is_harmless(name: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;
     };
-    let stem = text.split('.').next().unwrap().trim_end().to_uppercase();
+    // Windows passes over spaces there, but over no other blanks.
+    let stem = text.split('.').next().unwrap().trim_end_matches(' ');
+    let stem = stem.to_ascii_uppercase();
     let device = ["CON", "PRN", "AUX", "NUL"].contains(&stem.as_str())
-        || (stem.len() == 4
+        || (stem.chars().count() == 4
             && (stem.starts_with("COM") || stem.starts_with("LPT"))
-            && stem.ends_with(|c: char| ('1'..='9').contains(&c)));
+            && stem.ends_with(|c: char| "123456789¹²³".contains(c)));
     !device
         && !text.ends_with(['.', ' '])
         && !text.contains(|c: char| c.is_ascii_control() || "\"*/:<>?\\|".contains(c))
