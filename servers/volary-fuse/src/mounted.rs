@@ -218,11 +218,19 @@ fn finish(volume: &Volume, served: std::io::Result<()>, stop: Stop) -> Result<()
         Stop::CallBeside => volume.sync(),
         Stop::Call | Stop::Signals => volume.detach(),
     };
-    served.map_err(|e| {
-        let words = format!("the connection to the kernel failed: {e}");
-        Error::note(Kind::Io, words)
-    })?;
-    detached
+    match served {
+        Err(e) if !is_end(&e) => {
+            let words = format!("the connection to the kernel failed: {e}");
+            Err(Error::note(Kind::Io, words))
+        }
+        _ => detached,
+    }
+}
+
+/// Whether the kernel has ended the connection. The library below knows that by `ENODEV`; of a
+/// request that a thread had just taken, Linux says `ECONNABORTED` instead (`fuse_dev_do_read`).
+fn is_end(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::ConnectionAborted
 }
 
 /// # Errors
@@ -329,4 +337,25 @@ fn obey_signals(point: MountPoint, volume: Arc<Volume>, end: Arc<End>) -> Result
     let thread = thread::Builder::new().name("volary-signals".into());
     thread.spawn(obeying).map_err(failed)?;
     Ok(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+    use volary_core::Time;
+    use volary_mem::{Mem, MemOptions};
+    use volary_session::VolumeOptions;
+
+    #[test]
+    fn the_end_of_a_connection_is_no_failure_and_anything_else_is() {
+        let end_with = |served: std::io::Result<()>| {
+            let fs = Mem::attach(MemOptions::default(), Time::EPOCH).unwrap();
+            let how = VolumeOptions::new("test", || Time::EPOCH);
+            finish(&Volume::new(fs, how), served, Stop::Call)
+        };
+        assert_eq!(end_with(Ok(())), Ok(()));
+        assert_eq!(end_with(Err(Errno::CONNABORTED.into())), Ok(()));
+        assert_eq!(end_with(Err(Errno::IO.into())).unwrap_err(), Kind::Io);
+    }
 }
