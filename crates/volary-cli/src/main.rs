@@ -54,7 +54,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let words = with_two_dashes(std::env::args_os().collect());
+    let words = with_address(with_two_dashes(std::env::args_os().collect()));
     let whole = || Cli::try_parse_from(&words).map(|cli| cli.verb);
     let exit = match verbs::Verb::parse_alone(&words).unwrap_or_else(whole) {
         Ok(verb) => match verb.run() {
@@ -81,6 +81,24 @@ fn with_two_dashes(mut words: Vec<OsString>) -> Vec<OsString> {
         }
     }
     words
+}
+
+/// `serve --smb` has an address or not: one that follows as a word of its own belongs to it.
+fn with_address(words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_none_or(|verb| verb != "serve") {
+        return words;
+    }
+    let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
+    for word in words {
+        match joined.last_mut() {
+            Some(last) if last == "--smb" && verbs::serve::is_address(&word) => {
+                last.push("=");
+                last.push(word);
+            }
+            _ => joined.push(word),
+        }
+    }
+    joined
 }
 
 /// Help as it is; a command line that makes no sense in one line.
@@ -131,6 +149,27 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_address_after_smb_is_no_volume() {
+        for (given, taken) in [
+            (
+                "serve --smb 127.0.0.1:0 a.img",
+                "serve --smb=127.0.0.1:0 a.img",
+            ),
+            ("serve --smb 4450 a.img", "serve --smb=4450 a.img"),
+            ("serve --smb=1 2 a.img", "serve --smb=1 2 a.img"),
+            ("serve --smb a.img", "serve --smb a.img"),
+            ("serve a.img --smb", "serve a.img --smb"),
+            ("serve --smb src", "serve --smb src"),
+            ("mount --smb 4450", "mount --smb 4450"),
+        ] {
+            let given = format!("volary {given}");
+            let words = given.split(' ').map(OsString::from).collect();
+            let taken: Vec<_> = ["volary"].into_iter().chain(taken.split(' ')).collect();
+            assert_eq!(with_address(words), taken);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod modes;
 mod mount;
 pub(crate) mod moving;
 mod quota;
-mod serve;
+pub(crate) mod serve;
 mod space;
 mod stat;
 mod torture;

@@ -16,9 +16,9 @@ use address::Listen;
 use config::{Config, Entry};
 use mounts::Mounts;
 pub(super) use mounts::fuse_was_dead;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use volary::layers::{Alarm, Subtree};
@@ -117,6 +117,12 @@ pub(crate) struct Serve {
     /// Prints a line of JSON when it serves, and one when it has ended
     #[arg(long)]
     json: bool,
+}
+
+/// Whether a word is a place to listen at, and no volume.
+pub(crate) fn is_address(word: &OsStr) -> bool {
+    let is_one = |text: &str| address::address("--smb", text, 0).is_ok();
+    word.to_str().is_some_and(is_one) && !Path::new(word).exists()
 }
 
 fn long_help() -> String {

@@ -373,7 +373,8 @@ fn samba_s_client_copies_in_and_out() {
     let mut command = sandbox.command(&[
         "serve",
         "--json",
-        "--smb=127.0.0.1:0",
+        "--smb",
+        "127.0.0.1:0",
         "--nfs",
         "127.0.0.1:0",
         "--key",
