@@ -2,6 +2,7 @@
 
 use crate::cached::{CachedFs, is_gone};
 use crate::entry::Seen;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 use volary_core::{Attr, Ctx, Error, Fs, Kind, Mode, NodeId, OpenId, Result};
 
@@ -189,8 +190,14 @@ impl CachedFs {
         for _ in 0..TRIES {
             if let Content::Through(fs, far) = self.bring(cx, uid)? {
                 let read = fs.read(cx, far, offset, buf);
-                self.through.lock().insert(open, (fs, far));
-                return read;
+                let mut through = self.through.lock();
+                // Another reader of this open may have come first.
+                if let Entry::Vacant(free) = through.entry(open) {
+                    free.insert((fs, far));
+                    return read;
+                }
+                drop(through);
+                return read.and_then(|n| fs.close(cx, far).map(|()| n));
             }
             if let Some(n) = self.local.state()?.read_if_here(open, offset, buf)? {
                 return Ok(n);
