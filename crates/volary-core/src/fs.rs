@@ -100,7 +100,7 @@ pub trait FileSystem: Send + Sync {
     /// # Errors
     /// `Unsupported` of a volume that cannot have quotas;
     /// `NotFound` for limits and times of quotas that are off; `Invalid` for limits of root,
-    /// who has none; `TooBig` for what the format has no room for.
+    /// who has none, and for times of a volume without; `TooBig` for what the format has no room for.
     fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
         Err(Kind::Unsupported.into())
     }

@@ -56,7 +56,7 @@ pub struct Quota {
     pub nodes: QuotaShare,
 }
 
-/// The times of grace of a volume, in seconds.
+/// The times of grace of a volume, in seconds; 0 where it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaGrace {
     /// Of room.

@@ -35,7 +35,7 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
         name: "noquota",
         value: "",
         help: "neither bounds nor counts what users and groups take; fsck counts anew (default: \
-               as quota.user and quota.group in the root directory say)",
+               as quota.user, quota.group and quotas in the root directory say)",
     },
 ];
 

@@ -21,7 +21,9 @@ use volary::{
 /// taken away.
 ///
 /// On FFS volumes the limits are in quota.user and quota.group in the root
-/// directory, as 4.4BSD and FreeBSD keep them. --on makes these files and
+/// directory, as 4.4BSD and FreeBSD keep them; those of users are in 4.2BSD's
+/// quotas on volumes of 4.3BSD's format, which knows warnings in place of times
+/// of grace. --on makes these files and
 /// counts what is there; --off removes them, with all limits. With -o noquota
 /// a volume is opened as if they were not there.
 #[derive(clap::Args, Debug)]
@@ -331,12 +333,12 @@ fn table(reports: &[Report]) -> String {
     right[0] = false;
     let mut text = out::columns(&rows, &right);
     for report in reports {
-        let line = format!(
-            "Time of grace of {}s: {} for room, {} for files\n",
-            report.of.word(),
-            duration(report.grace.bytes),
-            duration(report.grace.nodes)
-        );
+        let (of, grace) = (report.of.word(), &report.grace);
+        let (bytes, nodes) = (duration(grace.bytes), duration(grace.nodes));
+        let line = match *grace == QuotaGrace::default() {
+            true => format!("No time of grace of {of}s\n"),
+            false => format!("Time of grace of {of}s: {bytes} for room, {nodes} for files\n"),
+        };
         text.push_str(&line);
     }
     text

@@ -6,7 +6,7 @@ use super::inodes::Inodes;
 use super::lost::{attached, within_room};
 use super::plan::Plan;
 use crate::blocks::Reader;
-use crate::quota::{Counts, QuotaFile, file_name};
+use crate::quota::{Counts, QuotaFile};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Finding, Kind, QuotaOf, Result, Severity, Time};
 
@@ -53,7 +53,7 @@ fn one(
         );
         plan.quotas |= findings.tell(&Finding {
             code: "quota",
-            path: Some(format!("/{}", file_name(of)).into_bytes()),
+            path: Some(format!("/{}", file.form.file_name(of)).into_bytes()),
             ..finding(Severity::Crash, at, message)
         });
     }

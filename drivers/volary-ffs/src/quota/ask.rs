@@ -5,7 +5,7 @@
 //! well.
 
 use super::record::Share;
-use super::{Counts, Form, QuotaFile, Record, file_name, form_of};
+use super::{Counts, Form, Grace, QuotaFile, Record, form_of};
 use crate::attached::{Attached, State};
 use crate::blocks::Reader;
 use crate::edit::Step;
@@ -21,7 +21,7 @@ const UNITS: [u64; 2] = [512, 1];
 const RECORDS: usize = 64;
 
 /// What is done to a record; the file's form and times of grace come with it.
-type Change<'a> = dyn Fn(&mut Record, (Form, [i64; 2])) -> Result<()> + 'a;
+type Change<'a> = dyn Fn(&mut Record, (Form, [Grace; 2])) -> Result<()> + 'a;
 
 impl Attached {
     /// As [`FileSystem::quota`](volary_core::FileSystem::quota).
@@ -31,13 +31,15 @@ impl Attached {
     pub(crate) fn quota(&self, of: QuotaOf, from: u32) -> Result<QuotaReport> {
         self.look(|state, reader| {
             let file = state.quotas.get(of).ok_or_else(|| off(of))?;
-            let [bytes, nodes] = file
-                .grace(&reader, &state.nodes)?
-                .map(|secs| u64::try_from(secs).unwrap_or(0));
+            let secs = |grace: Grace| match grace {
+                Grace::Secs(secs) => u64::try_from(secs).unwrap_or(0),
+                Grace::Warnings => 0,
+            };
+            let [bytes, nodes] = file.grace(&reader, &state.nodes)?.map(secs);
             let next = next(file, state, &reader, from)?;
             Ok(QuotaReport {
                 grace: QuotaGrace { bytes, nodes },
-                quota: next.map(|(id, record)| shown(id, &record)),
+                quota: next.map(|(id, record)| shown(file.form, id, &record)),
             })
         })
     }
@@ -53,7 +55,11 @@ impl Attached {
             SetQuota::Off => self.with_changes(|state| self.quota_off(state, cx, of)),
             SetQuota::Grace(grace) => {
                 let times = [seconds(grace.bytes)?, seconds(grace.nodes)?];
-                self.change_record(cx, of, 0, &|record, _| {
+                self.change_record(cx, of, 0, &|record, (form, _)| {
+                    if matches!(form, Form::Warned(_)) {
+                        let words = "quotas of 4.3BSD have warnings, no times of grace";
+                        return Err(Error::note(Kind::Invalid, words));
+                    }
                     for (share, time) in record.iter_mut().zip(times) {
                         share.time = time;
                     }
@@ -66,12 +72,12 @@ impl Attached {
             }
             SetQuota::Limits { id, bytes, nodes } => {
                 self.change_record(cx, of, id, &|record, (form, grace)| {
-                    let [blocks, inodes] = record;
-                    for (share, limits, at) in [(blocks, bytes, 0), (inodes, nodes, 1)] {
+                    let units = form.most().into_iter().zip(UNITS).zip(grace);
+                    for ((share, limits), (unit, grace)) in
+                        record.iter_mut().zip([bytes, nodes]).zip(units)
+                    {
                         if let Some(limits) = limits {
-                            let unit = UNITS.get(at).copied().unwrap_or(1);
-                            let grace = grace.get(at).copied().unwrap_or(0);
-                            limit(share, limits, (form, unit), (cx.now.secs, grace))?;
+                            limit(share, limits, unit, (cx.now.secs, grace))?;
                         }
                     }
                     Ok(())
@@ -148,7 +154,7 @@ impl Attached {
         if let Some(file) = QuotaFile::find(&self.as_reader(), of)? {
             return Ok(file);
         }
-        let form = form_of(&self.as_reader());
+        let form = form_of(&self.as_reader(), of);
         let mut content = form.header();
         content.extend(form.stored(&Record::default()));
         let set = SetAttr {
@@ -157,7 +163,7 @@ impl Attached {
             ..SetAttr::mode(0o640)
         };
         let ino = self.change_state(state, cx, |edit| {
-            let name = Name::new(file_name(of).as_bytes()).map_err(|_| Kind::Invalid)?;
+            let name = Name::new(form.file_name(of).as_bytes()).map_err(|_| Kind::Invalid)?;
             let inode = edit.make(self.root, name, &New::File, &set)?;
             edit.write(inode.ino, 0, &content)?;
             Ok(inode.ino)
@@ -168,7 +174,8 @@ impl Attached {
     fn quota_off(&self, state: &mut State, cx: &Ctx<'_>, of: QuotaOf) -> Result<()> {
         let file = state.quotas.slot(of).take().ok_or_else(|| off(of))?;
         let gone = self.change_state(state, cx, |edit| {
-            let name = Name::new(file_name(of).as_bytes()).map_err(|_| Kind::Invalid)?;
+            let name = file.form.file_name(of).as_bytes();
+            let name = Name::new(name).map_err(|_| Kind::Invalid)?;
             edit.unlink(self.root, name)
         });
         if gone.is_err() {
@@ -203,15 +210,14 @@ fn next(
     })
 }
 
-fn shown(id: u32, record: &Record) -> Quota {
+fn shown(form: Form, id: u32, record: &Record) -> Quota {
     let share = |share: &Share, unit: u64| QuotaShare {
         used: share.used.saturating_mul(unit),
         limits: QuotaLimits {
             soft: share.soft.checked_sub(1).map(|n| n.saturating_mul(unit)),
             hard: share.hard.checked_sub(1).map(|n| n.saturating_mul(unit)),
         },
-        until: (id != 0 && share.time != 0 && share.soft != 0 && share.used >= share.soft)
-            .then(|| Time::from_secs(share.time)),
+        until: share.until(form).filter(|_| id != 0).map(Time::from_secs),
     };
     let ([blocks, inodes], [block, inode]) = (record, UNITS);
     Quota {
@@ -228,14 +234,14 @@ fn shown(id: u32, record: &Record) -> Quota {
 fn limit(
     share: &mut Share,
     limits: QuotaLimits,
-    (form, unit): (Form, u64),
-    (now, grace): (i64, i64),
+    (most, unit): (u64, u64),
+    (now, grace): (i64, Grace),
 ) -> Result<()> {
     let stored = |limit: Option<u64>| match limit {
         None => Ok(0),
         Some(limit) => {
             let refused = limit / unit + 1;
-            match refused <= form.most() {
+            match refused <= most {
                 true => Ok(refused),
                 false => Err(Error::from(Kind::TooBig)),
             }
@@ -243,8 +249,7 @@ fn limit(
     };
     let (soft, hard) = (stored(limits.soft)?, stored(limits.hard)?);
     if soft != share.soft {
-        // Who is past it already has the whole time.
-        share.time = 0;
+        share.begin(grace);
     }
     (share.soft, share.hard) = (soft, hard);
     share.count(0, (now, grace), true);

@@ -48,7 +48,11 @@ impl Edit<'_> {
         let (ino, form) = (file.ino, file.form);
         let at = form.at(id);
         let end = at + form.len() as u64;
-        if end <= self.inode(ino)?.size && self.pointer(ino, at / self.volume.bsize)? != 0 {
+        let blocks = [at, end - 1].map(|byte| byte / self.volume.bsize);
+        let has_room = end <= self.inode(ino)?.size
+            && self.pointer(ino, blocks[0])? != 0
+            && self.pointer(ino, blocks[1])? != 0;
+        if has_room {
             return Ok(false);
         }
         let record = file_record(self, of, id)?;

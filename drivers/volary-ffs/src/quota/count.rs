@@ -39,11 +39,14 @@ impl<'a> Counts<'a> {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn differing(mut self, reader: &Reader<'_>, file: &QuotaFile) -> Result<Differing> {
+        let [blocks, inodes] = file.form.most();
+        // No more than the file has room for.
+        let limited = |[b, i]: [u64; 2]| [b.min(blocks), i.min(inodes)];
         let mut found = Differing::new();
         let inode = reader.inode(file.ino.into())?;
         file.stored(reader, &inode, 0, &mut |id, record| {
             let said = record.map(|share| share.used);
-            let counted = self.all.remove(&id).unwrap_or_default();
+            let counted = limited(self.all.remove(&id).unwrap_or_default());
             if said != counted {
                 found.insert(id, (said, counted));
             }
@@ -51,7 +54,7 @@ impl<'a> Counts<'a> {
         })?;
         // Of these it says nothing.
         let rest = self.all.into_iter();
-        found.extend(rest.map(|(id, counted)| (id, ([0, 0], counted))));
+        found.extend(rest.map(|(id, counted)| (id, ([0, 0], limited(counted)))));
         Ok(found)
     }
 }

@@ -10,7 +10,7 @@ mod count;
 mod record;
 
 pub(crate) use count::Counts;
-pub(crate) use record::{Form, Record};
+pub(crate) use record::{Form, Grace, Record};
 
 use crate::blocks::Reader;
 use crate::dir::Dir;
@@ -22,20 +22,10 @@ use std::collections::BTreeMap;
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, QuotaOf, Result};
 
-/// Time of grace where the file names none: a week, in seconds (`MAX_DQ_TIME`).
-const GRACE: i64 = 7 * 24 * 60 * 60;
 /// Records that are kept in memory after a commit.
 const RECORDS_MAX: usize = 1024;
-/// Bytes of a quota file that are read at a time.
-const PART: u64 = 16 << 10;
-
-/// The name of a quota file.
-pub(crate) fn file_name(of: QuotaOf) -> &'static str {
-    match of {
-        QuotaOf::Users => "quota.user",
-        QuotaOf::Groups => "quota.group",
-    }
-}
+/// Records of a quota file that are read at a time.
+const PART: usize = 512;
 
 /// A record in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,21 +57,30 @@ impl QuotaFile {
     /// # Errors
     /// `Io`.
     pub(crate) fn find(reader: &Reader<'_>, of: QuotaOf) -> Result<Option<Self>> {
-        match Self::look(reader, of) {
-            // Of damage, to a root that is no directory too, others tell.
-            Err(e) if e != Kind::Io => Ok(None),
-            found => found,
+        let newest = Form::Narrow(reader.volume.order);
+        for form in [form_of(reader, of), newest] {
+            match Self::look(reader, of, form) {
+                Ok(None) => {}
+                // Of damage, to a root that is no directory too, others tell.
+                Err(e) if e != Kind::Io => {}
+                found => return found,
+            }
         }
+        Ok(None)
     }
 
-    fn look(reader: &Reader<'_>, of: QuotaOf) -> Result<Option<Self>> {
+    /// The file that has the name of one of this form.
+    fn look(reader: &Reader<'_>, of: QuotaOf, form: Form) -> Result<Option<Self>> {
         let root = reader.inode(UFS_ROOTINO.into())?;
         let mut entries = Dir::new(*reader, &root)?;
-        let (ino, _) = entries.find(file_name(of).as_bytes(), 0, &|| Ok(()))?;
+        let (ino, _) = entries.find(form.file_name(of).as_bytes(), 0, &|| Ok(()))?;
         let inode = reader.inode(ino.into())?;
         let is_one = inode.kind() == Some(FileKind::File) && inode.uid == 0;
         if !is_one || inode.size == 0 || inode.is_snapshot(reader.volume) {
             return Ok(None);
+        }
+        if matches!(form, Form::Warned(_)) {
+            return Ok(Some(Self::new(ino, form)));
         }
         let mut head = vec![0; record::HEADER];
         reader.read(&inode, 0, &mut head)?;
@@ -119,13 +118,13 @@ impl QuotaFile {
         self.put(id, Some(kept))
     }
 
-    /// Times of grace of blocks and of inodes, in seconds.
+    /// What soft limits of blocks and of inodes give.
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    fn grace(&self, reader: &Reader<'_>, nodes: &Nodes) -> Result<[i64; 2]> {
+    fn grace(&self, reader: &Reader<'_>, nodes: &Nodes) -> Result<[Grace; 2]> {
         let times = self.record(reader, nodes, 0)?.map(|share| share.time);
-        Ok(times.map(|time| if time > 0 { time } else { GRACE }))
+        Ok(times.map(|time| self.form.grace(time)))
     }
 
     /// Each record of the file that is not all zeros, by number, from number `from` on, as the
@@ -142,19 +141,21 @@ impl QuotaFile {
     ) -> Result<()> {
         let start = self.form.at(from);
         let end = self.form.at(u32::MAX) + self.form.len() as u64;
-        let mut goes_on = true;
+        let (mut goes_on, mut next) = (true, u64::from(from));
         let done = reader.runs(inode, start, end - start, &mut |run| {
-            let Some(place) = run.place else {
+            if run.place.is_none() {
                 return Ok(());
-            };
-            let mut at = 0;
-            while at < run.len && goes_on {
-                let len = PART.min(run.len - at);
-                let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-                reader.cache.read(place + at, &mut bytes)?;
-                let first = self.form.id_at(run.offset + at);
-                goes_on = self.part(first, &bytes, each);
-                at += len;
+            }
+            // A record may lie in two runs.
+            let last = self.form.id_at(run.offset + run.len - 1);
+            next = next.max(self.form.id_at(run.offset));
+            while next <= last && goes_on {
+                let count = PART.min(usize::try_from(last - next + 1).unwrap_or(PART));
+                let at = self.form.at(u32::try_from(next).unwrap_or(u32::MAX));
+                let mut bytes = vec![0; count * self.form.len()];
+                reader.read(inode, at, &mut bytes)?;
+                goes_on = self.part(next, &bytes, each);
+                next += count as u64;
             }
             match goes_on {
                 true => Ok(()),
@@ -192,10 +193,16 @@ impl QuotaFile {
         let inode = nodes.inode(reader, self.ino.into())?;
         for (&id, kept) in self.records.iter_mut().filter(|(_, kept)| kept.is_dirty) {
             let bytes = self.form.stored(&kept.record);
+            let mut rest = bytes.as_slice();
             let at = self.form.at(id);
-            reader.runs(&inode, at, bytes.len() as u64, &mut |run| match run.place {
-                Some(place) => reader.cache.write(place, &bytes, Stage::DATA),
-                None => Ok(()),
+            reader.runs(&inode, at, bytes.len() as u64, &mut |run| {
+                let len = usize::try_from(run.len).unwrap_or(0).min(rest.len());
+                let (part, after) = rest.split_at(len);
+                rest = after;
+                match run.place {
+                    Some(place) => reader.cache.write(place, part, Stage::DATA),
+                    None => Ok(()),
+                }
             })?;
             kept.is_dirty = false;
         }
@@ -280,10 +287,12 @@ impl Quotas {
     }
 }
 
-/// The form of new quota files: what the systems that have the variant read.
-fn form_of(reader: &Reader<'_>) -> Form {
-    match reader.volume.variant {
-        Variant::Ufs2 => Form::Wide,
+/// The form of new quota files: what the systems that have the variant read. Those of groups
+/// came when 4.3BSD's format was still in use (4.3BSD-Reno).
+fn form_of(reader: &Reader<'_>, of: QuotaOf) -> Form {
+    match (reader.volume.variant, of) {
+        (Variant::Ufs2, _) => Form::Wide,
+        (Variant::Bsd43, QuotaOf::Users) => Form::Warned(reader.volume.order),
         _ => Form::Narrow(reader.volume.order),
     }
 }

@@ -1,9 +1,13 @@
 //! Quota files as they are stored: an array of `struct dqblk`, by the number of the user or
-//! group. `ufs/ufs/quota.h` of 4.4BSD has numbers of 32 bits in the byte order of the
-//! machine; FreeBSD's also 64 bits, big-endian, behind a header.
+//! group. `h/quota.h` of 4.2 and 4.3BSD counts warnings; `ufs/ufs/quota.h` of 4.4BSD has times
+//! and numbers of 32 bits, both in the byte order of the machine; FreeBSD's also 64 bits,
+//! big-endian, behind a header.
 
 use crate::ondisk::{Order, Stored};
+use volary_core::QuotaOf;
 
+/// Time of grace where the file names none: a week, in seconds (`MAX_DQ_TIME`).
+const WEEK: i64 = 7 * 24 * 60 * 60;
 /// `dqh_magic` and `dqh_version` of FreeBSD's header.
 const MAGIC: &[u8; 8] = b"QUOTA64\0";
 const VERSION: u32 = 0x2008_1104;
@@ -12,10 +16,17 @@ pub(super) const HEADER: usize = 64;
 const WIDE: usize = 64;
 /// Bytes of a record of 32 bits.
 const NARROW: usize = 32;
+/// Bytes of a record with warnings.
+const WARNED: usize = 20;
+/// Warnings that there are at first (`MAX_DQ_WARN`, `MAX_IQ_WARN`): logins of users take them
+/// away, so that none is taken here.
+const WARNINGS: i64 = 3;
 
 /// Which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
+    /// 4.2BSD's, of users alone: with warnings in place of times.
+    Warned(Order),
     /// 4.4BSD's.
     Narrow(Order),
     /// FreeBSD's.
@@ -30,15 +41,34 @@ pub(crate) struct Share {
     pub(crate) soft: u64,
     pub(crate) used: u64,
     /// When the time of grace ends, in seconds; 0 if it has not begun. In record 0: how long
-    /// it is.
+    /// it is. In 4.2BSD's form: the warnings that are left.
     pub(crate) time: i64,
+}
+
+/// What who passes a soft limit gets before it is a hard one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grace {
+    /// So many seconds.
+    Secs(i64),
+    /// Warnings.
+    Warnings,
 }
 
 /// A record (`struct dqblk`): blocks, inodes.
 pub(crate) type Record = [Share; 2];
 
 impl Form {
-    /// The form of a file that begins like this; `None` for a header that is not known.
+    /// The name of a quota file.
+    pub(crate) fn file_name(self, of: QuotaOf) -> &'static str {
+        match (self, of) {
+            (Self::Warned(_), _) => "quotas",
+            (_, QuotaOf::Users) => "quota.user",
+            (_, QuotaOf::Groups) => "quota.group",
+        }
+    }
+
+    /// The form of a file of the later two that begins like this; `None` for a header that is
+    /// not known.
     pub(super) fn of(head: &[u8], order: Order) -> Option<Self> {
         if !head.starts_with(MAGIC) {
             return Some(Self::Narrow(order));
@@ -61,32 +91,50 @@ impl Form {
     /// Bytes of a record.
     pub(super) fn len(self) -> usize {
         match self {
+            Self::Warned(_) => WARNED,
             Self::Narrow(_) => NARROW,
             Self::Wide => WIDE,
         }
     }
 
-    /// Where in the file the record of a number is. No record crosses a sector.
+    /// Where in the file the record of a number is. But for 4.2BSD's no record crosses a
+    /// sector.
     pub(super) fn at(self, id: u32) -> u64 {
         let header = if self == Self::Wide { HEADER } else { 0 };
         header as u64 + u64::from(id) * self.len() as u64
     }
 
-    /// The number of the first record that ends behind byte `at` of the file.
+    /// The number of the record that byte `at` of the file is in.
     pub(super) fn id_at(self, at: u64) -> u64 {
         at.saturating_sub(self.at(0)) / self.len() as u64
     }
 
-    /// Most that a number has room for.
-    pub(super) fn most(self) -> u64 {
+    /// Most blocks and inodes that there is room for.
+    pub(super) fn most(self) -> [u64; 2] {
         match self {
-            Self::Narrow(_) => u32::MAX.into(),
-            Self::Wide => i64::MAX as u64,
+            Self::Warned(_) => [u32::MAX.into(), u16::MAX.into()],
+            Self::Narrow(_) => [u32::MAX.into(); 2],
+            Self::Wide => [i64::MAX as u64; 2],
+        }
+    }
+
+    /// What a soft limit gives, where record 0 of the file says `time` of it.
+    pub(super) fn grace(self, time: i64) -> Grace {
+        match self {
+            Self::Warned(_) => Grace::Warnings,
+            _ if time > 0 => Grace::Secs(time),
+            _ => Grace::Secs(WEEK),
         }
     }
 
     pub(super) fn parse(self, bytes: &[u8]) -> Record {
         let (numbers, times): ([u64; 6], [i64; 2]) = match self {
+            Self::Warned(order) => {
+                let [hard, soft, blocks] = <[u32; 3]>::get(order, bytes, 0).map(u64::from);
+                let [ihard, isoft, inodes] = <[u16; 3]>::get(order, bytes, 12).map(u64::from);
+                let warnings = <[u8; 2]>::get(order, bytes, 18).map(i64::from);
+                ([hard, soft, blocks, ihard, isoft, inodes], warnings)
+            }
             Self::Narrow(order) => (
                 <[u32; 6]>::get(order, bytes, 0).map(u64::from),
                 <[i32; 2]>::get(order, bytes, 24).map(i64::from),
@@ -121,6 +169,15 @@ impl Form {
         let times = [blocks.time, inodes.time];
         let mut bytes = vec![0; self.len()];
         match self {
+            Self::Warned(order) => {
+                let [b0, b1, b2, i0, i1, i2] = numbers;
+                let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+                let short = |n: u64| u16::try_from(n).unwrap_or(u16::MAX);
+                let warnings = |n: i64| u8::try_from(n).unwrap_or(u8::MAX);
+                [b0, b1, b2].map(small).put(order, &mut bytes, 0);
+                [i0, i1, i2].map(short).put(order, &mut bytes, 12);
+                times.map(warnings).put(order, &mut bytes, 18);
+            }
             Self::Narrow(order) => {
                 let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
                 let time = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
@@ -139,23 +196,44 @@ impl Form {
 impl Share {
     /// Counts `delta` more at time `now`; `grace` is what a soft limit gives. False if that
     /// is refused: nothing is counted then. With `force` nothing is.
-    pub(super) fn count(&mut self, delta: i64, (now, grace): (i64, i64), force: bool) -> bool {
+    pub(super) fn count(&mut self, delta: i64, (now, grace): (i64, Grace), force: bool) -> bool {
         let used = self.used.saturating_add_signed(delta);
         let is_over = |used: u64| self.soft != 0 && used >= self.soft;
         let begins = is_over(used) && (!is_over(self.used) || self.time == 0);
-        if delta > 0 && !force {
-            let is_late = is_over(used) && !begins && now > self.time;
-            if self.hard != 0 && used >= self.hard || is_late {
-                return false;
-            }
+        let is_late = match grace {
+            Grace::Secs(_) => is_over(used) && !begins && now > self.time,
+            Grace::Warnings => is_over(used) && self.time == 0,
+        };
+        if delta > 0 && !force && (self.hard != 0 && used >= self.hard || is_late) {
+            return false;
         }
-        self.time = match is_over(used) {
-            false => 0,
-            true if begins => now.saturating_add(grace),
-            true => self.time,
+        self.time = match (is_over(used), grace) {
+            (false, Grace::Secs(_)) => 0,
+            (true, Grace::Secs(secs)) if begins => now.saturating_add(secs),
+            (false, Grace::Warnings) if self.soft != 0 && self.time == 0 => WARNINGS,
+            _ => self.time,
         };
         self.used = used;
         true
+    }
+
+    /// A soft limit is new: who is past it already has all that it gives.
+    pub(super) fn begin(&mut self, grace: Grace) {
+        self.time = match grace {
+            Grace::Secs(_) => 0,
+            Grace::Warnings => WARNINGS,
+        };
+    }
+
+    /// When the soft limit is a hard one, of who is past it, in seconds: long ago where no
+    /// warnings are left; `None` where there is no telling.
+    pub(super) fn until(&self, form: Form) -> Option<i64> {
+        let is_over = self.soft != 0 && self.used >= self.soft;
+        let is_told = match form {
+            Form::Warned(_) => self.time == 0,
+            _ => self.time != 0,
+        };
+        (is_over && is_told).then_some(self.time)
     }
 }
 
@@ -176,24 +254,28 @@ mod tests {
                 hard: 4,
                 soft: 2,
                 used: 1,
-                time: -1,
+                time: 2,
             },
         ];
         for form in [
+            Form::Warned(Order::Little),
+            Form::Warned(Order::Big),
             Form::Narrow(Order::Little),
             Form::Narrow(Order::Big),
             Form::Wide,
         ] {
             let bytes = form.stored(&record);
             assert_eq!(form.parse(&bytes), record);
+            assert_eq!(form.id_at(form.at(1000)), 1000);
             let mut file = form.header();
             file.resize(64, 0);
             let order = match form {
                 Form::Narrow(order) => order,
                 Form::Wide => Order::Little,
+                // Known by its name.
+                Form::Warned(_) => continue,
             };
             assert_eq!(Form::of(&file, order), Some(form));
-            assert_eq!(form.id_at(form.at(1000)), 1000);
         }
         assert_eq!(Form::of(b"QUOTA64\0nonsense.....", Order::Little), None);
     }
@@ -205,17 +287,23 @@ mod tests {
             hard: 7,
             ..Share::default()
         };
-        assert!(share.count(3, (100, 10), false));
+        assert!(share.count(3, (100, Grace::Secs(10)), false));
         assert_eq!(share.time, 0);
-        assert!(share.count(1, (100, 10), false));
+        assert!(share.count(1, (100, Grace::Secs(10)), false));
         assert_eq!((share.used, share.time), (4, 110));
-        assert!(share.count(1, (110, 10), false), "the last moment");
-        assert!(!share.count(1, (111, 10), false));
-        assert!(!share.count(2, (105, 10), false), "the hard limit");
-        assert!(share.count(5, (111, 10), true), "root");
-        assert!(share.count(-8, (111, 10), false));
+        assert!(
+            share.count(1, (110, Grace::Secs(10)), false),
+            "the last moment"
+        );
+        assert!(!share.count(1, (111, Grace::Secs(10)), false));
+        assert!(
+            !share.count(2, (105, Grace::Secs(10)), false),
+            "the hard limit"
+        );
+        assert!(share.count(5, (111, Grace::Secs(10)), true), "root");
+        assert!(share.count(-8, (111, Grace::Secs(10)), false));
         assert_eq!((share.used, share.time), (2, 0));
-        assert!(share.count(2, (200, 10), false));
+        assert!(share.count(2, (200, Grace::Secs(10)), false));
         assert_eq!(share.time, 210);
     }
 }

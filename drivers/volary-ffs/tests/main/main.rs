@@ -17,6 +17,7 @@ mod mend;
 mod oracle;
 mod policy;
 mod quota;
+mod quotas_of_4_3bsd;
 mod readers;
 mod rotation;
 mod shared;

@@ -44,9 +44,9 @@ impl Mount {
         Self::of_made(&FAT, "fat32", "unix", len, options)
     }
 
-    /// An FFS volume of this kind, in memory.
-    pub(crate) fn of_ffs(kind: &str, len: u64, options: &MountOptions) -> Option<Self> {
-        Self::of_made(&FFS, kind, "", len, options)
+    /// An FFS volume of this kind, in memory; `how` are options of its making.
+    pub(crate) fn of_ffs(kind: &str, how: &str, len: u64, options: &MountOptions) -> Option<Self> {
+        Self::of_made(&FFS, kind, how, len, options)
     }
 
     /// A Cedar volume, in memory.

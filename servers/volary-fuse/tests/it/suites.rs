@@ -144,37 +144,65 @@ fn fsx_finds_nothing_on_a_fat_volume() {
     }
 }
 
+/// All of pjdfstest on an FFS volume of this kind, which is then clean.
+fn pjdfstest_on_ffs(kind: &str, how: &str, write_back: bool, config: &str) {
+    let mount = Mount::of_ffs(kind, how, 512 << 20, &open_to_all(write_back)).unwrap();
+    pjdfstest(mount.mounted.path(), config);
+    mount.leave_clean();
+}
+
 #[test]
-fn pjdfstest_finds_nothing_on_an_ffs2_volume() {
+fn pjdfstest_finds_nothing_on_ffs2_volumes() {
     if wanted() {
         for write_back in [false, true] {
-            let mount = Mount::of_ffs("ffs2", 512 << 20, &open_to_all(write_back)).unwrap();
-            pjdfstest(mount.mounted.path(), "pjdfstest.toml");
-            mount.leave_clean();
+            pjdfstest_on_ffs("ffs2", "", write_back, "pjdfstest.toml");
+        }
+        pjdfstest_on_ffs("ffs2", "order=big", false, "pjdfstest.toml");
+    }
+}
+
+#[test]
+fn pjdfstest_finds_only_the_end_of_time_on_ffs1_volumes() {
+    if wanted() {
+        for how in ["", "order=big"] {
+            pjdfstest_on_ffs("ffs1", how, false, "pjdfstest-ffs1.toml");
         }
     }
 }
 
 #[test]
-fn pjdfstest_finds_only_the_end_of_time_on_an_ffs1_volume() {
+fn pjdfstest_finds_only_the_end_of_time_on_volumes_of_4_3bsd() {
     if wanted() {
-        let mount = Mount::of_ffs("ffs1", 512 << 20, &open_to_all(false)).unwrap();
-        pjdfstest(mount.mounted.path(), "pjdfstest-ffs1.toml");
-        mount.leave_clean();
+        for how in ["old", "old,order=big"] {
+            pjdfstest_on_ffs("ffs1", how, false, "pjdfstest-ffs1.toml");
+        }
     }
 }
 
 #[test]
-fn fsx_finds_nothing_on_an_ffs2_volume() {
+fn fsx_finds_nothing_on_ffs2_volumes() {
     if wanted() {
-        fsx_leaves_clean(|how| Mount::of_ffs("ffs2", 64 << 20, how), 700);
+        for (how, seed) in [("", 700), ("order=big", 1300)] {
+            fsx_leaves_clean(|fuse| Mount::of_ffs("ffs2", how, 64 << 20, fuse), seed);
+        }
     }
 }
 
 #[test]
-fn fsx_finds_nothing_on_an_ffs1_volume() {
+fn fsx_finds_nothing_on_ffs1_volumes() {
     if wanted() {
-        fsx_leaves_clean(|how| Mount::of_ffs("ffs1", 64 << 20, how), 900);
+        for (how, seed) in [("", 900), ("order=big", 1500)] {
+            fsx_leaves_clean(|fuse| Mount::of_ffs("ffs1", how, 64 << 20, fuse), seed);
+        }
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_on_volumes_of_4_3bsd() {
+    if wanted() {
+        for (how, seed) in [("old", 1700), ("old,order=big", 1900)] {
+            fsx_leaves_clean(|fuse| Mount::of_ffs("ffs1", how, 64 << 20, fuse), seed);
+        }
     }
 }
 
