@@ -140,7 +140,9 @@ impl Names<'_, '_> {
                         continue;
                     }
                     let name = entry.name.to_vec();
-                    if entry.is_dots() {
+                    if entry.is_dots() && dots == 2 {
+                        self.more_dots(&inode, &name, here);
+                    } else if entry.is_dots() {
                         dots += 1;
                         self.dots(&inode, &name, (leads, here));
                     } else {
@@ -253,6 +255,22 @@ impl Names<'_, '_> {
             }
             _ if leads != dir.ino => self.wrong_dots(dir.ino, name, (leads, at), dir.ino),
             _ => {}
+        }
+    }
+
+    /// An entry of the directory itself or of its parent, behind both: what another directory
+    /// held, where the size or a pointer of this one was damaged.
+    fn more_dots(&mut self, dir: &Inode, name: &[u8], at: u64) {
+        let message = format!(
+            "'{}' stands at byte {at} of the directory as well",
+            volary_core::escape(name)
+        );
+        let more = Finding {
+            code: "dots",
+            ..finding(Severity::Damage, dir.at, message)
+        };
+        if self.tell(self.path(dir.ino, None), more) {
+            self.plan.entries.insert((dir.ino, at), Change::Remove);
         }
     }
 

@@ -128,6 +128,18 @@ pub(super) const NAMES: &[Kind] = &[
     kind("'.' by another name", ("dots", Refuses, All), |m, image| {
         image[m.block("b") + 8] = b'x';
     }),
+    kind(
+        "more of '.' and '..'",
+        ("dots", Refuses, All),
+        |m, image| {
+            for (i, text) in [(20, &b"."[..]), (21, b"..")] {
+                let entry = m.entry("many", &long_name(i));
+                image[m.name_len(entry)] = text.len() as u8;
+                image[entry + 8..][..text.len()].copy_from_slice(text);
+                image[entry + 8 + text.len()] = 0;
+            }
+        },
+    ),
     kind("a hole", ("hole", Refuses, All), |m, image| {
         m.point(image, m.pointer("many", 1), 0);
     }),
