@@ -171,10 +171,10 @@ fn pjdfstest_finds_only_the_end_of_time_on_ffs1_volumes() {
 }
 
 #[test]
-fn pjdfstest_finds_only_the_end_of_time_on_volumes_of_4_3bsd() {
+fn pjdfstest_finds_only_short_times_on_volumes_of_4_3bsd() {
     if wanted() {
         for how in ["old", "old,order=big"] {
-            pjdfstest_on_ffs("ffs1", how, false, "pjdfstest-ffs1.toml");
+            pjdfstest_on_ffs("ffs1", how, false, "pjdfstest-43bsd.toml");
         }
     }
 }
