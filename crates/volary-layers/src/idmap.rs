@@ -2,13 +2,16 @@
 
 use volary_core::{
     Access, Attr, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error, FileKind, Fs, Kind, Layer, Mode,
-    Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
+    Name, NodeId, OpenId, Quota, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
 };
 
 /// Shows the users and groups of a volume as others, both ways: owners are
 /// shown by their ids above, and set by those below; callers' own ids are mapped
 /// in all calls that go by a node. What goes by an open was decided when it was
 /// opened.
+///
+/// Quotas are those of ids that stand for one id each, both ways; those of others
+/// are not shown, and setting them answers `Invalid`.
 pub struct IdMap {
     below: Fs,
     users: IdRules,
@@ -118,6 +121,13 @@ impl IdMap {
         }
     }
 
+    fn rules(&self, of: QuotaOf) -> &IdRules {
+        match of {
+            QuotaOf::Users => &self.users,
+            QuotaOf::Groups => &self.groups,
+        }
+    }
+
     /// Calls with the caller's ids as they are below.
     fn as_below<T>(&self, cx: &Ctx<'_>, call: impl FnOnce(&Ctx<'_>) -> T) -> T {
         let cred = map_cred(
@@ -130,6 +140,43 @@ impl IdMap {
 }
 
 impl IdRules {
+    /// The lowest quota from id `from` above on; `below` gives the volume's, from an id of its
+    /// own on.
+    fn next_quota(
+        &self,
+        from: u32,
+        below: &dyn Fn(u32) -> Result<Option<Quota>>,
+    ) -> Result<Option<Quota>> {
+        let rest = match self.squash {
+            Some(id) => IdRule {
+                above: id,
+                below: id,
+                count: 1,
+            },
+            None => IdRule {
+                above: 0,
+                below: 0,
+                count: u32::MAX, // The last id is nobody's.
+            },
+        };
+        let mut lowest: Option<Quota> = None;
+        for rule in self.rules.iter().chain([&rest]) {
+            let skipped = from.saturating_sub(rule.above);
+            let mut at = rule.below.checked_add(skipped);
+            while let Some(quota) = at.map(below).transpose()?.flatten() {
+                let above = shift(quota.id, rule.below, rule.above, rule.count);
+                let Some(id) = above else { break };
+                if self.up(quota.id) == id && self.down(id) == quota.id {
+                    let found = Quota { id, ..quota };
+                    lowest = Some(lowest.filter(|l| l.id <= id).unwrap_or(found));
+                    break;
+                }
+                at = quota.id.checked_add(1);
+            }
+        }
+        Ok(lowest)
+    }
+
     fn add(&mut self, above: u32, below: u32, count: u32) {
         self.rules.push(IdRule {
             above,
@@ -174,13 +221,24 @@ impl Layer for IdMap {
         ))
     }
 
-    /// Quotas go by the volume's own ids, in their order.
-    fn quota(&self, _: &Ctx<'_>, _: QuotaOf, _: u32) -> Result<QuotaReport> {
-        Err(Kind::Unsupported.into())
+    fn quota(&self, cx: &Ctx<'_>, of: QuotaOf, from: u32) -> Result<QuotaReport> {
+        let next = |below: u32| self.as_below(cx, |cx| self.below.quota(cx, of, below));
+        let mut report = next(0)?;
+        report.quota = self.rules(of).next_quota(from, &|id| Ok(next(id)?.quota))?;
+        Ok(report)
     }
 
-    fn set_quota(&self, _: &Ctx<'_>, _: QuotaOf, _: &SetQuota) -> Result<()> {
-        Err(Kind::Unsupported.into())
+    fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
+        let mut set = *set;
+        if let SetQuota::Limits { id, .. } = &mut set {
+            let below = self.rules(of).down(*id);
+            if self.rules(of).up(below) != *id {
+                let words = format!("layer idmap: {} {id} is another on the volume", of.word());
+                return Err(Error::note(Kind::Invalid, words));
+            }
+            *id = below;
+        }
+        self.as_below(cx, |cx| self.below.set_quota(cx, of, &set))
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {

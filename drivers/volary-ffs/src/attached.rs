@@ -93,6 +93,9 @@ enum Phase {
 pub(crate) struct Open {
     pub(crate) id: NodeId,
     pub(crate) mode: Mode,
+    /// Whether root opened it. What a mount writes out of the kernel's cache comes as root's;
+    /// it is as much as who opened the file may write.
+    pub(crate) is_roots: bool,
 }
 
 impl State {
@@ -105,11 +108,11 @@ impl State {
         }
     }
 
-    fn add_open(&mut self, id: NodeId, mode: Mode) -> OpenId {
+    fn add_open(&mut self, open: Open) -> OpenId {
         self.last_open += 1;
-        let open = OpenId(self.last_open);
-        self.opens.insert(open, Open { id, mode });
-        open
+        let id = OpenId(self.last_open);
+        self.opens.insert(id, open);
+        id
     }
 
     /// # Errors

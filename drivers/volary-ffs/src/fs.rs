@@ -1,6 +1,6 @@
 //! The file system.
 
-use crate::attached::{Attached, State};
+use crate::attached::{Attached, Open, State};
 use crate::blocks::Reader;
 use crate::dir::Dir;
 use crate::index;
@@ -94,11 +94,11 @@ impl FfsFs {
     }
 
     /// A file's inode by an open of it, for a change.
-    fn to_change(&self, open: OpenId) -> Result<NodeId> {
+    fn to_change(&self, open: OpenId) -> Result<Open> {
         let open = self.0.to_change(open)?;
         match open.mode {
             Mode::Read => Err(Kind::Invalid.into()),
-            _ => Ok(open.id),
+            _ => Ok(open),
         }
     }
 }
@@ -259,7 +259,11 @@ impl FileSystem for FfsFs {
                 _ => Ok(inode),
             }
         })?;
-        let open = self.0.add_open(inode.id()?, Mode::ReadWrite);
+        let open = self.0.add_open(Open {
+            id: inode.id()?,
+            mode: Mode::ReadWrite,
+            is_roots: cx.cred.is_root(),
+        });
         Ok((self.made(Ok(inode))?, open))
     }
 
@@ -374,8 +378,8 @@ impl FileSystem for FfsFs {
         self.0.change(cx, |edit| edit.set_xattr(node, name, None))
     }
 
-    fn open(&self, _: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
-        self.0.open(node, mode)
+    fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
+        self.0.open(cx, node, mode)
     }
 
     fn read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
@@ -389,9 +393,10 @@ impl FileSystem for FfsFs {
     }
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
-        let id = self.to_change(open)?;
+        let open = self.to_change(open)?;
         self.0.change_content(cx, |edit| {
-            let inode = edit.load(id)?;
+            edit.is_root &= open.is_roots;
+            let inode = edit.load(open.id)?;
             edit.quotas.check_not_one(inode.ino)?;
             let offset = offset.unwrap_or(inode.size);
             edit.write(inode.ino, offset, data)?;
@@ -418,7 +423,7 @@ impl FileSystem for FfsFs {
         if !hole {
             return Err(Kind::Unsupported.into());
         }
-        let id = self.to_change(open)?;
+        let id = self.to_change(open)?.id;
         let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
         if len == 0 {
             return Err(Kind::Invalid.into());

@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use used::Used;
 use volary_core::{
     Attr, Caps, Create, Cred, Ctx, Entry, Error, FileKind, Fs, Kind, Layer, Mode, Name, NodeId,
-    OpenId, Options, RenameFlags, Result, SetAttr, StatFs,
+    OpenId, Options, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, RenameFlags, Result, SetAttr,
+    SetQuota, StatFs,
 };
 
 /// Bounds bytes and nodes, of the whole volume or of each owner by itself.
@@ -26,7 +27,10 @@ use volary_core::{
 /// that is over its bound when it is attached takes nothing more, but may shrink.
 /// Changes that do not come through the layer are not seen until then.
 ///
-/// `statfs` shows the bound as the size and what is left of it as free. Takes
+/// `statfs` shows the bound as the size and what is left of it as free. With
+/// [`QuotaBounds::each`], `quota` of users tells the bound of each who has
+/// something, and `set_quota` of users answers `NotPermitted`; else, and of groups,
+/// both are the volume's. Takes
 /// away [`Caps::PREALLOCATE`], whose room has no length. Calls that change what
 /// is counted run one after the other. Put it below `crypt` (whose files are
 /// longer below than above), or above to count what users see.
@@ -248,6 +252,38 @@ impl Layer for Quota {
             stat.nodes_free = stat.nodes_free.min(bound.saturating_sub(share.nodes));
         }
         Ok(stat)
+    }
+
+    fn quota(&self, cx: &Ctx<'_>, of: QuotaOf, from: u32) -> Result<QuotaReport> {
+        if !self.bounds.each || of == QuotaOf::Groups {
+            return self.below.quota(cx, of, from);
+        }
+        let next = self.state.lock().used.next(from);
+        let shown = |uid: u32, used: u64, bound: Option<u64>| QuotaShare {
+            used,
+            limits: QuotaLimits {
+                soft: None,
+                hard: bound.filter(|_| uid != 0),
+            },
+            until: None,
+        };
+        let quota = next.map(|(uid, share)| volary_core::Quota {
+            id: uid,
+            bytes: shown(uid, share.bytes, self.bounds.bytes),
+            nodes: shown(uid, share.nodes, self.bounds.nodes),
+        });
+        Ok(QuotaReport {
+            quota,
+            ..QuotaReport::default()
+        })
+    }
+
+    fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
+        if !self.bounds.each || of == QuotaOf::Groups {
+            return self.below.set_quota(cx, of, set);
+        }
+        let words = "each user has the bound that layer quota was given";
+        Err(Error::note(Kind::NotPermitted, words))
     }
 
     fn create(

@@ -1,6 +1,6 @@
 //! What owners have taken.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// What one owner, or all, have taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct Share {
 #[derive(Debug, Default)]
 pub(super) struct Used {
     all: Share,
-    owners: HashMap<u32, Share>,
+    owners: BTreeMap<u32, Share>,
 }
 
 impl Used {
@@ -23,6 +23,12 @@ impl Used {
             None => self.all,
             Some(uid) => self.owners.get(&uid).copied().unwrap_or_default(),
         }
+    }
+
+    /// The first owner of something, from number `from` on.
+    pub(super) fn next(&self, from: u32) -> Option<(u32, Share)> {
+        let next = self.owners.range(from..).next();
+        next.map(|(&uid, &share)| (uid, share))
     }
 
     pub(super) fn add(&mut self, uid: u32, bytes: u64, nodes: u64) {

@@ -49,8 +49,13 @@ pub(crate) fn serve_nfs(volume: &Arc<Volume>) -> volary::nfs::Server {
 
 /// Shares it as `test`, with `tester`, whose password is `pass`, who is root there.
 pub(crate) fn serve_smb(volume: &Arc<Volume>) -> SmbServer {
+    serve_smb_as(volume, Cred::root())
+}
+
+/// The same; `tester` is this user there.
+pub(crate) fn serve_smb_as(volume: &Arc<Volume>, cred: Cred) -> SmbServer {
     let mut config = volary::smb::Config::new("VOLARY", clock);
-    let user = volary::smb::User::with_password("tester", "pass", Cred::root());
+    let user = volary::smb::User::with_password("tester", "pass", cred);
     config.users.push(user);
     config.shares.push(volary::smb::Share {
         name: "test".to_owned(),

@@ -1,6 +1,6 @@
 //! Opens of an attached volume.
 
-use super::{Attached, by};
+use super::{Attached, Open, by};
 use crate::edit::Stop;
 use crate::node::Node;
 use volary_block::Stage;
@@ -12,7 +12,7 @@ impl Attached {
     /// # Errors
     /// `Stale`; `ReadOnly`; `IsDir` for writing a directory; `Invalid` for what is neither
     /// file nor directory; `Unsupported` for a snapshot; `Corrupt`; `Io`.
-    pub(crate) fn open(&self, id: NodeId, mode: Mode) -> Result<OpenId> {
+    pub(crate) fn open(&self, cx: &Ctx<'_>, id: NodeId, mode: Mode) -> Result<OpenId> {
         let mut guard = self.state.write();
         let state = &mut *guard;
         state.alive()?;
@@ -38,12 +38,16 @@ impl Attached {
         if let Some(node) = state.nodes.get_mut(inode.ino) {
             node.opens += 1;
         }
-        Ok(state.add_open(id, mode))
+        Ok(state.add_open(Open {
+            id,
+            mode,
+            is_roots: cx.cred.is_root(),
+        }))
     }
 
     /// An open of a node that counts it already.
-    pub(crate) fn add_open(&self, id: NodeId, mode: Mode) -> OpenId {
-        self.state.write().add_open(id, mode)
+    pub(crate) fn add_open(&self, open: Open) -> OpenId {
+        self.state.write().add_open(open)
     }
 
     /// Ends an open. A node that has no name goes with its last.

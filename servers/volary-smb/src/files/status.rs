@@ -16,8 +16,8 @@ pub(crate) fn status(kind: Kind) -> Status {
         Kind::NameTooLong => Status::NAME_TOO_LONG,
         Kind::TooManyLinks => Status::TOO_MANY_LINKS,
         Kind::SymlinkLoop => Status::IO_REPARSE_TAG_INVALID,
-        Kind::NoSpace => Status::DISK_FULL,
-        Kind::Quota => Status::QUOTA_EXCEEDED,
+        // For quotas NTFS and Samba say so too; QUOTA_EXCEEDED is of a process.
+        Kind::NoSpace | Kind::Quota => Status::DISK_FULL,
         Kind::ReadOnly => Status::MEDIA_WRITE_PROTECTED,
         Kind::Access | Kind::NotPermitted => Status::ACCESS_DENIED,
         Kind::Stale => Status::FILE_CLOSED,
