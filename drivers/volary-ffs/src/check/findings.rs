@@ -31,7 +31,10 @@ const REPAIRS: &[(&str, &str)] = &[
         "the size is made one, the inode freed if that cannot be",
     ),
     ("entry", "the chunk is made empty"),
-    ("hole", "it gets blocks, of free room"),
+    (
+        "hole",
+        "it gets blocks, of free room; at its end, the directory ends there",
+    ),
     ("flags", "it counts as a file"),
     ("attributes", "they are taken away"),
     ("dots", "they are made anew"),

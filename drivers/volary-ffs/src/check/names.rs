@@ -212,7 +212,11 @@ impl Names<'_, '_> {
                 code: "hole",
                 ..finding(Severity::Damage, dir.at, message)
             };
-            if self.tell(self.path(dir.ino, None), odd) {
+            let wanted = self.tell(self.path(dir.ino, None), odd);
+            // At the end there was none, more likely: only the size is damaged.
+            if wanted && hole.start > 0 && hole.end == dir.size {
+                self.plan.inode(dir.ino).size = Some(hole.start);
+            } else if wanted {
                 self.plan.holes.insert((dir.ino, hole.start), hole.end);
             }
         }

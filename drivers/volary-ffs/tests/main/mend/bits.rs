@@ -1,4 +1,5 @@
-//! Single bits of a cylinder group's head: where its tables stand, and how long they are.
+//! Single bits of a cylinder group's head: where its tables stand, and how long they are; of a
+//! directory's size.
 
 use super::SHAPES;
 use super::made::Made;
@@ -52,4 +53,21 @@ fn where_a_group_s_tables_stand_is_mended_by_one_run() {
         failures.len(),
         failures.join("\n")
     );
+}
+
+/// There is no room to fill what it would have; what its last block has taken of others is told.
+#[test]
+fn a_directory_that_says_it_is_as_long_as_the_volume_ends_where_its_blocks_do() {
+    for (shape, _) in SHAPES {
+        let m = Made::new(shape);
+        let mut image = m.image.clone();
+        m.put(&mut image, m.size("many"), 8, 6 << 20);
+        let dev = Arc::new(MemDevice::from_vec(image));
+        let (report, told) = check(dev.clone(), CheckMode::Mend);
+        assert_eq!(report.left(), 0, "{}: {told:#?}", m.shape.name());
+        let (again, found) = check(dev.clone(), CheckMode::Mend);
+        assert_eq!((again.found, again.written), (0, 0), "{found:#?}");
+        let size = m.get(&dev.to_vec(), m.size("many"), 8);
+        assert_eq!(size, 8192, "{}: two blocks, {told:#?}", m.shape.name());
+    }
 }
