@@ -70,7 +70,7 @@ impl Attached {
     pub(crate) fn stat(&self) -> StatFs {
         let core = &self.core;
         let page = u64::from(core.layout.page);
-        let waiting = crate::file::pages_of(&core.batch.freed);
+        let waiting = core.batch.freed.pages();
         let free = (u64::from(core.vam.free()) + waiting) * page;
         let per_page = (page / ENTRY_LEN).max(1);
         StatFs {

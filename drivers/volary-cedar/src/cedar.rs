@@ -3,7 +3,7 @@
 use crate::dump::DUMP_TOPICS;
 use crate::make::MAKE_OPTIONS;
 use crate::options::MOUNT_OPTIONS;
-use crate::volume::read_roots;
+use crate::roots::read_roots;
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{

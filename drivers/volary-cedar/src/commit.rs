@@ -59,6 +59,7 @@ impl Core {
         if !made(Mistake::SameEpoch) {
             self.log.epoch += 1;
         }
+        self.map_goes_home()?;
         self.log.position = 0;
         self.log.third = 0;
         self.log.before = 0;
@@ -115,7 +116,8 @@ impl Core {
             before: self.log.before,
             time: now.secs,
         };
-        let built = log::build(&self.layout, place, &logged);
+        let told = self.tell();
+        let built = log::build(&self.layout, place, &logged, told.as_ref());
         let dev = self.cache.device();
         dev.write_at(self.layout.offset(self.layout.log + position), &built.bytes)?;
         if !made(Mistake::RecordNotFlushed) {
@@ -130,7 +132,7 @@ impl Core {
             false => self.third_of(position),
         };
         self.committed(logged, third);
-        Ok(())
+        self.told(told.as_ref(), third)
     }
 
     fn third_of(&self, position: u32) -> u8 {
@@ -158,7 +160,7 @@ impl Core {
     /// A record is durable: what it freed is free, what it logged is pending.
     fn committed(&mut self, logged: Logged, third: u8) {
         let batch = std::mem::take(&mut self.batch);
-        for run in batch.freed {
+        for run in batch.freed.iter() {
             self.vam.mark(run.start, run.len, false);
             let gone: Vec<u32> = self
                 .leaders
@@ -222,8 +224,16 @@ impl Core {
             .filter(|(_, pending)| pending.third == third)
             .map(|(page, pending)| (*page, pending.image.clone()))
             .collect();
-        if due.is_empty() && leaders.is_empty() {
+        let map = match made(Mistake::MapStaysAway) {
+            true => Vec::new(),
+            false => self.map_due(third),
+        };
+        if due.is_empty() && leaders.is_empty() && map.is_empty() {
             return Ok(());
+        }
+        self.write_map(0, &map)?;
+        if made(Mistake::MapCopiesAtOnce) {
+            self.write_map(1, &map)?;
         }
         write_home(&self.cache, &self.layout, &due)?;
         for (page, image) in leaders.iter().filter(|_| !made(Mistake::LeaderStaysAway)) {
@@ -232,7 +242,13 @@ impl Core {
         if !made(Mistake::HomeNotFlushed) {
             self.cache.flush()?;
         }
+        if !map.is_empty() {
+            self.write_map(1, &map)?;
+            self.cache.flush()?;
+        }
         read_back(&**self.cache.device(), &self.layout, &due)?;
+        self.read_map_back(&map)?;
+        self.map_home.came_home(1 << third);
         self.table.came_home(third);
         self.leaders.retain(|_, pending| pending.third != third);
         Ok(())
@@ -246,16 +262,19 @@ impl Core {
         image.into()
     }
 
-    /// Saves the allocation map, if it was not since the last commit. The batch
-    /// must be empty.
+    /// Saves the allocation map, if it was not since the last commit, and is not
+    /// logged. The batch must be empty.
     ///
     /// # Errors
     /// `Io`.
     pub(crate) fn save_map(&mut self) -> Result<()> {
-        if self.map_saved || self.takes != Takes::Changes {
+        if self.layout.logs_map || self.map_saved || self.takes != Takes::Changes {
             return Ok(());
         }
-        let first = self.layout.map + self.map_slot as u32 * self.layout.map_len;
+        let first = {
+            let [first, second] = self.layout.maps();
+            if self.map_slot == 0 { first } else { second }
+        };
         let seq = match made(Mistake::MapOfNextCommit) {
             true => self.log.seq,
             false => self.log.seq.saturating_sub(1),
@@ -282,6 +301,7 @@ impl Core {
         }
         let result = (0..3).try_for_each(|third| self.go_home(third));
         self.or_fail(result)?;
+        self.map_home.left();
         self.save_map()?;
         if self.log.records.is_empty() {
             return Ok(());

@@ -6,8 +6,10 @@
 //! what one log record holds: a txn that does not fit makes the batch before it
 //! be committed first.
 
+use crate::delta::{Delta, RunSet};
 use crate::leader::Leader;
 use crate::log::Anchor;
+use crate::logged_map::MapHome;
 use crate::mistakes::{Mistake, made};
 use crate::page::Image;
 use crate::runs::{Run, Runs};
@@ -43,14 +45,41 @@ pub(crate) struct Batch {
     /// Leaders on pages that were free before: they are written like data.
     pub(crate) fresh: BTreeMap<u32, Leader>,
     /// Pages that were free before.
-    taken: Vec<Run>,
+    taken: RunSet,
     /// The shadow map: pages that are free once this is committed.
-    pub(crate) freed: Vec<Run>,
+    pub(crate) freed: RunSet,
+    /// Pages of the name table that were taken or freed: whether each was in use
+    /// at the last commit, and whether it is now.
+    table: BTreeMap<u32, (bool, bool)>,
     /// The shadow map, within pages: those that hold, past the end that a file
     /// has now, bytes that it had when the last commit was made.
     cut: BTreeSet<u32>,
     /// The time of the first change.
     since: Option<Time>,
+}
+
+impl Batch {
+    /// Runs that the record has to tell of, at most.
+    fn told_at_most(&self) -> usize {
+        self.taken.len() + self.freed.len() + self.table.len()
+    }
+
+    /// What the record has to tell of the allocation map.
+    pub(crate) fn delta(&self, layout: &Layout) -> Delta {
+        let mut delta = Delta {
+            taken: self.taken.clone(),
+            freed: self.freed.clone(),
+        };
+        for (index, (_, now)) in self.table.iter().filter(|(_, (was, now))| was != now) {
+            let into = if *now {
+                &mut delta.taken
+            } else {
+                &mut delta.freed
+            };
+            into.insert(layout.table_page(*index));
+        }
+        delta
+    }
 }
 
 /// A leader whose newest image is in the log only.
@@ -103,6 +132,8 @@ pub(crate) struct Core {
     pub(crate) log: LogState,
     pub(crate) leaders: BTreeMap<u32, Pending>,
     pub(crate) takes: Takes,
+    /// What of a logged map has yet to go home.
+    pub(crate) map_home: MapHome,
     /// Which slot the map was saved in for the last commit, if it was.
     pub(crate) map_saved: bool,
     /// The slot that the map is saved in next.
@@ -131,6 +162,7 @@ const UID_BITS: u32 = 40;
 impl Core {
     pub(crate) fn new(layout: Layout, cache: Cache, table: Table, vam: Vam, log: LogState) -> Self {
         Self {
+            map_home: MapHome::new(&layout),
             layout,
             cache,
             table,
@@ -366,7 +398,37 @@ impl Core {
     /// Whether a page was free when the last commit was made.
     fn is_fresh(&self, page: u32) -> bool {
         let holds = |r: &Run| page >= r.start && page - r.start < r.len;
-        self.batch.taken.iter().chain(&self.txn.taken).any(holds)
+        self.batch.taken.contains(page) || self.txn.taken.iter().any(holds)
+    }
+
+    /// Pages that are in use but were free at the last commit, as far as no page of
+    /// the name table was freed in between.
+    pub(crate) fn taken_since(&self) -> impl Iterator<Item = Run> + '_ {
+        let table = self.txn.table_taken.iter();
+        let table = table.map(|index| self.layout.table_page(*index));
+        let files = self
+            .batch
+            .taken
+            .iter()
+            .chain(self.txn.taken.iter().copied());
+        files.chain(table)
+    }
+
+    /// Pages of the name table that were taken or freed, and whether each was in use
+    /// at the last commit.
+    pub(crate) fn table_before(&self) -> impl Iterator<Item = (Run, bool)> + '_ {
+        let table = self.batch.table.iter();
+        table.map(|(index, (was, _))| (self.layout.table_page(*index), *was))
+    }
+
+    /// Whether one record can tell of what the batch and the txn change in the
+    /// allocation map.
+    fn can_be_told(&self) -> bool {
+        let txn = &self.txn;
+        let table = txn.table_taken.len() + txn.table_freed.len();
+        let own = txn.taken.len() + txn.freed.len() + table;
+        let most = Delta::most(self.layout.page_len());
+        !self.layout.logs_map || self.batch.told_at_most() + own <= most
     }
 
     /// Forgets what the cache has of pages that are free once this is committed.
@@ -420,7 +482,7 @@ impl Core {
             + self.txn.leaders.len()
             + self.batch.pages.len()
             + self.batch.leaders.len();
-        if all > self.layout.logged_max as usize {
+        if all > self.layout.logged_max as usize || !self.can_be_told() {
             self.commit(now)?;
         }
         if made(Mistake::EachPageAlone) && !self.txn.pages.is_empty() {
@@ -439,7 +501,11 @@ impl Core {
         if !(txn.pages.is_empty() && txn.leaders.is_empty()) {
             self.batch.since.get_or_insert(now);
         }
+        for index in txn.table_taken {
+            self.batch.table.entry(index).or_insert((false, true)).1 = true;
+        }
         for index in txn.table_freed {
+            self.batch.table.entry(index).or_insert((true, false)).1 = false;
             self.table.forget(index);
             self.batch.pages.remove(&index);
             self.vam.mark_table(index, false);

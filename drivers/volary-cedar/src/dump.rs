@@ -1,13 +1,15 @@
 //! Structures as they are stored.
 
+use crate::delta::Delta;
 use crate::entry::{Entry, Part, Place, part_of_key, place_of_key};
 use crate::leader::Leader;
 use crate::log::{LogImage, read_anchors};
 use crate::ondisk::{Header, PageType};
 use crate::page;
+use crate::roots::read_roots;
 use crate::runs::Run;
 use crate::table::{Pair, judge, read_pages};
-use crate::volume::{Checked, Layout, read_roots};
+use crate::volume::{Checked, Layout};
 use std::fmt::{self, Write};
 use volary_core::{BlockDevice, Error, Kind, OptionSpec, Result, escape};
 
@@ -141,6 +143,9 @@ fn dump_log(dev: &dyn BlockDevice, layout: &Layout, out: &mut String) -> fmt::Re
             write!(out, ", {} of their copies bad", record.damaged)?;
         }
         writeln!(out)?;
+        if layout.logs_map {
+            dump_told(record.told.as_ref(), out)?;
+        }
         for (target, image) in &record.pages {
             let kind = Header::read_unchecked(image).map(|h| h.kind);
             writeln!(out, "    {} {target}", kind.map_or("?", word))?;
@@ -156,6 +161,19 @@ fn dump_log(dev: &dyn BlockDevice, layout: &Layout, out: &mut String) -> fmt::Re
                 "old header at {at}: record {} of epoch {}",
                 header.seq, header.epoch
             )?;
+        }
+    }
+    Ok(())
+}
+
+/// What a record says of the allocation map.
+fn dump_told(told: Option<&Delta>, out: &mut String) -> fmt::Result {
+    let Some(delta) = told else {
+        return writeln!(out, "    changes more of the map than it can say");
+    };
+    for (word, runs) in [("takes", &delta.taken), ("frees", &delta.freed)] {
+        for run in runs.iter() {
+            writeln!(out, "    {word} {} from {}", run.len, run.start)?;
         }
     }
     Ok(())

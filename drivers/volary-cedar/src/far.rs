@@ -406,7 +406,7 @@ impl Core {
     /// As [`change`](Self::change).
     pub(crate) fn make_room_far(&mut self, pages: u32, now: Time) -> Result<bool> {
         let free = |c: &Self| {
-            let waiting = crate::file::pages_of(&c.batch.freed);
+            let waiting = c.batch.freed.pages();
             u64::from(c.vam.free()) + waiting
         };
         let (wanted, spare) = (u64::from(pages), self.layout.data_pages() / SPARE);

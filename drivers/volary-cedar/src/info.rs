@@ -37,7 +37,20 @@ pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
         Fact::word("log", place(layout.log, layout.log_len())),
         Fact::number("third of the log", u64::from(layout.third), "pages"),
         Fact::number("longest record", u64::from(layout.record_max()), "pages"),
-        Fact::word("saved maps", place(layout.map, 2 * layout.map_len)),
+        Fact::word(
+            "saved maps",
+            layout
+                .maps()
+                .map(|first| place(first, layout.map_len))
+                .join(", "),
+        ),
+        Fact::word(
+            "allocation map",
+            match layout.logs_map {
+                true => "logged",
+                false => "saved when left",
+            },
+        ),
         Fact::word(
             "checksums of data",
             if layout.has_sums { "kept" } else { "not kept" },

@@ -76,6 +76,7 @@ mod tests {
             pages: 2000,
             table: 64,
             third: 332,
+            logs_map: true,
         };
         let layout = Layout::plan(wanted, 7, 8, "").unwrap();
         let runs = Runs(

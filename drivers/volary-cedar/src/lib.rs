@@ -8,10 +8,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ondisk`], [`volume`] | pages as stored; the checked root |
+//! | [`ondisk`], [`volume`], `roots` | pages as stored; the checked root, and its copies |
 //! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
-//! | `vam`, `runs`, `leader`, `sums` | room, where files lie, leader pages, checksums of data |
+//! | `vam`, `delta`, `logged_map` | room: in memory, in records, at home |
+//! | `runs`, `leader`, `sums` | where files lie, leader pages, checksums of data |
 //! | `core` | changes that are made whole or not at all |
 //! | `entry`, `nodes`, `names`, `versions`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
 //! | `far`, `copies`, `reach`, `bring`, `cached` | files of a remote: links, copies, the way there |
@@ -46,6 +47,7 @@ mod commit;
 mod cookies;
 mod copies;
 mod core;
+mod delta;
 pub mod dump;
 mod entry;
 mod far;
@@ -54,6 +56,7 @@ mod fs;
 pub mod info;
 mod leader;
 mod log;
+mod logged_map;
 pub mod make;
 pub mod map;
 mod mistakes;
@@ -64,6 +67,7 @@ pub mod options;
 mod page;
 mod reach;
 mod recover;
+mod roots;
 mod runs;
 mod sums;
 mod table;

@@ -5,6 +5,7 @@
 //! pages. The header lists where each page belongs with its checksum; the end
 //! carries the header's. So what was torn is told from what was damaged since.
 
+use crate::delta::Delta;
 use crate::mistakes::{Mistake, made};
 use crate::ondisk::{
     HEADER, Header, PageType, RECORD_FIXED, RECORD_ITEM, get_u32, get_u64, put, seal,
@@ -115,8 +116,14 @@ pub(crate) struct Place {
     pub(crate) time: i64,
 }
 
-/// Builds a record of pages and where they belong.
-pub(crate) fn build(layout: &Layout, place: Place, pages: &[(u32, Image)]) -> Built {
+/// Builds a record of pages and where they belong, and of what it tells of the
+/// allocation map.
+pub(crate) fn build(
+    layout: &Layout,
+    place: Place,
+    pages: &[(u32, Image)],
+    told: Option<&Delta>,
+) -> Built {
     let header = |kind, page| Header {
         kind,
         level: 0,
@@ -141,6 +148,7 @@ pub(crate) fn build(layout: &Layout, place: Place, pages: &[(u32, Image)]) -> Bu
     seal(&mut blank);
     let mut end = header(PageType::End, place.position).page(len);
     put(&mut end, HEADER, &head_crc.to_le_bytes());
+    Delta::put(told, &mut end);
     seal(&mut end);
     let data: Vec<&[u8]> = pages.iter().map(|(_, image)| &**image).collect();
     let data = data.concat();
@@ -161,6 +169,8 @@ pub(crate) struct Record {
     pub(crate) time: i64,
     /// The logged pages, and where they belong.
     pub(crate) pages: Vec<(u32, Image)>,
+    /// What it takes from the allocation map and frees, if it tells.
+    pub(crate) told: Option<Delta>,
     /// Pages of it that were not whole, the other copy being so.
     pub(crate) damaged: u32,
 }
@@ -229,11 +239,9 @@ impl<'a> LogImage<'a> {
             .iter()
             .filter(|at| self.page(**at) != head)
             .count() as u32;
-        match [end, end + 1 + count].map(ends) {
-            [true, true] => {}
-            [false, false] => return None,
-            _ => damaged += 1,
-        }
+        let ends = [end, end + 1 + count].map(|at| ends(at).then_some(at));
+        damaged += ends.iter().filter(|end| end.is_none()).count() as u32;
+        let told = Delta::get(self.page(ends.into_iter().flatten().next()?));
         let mut pages = Vec::new();
         for i in 0..count {
             let at = RECORD_FIXED + i as usize * RECORD_ITEM;
@@ -253,6 +261,7 @@ impl<'a> LogImage<'a> {
             head_crc,
             time: get_u64(head, HEADER + 8) as i64,
             pages,
+            told,
             damaged,
         })
     }
@@ -331,6 +340,7 @@ pub(crate) fn write_anchors(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::Run;
     use crate::volume::Wanted;
 
     fn layout() -> Layout {
@@ -339,6 +349,7 @@ mod tests {
             pages: 2000,
             table: 64,
             third: 332,
+            logs_map: true,
         };
         Layout::plan(wanted, 7, 8, "").unwrap()
     }
@@ -371,21 +382,30 @@ mod tests {
     fn records_are_as_long_as_the_paper_says() {
         let layout = layout();
         for (logged, sectors) in [(1, 7), (14, 33), (39, 83)] {
-            let built = build(&layout, place(0), &pages(logged));
+            let most = Delta::most(512) as u32;
+            let mut delta = Delta::default();
+            let run = |i: u32| Run {
+                start: i * 2,
+                len: 1,
+            };
+            delta.taken.extend((0..most).map(run));
+            let built = build(&layout, place(0), &pages(logged), Some(&delta));
             assert_eq!(built.bytes.len(), sectors * 512);
             let bytes = image(&layout, 0, &built);
             let log = LogImage {
                 layout: &layout,
                 bytes,
             };
-            assert_eq!(log.record(0).unwrap().pages, pages(logged));
+            let record = log.record(0).unwrap();
+            assert_eq!(record.pages, pages(logged));
+            assert_eq!(record.told, Some(delta));
         }
     }
 
     #[test]
     fn the_same_is_never_in_two_adjacent_pages() {
         for n in [1, 2, 14, 39] {
-            let built = build(&layout(), place(0), &pages(n));
+            let built = build(&layout(), place(0), &pages(n), None);
             let all: Vec<_> = built.bytes.chunks(512).collect();
             assert!(all.windows(2).all(|w| w[0] != w[1]));
         }
@@ -394,7 +414,7 @@ mod tests {
     #[test]
     fn any_two_adjacent_sectors_of_a_record_may_be_lost() {
         let layout = layout();
-        let built = build(&layout, place(10), &pages(3));
+        let built = build(&layout, place(10), &pages(3), None);
         let good = image(&layout, 10, &built);
         for lost in 10..20 {
             let mut bytes = good.clone();
@@ -412,7 +432,7 @@ mod tests {
     #[test]
     fn a_record_of_which_a_page_never_came_is_none() {
         let layout = layout();
-        let built = build(&layout, place(0), &pages(3));
+        let built = build(&layout, place(0), &pages(3), None);
         let good = image(&layout, 0, &built);
         for (a, b) in [(0, 2), (3, 7), (4, 8), (5, 9), (6, 10)] {
             let mut bytes = good.clone();

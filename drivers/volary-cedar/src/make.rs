@@ -31,6 +31,11 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
         help: "Bytes of each copy of the name table: about 200 for each file (a 16th to a 64th of the volume)",
     },
     OptionSpec {
+        name: "map",
+        value: "logged|saved",
+        help: "Whether the log has what changes in the allocation map, or the map is only saved when the volume is left, as in the paper and in releases before (logged)",
+    },
+    OptionSpec {
         name: "checksums",
         value: "",
         help: "Keep checksums of data, and hold what is read to them (no)",
@@ -126,6 +131,10 @@ fn plan(dev: &dyn BlockDevice, how: &Make) -> Result<Layout> {
         pages,
         table,
         third,
+        logs_map: how
+            .options
+            .choice("map", &[("logged", true), ("saved", false)])?
+            .unwrap_or(true),
     };
     let mut layout = Layout::plan(wanted, hasher.finish(), how.now.secs as u64, &label)?;
     layout.has_sums = how.options.flag("checksums", false)?;
@@ -195,6 +204,7 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
     let facts = crate::info::facts(&layout);
     let mut core = Core::new(layout, cache, table, vam, log);
     core.takes = Takes::Unopened;
+    core.map_home.all_due();
     core.start_table();
     core.change(how.now, |c| c.make_root(how.now, mode, owner, group))?;
     if is_cache {

@@ -65,12 +65,28 @@ pub(crate) enum Mistake {
     UnsealedTooLate,
     /// A copy of a remote's file counts as whole before its content is there.
     CopyWholeTooSoon,
+    /// A record does not tell what was taken from the map.
+    TakenNotTold,
+    /// A record does not tell what was freed.
+    FreedNotTold,
+    /// A page of the map that goes home has what the batch frees as free.
+    FreedInMapTooSoon,
+    /// A page of the map goes home with what was taken since the last commit.
+    MapHomeAsInMemory,
+    /// The log loses what was told of a page of the map that did not go home.
+    MapStaysAway,
+    /// Both copies of a page of the map are written at once.
+    MapCopiesAtOnce,
+    /// Recovery changes pages of the map that have the record already.
+    ToldTwice,
+    /// The map does not go home after a record that could not tell all.
+    UntoldStaysAway,
 }
 
 #[cfg(test)]
 impl Mistake {
     /// All of them.
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 38] = [
         Self::TagByEnd,
         Self::SkipChangedAgain,
         Self::HomeFromCache,
@@ -101,6 +117,14 @@ impl Mistake {
         Self::PartsStay,
         Self::UnsealedTooLate,
         Self::CopyWholeTooSoon,
+        Self::TakenNotTold,
+        Self::FreedNotTold,
+        Self::FreedInMapTooSoon,
+        Self::MapHomeAsInMemory,
+        Self::MapStaysAway,
+        Self::MapCopiesAtOnce,
+        Self::ToldTwice,
+        Self::UntoldStaysAway,
     ];
 }
 

@@ -20,10 +20,14 @@ pub const VERSION: u32 = 1;
 pub const VERSION_SUMS: u32 = 2;
 /// The version of the format of volumes that keep files of a remote: it has a word of features.
 pub const VERSION_REMOTE: u32 = 3;
+/// The version of the format of volumes that log their allocation map.
+pub const VERSION_MAP: u32 = 4;
 /// The feature of checksums of data.
 pub const FEATURE_SUMS: u32 = 1;
 /// The feature of files of a remote.
 pub const FEATURE_REMOTE: u32 = 2;
+/// The feature of a logged allocation map.
+pub const FEATURE_MAP: u32 = 4;
 /// Bytes of a label.
 pub const LABEL_MAX: usize = 63;
 /// Most bytes of the name of a remote.

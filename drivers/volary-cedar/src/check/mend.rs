@@ -17,6 +17,7 @@ pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Resul
     let (mut core, _) = open(dev, &MEND)?;
     // What is in use by files that are not right yet must not be given out.
     core.begin()?;
+    core.distrust_map();
     if fixes.contains(&Fix::Salvage) {
         // What else there is to mend is seen once that is done.
         salvage(&mut core, now)?;
@@ -30,10 +31,12 @@ pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Resul
         }
     }
     core.commit(now)?;
-    if let Ok(vam) = core.rebuild_map() {
-        core.map_saved &= vam == core.vam;
-        core.vam = vam;
-    }
+    let vam = match core.rebuild_map() {
+        Ok(vam) => vam,
+        Err(_) => core.rebuild_map_as_far_as_it_goes()?,
+    };
+    core.map_saved &= vam == core.vam;
+    core.vam = vam;
     core.leave(now)
 }
 

@@ -4,6 +4,7 @@
 use super::cuts::volume;
 use super::script::{Op, Script, script};
 use super::subject::Volume;
+use crate::delta::Delta;
 use crate::mistakes::Mistake;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -54,6 +55,11 @@ fn trials(mistake: Mistake) -> Vec<Trial> {
         Mistake::MapWithoutParts => vec![alone(pieces())],
         Mistake::HeadLosesLink => vec![alone(Script(linked))],
         Mistake::FreeRestAtCut => vec![alone(cut_and_grown())],
+        Mistake::UntoldStaysAway => vec![more_than_is_told()],
+        Mistake::MapCopiesAtOnce => {
+            let big = (0..60).map(|n| Op::Put(n % 4, 12_000));
+            vec![alone(Script(big.collect()))]
+        }
         Mistake::LeaderGoesAtDelete => [31, 28, 25, 22]
             .map(|turns| in_turn(turns, Op::Unlink))
             .into(),
@@ -66,13 +72,18 @@ fn trials(mistake: Mistake) -> Vec<Trial> {
     all
 }
 
-/// The few choices at each flight that are enough: nothing, all, some of what
-/// came first, all but one, a few at random.
+/// The few choices at each flight that are enough: of a few sectors each; else
+/// nothing, all, some of what came first, all but one, a few at random.
 pub(super) fn few(count: usize, rng: &mut Rng) -> Vec<Choice> {
     let fates = |kept: &mut dyn FnMut(usize) -> bool| {
         let fate = |i| if kept(i) { Fate::Kept } else { Fate::Lost };
         Choice((0..count).map(fate).collect())
     };
+    if count <= 4 {
+        return (0..1 << count)
+            .map(|set| fates(&mut |i| set >> i & 1 == 1))
+            .collect();
+    }
     let mut all = vec![fates(&mut |_| false), fates(&mut |_| true)];
     for _ in 0..2 {
         let at = rng.index(count.max(1));
@@ -80,7 +91,6 @@ pub(super) fn few(count: usize, rng: &mut Rng) -> Vec<Choice> {
         all.push(fates(&mut |i| i != at));
         all.push(fates(&mut |_| rng.one_in(2)));
     }
-    all.truncate(if count == 0 { 1 } else { all.len() });
     all
 }
 
@@ -142,10 +152,46 @@ fn pieces() -> Script {
     Script(all)
 }
 
+/// A file in more pieces than a record can tell of: all room is taken, then every
+/// other one of many small files goes, and one takes their place.
+fn more_than_is_told() -> Trial {
+    let small = || 5..5 + 2 * Delta::most(512) as u8 + 10;
+    let mut lap = vec![Op::Mkdir(0), Op::Mkdir(1)];
+    lap.extend(small().map(|n| Op::Put(n, 100)));
+    for (first, len) in [(200, 60_000), (210, 6000), (220, 1500), (230, 100)] {
+        lap.extend((first..first + 10).map(|n| Op::Put(n, len)));
+    }
+    lap.extend(small().step_by(2).map(Op::Unlink));
+    let script = vec![Op::Put(0, 60_000), Op::Sync, Op::Put(1, 100), Op::Sync];
+    Trial {
+        lap: Script(lap),
+        script: Script(script),
+    }
+}
+
 /// A file is cut, and grows again before that is durable.
 fn cut_and_grown() -> Script {
     let cut = vec![Op::Cut(0, 900), Op::Append(0, 300), Op::Sync];
     Script([vec![Op::Put(0, 1500), Op::Sync], cut].concat())
+}
+
+/// Has the volume be one on which a mistake can be seen.
+fn shape(volume: &mut Volume, mistake: Mistake) {
+    match mistake {
+        Mistake::OldMap | Mistake::MapOfNextCommit | Mistake::MapWithoutParts => {
+            volume.make = super::cuts::SAVED;
+        }
+        Mistake::UntoldStaysAway => {
+            volume.make = "page=512,name-table=128k,log=642k";
+            volume.size = 1400 << 10;
+        }
+        // Big files are in the second sector of a page of the map.
+        Mistake::MapCopiesAtOnce => {
+            volume.make = "page=1024,name-table=96k,log=372k";
+            volume.size = 6 << 20;
+        }
+        _ => {}
+    }
 }
 
 /// What tells of a mistake, if anything does.
@@ -154,6 +200,7 @@ fn catch(mistake: Mistake, attach: &'static str) -> Option<String> {
         mistake: Some(mistake),
         ..volume(attach)
     };
+    shape(&mut volume, mistake);
     match mistake {
         Mistake::LogEmptiedFirst => return try_recovery(&volume).err(),
         Mistake::UnsealedTooLate => return super::sums::patch(volume).err(),
@@ -206,6 +253,18 @@ fn what_catches_mistakes_finds_none_where_none_is() {
 }
 
 #[test]
+fn what_catches_mistakes_with_the_logged_map_finds_none_where_none_is() {
+    for mistake in [Mistake::UntoldStaysAway, Mistake::MapCopiesAtOnce] {
+        let mut volume = volume("");
+        shape(&mut volume, mistake);
+        let disk = volume.make().unwrap();
+        let trial = trials(mistake).swap_remove(0);
+        volume.lap = trial.lap;
+        try_script(&volume, &disk, &trial.script).unwrap();
+    }
+}
+
+#[test]
 fn the_first_mistakes_are_caught() {
     all_are_caught(&Mistake::ALL[..9]);
 }
@@ -217,5 +276,10 @@ fn the_next_mistakes_are_caught() {
 
 #[test]
 fn the_last_mistakes_are_caught() {
-    all_are_caught(&Mistake::ALL[18..]);
+    all_are_caught(&Mistake::ALL[18..30]);
+}
+
+#[test]
+fn mistakes_with_the_logged_map_are_caught() {
+    all_are_caught(&Mistake::ALL[30..]);
 }

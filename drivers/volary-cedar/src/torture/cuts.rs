@@ -5,6 +5,9 @@ use super::script::{Script, script, with_versions};
 use super::subject::Volume;
 use volary_sim::{Bounds, Depth, Explorer, Tally};
 
+/// As a volume of releases before, whose map is not logged.
+pub(super) const SAVED: &str = "page=512,name-table=48k,log=186k,map=saved";
+
 /// Pages of a sector, the shortest log that there can be.
 pub(super) fn volume(attach: &'static str) -> Volume {
     Volume {
@@ -68,6 +71,34 @@ fn gathered_changes_stand_every_cut() {
     let scripts = (100..100 + scripts(6)).map(|seed| script(seed, 30, true));
     let tally = torture(&volume, depth(false), scripts);
     assert!(tally.states > 300, "{tally}");
+}
+
+#[test]
+fn a_map_that_is_not_logged_stands_every_cut() {
+    for (attach, len) in [("commit=0", 10), ("", 30)] {
+        let volume = Volume {
+            make: SAVED,
+            ..volume(attach)
+        };
+        let scripts = (700..700 + scripts(2)).map(|seed| script(seed, len, true));
+        let tally = torture(&volume, depth(false), scripts);
+        assert!(tally.states > 100, "{tally}");
+    }
+}
+
+/// A page of the map is for 3776 pages: here there are two, and big files are in
+/// the second.
+#[test]
+fn a_map_of_more_than_one_page_stands_every_cut() {
+    for (attach, len) in [("commit=0", 10), ("", 30)] {
+        let volume = Volume {
+            size: 2 << 20,
+            ..volume(attach)
+        };
+        let scripts = (800..800 + scripts(2)).map(|seed| script(seed, len, true));
+        let tally = torture(&volume, depth(false), scripts);
+        assert!(tally.states > 100, "{tally}");
+    }
 }
 
 #[test]

@@ -5,6 +5,6 @@
 mod caught;
 mod cuts;
 mod far;
-mod script;
+pub(crate) mod script;
 mod subject;
 mod sums;

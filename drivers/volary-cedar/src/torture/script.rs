@@ -8,11 +8,11 @@ use volary_core::{
 use volary_sim::rng::{Rng, pattern};
 
 /// The time of all calls.
-pub(super) const NOW: Time = Time::from_secs(1_700_000_000);
+pub(crate) const NOW: Time = Time::from_secs(1_700_000_000);
 
 /// Something to do; numbers name files and directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Op {
+pub(crate) enum Op {
     /// A new file of so many bytes, in place of what has the name.
     Put(u8, u32),
     /// So many bytes more, of which the first lie a little past the end.
@@ -47,7 +47,7 @@ pub(super) enum Op {
 
 /// A script: things to do, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Script(pub(super) Vec<Op>);
+pub(crate) struct Script(pub(crate) Vec<Op>);
 
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +58,7 @@ impl fmt::Display for Script {
 
 /// A random script; without `appends`, no sector that holds committed data is
 /// ever written again.
-pub(super) fn script(seed: u64, len: usize, appends: bool) -> Script {
+pub(crate) fn script(seed: u64, len: usize, appends: bool) -> Script {
     let mut rng = Rng::new(seed);
     let mut op = || {
         let (a, b) = (rng.below(8) as u8, rng.below(8) as u8);
@@ -82,7 +82,7 @@ pub(super) fn script(seed: u64, len: usize, appends: bool) -> Script {
 }
 
 /// A random script about versions.
-pub(super) fn with_versions(seed: u64, len: usize) -> Script {
+pub(crate) fn with_versions(seed: u64, len: usize) -> Script {
     let mut rng = Rng::new(seed);
     let mut op = || {
         let (a, b) = (rng.below(3) as u8, rng.below(3) as u8);
@@ -105,14 +105,14 @@ pub(super) fn with_versions(seed: u64, len: usize) -> Script {
 }
 
 /// Plays scripts on a volume.
-pub(super) struct Player<'a> {
-    pub(super) fs: &'a Fs,
-    pub(super) held: Vec<OpenId>,
-    pub(super) count: u64,
+pub(crate) struct Player<'a> {
+    pub(crate) fs: &'a Fs,
+    pub(crate) held: Vec<OpenId>,
+    pub(crate) count: u64,
 }
 
 /// Calls something as root.
-pub(super) fn as_root<T>(act: impl FnOnce(&Ctx<'_>) -> T) -> T {
+pub(crate) fn as_root<T>(act: impl FnOnce(&Ctx<'_>) -> T) -> T {
     let (cred, cancel) = (Cred::root(), Cancel::new());
     act(&Ctx {
         cred: &cred,
@@ -143,7 +143,7 @@ impl Player<'_> {
     /// # Errors
     /// `Io` and `Corrupt` only: a name that is not there and the like are part
     /// of scripts.
-    pub(super) fn play(&mut self, op: &Op, after: &mut dyn FnMut(&Fs)) -> Result<()> {
+    pub(crate) fn play(&mut self, op: &Op, after: &mut dyn FnMut(&Fs)) -> Result<()> {
         self.count += 1;
         match as_root(|cx| self.try_play(cx, op, after)) {
             Err(e) if matches!(e.kind(), Kind::Io | Kind::Corrupt | Kind::ReadOnly) => Err(e),

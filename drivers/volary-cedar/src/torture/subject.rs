@@ -2,7 +2,10 @@
 
 use super::script::{NOW, Op, Player, Script, as_root};
 use crate::CEDAR;
+use crate::info::LOOK;
+use crate::log::LogImage;
 use crate::mistakes::{Mistake, plant};
+use crate::recover::open;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_core::{
@@ -120,6 +123,19 @@ pub(super) fn must_be_clean(dev: Arc<dyn BlockDevice>) -> Result<(), String> {
     }
 }
 
+/// After a cut a logged map is known without a walk of the name table, unless the
+/// newest record could not tell all.
+fn map_must_be_known(dev: &Arc<dyn BlockDevice>) -> Result<(), String> {
+    let (core, recovered) = open(dev.clone(), &LOOK).map_err(words)?;
+    let log = LogImage::read(&**dev, &core.layout);
+    let newest = log.chain(&core.log.anchor).pop();
+    let untold = newest.is_some_and(|record| record.told.is_none());
+    match recovered.map_loaded || untold || !core.layout.logs_map {
+        true => Ok(()),
+        false => Err("the map is not to be had from the log".into()),
+    }
+}
+
 impl Subject for Volume {
     type Script = Script;
     type Story = Story;
@@ -190,6 +206,7 @@ impl Subject for Volume {
 
     fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<&'static str>, String> {
         plant(self.mistake);
+        map_must_be_known(&dev)?;
         let fs = self.attach(dev, false)?;
         as_root(|cx| fs.detach(cx)).map_err(words)?;
         Ok(Vec::new())
@@ -197,6 +214,7 @@ impl Subject for Volume {
 
     fn look(&self, dev: Arc<dyn BlockDevice>) -> Result<Seen, String> {
         plant(self.mistake);
+        map_must_be_known(&dev)?;
         must_be_clean(dev.clone())?;
         let fs = self.attach(dev.clone(), false)?;
         let tree = read_tree(&fs)?;

@@ -41,3 +41,9 @@ fn a_small_log_holds_to_its_word() {
 fn data_written_as_it_comes_holds_to_its_word() {
     run(shape(24 * MIB).attached("data=through,commit=0"));
 }
+
+#[test]
+fn a_map_that_is_saved_as_before_holds_to_its_word() {
+    run(shape(24 * MIB).made("map=saved"));
+    run(shape(12 * MIB).made("page=512,log=642k,map=saved,checksums"));
+}

@@ -6,7 +6,7 @@ use crate::volumes::{attach, attach_read_only, check, shape};
 use std::sync::Arc;
 use volary_block::{Faulty, MemDevice};
 use volary_cedar::CEDAR;
-use volary_core::{BlockDevice, CheckMode, Create, Fs, Name, SetAttr};
+use volary_core::{BlockDevice, CheckMode, Create, Format, Fs, Name, SetAttr};
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
 use volary_testkit::volumes::{self, NOW, Shape, as_root};
@@ -259,4 +259,41 @@ fn other_copy(image: &[u8], page: usize) -> usize {
     let own = &image[page * PAGE..(page + 1) * PAGE];
     let same = |at: &usize| *at != page && &image[at * PAGE..(at + 1) * PAGE] == own;
     (0..image.len() / PAGE).find(same).unwrap()
+}
+
+/// A logged map is there twice: what is lost of it is written anew, also by `fsck -p`.
+#[test]
+fn pages_of_the_map_are_made_good() {
+    let (image, tree) = image(true);
+    let is_map = |p: &[u8]| p[..5] == [0x43, 0x64, 0x46, 0x73, 5];
+    let maps: Vec<usize> = (0..image.len() / PAGE)
+        .filter(|i| is_map(&image[i * PAGE..(i + 1) * PAGE]))
+        .collect();
+    let [first, second] = maps[..] else {
+        panic!("{maps:?}: the map is there twice")
+    };
+    assert!(second > first + 1, "they are adjacent");
+    for lost in [vec![first], vec![second], vec![first, second]] {
+        let mut bytes = image.clone();
+        for page in &lost {
+            bytes[page * PAGE..(page + 1) * PAGE].fill(0xee);
+        }
+        let dev = Arc::new(MemDevice::from_vec(bytes));
+        must_hold(dev.clone(), &tree, "without the map");
+        let (report, found) = check(dev.clone(), CheckMode::Preen);
+        assert!(found[0].starts_with("map-copy"), "{found:?}");
+        assert_eq!((report.found, report.left()), (1, 0), "{found:?}");
+        mends(dev, "the map");
+    }
+}
+
+#[test]
+fn a_dump_of_the_log_says_what_each_record_took_and_freed() {
+    let (image, _) = image(false);
+    let dev = MemDevice::from_vec(image);
+    let mut out = String::new();
+    CEDAR
+        .dump(Arc::new(dev), &["log".into()], &mut out)
+        .unwrap();
+    assert!(out.contains("    takes "), "{out}");
 }

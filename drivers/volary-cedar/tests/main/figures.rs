@@ -3,6 +3,7 @@
 
 use crate::volumes::{attach, shape};
 use std::sync::Arc;
+use std::time::Instant;
 use volary_block::Recorder;
 use volary_core::{
     BlockDevice, Cancel, Cookie, Create, Cred, Ctx, DirBuf, Fs, Mode, Name, SetAttr, Time,
@@ -144,6 +145,68 @@ fn with_todays_there_are_far_fewer() {
     assert!(creates <= 20, "{creates} for 100 creates");
     assert!(list <= 1, "{list} for the list");
     assert!(reads <= 10, "{reads} for 100 reads");
+}
+
+/// What attaching reads after a cut of a volume of many files: how many times, how
+/// many bytes.
+#[expect(clippy::disallowed_methods, reason = "what is measured takes time")]
+fn recovery(made: &'static str, files: usize) -> (u64, u64) {
+    let size = (files as u64 / 10_000 + 1) * 256 * MIB;
+    let mut bench = Bench::new(shape(size).made(made));
+    let set = SetAttr::default();
+    for dir in 0..files / FILES {
+        bench.clock += 100;
+        bench.call(|cx| {
+            let (fs, dir) = (&bench.fs, format!("directory {dir}"));
+            let made = fs.mkdir(cx, fs.root(), Name::new(dir.as_bytes()).unwrap(), &set);
+            let dir = made.unwrap().node;
+            for i in 0..FILES {
+                let file = format!("file {i}");
+                let name = Name::new(file.as_bytes()).unwrap();
+                let made = fs.create(cx, dir, name, Create::New, &set);
+                let (_, open) = made.unwrap();
+                fs.write(cx, open, Some(0), &[i as u8; 400]).unwrap();
+                fs.close(cx, open).unwrap();
+            }
+        });
+    }
+    bench.call(|cx| bench.fs.sync(cx)).unwrap();
+    let before = bench.device.counts();
+    let began = Instant::now();
+    // Not detached: as after a power cut.
+    bench.fs = attach(bench.device.clone(), "");
+    let took = began.elapsed();
+    let after = bench.device.counts();
+    let read = after.read_bytes - before.read_bytes;
+    let reads = after.reads - before.reads;
+    let written = after.write_bytes - before.write_bytes;
+    println!(
+        "{files} files, '{made}': {reads} reads of {read} bytes, {written} bytes written, {took:?}"
+    );
+    (reads, read)
+}
+
+/// After a cut a logged map is read, and what is read does not grow with the files;
+/// one that is not logged takes a walk of the whole name table.
+/// `VOLARY_FILES` says how many there are.
+#[test]
+fn after_a_cut_the_map_comes_from_the_log() {
+    let asked = std::env::var("VOLARY_FILES").ok();
+    let files = asked.and_then(|n| n.parse().ok()).unwrap_or(8000);
+    for [logged, saved] in [["", "map=saved"], ["log=1500k", "log=1500k,map=saved"]] {
+        let (reads, read) = recovery(logged, files);
+        let (walks, walked) = recovery(saved, files);
+        let (log, map) = (6 * MIB, MIB);
+        assert!(read < log + map, "{read} bytes with the log");
+        // What of the name table is in the log needs no reading.
+        if logged.starts_with("log") {
+            assert!(reads < walks, "{reads} reads with the log, {walks} without");
+            assert!(
+                read + MIB < walked,
+                "{read} bytes with the log, {walked} without"
+            );
+        }
+    }
 }
 
 /// Recovery's work: the log is read once, each page that it has an image of is
