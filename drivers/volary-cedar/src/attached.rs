@@ -2,7 +2,7 @@
 
 use crate::cookies::Cookies;
 use crate::core::{Core, Takes};
-use crate::entry::{Entry as Named, Head, Part, dir_prefix};
+use crate::entry::{Entry as Named, Head, Part, dir_prefix, name_of_key};
 use crate::mistakes::{Mistake, made};
 use crate::names::{Make, set_times};
 use crate::nodes::{is_named, node_id, uid_of};
@@ -423,49 +423,60 @@ impl Attached {
     pub(crate) fn readdir(&mut self, open: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let dir = self.opened(open)?;
         self.core.dir(dir)?;
+        let prefix = dir_prefix(dir);
         let mut start = match from {
-            Cookie::START => dir_prefix(dir),
+            Cookie::START => prefix.clone(),
             cookie => self.cookies.key_after(&mut self.core, dir, cookie)?,
         };
+        let mut last = Vec::new();
         loop {
-            let batch = self.list_some(dir, &start)?;
-            let Some((last, _)) = batch.last() else {
-                return Ok(true);
-            };
-            start = crate::cookies::past_name(dir, &last.name);
-            for (place, entry) in batch {
-                let head = self.core.head_of(entry)?;
-                let attr = self.attr_of(&head)?;
-                let next = self.cookies.of(dir, &place.name);
-                let shown = out.wants_attr().then_some(attr);
-                if !out.push(next, attr.node, attr.kind, &place.name, shown) {
+            let leaf = self.core.leaf(&start)?;
+            for (key, value) in leaf.cells() {
+                if !key.starts_with(&prefix) {
+                    return Ok(true);
+                }
+                // Of a name's versions, the newest comes first.
+                let Some(name) = name_of_key(key).filter(|name| *name != last) else {
+                    continue;
+                };
+                let Some((node, kind, attr)) = self.shown(value, out.wants_attr())? else {
+                    continue;
+                };
+                let next = self.cookies.of(dir, name);
+                if !out.push(next, node, kind, name, attr) {
                     return Ok(false);
                 }
-                self.cookies.remember(dir, next, &place.name);
+                self.cookies.remember(dir, next, name);
+                last.clear();
+                last.extend_from_slice(name);
+            }
+            match leaf.end() {
+                Some(end) => start = end.to_vec(),
+                None => return Ok(true),
             }
         }
     }
 
-    /// Some names from a key on, each in its newest version.
-    fn list_some(&mut self, dir: u64, from: &[u8]) -> Result<Vec<(crate::entry::Place, Named)>> {
-        const SOME: usize = 64;
-        let prefix = dir_prefix(dir);
-        let mut found: Vec<(crate::entry::Place, Named)> = Vec::new();
-        self.core.scan(from, &mut |key, value| {
-            if !key.starts_with(&prefix) || found.len() == SOME {
-                return false;
-            }
-            let parsed = crate::entry::Place::of_key(key).zip(Named::decode(value));
-            if let Some((place, entry)) = parsed
-                && found.last().is_none_or(|(last, _)| last.name != place.name)
-            {
-                found.push((place, entry));
-            }
-            true
-        })?;
-        Ok(found)
+    /// What a listing shows of what a name leads to; none if that is no entry.
+    fn shown(&mut self, value: &[u8], with_attr: bool) -> Result<Option<Shown>> {
+        if let (false, Some((uid, kind))) = (with_attr, Head::uid_and_kind(value)) {
+            return Ok(Some((node_id(uid)?, kind, None)));
+        }
+        let Some(entry) = Named::decode(value) else {
+            return Ok(None);
+        };
+        let head = self.core.head_of(entry)?;
+        let attr = self.attr_of(&head)?;
+        Ok(Some((
+            attr.node,
+            attr.kind,
+            Some(attr).filter(|_| with_attr),
+        )))
     }
 }
+
+/// A node as a listing shows it.
+type Shown = (NodeId, FileKind, Option<Attr>);
 
 impl Core {
     /// Destroys what a crash left without a name.

@@ -8,7 +8,7 @@
 use crate::core::Core;
 use crate::entry::{Place, dir_prefix, name_prefix};
 use siphasher::sip::SipHasher24;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hasher;
 use volary_core::{Cookie, Kind, Result};
 
@@ -18,7 +18,7 @@ const NAMES: usize = 16_384;
 /// The cookies of a volume.
 pub(crate) struct Cookies {
     nonce: u64,
-    names: BTreeMap<(u64, u64), Box<[u8]>>,
+    names: HashMap<(u64, u64), Box<[u8]>>,
     order: VecDeque<(u64, u64)>,
 }
 
@@ -37,7 +37,7 @@ impl Cookies {
     pub(crate) fn new(nonce: u64) -> Self {
         Self {
             nonce,
-            names: BTreeMap::new(),
+            names: HashMap::new(),
             order: VecDeque::new(),
         }
     }

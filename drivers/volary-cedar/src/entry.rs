@@ -85,19 +85,16 @@ impl Place {
     }
 
     pub(crate) fn key(&self) -> Vec<u8> {
-        let mut key = name_prefix(self.dir, &self.name);
-        key.extend((!self.version).to_be_bytes());
-        key
+        let version = (!self.version).to_be_bytes();
+        name_key(self.dir, &[&self.name, &[0], &version])
     }
 
     /// The place that a key is of, if it is of one.
     pub(crate) fn of_key(key: &[u8]) -> Option<Self> {
-        let (space, rest) = key.split_first()?;
-        let (dir, rest) = rest.split_first_chunk::<8>()?;
-        let (rest, version) = rest.split_last_chunk::<4>()?;
-        let (zero, name) = rest.split_last()?;
-        let good = *space == NAMES && *zero == 0 && !name.is_empty() && !name.contains(&0);
-        good.then(|| Self {
+        let name = name_of_key(key)?;
+        let (_, dir) = key.get(..9)?.split_last_chunk::<8>()?;
+        let (_, version) = key.split_last_chunk::<4>()?;
+        Some(Self {
             dir: u64::from_be_bytes(*dir),
             name: name.to_vec(),
             version: !u32::from_be_bytes(*version),
@@ -106,10 +103,8 @@ impl Place {
 
     /// As the value of a place key.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = self.dir.to_le_bytes().to_vec();
-        out.extend(self.version.to_le_bytes());
-        out.extend(&self.name);
-        out
+        let (dir, version) = (self.dir.to_le_bytes(), self.version.to_le_bytes());
+        [&dir[..], &version, self.name.as_slice()].concat()
     }
 
     pub(crate) fn decode(value: &[u8]) -> Option<Self> {
@@ -124,33 +119,44 @@ impl Place {
     }
 }
 
+/// The name in a key of a place, if it is one.
+pub(crate) fn name_of_key(key: &[u8]) -> Option<&[u8]> {
+    let (space, rest) = key.split_first()?;
+    let (_, rest) = rest.split_first_chunk::<8>()?;
+    let (rest, _) = rest.split_last_chunk::<4>()?;
+    let (zero, name) = rest.split_last()?;
+    let good = *space == NAMES && *zero == 0 && !name.is_empty() && !name.contains(&0);
+    good.then_some(name)
+}
+
 /// What all keys of a name begin with, whatever the version.
 pub(crate) fn name_prefix(dir: u64, name: &[u8]) -> Vec<u8> {
-    let mut key = dir_prefix(dir);
-    key.extend(name);
-    key.push(0);
-    key
+    name_key(dir, &[name, &[0]])
 }
 
 /// What all keys of the names in a directory begin with.
 pub(crate) fn dir_prefix(dir: u64) -> Vec<u8> {
-    let mut key = vec![NAMES];
-    key.extend(dir.to_be_bytes());
+    name_key(dir, &[])
+}
+
+/// A key of a directory's names, or what such keys begin with.
+fn name_key(dir: u64, rest: &[&[u8]]) -> Vec<u8> {
+    let len = rest.iter().map(|part| part.len()).sum::<usize>();
+    let mut key = Vec::with_capacity(9 + len);
+    key.push(NAMES);
+    key.extend_from_slice(&dir.to_be_bytes());
+    rest.iter().for_each(|part| key.extend_from_slice(part));
     key
 }
 
 /// The key of a name of a node, by its number.
 pub(crate) fn place_key(uid: u64, number: u32) -> Vec<u8> {
-    let mut key = place_prefix(uid);
-    key.extend(number.to_be_bytes());
-    key
+    [&[PLACES][..], &uid.to_be_bytes(), &number.to_be_bytes()].concat()
 }
 
 /// What all place keys of a node begin with.
 pub(crate) fn place_prefix(uid: u64) -> Vec<u8> {
-    let mut key = vec![PLACES];
-    key.extend(uid.to_be_bytes());
-    key
+    [&[PLACES][..], &uid.to_be_bytes()].concat()
 }
 
 /// The uid and the number in a place key.
@@ -163,11 +169,8 @@ pub(crate) fn place_of_key(key: &[u8]) -> Option<(u64, u32)> {
 
 /// The key of a part.
 pub(crate) fn part_key(uid: u64, part: Part, number: u16) -> Vec<u8> {
-    let mut key = vec![PARTS];
-    key.extend(uid.to_be_bytes());
-    key.push(part as u8);
-    key.extend(number.to_be_bytes());
-    key
+    let (uid, number) = (uid.to_be_bytes(), number.to_be_bytes());
+    [&[PARTS][..], &uid, &[part as u8], &number].concat()
 }
 
 /// The uid, kind and number in a part's key.
@@ -326,7 +329,8 @@ impl Entry {
 
 impl Head {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![0; HEAD];
+        let mut out = Vec::with_capacity(HEAD + FAR + RUN * self.runs.len());
+        out.resize(HEAD, 0);
         put(&mut out, 0, &self.uid.to_le_bytes());
         let [runs, target, xattrs, sums] = self.parts;
         let far = self.far.map_or(0, |far| far.code());
@@ -355,19 +359,28 @@ impl Head {
         out
     }
 
-    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
+    /// The kind, what it stands for, and the runs as stored.
+    fn split(value: &[u8]) -> Option<(FileKind, Option<Far>, &[u8])> {
         let code = *value.get(8)?;
         let (far, tail) = match code & 0xf0 {
             0 => (None, value.get(HEAD..)?),
             _ => (Some(Far::decode(code, value)?), value.get(HEAD + FAR..)?),
         };
-        if tail.len() % RUN != 0 {
-            return None;
-        }
+        let kind = FileKind::from_mode(u32::from(code & 0xf) << 12)?;
+        (tail.len() % RUN == 0).then_some((kind, far, tail))
+    }
+
+    /// No more of a head than the node and its kind.
+    pub(crate) fn uid_and_kind(value: &[u8]) -> Option<(u64, FileKind)> {
+        Self::split(value).map(|(kind, ..)| (get_u64(value, 0), kind))
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
+        let (kind, far, tail) = Self::split(value)?;
         let [runs, target, xattrs] = *value.get(98..101)?.first_chunk()?;
         Some(Self {
             uid: get_u64(value, 0),
-            kind: FileKind::from_mode(u32::from(code & 0xf) << 12)?,
+            kind,
             mode: u32::from(get_u16(value, 10)) & 0o7777,
             owner: get_u32(value, 12),
             group: get_u32(value, 16),

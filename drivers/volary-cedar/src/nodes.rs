@@ -78,12 +78,13 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn find(&mut self, dir: u64, name: &[u8]) -> Result<Option<(Place, Entry)>> {
-        let Some((key, value)) = self.first(&name_prefix(dir, name))? else {
-            return Ok(None);
-        };
-        let place = Place::of_key(&key);
-        let found = place.zip(Entry::decode(&value));
-        found.map(Some).ok_or_else(|| self.bad_entry("name"))
+        let found = self.first_as(&name_prefix(dir, name), |key, value| {
+            Place::of_key(key).zip(Entry::decode(value))
+        })?;
+        match found {
+            Some(None) => Err(self.bad_entry("name")),
+            found => Ok(found.flatten()),
+        }
     }
 
     /// Where a node's head is, and the head.
@@ -91,10 +92,10 @@ impl Core {
     /// # Errors
     /// `Stale` if there is no such node.
     pub(crate) fn home(&mut self, uid: u64) -> Result<(Place, Head)> {
-        let (_, value) = self.first(&place_prefix(uid))?.ok_or(Kind::Stale)?;
-        let place = Place::decode(&value).ok_or_else(|| self.bad_entry("place"))?;
-        let value = self.get(&place.key())?;
-        match value.as_deref().and_then(Entry::decode) {
+        let place = self.first_as(&place_prefix(uid), |_, value| Place::decode(value))?;
+        let place = place.ok_or(Kind::Stale)?;
+        let place = place.ok_or_else(|| self.bad_entry("place"))?;
+        match self.get_as(&place.key(), Entry::decode)?.flatten() {
             Some(Entry::Head(head)) if head.uid == uid => Ok((place, head)),
             _ => Err(self.bad_entry("place")),
         }

@@ -74,10 +74,12 @@ impl Runs {
 
     /// As stored.
     pub(crate) fn encode(runs: &[Run]) -> Vec<u8> {
-        let each = runs
-            .iter()
-            .map(|r| [r.start.to_le_bytes(), r.len.to_le_bytes()].concat());
-        each.collect::<Vec<_>>().concat()
+        let mut out = Vec::with_capacity(runs.len() * RUN);
+        for run in runs {
+            out.extend_from_slice(&run.start.to_le_bytes());
+            out.extend_from_slice(&run.len.to_le_bytes());
+        }
+        out
     }
 
     /// From what is stored.

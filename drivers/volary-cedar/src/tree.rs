@@ -18,12 +18,38 @@ struct Step {
     at: usize,
 }
 
-/// The way to a leaf: the pages above it, the leaf, and the least key past it.
+/// The way to a leaf: the pages above it, and the leaf.
 struct Way {
     above: Vec<Step>,
     index: u32,
     leaf: Image,
-    end: Option<Vec<u8>>,
+}
+
+impl Way {
+    /// The least key that may be past the leaf; none if it is the last.
+    fn end(&self) -> Option<&[u8]> {
+        let next = |step: &'_ Step| step.image.cell(step.at + 1).is_some();
+        let step = self.above.iter().rev().find(|step| next(step))?;
+        step.image.cell(step.at + 1).map(|(least, _)| least)
+    }
+}
+
+/// A leaf, from a key on.
+pub(crate) struct Leaf {
+    way: Way,
+    from: usize,
+}
+
+impl Leaf {
+    /// Its cells from that key on.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        (self.from..).map_while(|at| self.way.leaf.cell(at))
+    }
+
+    /// Where the next one begins, if there is one.
+    pub(crate) fn end(&self) -> Option<&[u8]> {
+        self.way.end()
+    }
 }
 
 /// Cells found by [`Core::scan`] go to this; false ends the scan.
@@ -31,20 +57,17 @@ pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> bool;
 
 impl Core {
     fn way(&mut self, key: &[u8]) -> Result<Way> {
-        let (mut index, mut above, mut end) = (0, Vec::new(), None);
+        let (mut index, mut above) = (0, Vec::new());
         let mut image = self.page(0)?;
         if page::level(&image) > LEVELS_MAX {
             return Err(self.bad_tree(0, "too high"));
         }
         while page::level(&image) > 0 {
-            let mut found = None;
-            for (at, (least, value)) in page::cells(&image).enumerate() {
-                if least > key {
-                    end = Some(least.to_vec());
-                    break;
-                }
-                found = Some((at, page::child(value)));
-            }
+            let at = match image.seek(key) {
+                Ok(at) => Some(at),
+                Err(at) => at.checked_sub(1),
+            };
+            let found = at.and_then(|at| Some((at, page::child(image.cell(at)?.1))));
             let (at, child) = found.ok_or_else(|| self.bad_tree(index, "no first child"))?;
             let level = page::level(&image);
             above.push(Step { index, image, at });
@@ -58,7 +81,6 @@ impl Core {
             above,
             index,
             leaf: image,
-            end,
         })
     }
 
@@ -72,9 +94,31 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_as(key, <[u8]>::to_vec)
+    }
+
+    /// What `read` makes of the value of a key.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn get_as<T>(
+        &mut self,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
         let way = self.way(key)?;
-        let found = page::cells(&way.leaf).find(|(k, _)| *k >= key);
-        Ok(found.filter(|(k, _)| *k == key).map(|(_, v)| v.to_vec()))
+        let found = way.leaf.seek(key).ok().and_then(|at| way.leaf.cell(at));
+        Ok(found.map(|(_, value)| read(value)))
+    }
+
+    /// The leaf with the first cells from `from` on.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn leaf(&mut self, from: &[u8]) -> Result<Leaf> {
+        let way = self.way(from)?;
+        let (Ok(at) | Err(at)) = way.leaf.seek(from);
+        Ok(Leaf { way, from: at })
     }
 
     /// Gives `visit` the cells from `from` on, in order, until it says that it
@@ -83,16 +127,13 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn scan(&mut self, from: &[u8], visit: Visit<'_>) -> Result<()> {
-        let mut from = from.to_vec();
+        let mut leaf = self.leaf(from)?;
         loop {
-            let way = self.way(&from)?;
-            for (key, value) in page::cells(&way.leaf).skip_while(|(k, _)| *k < from.as_slice()) {
-                if !visit(key, value) {
-                    return Ok(());
-                }
+            if !leaf.cells().all(|(key, value)| visit(key, value)) {
+                return Ok(());
             }
-            match way.end {
-                Some(end) => from = end,
+            match leaf.end() {
+                Some(end) => leaf = self.leaf(end)?,
                 None => return Ok(()),
             }
         }
@@ -103,14 +144,28 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn first(&mut self, prefix: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        let mut found = None;
-        self.scan(prefix, &mut |key, value| {
-            if key.starts_with(prefix) {
-                found = Some((key.to_vec(), value.to_vec()));
+        self.first_as(prefix, |key, value| (key.to_vec(), value.to_vec()))
+    }
+
+    /// What `read` makes of the first cell whose key begins with `prefix`.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn first_as<T>(
+        &mut self,
+        prefix: &[u8],
+        read: impl FnOnce(&[u8], &[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let mut leaf = self.leaf(prefix)?;
+        loop {
+            if let Some((key, value)) = leaf.cells().next() {
+                return Ok(key.starts_with(prefix).then(|| read(key, value)));
             }
-            false
-        })?;
-        Ok(found)
+            match leaf.end() {
+                Some(end) => leaf = self.leaf(end)?,
+                None => return Ok(None),
+            }
+        }
     }
 
     /// Puts a cell, in place of one of the same key if there is one.
@@ -123,11 +178,16 @@ impl Core {
             return Err(Kind::TooBig.into());
         }
         let way = self.way(key)?;
+        let found = way.leaf.seek(key);
+        let (Ok(at) | Err(at)) = found;
+        if let Some(image) = way.leaf.spliced(at, found.is_ok(), Some((key, value))) {
+            self.txn.pages.insert(way.index, image);
+            return Ok(());
+        }
         let mut cells = page::to_change(&way.leaf);
-        let at = cells.partition_point(|(k, _)| **k < *key);
         let cell = (key.into(), value.into());
         match cells.get_mut(at) {
-            Some(old) if *old.0 == *key => *old = cell,
+            Some(old) if found.is_ok() => *old = cell,
             _ => cells.insert(at, cell),
         }
         self.store(way.above, way.index, 0, cells, at)
@@ -220,13 +280,24 @@ impl Core {
     /// `Corrupt`, `Io`.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let way = self.way(key)?;
-        let mut cells = page::to_change(&way.leaf);
-        let Some(at) = cells.iter().position(|(k, _)| **k == *key) else {
+        let Ok(at) = way.leaf.seek(key) else {
             return Ok(false);
         };
+        let less = way.leaf.spliced(at, true, None);
+        if let Some(image) = less.filter(|image| way.above.is_empty() || !self.is_low(image.used()))
+        {
+            self.txn.pages.insert(way.index, image);
+            return Ok(true);
+        }
+        let mut cells = page::to_change(&way.leaf);
         cells.remove(at);
         self.shrink(way.above, way.index, 0, cells)?;
         Ok(true)
+    }
+
+    /// Whether cells of so many bytes are so few that the page is to be joined with another.
+    fn is_low(&self, used: usize) -> bool {
+        used <= (self.layout.page_len() - crate::ondisk::HEADER) / 3
     }
 
     /// Stores the cells of a page that has one fewer, and joins it with a
@@ -246,8 +317,7 @@ impl Core {
         let Some(step) = above.pop() else {
             return self.shrink_root(level, &cells);
         };
-        let room = self.layout.page_len() - crate::ondisk::HEADER;
-        if page::used(&cells) > room / 3 {
+        if !self.is_low(page::used(&cells)) {
             return self.set(index, level, &cells);
         }
         let mut parent = page::to_change(&step.image);
