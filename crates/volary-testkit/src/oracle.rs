@@ -19,6 +19,7 @@
 pub mod dissect;
 pub mod dosfstools;
 pub mod host;
+mod listed;
 pub mod mtools;
 pub mod python;
 pub mod sleuthkit;

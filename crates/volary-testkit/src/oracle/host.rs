@@ -2,8 +2,10 @@
 
 use crate::tree::{Leaf, Tree};
 use sha2::{Digest, Sha256};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use volary_core::{FileKind, Time};
 
@@ -51,4 +53,18 @@ pub fn write(path: &Path, content: &[u8], mtime: Time) -> io::Result<()> {
     }
     std::fs::write(path, content)?;
     std::fs::File::open(path)?.set_modified(mtime.into())
+}
+
+/// Writes what is not zero of these bytes to where a file has none yet.
+///
+/// # Errors
+/// What the host answers.
+pub fn write_sparse(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+    const PART: usize = 4096;
+    for (part, at) in bytes.chunks(PART).zip((at..).step_by(PART)) {
+        if part.iter().any(|&byte| byte != 0) {
+            file.write_all_at(part, at)?;
+        }
+    }
+    file.set_len(file.metadata()?.len().max(at + bytes.len() as u64))
 }

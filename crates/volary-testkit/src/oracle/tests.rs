@@ -53,19 +53,26 @@ fn the_lines_of_mattrib_are_read() {
 }
 
 #[test]
-fn the_lines_of_the_guest_are_read() {
+fn the_lines_of_readers_in_python_are_read() {
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
-    let printed = format!(
-        "D vda\nS regular file|1|1577934246|4755|7|8|2|./x|y.txt\nH {hash}  ./x|y.txt\nS directory|512|0|700|0|0|2|./d\nD vdb\n"
-    );
-    let trees = vm::parse(&printed);
+    let file = format!("N f 4755 7 8 2 1 1577934246000000009 {hash} 787c79");
+    let trees = listed::trees(&format!(
+        "I 0\n{file}\nN d 700 0 0 2 0 -1 - 64\nI 1048576\n"
+    ));
+    let trees = trees.expect("trees");
     assert_eq!(trees.len(), 2);
-    assert_eq!(trees[0].0.len(), 2);
-    let leaf = &trees[0].0[&b"x|y.txt"[..]];
+    assert_eq!((trees[0].0.len(), trees[1].0.len()), (2, 0));
+    let leaf = &trees[0].0[&b"x|y"[..]];
     assert_eq!((leaf.kind, leaf.size), (FileKind::File, 1));
     assert_eq!((leaf.owner, leaf.links), (Some((0o4755, 7, 8)), Some(2)));
+    assert_eq!(leaf.mtime, Some(Time::new(1_577_934_246, 9)));
     assert_eq!(leaf.hash.expect("a hash")[0], 0x2d);
-    assert_eq!(trees[0].0[&b"d"[..]].size, 0);
+    let leaf = &trees[0].0[&b"d"[..]];
+    assert_eq!((leaf.kind, leaf.hash), (FileKind::Dir, None));
+    assert_eq!(leaf.mtime, Some(Time::new(-1, 999_999_999)));
+    let twice = listed::trees(&format!("I 0\n{file}\n{file}\n"));
+    assert!(twice.expect_err("a name twice").contains("twice"));
+    assert!(listed::trees("ufs: cannot mount\n").is_err());
 }
 
 /// An image with some files, made by mkfs.fat and mcopy.

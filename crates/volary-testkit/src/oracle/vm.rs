@@ -1,10 +1,13 @@
 //! Linux's own driver, in a guest that vmrun boots.
 
-use super::failed;
-use crate::tree::{Leaf, Tree};
+use super::host::write_sparse;
+use super::{failed, listed};
+use crate::tree::Tree;
+use std::fmt::Write;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use volary_core::{FileKind, Time};
 
 /// How a guest gets an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,108 +127,69 @@ pub(super) fn boot(vmrun: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Options of a mount that shows names as we do, and times in UTC.
-pub const MOUNT: &str = "mount -t vfat -o utf8,codepage=437,tz=UTC,umask=022";
-
-/// All that each FAT image holds, as Linux reads it, in one run.
-///
-/// # Errors
-/// What was printed, if an image could not be mounted or read.
-pub fn trees(vmrun: &Path, images: &[&Path]) -> Result<Vec<Tree>, String> {
-    let ways: Vec<_> = images.iter().map(|&image| (image, MOUNT)).collect();
-    trees_of(vmrun, &ways)
+/// A volume's place, and how Linux mounts it.
+#[derive(Clone, Copy, Debug)]
+pub struct Volume<'a> {
+    /// The image.
+    pub image: &'a Path,
+    /// What `mount -t` takes.
+    pub kind: &'a str,
+    /// What `mount -o` takes.
+    pub options: &'a str,
 }
 
-/// All that each image holds, as Linux reads it, in one run; each with the command that
-/// mounts it, without device and place.
-///
-/// # Errors
-/// What was printed, if an image could not be mounted or read.
-pub fn trees_of(vmrun: &Path, images: &[(&Path, &str)]) -> Result<Vec<Tree>, String> {
-    let disks: Vec<_> = images.iter().map(|&(i, _)| (i, Disk::ReadOnly)).collect();
-    let each = images.iter().zip('a'..='z');
-    let text: String = each
-        .map(|((_, mount), d)| format!("d=vd{d}\n{mount},ro /dev/$d /mnt || exit 1\n{LIST}"))
-        .collect();
-    let printed = script(vmrun, &disks, None, &text)?;
-    let trees = parse(&printed);
-    if trees.len() == images.len() {
-        Ok(trees)
-    } else {
-        Err(format!("{} trees in:\n{printed}", trees.len()))
-    }
-}
-
-/// Prints a disk's tree and unmounts it.
-const LIST: &str = r#"echo "D $d"
-cd /mnt
-find . -mindepth 1 -exec stat -c 'S %F|%s|%Y|%a|%u|%g|%h|%n' {} +
-find . -type f -exec sha256sum {} + | sed 's/^/H /'
-find . -type l | while IFS= read -r l; do
-  printf 'H %s  %s\n' "$(readlink -n "$l" | sha256sum | cut -d' ' -f1)" "$l"
-done
-cd /
-umount /mnt
-"#;
-
-/// Reads what [`LIST`] prints.
-pub(super) fn parse(printed: &str) -> Vec<Tree> {
-    let mut trees: Vec<Tree> = Vec::new();
-    for line in printed.lines() {
-        let Some((word, rest)) = line.split_once(' ') else {
-            continue;
-        };
-        match (word, trees.last_mut()) {
-            ("D", _) => trees.push(Tree::default()),
-            ("S", Some(tree)) => {
-                if let Some((path, leaf)) = parse_stat(rest) {
-                    tree.0.insert(path, leaf);
-                }
-            }
-            ("H", Some(tree)) => {
-                let (hex, path) = rest.split_once("  ./").unwrap_or((rest, ""));
-                if let Some(leaf) = tree.0.get_mut(path.as_bytes()) {
-                    leaf.hash = parse_hash(hex);
-                }
-            }
-            _ => {}
+impl<'a> Volume<'a> {
+    /// FAT, mounted so that it shows names as we do, and times in UTC.
+    pub fn fat(image: &'a Path) -> Self {
+        Self {
+            image,
+            kind: "vfat",
+            options: FAT_OPTIONS,
         }
     }
-    trees
 }
 
-fn parse_stat(line: &str) -> Option<(Vec<u8>, Leaf)> {
-    let mut fields = line.splitn(8, '|');
-    let kind = match fields.next()? {
-        "directory" => FileKind::Dir,
-        "symbolic link" => FileKind::Symlink,
-        "fifo" => FileKind::Fifo,
-        "socket" => FileKind::Socket,
-        "character special file" => FileKind::CharDevice,
-        "block special file" => FileKind::BlockDevice,
-        _ => FileKind::File,
-    };
-    let size: u64 = fields.next()?.parse().ok()?;
-    let mtime = Time::from_secs(fields.next()?.parse().ok()?);
-    let mode = u32::from_str_radix(fields.next()?, 8).ok()?;
-    let mut number = || fields.next()?.parse::<u32>().ok();
-    let (uid, gid, links) = (number()?, number()?, number()?);
-    let path = fields.next()?.strip_prefix("./")?;
-    let leaf = Leaf {
-        kind,
-        size: if kind == FileKind::File { size } else { 0 },
-        hash: None,
-        owner: Some((mode, uid, gid)),
-        links: Some(links),
-        mtime: Some(mtime),
-    };
-    Some((path.as_bytes().to_vec(), leaf))
-}
+/// Options of a mount of FAT that shows names as we do, and times in UTC.
+pub const FAT_OPTIONS: &str = "utf8,codepage=437,tz=UTC,umask=022";
 
-fn parse_hash(hex: &str) -> Option<[u8; 32]> {
-    let mut hash = [0; 32];
-    for (i, byte) in hash.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * i..2 * i + 2)?, 16).ok()?;
+/// All that each image holds, as Linux reads it, in one run, however many there are.
+///
+/// # Errors
+/// What was printed, if an image could not be mounted or read.
+pub fn trees(vmrun: &Path, volumes: &[Volume<'_>]) -> Result<Vec<Tree>, String> {
+    let pack = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
+    let places = packed(pack.as_file(), volumes).map_err(|e| e.to_string())?;
+    let mut command = Command::new(vmrun);
+    let mut disk = pack.path().as_os_str().to_owned();
+    disk.push(",ro");
+    command.args(["--timeout", "900", "--hostroot", "--disk"]);
+    command.arg(disk);
+    let mut words = String::new();
+    for (volume, (at, len)) in volumes.iter().zip(places) {
+        write!(words, " {at} {len} '{}' '{}'", volume.kind, volume.options)
+            .map_err(|e| e.to_string())?;
     }
-    Some(hash)
+    let program = include_str!("linux.py");
+    let script = format!(
+        "modprobe loop\nchroot /host /usr/bin/python3 -I - /dev/vda /tmp/volume{words} <<'END'\n{program}\nEND\n"
+    );
+    let printed = run(&mut command, &script)?;
+    match listed::trees(&printed) {
+        Ok(trees) if trees.len() == volumes.len() => Ok(trees),
+        Ok(trees) => Err(format!("{} trees in:\n{printed}", trees.len())),
+        Err(line) => Err(format!("'{line}' in:\n{printed}")),
+    }
+}
+
+/// Writes images one after the other; where each begins, and its length.
+fn packed(pack: &File, volumes: &[Volume<'_>]) -> io::Result<Vec<(u64, u64)>> {
+    const APART: u64 = 1 << 20;
+    let (mut places, mut at) = (Vec::new(), 0);
+    for volume in volumes {
+        let image = std::fs::read(volume.image)?;
+        write_sparse(pack, at, &image)?;
+        places.push((at, image.len() as u64));
+        at = (at + image.len() as u64).next_multiple_of(APART);
+    }
+    Ok(places)
 }

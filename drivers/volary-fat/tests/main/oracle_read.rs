@@ -167,8 +167,8 @@ fn we_read_what_linux_writes() {
     write_to_host(&from);
     written_by_linux(&vmrun, &images, &from);
     let paths: Vec<_> = images.iter().map(Image::path).collect();
-    let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
-    let seen = vm::trees(&vmrun, &paths).expect("Linux");
+    let volumes: Vec<_> = paths.iter().map(|path| vm::Volume::fat(path)).collect();
+    let seen = vm::trees(&vmrun, &volumes).expect("Linux");
     for (image, seen) in images.iter().zip(seen) {
         assert!(
             seen.0.len() > samples().len() - 40,
@@ -182,7 +182,8 @@ fn we_read_what_linux_writes() {
 fn written_by_linux(vmrun: &Path, images: &[Image], from: &Path) {
     let mut text = String::from("set -e\n");
     for disk in ["vda", "vdb", "vdc"] {
-        text += &format!("{} /dev/{disk} /mnt\n{WRITE}umount /mnt\n", vm::MOUNT);
+        let options = vm::FAT_OPTIONS;
+        text += &format!("mount -t vfat -o {options} /dev/{disk} /mnt\n{WRITE}umount /mnt\n");
     }
     let paths: Vec<_> = images.iter().map(Image::path).collect();
     let disks: Vec<_> = paths

@@ -73,8 +73,8 @@ fn linux_reads_what_we_write() {
     let Some(vmrun) = vm::find() else { return };
     let all: Vec<_> = SHAPES.iter().map(filled).collect();
     let paths: Vec<_> = all.iter().map(|(image, _)| image.path()).collect();
-    let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
-    let seen = vm::trees(&vmrun, &paths).expect("Linux");
+    let volumes: Vec<_> = paths.iter().map(|path| vm::Volume::fat(path)).collect();
+    let seen = vm::trees(&vmrun, &volumes).expect("Linux");
     for ((shape, (_, ours)), seen) in SHAPES.iter().zip(&all).zip(seen) {
         println!("{}", shape.name());
         ours.assert_same(&without_owners(seen));

@@ -1,8 +1,6 @@
-//! Random operations on volumes and on the model; our check looks at each volume at the end, and
-//! other readers at some: one in four, all with `VOLARY_SUITES=all`. `VOLARY_SEQS` says how many
-//! sequences of each kind.
+//! Random operations on volumes and on the model; our check and [other readers](crate::readers)
+//! look at each volume at the end. `VOLARY_SEQS` says how many sequences of each kind.
 
-use crate::mend::is_whole;
 use crate::readers::Readers;
 use crate::volumes::{clean, shape};
 use std::cell::RefCell;
@@ -21,13 +19,11 @@ fn run(shape: Shape, count: u64) {
         let fresh = shape.fresh_on(dev.clone());
         fresh.checked_by(move || clean(dev.clone()))
     };
-    let step = if is_whole() { 1 } else { 4 };
-    let (mut readers, mut done) = (Readers::new(&shape), 0);
+    let mut readers = Readers::new(&shape);
     Diff::new(shape.name(), make).run_then(0, count, |seed| {
-        if let Some(dev) = lived.take().filter(|_| done % step == 0) {
+        if let Some(dev) = lived.take() {
             readers.take(seed, &dev.to_vec());
         }
-        done += 1;
     });
     println!("{}: {}", shape.name(), readers.end());
 }

@@ -2,12 +2,14 @@
 
 use crate::lists::without_the_examiners;
 use crate::volumes::{attach, clean, shape};
+use std::path::Path;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
     BlockDevice, Create, Ctx, FileKind, Fs, Mode, Name, NodeId, RenameFlags, Result, SetAttr,
     SetTime, Time,
 };
+use volary_testkit::oracle::host::write_sparse;
 use volary_testkit::oracle::{dissect, have, python, sleuthkit, vm};
 use volary_testkit::rng::{Rng, pattern};
 use volary_testkit::tree::{Leaf, Tree};
@@ -15,28 +17,15 @@ use volary_testkit::volumes::{Shape, as_root};
 
 const MIB: u64 = 1 << 20;
 
-/// Each with the type that Linux knows it by.
-const SHAPES: &[(Shape, &str)] = &[
-    (
-        shape("ffs1", 24 * MIB).made("nsect=33,ntrak=5,trackskew=3,maxcontig=1,rotdelay=4"),
-        "44bsd",
-    ),
-    (
-        shape("ffs1", 24 * MIB).made("old,order=big,nsect=32,ntrak=8,rotdelay=4"),
-        "old",
-    ),
-    (shape("ffs1", 24 * MIB), "44bsd"),
-    (
-        shape("ffs1", 24 * MIB).made("order=big,block=4096,fragment=1024,maxbpg=64"),
-        "44bsd",
-    ),
-    (shape("ffs2", 24 * MIB), "ufs2"),
-    (
-        shape("ffs2", 32 * MIB).made("order=big,block=16384,fragment=2048"),
-        "ufs2",
-    ),
-    (shape("ffs1", 24 * MIB).made("old"), "old"),
-    (shape("ffs1", 24 * MIB).made("old,order=big"), "old"),
+const SHAPES: &[Shape] = &[
+    shape("ffs1", 24 * MIB).made("nsect=33,ntrak=5,trackskew=3,maxcontig=1,rotdelay=4"),
+    shape("ffs1", 24 * MIB).made("old,order=big,nsect=32,ntrak=8,rotdelay=4"),
+    shape("ffs1", 24 * MIB),
+    shape("ffs1", 24 * MIB).made("order=big,block=4096,fragment=1024,maxbpg=64"),
+    shape("ffs2", 24 * MIB),
+    shape("ffs2", 32 * MIB).made("order=big,block=16384,fragment=2048"),
+    shape("ffs1", 24 * MIB).made("old"),
+    shape("ffs1", 24 * MIB).made("old,order=big"),
 ];
 
 fn name(text: &str) -> Name<'_> {
@@ -199,23 +188,35 @@ pub(crate) fn by_sleuthkit(leaf: &mut Leaf) {
 
 pub(crate) fn on_disk(image: &[u8]) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), image).expect("write");
+    write_sparse(file.as_file(), 0, image).expect("write");
     file
+}
+
+/// An image as Linux mounts it.
+pub(crate) fn for_linux<'a>(image: &'a Path, shape: &Shape) -> vm::Volume<'a> {
+    let options = match (shape.kind, shape.make.contains("old")) {
+        ("ffs2", _) => "ufstype=ufs2",
+        (_, true) => "ufstype=old",
+        _ => "ufstype=44bsd",
+    };
+    vm::Volume {
+        image,
+        kind: "ufs",
+        options,
+    }
 }
 
 #[test]
 fn linux_reads_what_we_write() {
     let Some(vmrun) = vm::find() else { return };
-    let all: Vec<_> = SHAPES.iter().map(|(shape, _)| lived(shape, 1)).collect();
+    let all: Vec<_> = SHAPES.iter().map(|shape| lived(shape, 1)).collect();
     let files: Vec<_> = all.iter().map(|(image, _)| on_disk(image)).collect();
-    let mounts: Vec<_> = SHAPES
-        .iter()
-        .map(|(_, kind)| format!("mount -t ufs -o ufstype={kind}"))
+    let volumes = files.iter().zip(SHAPES);
+    let volumes: Vec<_> = volumes
+        .map(|(file, shape)| for_linux(file.path(), shape))
         .collect();
-    let ways = files.iter().zip(&mounts);
-    let ways: Vec<_> = ways.map(|(f, m)| (f.path(), m.as_str())).collect();
-    let theirs = vm::trees_of(&vmrun, &ways).expect("Linux");
-    for (((_, ours), theirs), (shape, _)) in all.iter().zip(theirs).zip(SHAPES) {
+    let theirs = vm::trees(&vmrun, &volumes).expect("Linux");
+    for (((_, ours), theirs), shape) in all.iter().zip(theirs).zip(SHAPES) {
         println!("{}: {} nodes", shape.name(), theirs.0.len());
         theirs
             .map(by_linux)
@@ -229,10 +230,7 @@ fn sleuthkit_reads_what_we_write() {
         return;
     }
     // Of 4.3BSD's directories it reads nothing.
-    for (shape, _) in SHAPES
-        .iter()
-        .filter(|(shape, _)| !shape.make.contains("old"))
-    {
+    for shape in SHAPES.iter().filter(|shape| !shape.make.contains("old")) {
         let (image, mut ours) = lived(shape, 2);
         let theirs = sleuthkit::tree(on_disk(&image).path()).expect("sleuthkit");
         ours.0.retain(|_, leaf| leaf.kind != FileKind::Symlink);
@@ -247,9 +245,8 @@ fn dissect_reads_what_we_write() {
         return;
     };
     // It knows neither big-endian volumes nor 4.3BSD's entries.
-    let known =
-        |shape: &&(Shape, _)| !shape.0.make.contains("big") && !shape.0.make.contains("old");
-    for (shape, _) in SHAPES.iter().filter(known) {
+    let known = |shape: &&Shape| !shape.make.contains("big") && !shape.make.contains("old");
+    for shape in SHAPES.iter().filter(known) {
         let (image, ours) = lived(shape, 3);
         let theirs = dissect::trees(&python, &[on_disk(&image).path()]).expect("dissect.ffs");
         println!("{}: {} nodes", shape.name(), theirs[0].0.len());

@@ -1,8 +1,10 @@
-//! What others read of many volumes of one kind: Linux, some in each guest; sleuthkit; dissect.ffs.
+//! What others read of many volumes of one kind: Linux of all, many in each guest; sleuthkit and
+//! dissect.ffs of one in four, or of all with `VOLARY_SUITES=all`.
 
 use crate::attach;
 use crate::lists::without_the_examiners;
-use crate::oracle::{by_linux, by_sleuthkit, on_disk};
+use crate::mend::is_whole;
+use crate::oracle::{by_linux, by_sleuthkit, for_linux, on_disk};
 use std::path::{Path, PathBuf};
 use volary_core::FileKind;
 use volary_testkit::oracle::{dissect, have, python, sleuthkit, vm};
@@ -10,19 +12,22 @@ use volary_testkit::suite::replay_command;
 use volary_testkit::tree::Tree;
 use volary_testkit::volumes::{Shape, as_root};
 
-/// Volumes that are read at once: as many as a guest has disks.
-const AT_ONCE: usize = 25;
+/// Volumes that are read at once: a guest is some seconds on its way.
+const AT_ONCE: usize = 100;
 
 /// The readers that there are for a kind of volume, and what waits for them.
 pub(crate) struct Readers {
-    name: String,
-    /// vmrun, and how a guest mounts such a volume.
-    linux: Option<(PathBuf, String)>,
+    shape: Shape,
+    /// vmrun.
+    linux: Option<PathBuf>,
     has_sleuthkit: bool,
     /// A Python with dissect.ffs.
     dissect: Option<PathBuf>,
+    /// They read one volume in so many.
+    step: usize,
     waiting: Vec<Left>,
-    read: usize,
+    /// Volumes that Linux has read, sleuthkit, dissect.ffs.
+    read: [usize; 3],
 }
 
 /// What a sequence left.
@@ -37,22 +42,17 @@ impl Readers {
     /// volumes.
     pub(crate) fn new(shape: &Shape) -> Self {
         let is_old = shape.make.contains("old");
-        let ufstype = match (shape.kind, is_old) {
-            ("ffs2", _) => "ufs2",
-            (_, true) => "old",
-            _ => "44bsd",
-        };
-        let mount = format!("mount -t ufs -o ufstype={ufstype}");
         let tools = [sleuthkit::FLS, sleuthkit::ICAT, sleuthkit::RECOVER];
         let is_little = !shape.make.contains("order=big");
         let dissect = (is_little && !is_old).then(python::with_dissect_ffs);
         Self {
-            name: shape.name(),
-            linux: vm::find().map(|vmrun| (vmrun, mount)),
+            shape: *shape,
+            linux: vm::find(),
             has_sleuthkit: !is_old && have(&tools),
             dissect: dissect.flatten(),
+            step: if is_whole() { 1 } else { 4 },
             waiting: Vec::new(),
-            read: 0,
+            read: [0; 3],
         }
     }
 
@@ -69,14 +69,8 @@ impl Readers {
     /// Reads what still waits; says what was read.
     pub(crate) fn end(mut self) -> String {
         self.read();
-        let by = |is_there: bool, whom| if is_there { whom } else { "" };
-        format!(
-            "{} volumes are read alike by{}{}{}",
-            self.read,
-            by(self.linux.is_some(), " Linux"),
-            by(self.has_sleuthkit, " sleuthkit"),
-            by(self.dissect.is_some(), " dissect.ffs")
-        )
+        let [linux, sleuthkit, dissect] = self.read;
+        format!("read alike: {linux} by Linux, {sleuthkit} by sleuthkit, {dissect} by dissect.ffs")
     }
 
     fn read(&mut self) {
@@ -84,28 +78,54 @@ impl Readers {
         if all.is_empty() {
             return;
         }
-        let images: Vec<&Path> = all.iter().map(|left| left.image.path()).collect();
-        if let Some((vmrun, mount)) = &self.linux {
-            let ways: Vec<_> = images.iter().map(|&at| (at, mount.as_str())).collect();
-            let theirs = vm::trees_of(vmrun, &ways).expect("Linux");
-            for (left, theirs) in all.iter().zip(theirs) {
-                let ours = left.ours.clone().map(by_linux);
-                self.compare(left, "Linux", &ours, &theirs.map(by_linux));
-            }
+        let some: Vec<&Left> = all.iter().step_by(self.step).collect();
+        let read = [
+            self.by_linux(&all),
+            self.by_sleuthkit(&some),
+            self.by_dissect(&some),
+        ];
+        for (sum, read) in self.read.iter_mut().zip(read) {
+            *sum += read;
         }
-        if let Some(python) = &self.dissect {
-            let theirs = dissect::trees(python, &images).expect("dissect.ffs");
-            for (left, theirs) in all.iter().zip(theirs) {
-                self.compare(left, "dissect.ffs", &left.ours, &theirs);
-            }
+    }
+
+    /// How many it has read.
+    fn by_linux(&self, all: &[Left]) -> usize {
+        let Some(vmrun) = &self.linux else { return 0 };
+        let volumes = all
+            .iter()
+            .map(|left| for_linux(left.image.path(), &self.shape));
+        let theirs = vm::trees(vmrun, &volumes.collect::<Vec<_>>()).expect("Linux");
+        for (left, theirs) in all.iter().zip(theirs) {
+            let ours = left.ours.clone().map(by_linux);
+            self.compare(left, "Linux", &ours, &theirs.map(by_linux));
         }
-        for left in all.iter().filter(|_| self.has_sleuthkit) {
+        all.len()
+    }
+
+    fn by_sleuthkit(&self, some: &[&Left]) -> usize {
+        if !self.has_sleuthkit {
+            return 0;
+        }
+        for left in some {
             let theirs = sleuthkit::tree(left.image.path()).expect("sleuthkit");
             let theirs = without_the_examiners(theirs).map(by_sleuthkit);
             let ours = as_sleuthkit_names(left.ours.clone().map(by_sleuthkit));
             self.compare(left, "sleuthkit", &ours, &theirs);
         }
-        self.read += all.len();
+        some.len()
+    }
+
+    fn by_dissect(&self, some: &[&Left]) -> usize {
+        let Some(python) = &self.dissect else {
+            return 0;
+        };
+        let images: Vec<&Path> = some.iter().map(|left| left.image.path()).collect();
+        let theirs = dissect::trees(python, &images).expect("dissect.ffs");
+        for (left, theirs) in some.iter().zip(theirs) {
+            self.compare(left, "dissect.ffs", &left.ours, &theirs);
+        }
+        some.len()
     }
 
     fn compare(&self, left: &Left, whose: &str, ours: &Tree, theirs: &Tree) {
@@ -114,7 +134,7 @@ impl Readers {
         assert!(
             differences.is_empty(),
             "{}: {whose} reads otherwise:\n{}\nto run it again: {again}",
-            self.name,
+            self.shape.name(),
             differences.join("\n")
         );
     }

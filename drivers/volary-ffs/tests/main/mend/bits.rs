@@ -35,7 +35,7 @@ fn mended(m: &Made, bit: usize) -> Result<(), String> {
 #[test]
 fn where_a_group_s_tables_stand_is_mended_by_one_run() {
     let mut failures = Vec::new();
-    for (shape, _) in SHAPES {
+    for shape in SHAPES {
         let m = Made::new(shape);
         let head = m.group(1);
         for byte in PLACES {
@@ -58,7 +58,7 @@ fn where_a_group_s_tables_stand_is_mended_by_one_run() {
 /// There is no room to fill what it would have; what its last block has taken of others is told.
 #[test]
 fn a_directory_that_says_it_is_as_long_as_the_volume_ends_where_its_blocks_do() {
-    for (shape, _) in SHAPES {
+    for shape in SHAPES {
         let m = Made::new(shape);
         let mut image = m.image.clone();
         m.put(&mut image, m.size("many"), 8, 6 << 20);

@@ -7,7 +7,7 @@ mod kinds;
 mod made;
 
 use crate::lists::without_the_examiners;
-use crate::oracle::{by_linux, by_sleuthkit, on_disk};
+use crate::oracle::{by_linux, by_sleuthkit, for_linux, on_disk};
 use crate::volumes::{attach, check, shape};
 use kinds::{Kind, Preen, kinds};
 use made::Made;
@@ -22,24 +22,11 @@ use volary_testkit::tree::Tree;
 use volary_testkit::volumes::{NOW, Shape, as_root};
 
 const MIB: u64 = 1 << 20;
-/// Each with the type that Linux knows it by.
-const SHAPES: [(Shape, &str); 4] = [
-    (
-        shape("ffs1", 6 * MIB).made("block=4096,fragment=512"),
-        "44bsd",
-    ),
-    (
-        shape("ffs2", 6 * MIB).made("block=4096,fragment=512,order=big"),
-        "ufs2",
-    ),
-    (
-        shape("ffs2", 6 * MIB).made("block=4096,fragment=512"),
-        "ufs2",
-    ),
-    (
-        shape("ffs1", 6 * MIB).made("block=4096,fragment=512,old"),
-        "old",
-    ),
+const SHAPES: [Shape; 4] = [
+    shape("ffs1", 6 * MIB).made("block=4096,fragment=512"),
+    shape("ffs2", 6 * MIB).made("block=4096,fragment=512,order=big"),
+    shape("ffs2", 6 * MIB).made("block=4096,fragment=512"),
+    shape("ffs1", 6 * MIB).made("block=4096,fragment=512,old"),
 ];
 
 /// What a volume is after it was mended.
@@ -145,7 +132,7 @@ pub(crate) fn is_whole() -> bool {
 fn damage_is_mended_and_nothing_is_lost_untold() {
     let has_sleuthkit = have(&[sleuthkit::FLS, sleuthkit::ICAT, sleuthkit::RECOVER]);
     let mut failures = Vec::new();
-    for (shape, _) in SHAPES {
+    for shape in SHAPES {
         let m = Made::new(shape);
         let reads = has_sleuthkit && !m.is_old();
         for (kind, number) in kinds(&m).zip(0_u32..) {
@@ -166,33 +153,26 @@ fn damage_is_mended_and_nothing_is_lost_untold() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Disks that one guest has.
-const AT_ONCE: usize = 8;
-
-/// One guest's worth of kinds on each volume, or all of them.
+/// All in one guest; a fourth of the kinds, or all of them.
 #[test]
 fn linux_reads_what_was_mended() {
     let Some(vmrun) = vm::find() else { return };
-    for (shape, ufstype) in SHAPES {
-        let m = Made::new(shape);
-        let step = if is_whole() {
-            1
-        } else {
-            kinds(&m).count().div_ceil(AT_ONCE)
-        };
-        let some: Vec<_> = kinds(&m).step_by(step).collect();
-        let mount = format!("mount -t ufs -o ufstype={ufstype}");
-        for some in some.chunks(AT_ONCE) {
-            let all = some.iter().map(|kind| mended(&m, kind));
-            let all: Vec<_> = all.collect::<Result<_, _>>().expect("mended");
-            let files: Vec<_> = all.iter().map(|mended| on_disk(&mended.image)).collect();
-            let ways: Vec<_> = files.iter().map(|f| (f.path(), mount.as_str())).collect();
-            let theirs = vm::trees_of(&vmrun, &ways).expect("Linux");
-            for ((kind, mended), theirs) in some.iter().zip(all).zip(theirs) {
-                let differences = theirs.map(by_linux).differences(&mended.tree.map(by_linux));
-                assert!(differences.is_empty(), "{}: {differences:#?}", kind.what);
-            }
+    let mut all = Vec::new();
+    for shape in &SHAPES {
+        let m = Made::new(*shape);
+        for kind in kinds(&m).step_by(if is_whole() { 1 } else { 4 }) {
+            let mended = mended(&m, kind).expect("mended");
+            let what = format!("{}: {}", shape.name(), kind.what);
+            all.push((shape, what, on_disk(&mended.image), mended.tree));
         }
+    }
+    let volumes = all
+        .iter()
+        .map(|(shape, _, file, _)| for_linux(file.path(), shape));
+    let theirs = vm::trees(&vmrun, &volumes.collect::<Vec<_>>()).expect("Linux");
+    for ((_, what, _, ours), theirs) in all.into_iter().zip(theirs) {
+        let differences = theirs.map(by_linux).differences(&ours.map(by_linux));
+        assert!(differences.is_empty(), "{what}: {differences:#?}");
     }
 }
 
@@ -218,7 +198,7 @@ fn preened(m: &Made, kind: &Kind) -> Result<(), String> {
 #[test]
 fn preening_refuses_damage_and_mends_what_a_power_cut_leaves() {
     let mut failures = Vec::new();
-    for (shape, _) in SHAPES {
+    for shape in SHAPES {
         let m = Made::new(shape);
         for kind in kinds(&m) {
             if let Err(words) = preened(&m, kind) {
@@ -231,7 +211,7 @@ fn preening_refuses_damage_and_mends_what_a_power_cut_leaves() {
 
 #[test]
 fn a_check_goes_by_the_superblock_that_is_named() {
-    for (shape, _) in SHAPES {
+    for shape in SHAPES {
         let m = Made::new(shape);
         let mut image = m.image.clone();
         image[m.head()..][..1376].fill(0xee);
@@ -254,11 +234,8 @@ fn a_check_goes_by_the_superblock_that_is_named() {
 
 #[test]
 fn a_format_of_inodes_that_there_is_none_of_is_damage() {
-    let (shape, _) = SHAPES
-        .into_iter()
-        .find(|s| s.0.kind == "ffs1")
-        .expect("ffs1");
-    let m = Made::new(shape);
+    let ufs1 = SHAPES.into_iter().find(|shape| shape.kind == "ffs1");
+    let m = Made::new(ufs1.expect("UFS1"));
     let mut image = m.image.clone();
     // One bit of `fs_old_inodefmt`, which is 2.
     image[m.head() + 1326] ^= 4;
