@@ -73,11 +73,11 @@ impl Volume {
         if node.data().state.lock().chunks.is_empty() {
             return Ok(());
         }
-        if node.attr(self.options.cache).is_none() {
-            self.fetch_attr(who, node)?;
-        }
-        let known = node.last_fattr();
-        let content = Some((known.mtime, known.ctime, known.size));
+        let attr = match node.attr(self.options.cache) {
+            Some(attr) => attr,
+            None => self.fetch_attr(who, node)?,
+        };
+        let content = Some((attr.mtime, attr.ctime, attr.size));
         let mut state = node.data().state.lock();
         if state.content != content {
             let dropped = state.drop_chunks();

@@ -138,8 +138,10 @@ impl Volume {
             },
         };
         let attr = if out.wants_attr() {
-            self.settle(&node)?;
-            Some(node.last_attr())
+            match self.last_attr(who, &node) {
+                Err(e) if e == Kind::Stale => return Ok(true),
+                attr => Some(attr?),
+            }
         } else {
             None
         };

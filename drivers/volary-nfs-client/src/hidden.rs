@@ -66,8 +66,9 @@ impl Volume {
         if node.kind != FileKind::File || !node.is_open() {
             return Ok(false);
         }
-        self.attr_of(who, node)?;
-        Ok(node.last_fattr().nlink <= 1)
+        let attr = self.attr_of(who, node)?;
+        let hidden = u32::from(node.hidden.lock().is_some());
+        Ok(attr.nlink.saturating_add(hidden) <= 1)
     }
 
     /// Keeps an open file by a name that is nobody's.

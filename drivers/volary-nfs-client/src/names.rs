@@ -37,10 +37,9 @@ impl Volume {
         // What was there is gone; there may be another by now.
         self.nodes.unname(dir.id, name.as_bytes());
         let found = self.find(who, place)?;
-        self.settle(&found)?;
         Ok(Entry {
             node: found.id,
-            attr: found.last_attr(),
+            attr: self.last_attr(who, &found)?,
         })
     }
 

@@ -103,18 +103,22 @@ impl Node {
         fresh.then(|| self.show(&known))
     }
 
-    /// The attributes as they were last known.
-    pub(crate) fn last_attr(&self) -> Attr {
-        self.show(&self.known.lock())
+    /// The attributes, if nothing came in between that leaves them in doubt.
+    pub(crate) fn believed(&self) -> Option<Attr> {
+        let known = self.known.lock();
+        known.at.is_some().then(|| self.show(&known))
     }
 
-    /// The same as the server gave them.
+    /// The attributes as the server last gave them.
     pub(crate) fn last_fattr(&self) -> Fattr {
         self.known.lock().attr
     }
 
     fn show(&self, known: &Known) -> Attr {
-        let a = &known.attr;
+        self.show_as(&known.attr, known.change)
+    }
+
+    fn show_as(&self, a: &Fattr, change: u64) -> Attr {
         let hidden = self.hidden.lock().is_some();
         Attr {
             node: self.id,
@@ -132,7 +136,7 @@ impl Node {
             mtime: a.mtime,
             ctime: a.ctime,
             btime: None,
-            change: known.change,
+            change,
             dos: None,
         }
     }
@@ -142,13 +146,30 @@ impl Node {
     /// # Errors
     /// `Stale` if the handle leads to another node now.
     pub(crate) fn note(&self, attr: &Fattr, asked: u64) -> Result<()> {
+        self.answer(attr, asked).map(drop)
+    }
+
+    /// The same, and gives the attributes that the node had at some moment since
+    /// the call was made: those that it brought, or later ones.
+    ///
+    /// # Errors
+    /// As [`note`](Self::note).
+    pub(crate) fn answer(&self, attr: &Fattr, asked: u64) -> Result<Attr> {
         self.check(attr)?;
         let mut known = self.known.lock();
-        if asked < known.asked || known.changing > 0 {
-            return Ok(());
+        if known.changing == 0 && asked >= known.asked {
+            known.take(attr, asked, None);
+            return Ok(self.show(&known));
         }
-        known.take(attr, asked, None);
-        Ok(())
+        if known.changing == 0 && known.at.is_some() {
+            return Ok(self.show(&known));
+        }
+        // Nobody can tell whether it came before the change of ours or after.
+        if !attr.is_same_content(&known.attr) {
+            known.at = None;
+        }
+        let change = known.change.max(nanos(attr.ctime));
+        Ok(self.show_as(attr, change))
     }
 
     fn check(&self, attr: &Fattr) -> Result<()> {
@@ -356,17 +377,47 @@ mod tests {
         assert!(node.attr(AGE).is_some());
     }
 
+    /// Of two writes at the same time the one that was done first may be answered
+    /// last, and a commit may be on its way when someone asks how long the file is.
+    #[test]
+    fn who_asks_during_a_change_is_not_given_what_is_in_doubt() {
+        let node = node();
+        let wcc = |size| Wcc {
+            before: None,
+            after: Some(attr(2, size)),
+        };
+        let (first, second) = (node.begin_change(), node.begin_change());
+        second.end(&wcc(200)).unwrap();
+        first.end(&wcc(100)).unwrap();
+        let commit = node.begin_change();
+        assert_eq!(node.answer(&attr(2, 200), tick()).unwrap().size, 200);
+        assert!(node.believed().is_none());
+        commit.end(&wcc(200)).unwrap();
+        assert_eq!(node.believed().unwrap().size, 200);
+    }
+
+    #[test]
+    fn what_others_changed_during_a_change_of_ours_leaves_nothing_to_believe() {
+        let node = node();
+        let ours = node.begin_change();
+        assert_eq!(node.answer(&attr(1, 1), tick()).unwrap().size, 1);
+        assert!(node.attr(AGE).is_some());
+        assert_eq!(node.answer(&attr(7, 70), tick()).unwrap().size, 70);
+        assert!(node.attr(AGE).is_none());
+        drop(ours);
+    }
+
     #[test]
     fn the_change_count_grows_though_the_clock_stands() {
         let node = node();
-        let first = node.last_attr().change;
+        let first = node.believed().unwrap().change;
         for more in 1..5 {
             let wcc = Wcc {
                 before: None,
                 after: Some(attr(1, 1)),
             };
             node.begin_change().end(&wcc).unwrap();
-            assert_eq!(node.last_attr().change, first + more);
+            assert_eq!(node.believed().unwrap().change, first + more);
         }
     }
 

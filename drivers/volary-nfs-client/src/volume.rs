@@ -174,14 +174,23 @@ impl Volume {
         let put = |out: &mut Output| node.fh.write(out);
         let attr = self.ask(who, procedure::GETATTR, put, Fattr::read);
         let attr = attr.inspect_err(|_| node.expire())?;
-        node.note(&attr, asked)?;
-        Ok(node.last_attr())
+        node.answer(&attr, asked)
     }
 
     /// Attributes that are believed, or else are asked for.
     pub(crate) fn attr_of(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<Attr> {
         self.settle(node)?;
         match node.attr(self.options.cache) {
+            Some(attr) => Ok(attr),
+            None => self.fetch_attr(who, node),
+        }
+    }
+
+    /// Attributes as they were last known, however long ago; asked for only if they are
+    /// in doubt.
+    pub(crate) fn last_attr(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<Attr> {
+        self.settle(node)?;
+        match node.believed() {
             Some(attr) => Ok(attr),
             None => self.fetch_attr(who, node),
         }
