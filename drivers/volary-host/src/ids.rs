@@ -13,11 +13,19 @@ use crate::sys::{self, Handle};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
+use std::thread;
+use std::time::Duration;
 use volary_core::{Attr, Kind, NodeId, Result};
 
 /// How often a name is looked up that changes hands meanwhile, and a node whose
 /// number is just being used again.
 const TRIES_MAX: u32 = 16;
+
+/// Lets others go on, for 65 ms in [`TRIES_MAX`] tries: nothing tells that they did.
+#[expect(clippy::disallowed_methods, reason = "there is no event to wait for")]
+fn give_way(tries: u32) {
+    thread::sleep(Duration::from_micros(1 << tries));
+}
 
 /// How a file system writes its handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,10 +196,12 @@ impl Ids {
         let mut tries = 0;
         let opened = loop {
             match sys::open_handle(opener, &handle, flags) {
-                // What ext4 says of a number that is just being used again.
-                Err(Errno::NOMEM) if tries < TRIES_MAX => tries += 1,
+                // What ext4 says of a number that is just being used again, by one who may
+                // not be running now.
+                Err(Errno::NOMEM) if tries < TRIES_MAX => give_way(tries),
                 opened => break opened,
             }
+            tries += 1;
         };
         let fd = opened.map_err(|e| match e {
             Errno::NOENT | Errno::INVAL => Kind::Stale.into(),
