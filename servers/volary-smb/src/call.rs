@@ -11,7 +11,7 @@ use crate::wire::{Command, Out, Short, Status};
 use std::sync::Arc;
 
 /// What a request is answered with: the reply's body, from its `StructureSize` on.
-pub(crate) type Answer = Result<Vec<u8>, Failure>;
+pub(crate) type Answer<T = Vec<u8>> = Result<T, Failure>;
 
 /// One request.
 pub(crate) struct Call<'a> {
@@ -145,8 +145,8 @@ impl<'a> Call<'a> {
         self.related.resolve(named)
     }
 
-    /// `len` bytes for a reply's body, of unspecified content: the caller
-    /// overwrites them or cuts them off. Given back when the reply is sent.
+    /// `len` bytes for a reply, of unspecified content: the caller overwrites them or
+    /// cuts them off. Given back when the reply is sent.
     pub(crate) fn buffer(&self, len: usize) -> Vec<u8> {
         self.conn.buffers.take(len)
     }

@@ -1,6 +1,6 @@
 //! Compounds (MS-SMB2 3.3.5.2.7, 3.3.4.1.3): several messages in one.
 
-use super::Logon;
+use super::{Body, Logon};
 use crate::wire::Header;
 use crate::wire::header::{self, HEADER_LEN};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl<'a> Iterator for Requests<'a> {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) header: Header,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Body,
     pub(super) security: Security,
 }
 

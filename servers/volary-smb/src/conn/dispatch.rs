@@ -3,7 +3,7 @@
 use super::compound::{Broken, Reply, Requests, Security};
 use super::tree::{self, Joined};
 use super::work::Worker;
-use super::{Conn, Logon, Wait, negotiate, now, setup};
+use super::{Body, Conn, Logon, Wait, negotiate, now, setup};
 use crate::call::{Answer, Call, Failure, Related};
 use crate::config::Dialect;
 use crate::crypto::{Role, TransformHeader};
@@ -338,12 +338,16 @@ impl Compound<'_> {
             wait.forbid_parking();
         }
         let answer = match joined {
-            _ if command == Command::TreeDisconnect => tree::disconnect(logon, header.tree_id),
+            _ if command == Command::TreeDisconnect => {
+                tree::disconnect(logon, header.tree_id).map(Body::from)
+            }
             Joined::Disk(tree) if tree.sealed && !security.seal => {
                 Err(Status::ACCESS_DENIED.into())
             }
             _ if !self.is_paid(header, command, message) => Err(Status::INVALID_PARAMETER.into()),
-            Joined::Pipes(pipes) => ipc::answer(pipes, command, &mut self.related, message),
+            Joined::Pipes(pipes) => {
+                ipc::answer(pipes, command, &mut self.related, message).map(Body::from)
+            }
             Joined::Disk(tree) => {
                 if self.is_alone {
                     self.overlap(command, message);
@@ -407,7 +411,7 @@ impl Compound<'_> {
             self.note_failure(failure);
         }
         let wait = Wait::new(self.conn, self.worker, request, security);
-        if let Some(reply) = wait.answered(answer) {
+        if let Some(reply) = wait.answered(answer.map(Body::from)) {
             self.push(reply);
         }
     }
@@ -428,12 +432,12 @@ pub(super) fn reply_header(conn: &Conn, request: &Header) -> Header {
     }
 }
 
-fn answer(call: &mut Call<'_>, command: Command) -> Answer {
-    match command {
+fn answer(call: &mut Call<'_>, command: Command) -> Answer<Body> {
+    let body = match command {
         Command::Create => files::create(call),
         Command::Close => files::close(call),
         Command::Flush => files::flush(call),
-        Command::Read => files::read(call),
+        Command::Read => return files::read(call),
         Command::Write => files::write(call),
         Command::Lock => files::lock(call),
         Command::Ioctl => files::ioctl(call),
@@ -449,7 +453,8 @@ fn answer(call: &mut Call<'_>, command: Command) -> Answer {
         | Command::TreeDisconnect
         | Command::Cancel
         | Command::Echo => Err(Status::INVALID_PARAMETER.into()),
-    }
+    };
+    body.map(Body::from)
 }
 
 /// How many bytes the request moves, in the direction in which it moves more:

@@ -9,9 +9,11 @@
 //! | `compound` | a message taken apart into requests, replies put together |
 //! | `dispatch` | from a request to the one who answers |
 //! | `wait` | requests that are answered later, and their cancellation |
+//! | `body` | what follows a reply's header, with room for that |
 //! | `send` | replies and breaks, signed or sealed, to the socket |
 //! | `negotiate`, `setup`, `logon`, `tree` | the commands that are answered here |
 
+mod body;
 mod buffers;
 mod compound;
 mod dispatch;
@@ -30,6 +32,7 @@ mod work;
 
 use crate::config::{Dialect, Limits};
 use crate::server::Shared;
+pub(crate) use body::Body;
 use buffers::Buffers;
 pub(crate) use frame::now;
 pub(crate) use logon::Logon;

@@ -88,7 +88,7 @@ pub(super) fn from_smb1(conn: &Arc<Conn>, frame: &[u8]) -> Result<(), Broken> {
     };
     conn.send(vec![Reply {
         header,
-        body: response.emit(),
+        body: response.emit().into(),
         security: Security::default(),
     }])
 }
@@ -122,19 +122,21 @@ pub(super) fn answer(
 ) -> Result<(), Broken> {
     let mut reply = Reply {
         header: reply_header(conn, header),
-        body: Vec::new(),
+        body: Vec::new().into(),
         security: Security::default(),
     };
     match agree(conn, message) {
         Ok((mut negotiated, response)) => {
-            reply.body = response.emit();
+            reply.body = response.emit().into();
             negotiated.preauth.mix(&[message]);
-            negotiated.preauth.mix(&[&reply.header.emit(), &reply.body]);
+            negotiated
+                .preauth
+                .mix(&[&reply.header.emit(), reply.body.bytes()]);
             conn.negotiated.set(negotiated).map_err(|_| Broken)?;
         }
         Err(status) => {
             reply.header.status = status.0;
-            reply.body = Failure::from(status).into_body();
+            reply.body = Failure::from(status).into_body().into();
         }
     }
     worker.replies.lock().push(reply);

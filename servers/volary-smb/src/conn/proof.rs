@@ -19,9 +19,11 @@ pub(super) enum Proof {
     Running {
         logon: Arc<Logon>,
         signing: Box<Signing>,
-        /// How much of it is hashed; after the header, a multiple of 16 bytes.
+        /// How much of it is hashed.
         done: usize,
     },
+    /// It is hashed when all of it is there.
+    AtOnce(Arc<Logon>),
     /// Whoever carries it out looks at it: it is short, not signed, a compound, or of no session.
     Left,
 }
@@ -44,9 +46,8 @@ impl Proof {
             *self = Self::begin(conn, header).unwrap_or(Self::Left);
         }
         if let Self::Running { signing, done, .. } = self {
-            let whole = come.len() - come.len() % 16;
-            signing.update(come.get(*done..whole).unwrap_or_default());
-            *done = whole.max(*done);
+            signing.update(come.get(*done..).unwrap_or_default());
+            *done = come.len().max(*done);
         }
     }
 
@@ -59,26 +60,34 @@ impl Proof {
             return None;
         }
         let logon = conn.logon(header.session_id)?;
-        let signer = &logon.keys.signer;
-        let signing = Box::new(signer.begin(bytes, header.message_id, Role::Client));
-        Some(Self::Running {
-            logon,
-            signing,
-            done: HEADER_LEN,
+        Some(match logon.keys.signer.begin(bytes) {
+            Some(signing) => Self::Running {
+                logon,
+                signing: Box::new(signing),
+                done: HEADER_LEN,
+            },
+            None => Self::AtOnce(logon),
         })
     }
 
     /// All of the message is there. Who signed it, if that is known and right.
-    pub(super) fn end(self, message: &[u8]) -> Option<Arc<Logon>> {
-        let Self::Running {
-            logon,
-            mut signing,
-            done,
-        } = self
-        else {
-            return None;
-        };
-        signing.update(message.get(done..)?);
-        signing.signs(message).then_some(logon)
+    pub(super) fn end(self, message: &mut [u8]) -> Option<Arc<Logon>> {
+        match self {
+            Self::Waiting | Self::Left => None,
+            Self::Running {
+                logon,
+                signing,
+                done,
+            } => {
+                let rest = message.get(done..)?;
+                signing.signs(message, rest).then_some(logon)
+            }
+            Self::AtOnce(logon) => {
+                let id = Header::parse(message).ok()?.message_id;
+                let signer = &logon.keys.signer;
+                let is_right = signer.verify_in_place(message, id, Role::Client);
+                is_right.then_some(logon)
+            }
+        }
     }
 }

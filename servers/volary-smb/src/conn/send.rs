@@ -11,7 +11,7 @@ use super::compound::{Broken, Reply, Security};
 use super::frame::now;
 use crate::config::Limits;
 use crate::crypto::Role;
-use crate::wire::header::{HEADER_LEN, SIGNATURE_AT, flags};
+use crate::wire::header::flags;
 use crate::wire::{Command, Header};
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -102,39 +102,35 @@ impl Conn {
         write: impl FnOnce(&mut [IoSlice<'_>]) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
         let count = replies.len();
-        let mut headers = Vec::with_capacity(count);
         for (at, reply) in replies.iter_mut().enumerate() {
-            headers.push(finish(reply, at + 1 == count));
+            finish(reply, at + 1 == count);
         }
         let Some(first) = replies.first() else {
             return Ok(());
         };
         if first.security.seal {
-            self.emit_sealed(&first.security, &headers, &replies, write)?;
-        } else {
-            emit_open(&headers, &replies, write)?;
+            return self.emit_sealed(replies, write);
         }
+        emit_open(&replies, write)?;
         for reply in replies {
-            self.buffers.give(reply.body);
+            self.buffers.give(reply.body.into_message());
         }
         Ok(())
     }
 
     fn emit_sealed(
         &self,
-        security: &Security,
-        headers: &[[u8; HEADER_LEN]],
-        replies: &[Reply],
+        replies: Vec<Reply>,
         write: impl FnOnce(&mut [IoSlice<'_>]) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
+        let mut replies = replies.into_iter();
+        let Reply { body, security, .. } = replies.next().ok_or(Broken)?;
         let logon = security.logon.as_ref().ok_or(Broken)?;
         let (sealer, _) = logon.keys.seal.as_ref().ok_or(Broken)?;
-        let len = replies.iter().map(|r| HEADER_LEN + r.body.len()).sum();
-        let mut message = self.buffers.take(len);
-        message.clear();
-        for (header, reply) in headers.iter().zip(replies) {
-            message.extend_from_slice(header);
-            message.extend_from_slice(&reply.body);
+        let mut message = body.into_message();
+        for reply in replies {
+            message.extend_from_slice(reply.body.message());
+            self.buffers.give(reply.body.into_message());
         }
         let transform = sealer.seal(logon.id, &mut message);
         let frame = frame_header(transform.len() + message.len())?;
@@ -204,49 +200,42 @@ impl Conn {
         };
         self.post(Reply {
             header,
-            body,
+            body: body.into(),
             security,
         });
     }
 }
 
 fn emit_open(
-    headers: &[[u8; HEADER_LEN]],
     replies: &[Reply],
     write: impl FnOnce(&mut [IoSlice<'_>]) -> Result<(), Broken>,
 ) -> Result<(), Broken> {
-    let len: usize = replies.iter().map(|r| HEADER_LEN + r.body.len()).sum();
+    let len: usize = replies.iter().map(|r| r.body.message().len()).sum();
     let frame = frame_header(len)?;
-    let mut slices = Vec::with_capacity(1 + 2 * replies.len());
+    let mut slices = Vec::with_capacity(1 + replies.len());
     slices.push(IoSlice::new(&frame));
-    for (header, reply) in headers.iter().zip(replies) {
-        slices.push(IoSlice::new(header));
-        slices.push(IoSlice::new(&reply.body));
-    }
+    slices.extend(replies.iter().map(|r| IoSlice::new(r.body.message())));
     write(&mut slices)
 }
 
-/// A reply's header as it is sent, signed over its padded body.
-fn finish(reply: &mut Reply, is_last: bool) -> [u8; HEADER_LEN] {
+/// Completes a reply's message: its body is padded, its header put before it and
+/// signed.
+fn finish(reply: &mut Reply, is_last: bool) {
     if !is_last {
-        let padded = reply.body.len().next_multiple_of(8);
-        reply.body.resize(padded, 0);
-        reply.header.next_command = crate::wire::out::len32(HEADER_LEN + padded);
+        reply.body.pad();
+        reply.header.next_command = crate::wire::out::len32(reply.body.message().len());
     }
     let security = &reply.security;
     let signs = security.sign && !security.seal;
-    let (true, Some(logon)) = (signs, &security.logon) else {
-        return reply.header.emit();
-    };
-    reply.header.flags |= flags::SIGNED;
-    let mut header = reply.header.emit();
-    let id = reply.header.message_id;
-    let signature = logon
-        .keys
-        .signer
-        .sign(&header, &reply.body, id, Role::Server);
-    header[SIGNATURE_AT..].copy_from_slice(&signature);
-    header
+    let signer = security.logon.as_ref().filter(|_| signs);
+    if signer.is_some() {
+        reply.header.flags |= flags::SIGNED;
+    }
+    let message = reply.body.with_header(&reply.header.emit());
+    if let Some(logon) = signer {
+        let id = reply.header.message_id;
+        logon.keys.signer.sign(message, id, Role::Server);
+    }
 }
 
 /// What stands before a message: its length.

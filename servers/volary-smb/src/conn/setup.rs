@@ -51,7 +51,7 @@ pub(super) fn answer(
     if let Some((status, security)) = of_another(conn, negotiated, header, message) {
         let mut header = reply_header(conn, header);
         header.status = status.0;
-        let body = Failure::from(status).into_body();
+        let body = Failure::from(status).into_body().into();
         let reply = Reply {
             header,
             body,
@@ -77,7 +77,7 @@ pub(super) fn answer(
     });
     let mut reply = Reply {
         header: reply_header(conn, header),
-        body: outcome.body,
+        body: outcome.body.into(),
         security: outcome.security,
     };
     reply.header.session_id = outcome.session_id;
@@ -85,7 +85,7 @@ pub(super) fn answer(
     if outcome.status == Status::MORE_PROCESSING_REQUIRED {
         let sent = reply.header.emit();
         if let Some(setup) = conn.setups.lock().get_mut(&outcome.session_id) {
-            setup.preauth.mix(&[&sent, &reply.body]);
+            setup.preauth.mix(&[&sent, reply.body.bytes()]);
         }
     }
     worker.replies.lock().push(reply);

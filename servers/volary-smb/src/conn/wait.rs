@@ -3,7 +3,7 @@
 
 use super::compound::{Broken, Reply, Security};
 use super::work::Worker;
-use super::{Conn, dispatch};
+use super::{Body, Conn, dispatch};
 use crate::call::{Answer, Failure};
 use crate::wire::header::flags;
 use crate::wire::{Header, Status};
@@ -135,13 +135,13 @@ impl Wait {
         *state = State::Done;
         drop(state);
         self.conn.waits.remove(id);
-        self.conn.post(self.reply(id, answer));
+        self.conn.post(self.reply(id, answer.map(Body::from)));
         true
     }
 
     /// The reply of a request that its thread has an answer to; none if it is
     /// parked.
-    pub(super) fn answered(&self, answer: Answer) -> Option<Reply> {
+    pub(super) fn answered(&self, answer: Answer<Body>) -> Option<Reply> {
         self.worker.lock().take();
         let mut state = self.state.lock();
         match mem::take(&mut *state) {
@@ -171,7 +171,7 @@ impl Wait {
         self.conn.send(vec![interim])
     }
 
-    fn reply(&self, id: u64, answer: Answer) -> Reply {
+    fn reply(&self, id: u64, answer: Answer<Body>) -> Reply {
         let mut header = self.request;
         header.credits = 0;
         header.next_command = 0;
@@ -180,7 +180,7 @@ impl Wait {
         self.reply_with(header, answer)
     }
 
-    fn reply_with(&self, mut header: Header, answer: Answer) -> Reply {
+    fn reply_with(&self, mut header: Header, answer: Answer<Body>) -> Reply {
         let body = match answer {
             Ok(body) => {
                 header.status = Status::SUCCESS.0;
@@ -188,7 +188,7 @@ impl Wait {
             }
             Err(failure) => {
                 header.status = failure.status.0;
-                failure.into_body()
+                failure.into_body().into()
             }
         };
         Reply {

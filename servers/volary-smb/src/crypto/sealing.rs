@@ -2,11 +2,11 @@
 
 use crate::wire::{Cursor, Out, Short};
 use aes::{Aes128, Aes256};
-use aes_gcm::aead::consts::{U11, U16};
-use aes_gcm::aead::inout::InOutBuf;
-use aes_gcm::aead::{AeadInOut, KeyInit};
-use aes_gcm::{Aes128Gcm, Aes256Gcm};
+use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ccm::Ccm;
+use ccm::aead::inout::InOutBuf;
+use ccm::aead::{AeadInOut, KeyInit};
+use ccm::consts::{U11, U16};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `ProtocolId` of an encrypted message.
@@ -116,8 +116,7 @@ pub(crate) struct Sealer {
 enum Keyed {
     Aes128Ccm(Box<Ccm<Aes128, U16, U11>>),
     Aes256Ccm(Box<Ccm<Aes256, U16, U11>>),
-    Aes128Gcm(Box<Aes128Gcm>),
-    Aes256Gcm(Box<Aes256Gcm>),
+    Gcm(LessSafeKey),
 }
 
 impl Sealer {
@@ -127,11 +126,10 @@ impl Sealer {
         let keyed = match cipher {
             Cipher::Aes128Ccm => Keyed::Aes128Ccm(Box::new(Ccm::new_from_slice(key).expect(LEN))),
             Cipher::Aes256Ccm => Keyed::Aes256Ccm(Box::new(Ccm::new_from_slice(key).expect(LEN))),
-            Cipher::Aes128Gcm => {
-                Keyed::Aes128Gcm(Box::new(Aes128Gcm::new_from_slice(key).expect(LEN)))
-            }
-            Cipher::Aes256Gcm => {
-                Keyed::Aes256Gcm(Box::new(Aes256Gcm::new_from_slice(key).expect(LEN)))
+            Cipher::Aes128Gcm | Cipher::Aes256Gcm => {
+                let is_long = cipher == Cipher::Aes256Gcm;
+                let gcm = if is_long { &AES_256_GCM } else { &AES_128_GCM };
+                Keyed::Gcm(LessSafeKey::new(UnboundKey::new(gcm, key).expect(LEN)))
             }
         };
         Self {
@@ -161,10 +159,10 @@ impl Sealer {
     fn encrypt(&self, nonce: &[u8; 16], authenticated: &[u8], message: &mut [u8]) -> [u8; 16] {
         const FITS: &str = "the message is shorter than what the cipher allows";
         let nonce = &nonce[..self.cipher.nonce_len()];
-        let buffer = InOutBuf::from(message);
         macro_rules! by {
             ($aead:expr) => {{
                 let nonce = nonce.try_into().expect("the cipher's length");
+                let buffer = InOutBuf::from(message);
                 let tag = $aead.encrypt_inout_detached(nonce, authenticated, buffer);
                 tag.expect(FITS).into()
             }};
@@ -172,8 +170,13 @@ impl Sealer {
         match &self.keyed {
             Keyed::Aes128Ccm(aead) => by!(aead),
             Keyed::Aes256Ccm(aead) => by!(aead),
-            Keyed::Aes128Gcm(aead) => by!(aead),
-            Keyed::Aes256Gcm(aead) => by!(aead),
+            Keyed::Gcm(key) => {
+                let nonce = Nonce::try_assume_unique_for_key(nonce).expect("the cipher's length");
+                let authenticated = Aad::from(authenticated);
+                let tag = key.seal_in_place_separate_tag(nonce, authenticated, message);
+                let tag = tag.expect(FITS);
+                tag.as_ref().try_into().expect("a tag of 16 bytes")
+            }
         }
     }
 
@@ -189,20 +192,24 @@ impl Sealer {
             return Err(Forged);
         }
         let nonce = header.nonce.get(..self.cipher.nonce_len()).ok_or(Forged)?;
-        let buffer = InOutBuf::from(message);
         macro_rules! by {
             ($aead:expr) => {{
                 let nonce = nonce.try_into().map_err(|_| Forged)?;
                 let tag = (&header.signature).into();
-                $aead.decrypt_inout_detached(nonce, authenticated, buffer, tag)
+                let buffer = InOutBuf::from(message);
+                let opened = $aead.decrypt_inout_detached(nonce, authenticated, buffer, tag);
+                opened.map_err(|_| Forged)
             }};
         }
-        let opened = match &self.keyed {
+        match &self.keyed {
             Keyed::Aes128Ccm(aead) => by!(aead),
             Keyed::Aes256Ccm(aead) => by!(aead),
-            Keyed::Aes128Gcm(aead) => by!(aead),
-            Keyed::Aes256Gcm(aead) => by!(aead),
-        };
-        opened.map_err(|_| Forged)
+            Keyed::Gcm(key) => {
+                let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Forged)?;
+                let (authenticated, tag) = (Aad::from(authenticated), &header.signature);
+                let opened = key.open_in_place_separate_tag(nonce, authenticated, tag, message);
+                opened.map(drop).map_err(|_| Forged)
+            }
+        }
     }
 }

@@ -3,10 +3,8 @@
 use crate::config::Dialect;
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
 use aes::Aes128;
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
-use cmac::Cmac;
-use ghash::GHash;
-use ghash::universal_hash::UniversalHash;
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use cmac::{Cmac, KeyInit};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
@@ -59,7 +57,7 @@ pub(crate) struct Signer(Keyed);
 enum Keyed {
     HmacSha256(Box<Hmac<Sha256>>),
     AesCmac(Box<Cmac<Aes128>>),
-    AesGmac(Box<(Aes128, GHash)>),
+    AesGmac(LessSafeKey),
 }
 
 impl Signer {
@@ -71,91 +69,112 @@ impl Signer {
             }
             Algorithm::AesCmac => Keyed::AesCmac(Box::new(Cmac::new(key.into()))),
             Algorithm::AesGmac => {
-                let aes = Aes128::new(key.into());
-                let mut hash_key = Default::default();
-                aes.encrypt_block(&mut hash_key);
-                let hash = GHash::new(&hash_key);
-                Keyed::AesGmac(Box::new((aes, hash)))
+                let key = UnboundKey::new(&AES_128_GCM, key).expect("a key of 16 bytes");
+                Keyed::AesGmac(LessSafeKey::new(key))
             }
         })
     }
 
-    /// The signature of a message: of its header, whose own signature is taken
-    /// for zeros, and the rest. `id` is the message id, `role` whose it is.
-    pub(crate) fn sign(
-        &self,
-        header: &[u8; HEADER_LEN],
-        body: &[u8],
-        id: u64,
-        role: Role,
-    ) -> [u8; 16] {
-        let mut signing = self.begin(header, id, role);
-        signing.update(body);
-        signing.finish()
+    /// Signs a message: its header and the rest. `id` is the message id, `role` whose
+    /// it is.
+    pub(crate) fn sign(&self, message: &mut [u8], id: u64, role: Role) {
+        take_signature(message);
+        let signature = self.signature(message, id, role);
+        if let Some(place) = message.get_mut(SIGNATURE_AT..HEADER_LEN) {
+            place.copy_from_slice(&signature);
+        }
     }
 
-    /// As [`sign`](Self::sign), piece by piece.
-    pub(crate) fn begin(&self, header: &[u8; HEADER_LEN], id: u64, role: Role) -> Signing {
-        let mut signing = Signing(match &self.0 {
-            Keyed::HmacSha256(mac) => Begun::HmacSha256(mac.clone()),
-            Keyed::AesCmac(mac) => Begun::AesCmac(mac.clone()),
-            Keyed::AesGmac(keyed) => Begun::AesGmac(Gmac::new(&keyed.0, &keyed.1, nonce(id, role))),
-        });
+    /// What is to stand in a message in which there are zeros for it.
+    fn signature(&self, message: &[u8], id: u64, role: Role) -> [u8; 16] {
+        match &self.0 {
+            Keyed::HmacSha256(mac) => Signing::HmacSha256(mac.clone()).finish_with(message),
+            Keyed::AesCmac(mac) => Signing::AesCmac(mac.clone()).finish_with(message),
+            // SP 800-38D: GCM of nothing, with the message as what is authenticated.
+            Keyed::AesGmac(key) => {
+                let nonce = Nonce::assume_unique_for_key(nonce(id, role));
+                let tag = key.seal_in_place_separate_tag(nonce, Aad::from(message), &mut []);
+                let tag = tag.expect("the message is shorter than what GCM allows");
+                first_16(tag.as_ref())
+            }
+        }
+    }
+
+    /// Begins to verify a message of which only the header has come; `None` where that
+    /// is done faster when all of it is there.
+    pub(crate) fn begin(&self, header: &[u8; HEADER_LEN]) -> Option<Signing> {
+        let mut signing = match &self.0 {
+            Keyed::HmacSha256(mac) => Signing::HmacSha256(mac.clone()),
+            Keyed::AesCmac(mac) => Signing::AesCmac(mac.clone()),
+            Keyed::AesGmac(_) => return None,
+        };
         let mut header = *header;
-        header[SIGNATURE_AT..].fill(0);
+        take_signature(&mut header);
         signing.update(&header);
-        signing
+        Some(signing)
     }
 
     /// Whether a message, from its header on, bears the right signature.
     pub(crate) fn verify(&self, message: &[u8], id: u64, role: Role) -> bool {
-        let Some((header, body)) = message.split_first_chunk::<HEADER_LEN>() else {
+        self.verify_in_place(&mut message.to_vec(), id, role)
+    }
+
+    /// The same without a copy: the message is as it was, afterwards.
+    pub(crate) fn verify_in_place(&self, message: &mut [u8], id: u64, role: Role) -> bool {
+        let Some(borne) = take_signature(message) else {
             return false;
         };
-        let mut signing = self.begin(header, id, role);
-        signing.update(body);
-        signing.signs(message)
+        let right = self.signature(message, id, role);
+        if let Some(place) = message.get_mut(SIGNATURE_AT..HEADER_LEN) {
+            place.copy_from_slice(&borne);
+        }
+        right.ct_eq(&borne).into()
     }
+}
+
+/// Puts zeros where the signature is, and gives it, if the message is that long.
+fn take_signature(message: &mut [u8]) -> Option<[u8; 16]> {
+    let place = message.get_mut(SIGNATURE_AT..HEADER_LEN)?;
+    let borne = first_16(place);
+    place.fill(0);
+    Some(borne)
 }
 
 /// A signature that is being computed.
-pub(crate) struct Signing(Begun);
-
-enum Begun {
+pub(crate) enum Signing {
     HmacSha256(Box<Hmac<Sha256>>),
     AesCmac(Box<Cmac<Aes128>>),
-    AesGmac(Gmac),
 }
 
 impl Signing {
-    /// What comes next of the body: a multiple of 16 bytes, but for the last piece.
+    /// What comes next of the body.
     pub(crate) fn update(&mut self, piece: &[u8]) {
-        match &mut self.0 {
-            Begun::HmacSha256(mac) => mac.update(piece),
-            Begun::AesCmac(mac) => mac.update(piece),
-            Begun::AesGmac(mac) => mac.update(piece),
+        match self {
+            Self::HmacSha256(mac) => mac.update(piece),
+            Self::AesCmac(mac) => mac.update(piece),
         }
     }
 
-    fn finish(self) -> [u8; 16] {
-        match self.0 {
-            Begun::HmacSha256(mac) => {
+    fn finish_with(mut self, rest: &[u8]) -> [u8; 16] {
+        self.update(rest);
+        match self {
+            Self::HmacSha256(mac) => {
                 let whole: [u8; 32] = mac.finalize().into_bytes().into();
                 first_16(&whole)
             }
-            Begun::AesCmac(mac) => mac.finalize().into_bytes().into(),
-            Begun::AesGmac(mac) => mac.finish(),
+            Self::AesCmac(mac) => mac.finalize().into_bytes().into(),
         }
     }
 
-    /// Whether it is the signature that the message, from its header on, bears.
-    pub(crate) fn signs(self, message: &[u8]) -> bool {
+    /// Whether, with the rest of it, it is the signature that the message, from its
+    /// header on, bears.
+    pub(crate) fn signs(self, message: &[u8], rest: &[u8]) -> bool {
         let borne = message.get(SIGNATURE_AT..HEADER_LEN).unwrap_or_default();
-        self.finish().ct_eq(borne).into()
+        self.finish_with(rest).ct_eq(borne).into()
     }
 }
 
-fn first_16(whole: &[u8; 32]) -> [u8; 16] {
+fn first_16(whole: &[u8]) -> [u8; 16] {
     let mut first = [0; 16];
     first.copy_from_slice(&whole[..16]);
     first
@@ -170,43 +189,4 @@ fn nonce(id: u64, role: Role) -> [u8; 12] {
         Role::ClientCancel => 2,
     };
     nonce
-}
-
-/// GMAC (SP 800-38D): GCM of nothing, with the message as what is authenticated.
-struct Gmac {
-    hash: GHash,
-    /// Bytes so far.
-    len: u64,
-    mask: [u8; 16],
-}
-
-impl Gmac {
-    fn new(aes: &Aes128, hash: &GHash, nonce: [u8; 12]) -> Self {
-        let mut counter = [0; 16];
-        counter[..12].copy_from_slice(&nonce);
-        counter[15] = 1;
-        let mut mask = counter.into();
-        aes.encrypt_block(&mut mask);
-        Self {
-            hash: hash.clone(),
-            len: 0,
-            mask: mask.into(),
-        }
-    }
-
-    fn update(&mut self, piece: &[u8]) {
-        self.hash.update_padded(piece);
-        self.len += piece.len() as u64;
-    }
-
-    fn finish(mut self) -> [u8; 16] {
-        let mut lengths = [0; 16];
-        lengths[..8].copy_from_slice(&(self.len * 8).to_be_bytes());
-        self.hash.update(&[lengths.into()]);
-        let mut tag: [u8; 16] = self.hash.finalize().into();
-        for (byte, mask) in tag.iter_mut().zip(self.mask) {
-            *byte ^= mask;
-        }
-        tag
-    }
 }

@@ -4,7 +4,7 @@
 
 use super::kdf::{derive, labels};
 use super::*;
-use crate::wire::header::HEADER_LEN;
+use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -201,8 +201,11 @@ fn what_is_sealed_can_be_opened_and_no_nonce_comes_twice() {
 #[test]
 fn gmac_knows_client_and_server_apart() {
     let signer = Signer::new(Algorithm::AesGmac, &[0; 16]);
-    let header = [0; HEADER_LEN];
-    let by = |role, id| signer.sign(&header, b"body", id, role);
+    let by = |role, id| {
+        let mut message = [0; HEADER_LEN + 4];
+        signer.sign(&mut message, id, role);
+        message
+    };
     let all = [
         by(Role::Client, 5),
         by(Role::Server, 5),
@@ -227,15 +230,15 @@ fn gmac_is_gcm_of_nothing() {
     let nonce: [u8; 12] = [0x37, 0x13, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
     for len in [0, 1, 16, 100, 4097] {
         let body = vec![0xA5; len];
-        let said = [&header[..], &body].concat();
+        let mut said = [&header[..], &body].concat();
         let payload = Payload {
             msg: &[],
             aad: &said,
         };
         let tag = gcm.encrypt((&nonce).into(), payload).unwrap();
-        assert_eq!(
-            signer.sign(&header, &body, 0x1337, Role::Server).to_vec(),
-            tag
-        );
+        signer.sign(&mut said, 0x1337, Role::Server);
+        assert_eq!(said[SIGNATURE_AT..HEADER_LEN], tag);
+        assert!(signer.verify_in_place(&mut said, 0x1337, Role::Server));
+        assert_eq!(said[SIGNATURE_AT..HEADER_LEN], tag);
     }
 }

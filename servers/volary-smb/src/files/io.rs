@@ -5,8 +5,7 @@ use super::notify::filter;
 use super::table::{self, File};
 use super::{access, attrs, waiting};
 use crate::call::{Answer, Call, Failure};
-use crate::conn::Tree;
-use crate::wire::header::HEADER_LEN;
+use crate::conn::{Body, Tree};
 use crate::wire::{Cursor, Out, Status, out::len32};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,7 +103,7 @@ pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
 }
 
 /// READ.
-pub(crate) fn read(call: &mut Call<'_>) -> Answer {
+pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 49 {
         return Err(Status::INVALID_PARAMETER.into());
@@ -128,11 +127,13 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer {
     let before = file.frozen.lock().accessed;
     /// The fixed part of the response.
     const FIXED: usize = 16;
-    let mut body = call.buffer(FIXED.saturating_add(len as usize));
-    let room = body.get_mut(FIXED..).unwrap_or_default();
+    /// Where the data begins, and `DataOffset`.
+    const DATA_AT: usize = Body::ROOM + FIXED;
+    let mut message = call.buffer(DATA_AT.saturating_add(len as usize));
+    let room = message.get_mut(DATA_AT..).unwrap_or_default();
     let n = session.read(file.open, offset, room)?;
     if (len > 0 && n == 0) || n < minimum as usize {
-        call.conn.buffers.give(body);
+        call.conn.buffers.give(message);
         return Err(Status::END_OF_FILE.into());
     }
     if before.is_some() {
@@ -140,14 +141,15 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer {
     }
     let position = offset.saturating_add(n as u64);
     file.position.store(position, Ordering::Relaxed);
-    body.truncate(FIXED.saturating_add(n));
+    message.truncate(DATA_AT.saturating_add(n));
     let mut head = Out::with_capacity(FIXED);
-    head.u16(17).u8((HEADER_LEN + FIXED) as u8).u8(0);
+    head.u16(17).u8(DATA_AT as u8).u8(0);
     head.u32(len32(n)).u32(0).u32(0);
-    for (to, from) in body.iter_mut().zip(head.done()) {
+    let fixed = message.iter_mut().skip(Body::ROOM);
+    for (to, from) in fixed.zip(head.done()) {
         *to = from;
     }
-    Ok(body)
+    Ok(Body::of_message(message))
 }
 
 /// WRITE.

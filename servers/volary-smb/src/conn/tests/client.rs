@@ -6,7 +6,7 @@ use crate::conn::compound::Broken;
 use crate::conn::work::Worker;
 use crate::conn::{Conn, dispatch};
 use crate::crypto::{Algorithm, Cipher, Keys, Preauth, Role};
-use crate::wire::header::{HEADER_LEN, SIGNATURE_AT, flags};
+use crate::wire::header::{HEADER_LEN, flags};
 use crate::wire::{Command, Cursor, Header, Out, Status};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -156,17 +156,13 @@ impl Client {
             return message;
         };
         message[16] |= flags::SIGNED as u8;
-        let header: [u8; HEADER_LEN] = message[..HEADER_LEN].try_into().expect("a header");
-        let parsed = Header::parse(&header).expect("a header");
+        let parsed = Header::parse(&message).expect("a header");
         let role = if parsed.command == Command::Cancel.code() {
             Role::ClientCancel
         } else {
             Role::Client
         };
-        let signature = keys
-            .signer
-            .sign(&header, &message[HEADER_LEN..], parsed.message_id, role);
-        message[SIGNATURE_AT..HEADER_LEN].copy_from_slice(&signature);
+        keys.signer.sign(&mut message, parsed.message_id, role);
         message
     }
 
