@@ -116,6 +116,19 @@ pub const VOLUMES: &[Volume] = &[
         ..FFS_ROW
     },
     Volume {
+        name: "ffs1-old-quota",
+        make: "quota,old,order=big,block=4096,fragment=1024,density=4096",
+        own: &["/quotas", "/quota.group"],
+        ..FFS_ROW
+    },
+    Volume {
+        name: "ffs2-hashes",
+        kind: "ffs2",
+        size: 600 << 10,
+        make: "hashes,block=4096,fragment=512,density=2048",
+        ..FFS_ROW
+    },
+    Volume {
         name: "ffs1-clusters",
         make: "block=4096,fragment=512,density=4096,maxcontig=3",
         turns: 4096,

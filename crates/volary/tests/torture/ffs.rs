@@ -47,10 +47,15 @@ fn random_scripts_on_each_kind() {
 }
 
 /// What is written at once is there after each operation; what users have taken is counted
-/// anew where a power cut left it behind.
+/// anew, and check hashes are made anew, where a power cut left them behind.
 #[test]
-fn pairs_of_operations_in_order_and_with_quotas() {
-    for (name, part) in [("ffs1-sync", 3), ("ffs2-quota", 7)] {
+fn pairs_of_operations_in_order_with_quotas_and_with_hashes() {
+    for (name, part) in [
+        ("ffs1-sync", 3),
+        ("ffs2-quota", 7),
+        ("ffs1-old-quota", 11),
+        ("ffs2-hashes", 15),
+    ] {
         let pairs = Some((part, 24));
         torture(name, &Plan { pairs, ..plan() });
     }

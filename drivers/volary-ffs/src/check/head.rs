@@ -70,11 +70,15 @@ impl Chosen {
         }
     }
 
-    /// Tells that it is not the first; whether the first is to be written anew.
+    /// Whether it is the first, with a wrong check hash: how the volume was left is not known.
+    pub(super) fn is_torn(&self) -> bool {
+        self.instead.is_none() && !is_superblock_right(&self.volume.found)
+    }
+
+    /// Tells that it is not the first, or torn; whether the first is to be written anew.
     pub(super) fn tell(&self, findings: &mut Findings<'_>) -> bool {
         let Some(words) = &self.instead else {
-            let is_right = is_superblock_right(&self.volume.found);
-            return !is_right && wrong_hash(findings, self.volume.found.at, "the superblock");
+            return self.is_torn() && wrong_hash(findings, self.volume.found.at, "the superblock");
         };
         findings.tell(&Finding {
             code: "superblock",

@@ -122,7 +122,7 @@ impl Run<'_> {
     fn look(&self, findings: &mut Findings<'_>) -> Result<(Plan, Inodes)> {
         let reader = self.reader();
         let mut plan = Plan::default();
-        if !self.is_clean() {
+        if !self.is_clean() || self.chosen.is_torn() {
             let message = "the volume was not cleanly left";
             findings.tell(&Finding {
                 code: "dirty",

@@ -246,14 +246,25 @@ fn what_has_a_wrong_hash_is_refused() {
 
 #[test]
 fn fsck_makes_wrong_hashes_anew() {
-    let all: [fn(&Image) -> usize; 4] = [in_the_superblock, in_the_root, in_a_group, in_a_replica];
-    for at in all {
+    type At = fn(&Image) -> usize;
+    // How the volume was left is not known where the superblock is not whole.
+    let all: [(At, &[&str]); 4] = [
+        (in_the_superblock, &["dirty", "check-hash"]),
+        (in_the_root, &["check-hash"]),
+        (in_a_group, &["check-hash"]),
+        (in_a_replica, &["check-hash"]),
+    ];
+    for (at, codes) in all {
         for mode in [CheckMode::Preen, CheckMode::Mend] {
             let dev = damaged(at);
             assert_eq!(Image::new(dev.to_vec()).wrong().len(), 1);
             let (report, found) = check(dev.clone(), mode);
-            assert_eq!((report.found, report.left()), (1, 0), "{found:#?}");
-            assert!(found[0].starts_with("check-hash: "), "{found:#?}");
+            assert_eq!(report.left(), 0, "{found:#?}");
+            let told: Vec<_> = found
+                .iter()
+                .filter_map(|line| line.split(':').next())
+                .collect();
+            assert_eq!(told, codes, "{found:#?}");
             holds(&Image::new(dev.to_vec()), 23);
             let (again, found) = check(dev.clone(), CheckMode::Mend);
             assert_eq!((again.found, again.written), (0, 0), "{found:#?}");
