@@ -1,5 +1,6 @@
 //! Phase 1: which inodes are in use, and which fragments are theirs.
 
+use super::ends;
 use super::findings::{Findings, finding, wrong_hash};
 use super::plan::{Plan, beyond};
 use crate::blocks::{Block, Reader};
@@ -27,6 +28,8 @@ pub(super) struct Seen {
 /// What phase 1 finds out.
 pub(super) struct Inodes {
     pub(super) all: BTreeMap<u32, Seen>,
+    /// Where directories end whose sizes say too much.
+    ends: BTreeMap<u32, u64>,
     /// A bit for each fragment: taken by the format or by an inode.
     taken: Vec<u64>,
     free: u64,
@@ -46,6 +49,7 @@ impl Inodes {
         let words = usize::try_from(volume.size.div_ceil(64)).unwrap_or(0);
         let mut inodes = Self {
             all: BTreeMap::new(),
+            ends: BTreeMap::new(),
             taken: vec![0; words],
             free: volume.size,
             is_partial: false,
@@ -68,6 +72,18 @@ impl Inodes {
         scan(&reader, &mut phase)?;
         phase.first_owners()?;
         Ok(phase.inodes)
+    }
+
+    /// An inode, of a directory whose size says too much as if it ended where it does.
+    ///
+    /// # Errors
+    /// As of [`Reader::inode`].
+    pub(super) fn inode(&self, reader: &Reader<'_>, ino: u32) -> Result<Inode> {
+        let Some(&size) = self.ends.get(&ino) else {
+            return reader.inode(ino.into());
+        };
+        let inode = reader.inode_as_it_is(ino.into())?;
+        Inode { size, ..inode }.check(reader.volume)
     }
 
     fn take_system(&mut self, first: u64, end: u64) {
@@ -178,7 +194,7 @@ impl Phase<'_, '_> {
         }
         let all: Vec<u32> = self.inodes.all.keys().copied().collect();
         for ino in all.into_iter().filter(|ino| !self.claimants.contains(ino)) {
-            let inode = match self.reader.inode(ino.into()) {
+            let inode = match self.inodes.inode(&self.reader, ino) {
                 Err(e) if e == Kind::Io => return Err(e),
                 inode => inode,
             };
@@ -212,6 +228,29 @@ impl Phase<'_, '_> {
         if wanted {
             self.plan.inode(inode.ino).free = true;
         }
+    }
+
+    /// A directory's inode up to where it ends, where its size says too much; any other as it is.
+    fn up_to_its_end(&mut self, inode: Inode) -> Result<Inode> {
+        if inode.kind() != Some(FileKind::Dir) {
+            return Ok(inode);
+        }
+        let Some(end) = ends::end(&self.reader, &inode)? else {
+            return Ok(inode);
+        };
+        let message = format!(
+            "directory {} says that it has {} bytes, and has blocks for {end}",
+            inode.ino, inode.size
+        );
+        let wanted = self.findings.tell(&Finding {
+            code: "directory-size",
+            ..finding(Severity::Damage, inode.at, message)
+        });
+        if wanted {
+            self.plan.inode(inode.ino).size = Some(end);
+        }
+        self.inodes.ends.insert(inode.ino, end);
+        Ok(Inode { size: end, ..inode })
     }
 
     fn count(&mut self, inode: &Inode) -> Result<()> {
@@ -350,6 +389,7 @@ impl Visitor for Phase<'_, '_> {
         if !is_used {
             return Ok(());
         }
+        let inode = self.up_to_its_end(inode)?;
         let inode = match inode.check(self.reader.volume) {
             Ok(inode) => inode,
             Err(e) => {

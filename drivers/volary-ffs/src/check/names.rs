@@ -116,7 +116,7 @@ impl Names<'_, '_> {
 
     /// Goes through one directory.
     fn directory(&mut self, ino: u32, todo: &mut Vec<u32>) -> Result<()> {
-        let inode = match self.reader.inode(ino.into()) {
+        let inode = match self.inodes.inode(&self.reader, ino) {
             Ok(inode) => inode,
             Err(e) if e == Kind::Io => return Err(e),
             // Phase 1 has told of it.
@@ -435,7 +435,7 @@ impl Names<'_, '_> {
     fn held_by(&self, dirs: &[u32]) -> Result<HashSet<u32>> {
         let mut held = HashSet::new();
         for &ino in dirs {
-            let Ok(inode) = self.reader.inode(ino.into()) else {
+            let Ok(inode) = self.inodes.inode(&self.reader, ino) else {
                 continue;
             };
             let mut dir = Dir::new(self.reader, &inode)?;

@@ -257,10 +257,32 @@ const INODES: &[Kind] = &[
         },
     ),
     kind(
+        "a directory's size past its fragments",
+        ("directory-size", Refuses, All),
+        |m, image| {
+            m.put(image, m.size("b"), 8, 4096);
+        },
+    ),
+    kind(
+        "a directory's size far past its fragments",
+        ("directory-size", Refuses, All),
+        |m, image| {
+            m.put(image, m.size("a"), 8, 512 + (1 << 33));
+        },
+    ),
+    kind(
         "count of sectors",
         ("block-count", Mends, All),
         |m, image| {
             m.put(image, m.blocks("one"), 4, 0x0101_0101);
+        },
+    ),
+    kind(
+        "a directory's count of sectors",
+        ("block-count", Mends, All),
+        |m, image| {
+            let len = if m.is_ufs2() { 8 } else { 4 };
+            m.put(image, m.blocks("many"), len, 1);
         },
     ),
     kind("too many links", ("link-count", Mends, All), |m, image| {

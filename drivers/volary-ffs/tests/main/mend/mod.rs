@@ -209,6 +209,36 @@ fn preening_refuses_damage_and_mends_what_a_power_cut_leaves() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Whose fragments it would take, before or after it, loses nothing.
+#[test]
+fn a_directory_whose_size_says_too_much_ends_with_its_blocks() {
+    for shape in SHAPES {
+        let m = Made::new(shape);
+        for (dir, size) in ["", "a", "b", "empty", "many"]
+            .into_iter()
+            .flat_map(|dir| (9..64).map(move |bit| (dir, 1_u64 << bit)))
+        {
+            let place = m.size(dir);
+            let before = m.get(&m.image, place, 8);
+            if before & size != 0 {
+                continue;
+            }
+            let mut image = m.image.clone();
+            m.put(&mut image, place, 8, before | size);
+            let what = format!("{}: '{dir}' of {} bytes", shape.name(), before | size);
+            let dev = Arc::new(MemDevice::from_vec(image));
+            let (report, found) = check(dev.clone(), CheckMode::Mend);
+            assert_eq!(report.left(), 0, "{what}: {found:#?}");
+            let (again, found) = check(dev.clone(), CheckMode::Mend);
+            assert_eq!((again.found, again.written), (0, 0), "{what}: {found:#?}");
+            let fs = attach(dev, "");
+            let tree = as_root(|cx| Tree::read(&fs, cx)).expect("the tree");
+            let differences = m.tree.differences(&tree);
+            assert!(differences.is_empty(), "{what}: {differences:#?}");
+        }
+    }
+}
+
 #[test]
 fn a_check_goes_by_the_superblock_that_is_named() {
     for shape in SHAPES {

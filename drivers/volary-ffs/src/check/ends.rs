@@ -1,0 +1,71 @@
+//! Where a directory ends whose size says more than it has: its last block would have fragments
+//! that are others'.
+
+use crate::blocks::{Block, Reader};
+use crate::dir::Dir;
+use crate::inode::Inode;
+use crate::ondisk::{DIRBLKSIZ, UFS_NDADDR};
+use volary_core::{Kind, Result};
+
+/// Where a directory ends, if that is before its size says: by its own count of sectors it has
+/// blocks up to there, and nothing that stands behind is an entry of it.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn end(reader: &Reader<'_>, dir: &Inode) -> Result<Option<u64>> {
+    let attributes = sectors(reader, &cut(dir, 0))?.unwrap_or(dir.blocks);
+    let end = dir.blocks.saturating_sub(attributes).saturating_mul(512);
+    let direct = UFS_NDADDR * reader.volume.bsize;
+    if end == 0 || end >= dir.size || end > direct {
+        return Ok(None);
+    }
+    let is_all = sectors(reader, &cut(dir, end))? == Some(dir.blocks);
+    let ends = is_all && !goes_on(reader, &cut(dir, dir.size.min(direct)), end)?;
+    Ok(ends.then_some(end))
+}
+
+fn cut(dir: &Inode, size: u64) -> Inode {
+    Inode {
+        size,
+        ..dir.clone()
+    }
+}
+
+/// Sectors that an inode's blocks take; `None` where one cannot be.
+fn sectors(reader: &Reader<'_>, inode: &Inode) -> Result<Option<u64>> {
+    let mut fragments = 0;
+    let all = reader.blocks(inode, &mut |block: Block| {
+        fragments += block.fragments;
+        Ok(())
+    });
+    match all {
+        Err(e) if e == Kind::Corrupt => Ok(None),
+        all => all.map(|()| Some(fragments * (reader.volume.fsize / 512))),
+    }
+}
+
+/// Whether there are entries from a place on that can be a directory's own: in a chunk of nothing
+/// but entries, none of which is of a directory itself or of its parent.
+fn goes_on(reader: &Reader<'_>, inode: &Inode, from: u64) -> Result<bool> {
+    let mut dir = Dir::new(*reader, inode)?;
+    for chunk in (from..inode.size).step_by(DIRBLKSIZ) {
+        let (mut at, mut is_used) = (chunk, false);
+        let is_own = loop {
+            match dir.entry(at) {
+                Err(e) if e != Kind::Corrupt => return Err(e),
+                Ok(Some(entry)) if !(entry.is_used() && entry.is_dots()) => {
+                    is_used |= entry.is_used();
+                    at = entry.end;
+                }
+                _ => break false,
+            }
+            if at >= Dir::next_chunk(chunk) {
+                break is_used;
+            }
+        };
+        if is_own {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
