@@ -84,7 +84,7 @@ impl Bench<'_> {
     fn start(&self, medium: &str, dir: &Path) -> Result<Started> {
         match medium {
             "FUSE" => ours::fuse(self.volary, dir, &self.place.path("mounted"), self.clients),
-            "SMB" => ours::smb(self.volary, dir, self.clients),
+            "SMB" => ours::smb(self.volary, dir, self.clients, "signed"),
             "NFS" => ours::nfs(self.volary, dir, self.clients),
             _ => Ok((Box::new(()), self.clients.posix(dir))),
         }

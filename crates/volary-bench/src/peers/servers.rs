@@ -96,21 +96,27 @@ fn pairs<'a>(
     place: &'a Place,
     clients: &'a Clients,
     options: &'a Options,
-) -> Result<[Pair<'a>; 4]> {
+) -> Result<[Pair<'a>; 5]> {
     let volary = options.volary.as_path();
     let passthrough = rivals::compile_passthrough(&place.path("passthrough_ll"))?;
     Ok([
         Pair {
             protocol: SMB,
-            rival: "samba",
-            ours: Box::new(move |dir| ours::smb(volary, dir, clients)),
+            rival: "samba, both plain",
+            ours: Box::new(move |dir| ours::smb(volary, dir, clients, "none")),
             theirs: Box::new(move |dir| rivals::samba(&place.path("samba"), dir, clients, false)),
         },
         Pair {
             protocol: SMB,
-            rival: "samba, signed",
-            ours: Box::new(move |dir| ours::smb(volary, dir, clients)),
+            rival: "samba, both signed",
+            ours: Box::new(move |dir| ours::smb(volary, dir, clients, "signed")),
             theirs: Box::new(move |dir| rivals::samba(&place.path("samba"), dir, clients, true)),
+        },
+        Pair {
+            protocol: SMB,
+            rival: "samba, ours signed",
+            ours: Box::new(move |dir| ours::smb(volary, dir, clients, "signed")),
+            theirs: Box::new(move |dir| rivals::samba(&place.path("samba"), dir, clients, false)),
         },
         Pair {
             protocol: NFS,

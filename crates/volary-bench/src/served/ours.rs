@@ -11,8 +11,13 @@ const PORT: u16 = 14_460;
 const NAME: &str = "served";
 
 /// `volary serve --smb`.
-pub(crate) fn smb(volary: &Path, dir: &Path, clients: &Clients) -> Result<Started> {
-    let servers = serve(volary, dir, "--smb", &["--user", USER])?;
+pub(crate) fn smb(volary: &Path, dir: &Path, clients: &Clients, protect: &str) -> Result<Started> {
+    let servers = serve(
+        volary,
+        dir,
+        "--smb",
+        &["--user", USER, "--protect", protect],
+    )?;
     Ok((servers, clients.smb(PORT, NAME)))
 }
 

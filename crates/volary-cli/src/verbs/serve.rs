@@ -16,8 +16,8 @@ use address::Listen;
 use config::{Config, Entry};
 use mounts::Mounts;
 pub(super) use mounts::fuse_was_dead;
+use smb::{Protect, Smb};
 use std::ffi::{OsStr, OsString};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +70,10 @@ pub(crate) struct Serve {
     /// Users of SMB, one a line: name:uid:gid[,gid...]:NT hash
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
+    /// What messages of SMB must be; with none, they may be signed and encrypted
+    /// [default: signed; encrypted where others than this host are served]
+    #[arg(long, value_name = "HOW")]
+    protect: Option<Protect>,
     /// Mounts the volume here as well; what is locked, leased or changed there and
     /// through the servers is one
     #[arg(long, value_name = "DIR")]
@@ -156,7 +160,7 @@ const SMB_PORT: u16 = 4450;
 /// Where to serve what, and to whom.
 struct Plan {
     nfs: Option<(Listen, [u8; 16], Option<Arc<LockState>>)>,
-    smb: Option<(SocketAddr, Vec<volary::smb::User>)>,
+    smb: Option<Smb>,
 }
 
 /// A volume that is open, and how it is exported.
@@ -165,6 +169,7 @@ struct Served {
     volume: Arc<Volume>,
     export: ExportOptions,
     mount: Option<PathBuf>,
+    encrypt: bool,
     alarm: Arc<Alarm>,
     reports: Vec<Report>,
 }
@@ -206,7 +211,11 @@ impl Serve {
                 let users = self.users.as_ref().or(config.users.as_ref());
                 let one = self.user.as_ref().or(config.user.as_ref());
                 let users = smb::users(users.map(PathBuf::as_path), one.map(String::as_str))?;
-                Some((address, users))
+                Some(Smb {
+                    address,
+                    users,
+                    protect: self.protect.or(config.protect),
+                })
             }
         };
         let nfs = if nfs.is_some() || smb.is_none() {
@@ -304,6 +313,7 @@ impl Serve {
                         ..export
                     },
                     mount: entry.mount.clone(),
+                    encrypt: entry.encrypt,
                     alarm,
                     reports,
                 })
@@ -356,9 +366,9 @@ impl Serve {
             None => None,
         };
         let smb = match plan.smb {
-            Some((address, users)) => {
-                let user = users.first().map(|user| user.name.clone());
-                let running = smb::start(address, users, shares(open))?;
+            Some(plan) => {
+                let user = plan.users.first().map(|user| user.name.clone());
+                let running = smb::start(plan, shares(open))?;
                 Some((running, user.unwrap_or_default()))
             }
             None => None,
@@ -412,7 +422,7 @@ fn shares(open: &[Served]) -> Vec<volary::smb::Share> {
         name: served.export.name.clone(),
         volume: Arc::clone(&served.volume),
         read_only: served.export.read_only,
-        encrypt: false,
+        encrypt: served.encrypt,
     };
     open.iter().map(share).collect()
 }

@@ -10,6 +10,7 @@ mod handles;
 mod iso9660;
 mod kills;
 mod layers;
+mod protect;
 mod quota;
 mod sandbox;
 mod serving;

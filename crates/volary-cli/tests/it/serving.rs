@@ -85,7 +85,7 @@ impl Serving {
 }
 
 /// A client's program; `None` where there is none.
-fn client(sandbox: &Sandbox, program: &str, words: &[&str]) -> Option<Run> {
+pub(crate) fn client(sandbox: &Sandbox, program: &str, words: &[&str]) -> Option<Run> {
     let mut command = Command::new("timeout");
     command.arg("20").arg(program).args(words);
     let output = command.current_dir(sandbox.path("")).output().unwrap();

@@ -1,6 +1,7 @@
 //! The configuration file.
 
 use super::plain;
+use super::smb::Protect;
 use crate::exit::{Done, Fail};
 use serde::Deserialize;
 use std::ffi::{OsStr, OsString};
@@ -25,6 +26,7 @@ pub(super) const EXAMPLE: &str = r#"
   smb = "127.0.0.1:4450"
   user = "me"                     # with VOLARY_PASSWORD
   users = "/etc/volary/users"     # name:uid:gid:NT hash, one a line
+  protect = "signed"              # signed, encrypted or none
 
   [[volume]]
   volume = "disk.img"
@@ -41,6 +43,7 @@ pub(super) const EXAMPLE: &str = r#"
   anonymous = "1000:100"
   allow = ["10.0.0.7"]
   async = false
+  encrypt = true                  # by SMB, encrypted only
 "#;
 
 /// All of it.
@@ -52,6 +55,7 @@ pub(super) struct Config {
     pub(super) smb: Option<String>,
     pub(super) user: Option<String>,
     pub(super) users: Option<PathBuf>,
+    pub(super) protect: Option<Protect>,
     pub(super) key: Option<PathBuf>,
     pub(super) allow: Vec<String>,
     pub(super) i_know_auth_sys: bool,
@@ -78,6 +82,8 @@ pub(super) struct Entry {
     pub(super) allow: Vec<String>,
     #[serde(default, rename = "async")]
     pub(super) unsafe_quick: bool,
+    #[serde(default)]
+    pub(super) encrypt: bool,
 }
 
 /// An argument, which in a file is text.
@@ -140,6 +146,7 @@ impl Entry {
             anonymous: None,
             allow: Vec::new(),
             unsafe_quick: false,
+            encrypt: false,
         }
     }
 
@@ -215,7 +222,8 @@ mod tests {
         assert_eq!(config.volumes.len(), 2);
         assert_eq!(config.allow, ["192.168.1.0/24"]);
         let docs = &config.volumes[1];
-        assert!(docs.read_only && !docs.unsafe_quick);
+        assert!(docs.read_only && docs.encrypt && !docs.unsafe_quick);
+        assert_eq!(config.protect, Some(Protect::Signed));
         assert_eq!(docs.squash.as_deref(), Some("all"));
     }
 

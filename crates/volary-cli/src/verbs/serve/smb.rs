@@ -21,6 +21,26 @@ const USER_MAX: usize = 256;
 /// Longest name of a share (MS-SMB2 3.3.1.6 leaves it to MS-SRVS, 80).
 const NAME_MAX: usize = 80;
 
+/// What messages must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Protect {
+    Signed,
+    Encrypted,
+    /// Neither: whoever is on the way can read them and change them.
+    #[value(name = "none")]
+    #[serde(rename = "none")]
+    Nothing,
+}
+
+/// Where to serve, to whom, and how.
+pub(super) struct Smb {
+    pub(super) address: SocketAddr,
+    pub(super) users: Vec<User>,
+    /// Signed if it is `None`, and encrypted to others than this host.
+    pub(super) protect: Option<Protect>,
+}
+
 /// A server that runs.
 pub(super) struct Running {
     server: Server,
@@ -127,11 +147,12 @@ pub(super) fn check_name(name: &str) -> Done {
     Ok(())
 }
 
-/// Serves the shares. To others than this host, only under encryption.
+/// Serves the shares.
 ///
 /// # Errors
 /// Of listening there.
-pub(super) fn start(address: SocketAddr, users: Vec<User>, shares: Vec<Share>) -> Done<Running> {
+pub(super) fn start(plan: Smb, shares: Vec<Share>) -> Done<Running> {
+    let address = plan.address;
     let fail = |e: std::io::Error| {
         let advice = match e.kind() {
             std::io::ErrorKind::AddrInUse => "; another port: --smb PORT",
@@ -143,10 +164,18 @@ pub(super) fn start(address: SocketAddr, users: Vec<User>, shares: Vec<Share>) -
     };
     let listener = TcpListener::bind(address).map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
+    let to_others = !address.ip().is_loopback();
+    let usual = if to_others {
+        Protect::Encrypted
+    } else {
+        Protect::Signed
+    };
+    let protect = plan.protect.unwrap_or(usual);
     let config = Config {
-        users,
+        users: plan.users,
         shares,
-        encryption_required: !address.ip().is_loopback(),
+        signing_required: protect != Protect::Nothing,
+        encryption_required: protect == Protect::Encrypted,
         ..Config::new("VOLARY", clock::now)
     };
     let server = Server::new(config).map_err(fail)?;
