@@ -131,7 +131,7 @@ impl Host {
         {
             return Ok(out.push(raw.next, node, kind, raw.name, None));
         }
-        let attr = match self.ids.at(&open.fd, raw.name) {
+        let attr = match self.ids.at_listed(&open.fd, raw.name, raw.ino) {
             Ok(attr) => attr,
             Err(e) if matches!(e.kind(), Kind::NotFound | Kind::CrossVolume | Kind::Stale) => {
                 return Ok(true);

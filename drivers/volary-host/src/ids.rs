@@ -8,6 +8,7 @@
 //! other file systems the time of birth stands for the generation.
 
 use crate::attrs;
+use crate::births::{Births, Moment};
 use crate::error::from_errno;
 use crate::sys::{self, Handle};
 use rustix::fd::{AsFd, OwnedFd};
@@ -58,6 +59,7 @@ pub(crate) struct Ids {
     /// A real descriptor of the root, for `open_by_handle_at`; there if that
     /// is allowed.
     opens: Option<OwnedFd>,
+    births: Births,
 }
 
 const EXT4: i64 = 0xef53;
@@ -91,6 +93,7 @@ impl Ids {
             mount,
             device,
             opens: None,
+            births: Births::new(),
         };
         if handle.is_none_or(|(handle, _)| ids.node_of(&handle).is_none()) {
             ids.form = Form::Birth;
@@ -143,13 +146,41 @@ impl Ids {
         }
         // Two calls: the name must not have changed hands in between.
         for _ in 0..TRIES_MAX {
+            let asked = Moment::now();
             let node = self.node_at(&dir, name)?;
             let stat = look(&dir, name)?;
             if stat.stx_ino == node.ino.get() {
+                self.births.note(&stat, node.generation, asked);
                 return attrs::from_statx(node, &stat);
             }
         }
         Err(Kind::Busy.into())
+    }
+
+    /// The same of a name that is listed with a number: by one call, if that was seen
+    /// before.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub(crate) fn at_listed(&self, dir: impl AsFd, name: &[u8], ino: u64) -> Result<Attr> {
+        if self.births.has(ino) {
+            let stat = look(&dir, name)?;
+            if let Some(node) = self.seen_before(&stat) {
+                return attrs::from_statx(node, &stat);
+            }
+        }
+        self.at(dir, name)
+    }
+
+    /// The node that was asked for, if its generation is known without asking.
+    fn seen_before(&self, stat: &Statx) -> Option<NodeId> {
+        let is_here = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0
+            && i32::try_from(stat.stx_mnt_id).is_ok_and(|mount| mount == self.mount)
+            && (stat.stx_dev_major, stat.stx_dev_minor) == self.device;
+        if !is_here {
+            return None;
+        }
+        NodeId::new(stat.stx_ino, self.births.generation(stat)?)
     }
 
     /// The node that `fd` is open for.
@@ -281,7 +312,7 @@ pub(crate) fn look(dir: impl AsFd, name: &[u8]) -> Result<Statx> {
     } else {
         AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT
     };
-    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
     rustix::fs::statx(dir, name, flags, mask).map_err(from_errno)
 }
 
@@ -295,6 +326,7 @@ mod tests {
             mount: 0,
             device: (0, 0),
             opens: None,
+            births: Births::new(),
         }
     }
 

@@ -62,7 +62,7 @@
 //! | module | what |
 //! |---|---|
 //! | `volume` | what an attachment has; from a node to a descriptor |
-//! | `ids` | node ids, and handles of the host |
+//! | `ids`, `births` | node ids, and handles of the host |
 //! | `beneath` | whether what an id opens lies in the tree |
 //! | `nodes`, `opens` | the nodes and opens that were given out |
 //! | `names` | look up, make, link, remove, rename |
@@ -83,6 +83,7 @@
 
 mod attrs;
 mod beneath;
+mod births;
 mod data;
 mod dirs;
 mod error;

@@ -26,6 +26,48 @@ fn an_id_keeps_its_meaning_when_another_process_renames() {
     }
 }
 
+/// A node that a listing has seen is told by its number and its time of birth from
+/// then on; another may get the number at any moment.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "ages of nodes are what this is about"
+)]
+fn a_listing_and_a_lookup_mean_the_same_nodes_though_numbers_are_used_again() {
+    let dir = TempDir::new().unwrap();
+    let side = Side::new(dir.path(), true);
+    let make = |range: std::ops::Range<u32>| {
+        for at in range {
+            fs::write(dir.path().join(format!("f{at:03}")), b"").unwrap();
+        }
+    };
+    let agree = |count: usize| {
+        let listed = side.listed(side.root()).unwrap();
+        assert_eq!(listed.len(), count);
+        for (name, node) in listed {
+            assert_eq!(side.find(side.root(), &name), node);
+        }
+    };
+    make(0..100);
+    for round in 0..20 {
+        // In every other round they are old enough to be told so.
+        if round % 2 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(40));
+        }
+        agree(100);
+        agree(100);
+        let seen = side.listed(side.root()).unwrap();
+        for at in 0..50 {
+            fs::remove_file(dir.path().join(format!("f{at:03}"))).unwrap();
+        }
+        make(0..50);
+        let now = side.listed(side.root()).unwrap();
+        assert!(seen[..50].iter().zip(&now).all(|(old, new)| old.1 != new.1));
+        assert_eq!(seen[50..], now[50..]);
+        agree(100);
+    }
+}
+
 #[test]
 fn an_id_is_stale_once_another_process_removed_the_node() {
     for by_handle in [true, false] {

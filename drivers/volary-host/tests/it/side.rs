@@ -86,12 +86,18 @@ impl Side {
 
     /// The names in a directory, sorted.
     pub(crate) fn names(&self, dir: NodeId) -> Result<Vec<Vec<u8>>> {
+        let all = self.listed(dir)?;
+        Ok(all.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// The same with the nodes.
+    pub(crate) fn listed(&self, dir: NodeId) -> Result<Vec<(Vec<u8>, NodeId)>> {
         let open = self.fs.open(&self.cx(), dir, Mode::Read)?;
         let mut out = DirBuf::new(100_000, 1 << 24, true);
         let end = self.fs.readdir(&self.cx(), open, Cookie::START, &mut out);
         self.close(open);
         assert!(end?, "more than there is room for");
-        let mut names: Vec<_> = out.iter().map(|e| e.name.to_vec()).collect();
+        let mut names: Vec<_> = out.iter().map(|e| (e.name.to_vec(), e.node)).collect();
         names.sort();
         Ok(names)
     }

@@ -1,0 +1,141 @@
+//! [`Births`]: the generations of nodes that were seen lately.
+//!
+//! To ask for a generation takes a call of its own. But a number that comes with
+//! the time of birth that it had before is the same node, as one that is born later
+//! has a later time, if that time was past when the generation was asked for: the
+//! clock of file systems stands for some milliseconds between two ticks.
+
+use parking_lot::Mutex;
+use rustix::fs::{Statx, StatxFlags};
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt;
+
+/// How many nodes there is room for: what is seen takes the place of another.
+const PLACES: u64 = 1 << 14;
+/// A time is past for good when it is this long ago, by the clock that file systems
+/// go by, in nanoseconds.
+const PAST: i128 = 20_000_000;
+
+/// A moment by the clock that file systems go by: nanoseconds since 1970.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment(i128);
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        Self::at(now.tv_sec, now.tv_nsec)
+    }
+
+    fn at(secs: i64, nanos: i64) -> Self {
+        Self(i128::from(secs) * 1_000_000_000 + i128::from(nanos))
+    }
+}
+
+/// Generations, by number and time of birth.
+pub(crate) struct Births(Box<[Mutex<Seen>]>);
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    ino: u64,
+    birth: i128,
+    generation: u32,
+}
+
+impl Births {
+    pub(crate) fn new() -> Self {
+        Self((0..PLACES).map(|_| Mutex::default()).collect())
+    }
+
+    /// The generation of a node that was seen before.
+    pub(crate) fn generation(&self, stat: &Statx) -> Option<u32> {
+        let birth = birth(stat)?;
+        let seen = *self.place(stat.stx_ino)?.lock();
+        let is_same = seen.ino == stat.stx_ino && seen.birth == birth;
+        is_same.then_some(seen.generation)
+    }
+
+    /// Whether something is known of a number.
+    pub(crate) fn has(&self, ino: u64) -> bool {
+        self.place(ino).is_some_and(|place| place.lock().ino == ino)
+    }
+
+    /// Notes the generation that a node of this number had, which was asked for at
+    /// `asked` or later: it may have been another's, if this one was born since.
+    pub(crate) fn note(&self, stat: &Statx, generation: u32, asked: Moment) {
+        let (Some(birth), Some(place)) = (birth(stat), self.place(stat.stx_ino)) else {
+            return;
+        };
+        if asked.0 - birth >= PAST {
+            *place.lock() = Seen {
+                ino: stat.stx_ino,
+                birth,
+                generation,
+            };
+        }
+    }
+
+    fn place(&self, ino: u64) -> Option<&Mutex<Seen>> {
+        let at = usize::try_from(ino % PLACES).ok()?;
+        self.0.get(at)
+    }
+}
+
+impl fmt::Debug for Births {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Births")
+    }
+}
+
+fn birth(stat: &Statx) -> Option<i128> {
+    let is_told = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let time = &stat.stx_btime;
+    is_told.then(|| Moment::at(time.tv_sec, time.tv_nsec.into()).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node of this machine's root, as if it were born at `birth`.
+    fn node(ino: u64, birth: i64) -> Statx {
+        let mut stat = crate::ids::look(rustix::fs::CWD, b".").unwrap();
+        stat.stx_mask |= StatxFlags::BTIME.bits();
+        stat.stx_ino = ino;
+        (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec) = (birth, 5);
+        stat
+    }
+
+    #[test]
+    fn a_number_is_known_with_its_time_of_birth_alone() {
+        let births = Births::new();
+        births.note(&node(9, 1000), 7, Moment::now());
+        assert!(births.has(9) && !births.has(10));
+        assert_eq!(births.generation(&node(9, 1000)), Some(7));
+        assert_eq!(births.generation(&node(9, 1001)), None);
+        assert_eq!(births.generation(&node(10, 1000)), None);
+        births.note(&node(9 + PLACES, 1000), 8, Moment::now());
+        assert!(!births.has(9));
+        assert_eq!(births.generation(&node(9, 1000)), None);
+    }
+
+    #[test]
+    fn who_was_just_born_may_have_a_namesake_soon() {
+        let (births, new) = (Births::new(), node(9, 1000));
+        let born = birth(&new).unwrap();
+        births.note(&new, 7, Moment(born + PAST - 1));
+        assert_eq!(births.generation(&new), None);
+        // Nor was it asked for: it is another's of that number.
+        births.note(&new, 7, Moment(born - 1));
+        assert_eq!(births.generation(&new), None);
+        births.note(&new, 7, Moment(born + PAST));
+        assert_eq!(births.generation(&new), Some(7));
+    }
+
+    #[test]
+    fn without_times_of_birth_nothing_is_known() {
+        let (births, mut stat) = (Births::new(), node(9, 1000));
+        stat.stx_mask &= !StatxFlags::BTIME.bits();
+        births.note(&stat, 7, Moment::now());
+        assert_eq!(births.generation(&stat), None);
+    }
+}
