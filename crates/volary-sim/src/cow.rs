@@ -1,55 +1,64 @@
 //! A device of memory over a disk that others share.
 
 use crate::disk::Disk;
-use crate::tape::{geometry, in_range};
+use crate::tape::{geometry, in_range, sectors};
 use parking_lot::Mutex;
+use std::ops::Range;
 use volary_core::{BlockDevice, Geometry, Result};
 
 /// A device with the content of a [`Disk`], and its own changes. All requests
-/// succeed; nothing is recorded but whether anything was written.
+/// succeed; nothing is recorded but what was read.
 pub struct Cow {
-    state: Mutex<(Disk, bool)>,
+    state: Mutex<State>,
+}
+
+struct State {
+    disk: Disk,
+    reads: Vec<Range<u64>>,
 }
 
 impl Cow {
     /// A device with this content.
     pub fn new(disk: Disk) -> Self {
         Self {
-            state: Mutex::new((disk, false)),
+            state: Mutex::new(State {
+                disk,
+                reads: Vec::new(),
+            }),
         }
     }
 
     /// The disk as it is now.
     pub fn disk(&self) -> Disk {
-        self.state.lock().0.clone()
+        self.state.lock().disk.clone()
     }
 
-    /// Whether anything was written.
-    pub fn was_written(&self) -> bool {
-        self.state.lock().1
+    /// The sectors that were read, in this order.
+    pub(crate) fn reads(&self) -> Vec<Range<u64>> {
+        self.state.lock().reads.clone()
     }
 }
 
 impl BlockDevice for Cow {
     fn geometry(&self) -> Geometry {
-        geometry(&self.state.lock().0)
+        geometry(&self.state.lock().disk)
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let state = self.state.lock();
-        in_range(&state.0, offset, buf.len() as u64)?;
-        state.0.read(offset, buf);
+        let mut state = self.state.lock();
+        in_range(&state.disk, offset, buf.len() as u64)?;
+        state.disk.read(offset, buf);
+        state.reads.push(sectors(offset, buf.len() as u64));
         Ok(())
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
-        in_range(&state.0, offset, data.len() as u64)?;
-        let written = state.0.written(offset, &[data]);
+        in_range(&state.disk, offset, data.len() as u64)?;
+        let written = state.disk.written(offset, &[data]);
         for (number, content) in written {
-            state.0.put(number, content);
+            state.disk.put(number, content);
         }
-        state.1 = true;
         Ok(())
     }
 

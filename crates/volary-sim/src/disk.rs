@@ -1,6 +1,7 @@
 //! Disks that share what they have in common.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes in a sector: what a disk writes whole or not at all. A structure that
@@ -13,20 +14,17 @@ pub struct Sector(Arc<Content>);
 
 #[derive(Debug)]
 struct Content {
-    bytes: Box<[u8]>,
+    bytes: [u8; SECTOR],
     hash: u64,
 }
 
 impl Sector {
     /// The first [`SECTOR`] bytes of `bytes`, with zeros if there are fewer.
     pub fn new(bytes: &[u8]) -> Self {
-        let mut whole = vec![0; SECTOR];
-        for (to, from) in whole.iter_mut().zip(bytes) {
-            *to = *from;
-        }
+        let mut whole = [0; SECTOR];
+        copy(&mut whole, bytes);
         let hash = hash(&whole);
-        let bytes = whole.into_boxed_slice();
-        Self(Arc::new(Content { bytes, hash }))
+        Self(Arc::new(Content { bytes: whole, hash }))
     }
 
     /// Its bytes.
@@ -40,11 +38,7 @@ impl Sector {
         let skip = offset.saturating_sub(start) as usize;
         let at = start.saturating_sub(offset) as usize;
         let bytes = self.bytes().get(skip..).unwrap_or_default();
-        let room = buf.get_mut(at..).unwrap_or_default();
-        let len = bytes.len().min(room.len());
-        if let (Some(to), Some(from)) = (room.get_mut(..len), bytes.get(..len)) {
-            to.copy_from_slice(from);
-        }
+        copy(buf.get_mut(at..).unwrap_or_default(), bytes);
     }
 }
 
@@ -58,9 +52,60 @@ impl PartialEq for Sector {
 /// A copy costs as much as those.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    base: Arc<Vec<u8>>,
-    over: BTreeMap<u64, Sector>,
+    base: Arc<Base>,
+    over: BTreeMap<u64, Over>,
     hash: u64,
+}
+
+/// A sector that is not as in the image, and what that changes of the hash.
+#[derive(Clone, Debug)]
+struct Over {
+    sector: Sector,
+    change: u64,
+}
+
+/// An image that many disks have.
+#[derive(Debug)]
+struct Base {
+    image: Vec<u8>,
+    /// The image from which hashes count, if that is another.
+    first: Option<Arc<Self>>,
+    /// The sectors that are not as in the first image: the number of each, what it
+    /// adds to hashes, and what it and all before it add.
+    adds: Vec<(u64, u64, u64)>,
+}
+
+impl Base {
+    fn sector(&self, number: u64) -> &[u8] {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        let at = at.saturating_mul(SECTOR);
+        self.image
+            .get(at..at.saturating_add(SECTOR))
+            .unwrap_or_default()
+    }
+
+    /// What the sector adds to hashes.
+    fn add(&self, number: u64) -> u64 {
+        let found = self.adds.binary_search_by_key(&number, |a| a.0);
+        let found = found.ok().and_then(|at| self.adds.get(at));
+        found.map_or(0, |a| a.1)
+    }
+
+    /// What the sectors before this one add to hashes.
+    fn adds_before(&self, number: u64) -> u64 {
+        let before = self.adds.partition_point(|a| a.0 < number);
+        let last = before.checked_sub(1).and_then(|at| self.adds.get(at));
+        last.map_or(0, |a| a.2)
+    }
+
+    /// What the sector would add with another content.
+    fn add_of(&self, number: u64, content: &Sector) -> u64 {
+        let first = self.first.as_deref().unwrap_or(self);
+        match first.sector(number) == content.bytes() {
+            true => 0,
+            false => place(number, content.0.hash),
+        }
+    }
 }
 
 impl Disk {
@@ -68,7 +113,11 @@ impl Disk {
     pub fn new(mut image: Vec<u8>) -> Self {
         image.truncate(image.len() / SECTOR * SECTOR);
         Self {
-            base: Arc::new(image),
+            base: Arc::new(Base {
+                image,
+                first: None,
+                adds: Vec::new(),
+            }),
             over: BTreeMap::new(),
             hash: 0,
         }
@@ -76,23 +125,30 @@ impl Disk {
 
     /// Its size in bytes.
     pub fn size(&self) -> u64 {
-        self.base.len() as u64
+        self.base.image.len() as u64
     }
 
     /// Its number of sectors.
     pub fn sectors(&self) -> u64 {
-        (self.base.len() / SECTOR) as u64
+        (self.base.image.len() / SECTOR) as u64
     }
 
-    /// A number that is the same for disks of one image with the same content,
-    /// and hardly ever for others.
+    /// A number that is the same for disks that came of one image and have the same
+    /// content, and hardly ever for others.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
+    /// The same for some of its sectors.
+    pub(crate) fn hash_of(&self, sectors: Range<u64>) -> u64 {
+        let base = self.base.adds_before(sectors.start) ^ self.base.adds_before(sectors.end);
+        let over = self.over.range(sectors);
+        over.fold(base, |hash, (_, over)| hash ^ over.change)
+    }
+
     /// Its whole content.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut all = self.base.to_vec();
+        let mut all = self.base.image.clone();
         self.read(0, &mut all);
         all
     }
@@ -103,34 +159,47 @@ impl Disk {
         Self::new(self.to_vec())
     }
 
-    fn base_of(&self, number: u64) -> &[u8] {
-        let at = usize::try_from(number).unwrap_or(usize::MAX);
-        let at = at.saturating_mul(SECTOR);
-        self.base
-            .get(at..at.saturating_add(SECTOR))
-            .unwrap_or_default()
+    /// The same disk, with the same hash: copies are cheap again.
+    #[must_use]
+    pub(crate) fn folded(&self) -> Self {
+        let mut own: BTreeMap<u64, u64> = self.base.adds.iter().map(|a| (a.0, a.1)).collect();
+        for (number, over) in &self.over {
+            own.insert(*number, self.base.add(*number) ^ over.change);
+        }
+        own.retain(|_, add| *add != 0);
+        let all = own.into_iter().scan(0, |before, (number, add)| {
+            *before ^= add;
+            Some((number, add, *before))
+        });
+        let first = self.base.first.clone();
+        let base = Base {
+            image: self.to_vec(),
+            first: Some(first.unwrap_or_else(|| self.base.clone())),
+            adds: all.collect(),
+        };
+        Self {
+            base: Arc::new(base),
+            over: BTreeMap::new(),
+            hash: self.hash,
+        }
     }
 
     /// The content of a sector.
     pub fn sector(&self, number: u64) -> Sector {
         match self.over.get(&number) {
-            Some(sector) => sector.clone(),
-            None => Sector::new(self.base_of(number)),
+            Some(over) => over.sector.clone(),
+            None => Sector::new(self.base.sector(number)),
         }
     }
 
     /// Fills `buf` from byte `offset` on; what is past the end stays.
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        let base = self.base.get(from..).unwrap_or_default();
-        let len = base.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..len), base.get(..len)) {
-            to.copy_from_slice(from);
-        }
+        copy(buf, self.base.image.get(from..).unwrap_or_default());
         let end = offset.saturating_add(buf.len() as u64);
         let sector = SECTOR as u64;
-        for (number, content) in self.over.range(offset / sector..end.div_ceil(sector)) {
-            content.lay_over(*number, offset, buf);
+        for (number, over) in self.over.range(offset / sector..end.div_ceil(sector)) {
+            over.sector.lay_over(*number, offset, buf);
         }
     }
 
@@ -139,16 +208,15 @@ impl Disk {
         if number >= self.sectors() {
             return;
         }
-        let same = self.base_of(number) == content.bytes();
-        let old = if same {
+        let old = if self.base.sector(number) == content.bytes() {
             self.over.remove(&number)
         } else {
-            self.hash ^= place(number, content.0.hash);
-            self.over.insert(number, content)
+            let change = self.base.add(number) ^ self.base.add_of(number, &content);
+            self.hash ^= change;
+            let sector = content;
+            self.over.insert(number, Over { sector, change })
         };
-        if let Some(old) = old {
-            self.hash ^= place(number, old.0.hash);
-        }
+        self.hash ^= old.map_or(0, |old| old.change);
     }
 
     /// The sectors that a write of `parts` from byte `offset` on gives another
@@ -159,14 +227,22 @@ impl Disk {
         let (first, end) = (offset / sector, (offset + len as u64).div_ceil(sector));
         let mut bytes = vec![0; (end - first) as usize * SECTOR];
         self.read(first * sector, &mut bytes);
-        let at = (offset - first * sector) as usize;
-        let new = parts.iter().flat_map(|p| p.iter());
-        for (to, byte) in bytes.iter_mut().skip(at).zip(new) {
-            *to = *byte;
+        let mut at = (offset - first * sector) as usize;
+        for part in parts {
+            copy(bytes.get_mut(at..).unwrap_or_default(), part);
+            at += part.len();
         }
         (first..end)
             .zip(bytes.chunks(SECTOR).map(Sector::new))
             .collect()
+    }
+}
+
+/// Copies as much as both have.
+fn copy(to: &mut [u8], from: &[u8]) {
+    let len = to.len().min(from.len());
+    if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
+        to.copy_from_slice(from);
     }
 }
 
@@ -225,6 +301,29 @@ mod tests {
             y.put(number, Sector::new(&[0; SECTOR]));
         }
         assert_eq!(y.hash(), base.hash());
+    }
+
+    #[test]
+    fn a_folded_disk_is_the_same_and_its_hashes_go_on() {
+        let base = Disk::new(vec![0; 8 * SECTOR]);
+        let put = |disk: &Disk, number, byte| {
+            let mut disk = disk.clone();
+            disk.put(number, Sector::new(&[byte; SECTOR]));
+            disk
+        };
+        let old = put(&put(&put(&base, 1, 1), 2, 2), 5, 5);
+        // As it was folded, back to the first image, and as something new.
+        for (number, byte) in [(2, 2), (2, 0), (2, 3), (4, 4), (5, 0)] {
+            let [plain, folded] = [old.clone(), old.folded()].map(|d| put(&d, number, byte));
+            let again = put(&folded.folded(), 7, 7).folded();
+            assert_eq!(again.hash(), put(&plain, 7, 7).hash());
+            assert!(plain.to_vec() == folded.to_vec());
+            assert_eq!(plain.hash(), folded.hash());
+            assert_eq!(again.hash_of(0..8), again.hash());
+            for range in [0..2, 1..3, 2..3, 3..8, 5..6] {
+                assert_eq!(plain.hash_of(range.clone()), folded.hash_of(range));
+            }
+        }
     }
 
     #[test]

@@ -3,18 +3,25 @@
 
 use crate::cow::Cow;
 use crate::cut::{Bounds, Choice, Flight, choices, flights};
-use crate::disk::Disk;
+use crate::disk::{Disk, Sector};
 use crate::lazy::{Lazy, Odometer};
 use crate::subject::{Recovered, Subject};
-use crate::tape::{Moment, Tape, Taped};
-use std::collections::{HashMap, HashSet};
+use crate::tape::{Event, Moment, Tape, Taped};
+use crate::traces::Traces;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use volary_core::BlockDevice;
 
 /// Outcomes that are remembered, at most.
-const KNOWN_MAX: usize = 100_000;
+const KNOWN_MAX: usize = 1_000_000;
+
+/// From so many disks of a flight on it pays to have an image for all of them.
+const MANY: usize = 16;
+
+/// One in so many looks whose outcome is known is done again.
+const LOOK_AGAIN: u64 = 64;
 
 /// How far to go.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +70,11 @@ pub struct Tally {
     pub states: u64,
     /// Disks that were recovered, each counted once.
     pub recoveries: u64,
+    /// Recoveries that were run for that, first and second ones: of others it was
+    /// known what came of them, by what they read.
+    pub runs: u64,
+    /// Looks that were run, in the same way.
+    pub looks: u64,
     /// Disks that a cut of a recovery left.
     pub nested: u64,
 }
@@ -73,6 +85,8 @@ impl Tally {
         self.scripts += other.scripts;
         self.states += other.states;
         self.recoveries += other.recoveries;
+        self.runs += other.runs;
+        self.looks += other.looks;
         self.nested += other.nested;
     }
 }
@@ -81,8 +95,9 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} scripts, {} states, {} disks recovered, {} cuts of recoveries",
-            self.scripts, self.states, self.recoveries, self.nested
+            "{} scripts, {} states, {} disks recovered ({} recoveries and {} looks run), \
+             {} cuts of recoveries",
+            self.scripts, self.states, self.recoveries, self.runs, self.looks, self.nested
         )
     }
 }
@@ -127,6 +142,40 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What recovery did.
+struct Came {
+    mended: Result<Vec<&'static str>, String>,
+    /// The sectors that it wrote, as it left them.
+    left: BTreeMap<u64, Sector>,
+}
+
+impl Came {
+    fn new(mended: Result<Vec<&'static str>, String>, tape: &Tape) -> Self {
+        let writes = tape.events.iter().filter_map(|event| match event {
+            Event::Write(sectors) => Some(sectors),
+            _ => None,
+        });
+        let left = writes.flatten().cloned().collect();
+        Self { mended, left }
+    }
+
+    /// The disk as it was left.
+    fn on(&self, disk: &Disk) -> Disk {
+        let mut after = disk.clone();
+        for (number, content) in &self.left {
+            after.put(*number, content.clone());
+        }
+        after
+    }
+}
+
+/// What a look found.
+type Looked<F> = Result<Arc<F>, String>;
+
+/// A judgement that nothing is wrong: of what was found, which is kept so that no
+/// other takes its place.
+type Judged<F> = HashMap<(*const F, Vec<&'static str>, Moment), Arc<F>>;
+
 /// What came of recovering a disk.
 struct Outcome<F> {
     found: Result<Recovered<F>, String>,
@@ -139,7 +188,12 @@ pub struct Explorer<'a, S: Subject> {
     subject: &'a S,
     depth: Depth,
     disk: Disk,
+    aside: Range<u64>,
     known: HashMap<(u64, usize), Arc<Outcome<S::Found>>>,
+    recoveries: Traces<Arc<Came>>,
+    looks: Traces<Looked<S::Found>>,
+    /// Of the script that is explored.
+    judged: Judged<S::Found>,
     tally: Tally,
 }
 
@@ -149,11 +203,16 @@ impl<'a, S: Subject> Explorer<'a, S> {
     /// # Errors
     /// In words.
     pub fn new(subject: &'a S, depth: Depth) -> Result<Self, String> {
+        let disk = caught(|| subject.make())?;
         Ok(Self {
             subject,
             depth,
-            disk: caught(|| subject.make())?,
+            aside: subject.aside(&disk),
+            disk,
             known: HashMap::new(),
+            recoveries: Traces::default(),
+            looks: Traces::default(),
+            judged: Judged::new(),
             tally: Tally::default(),
         })
     }
@@ -195,9 +254,14 @@ impl<'a, S: Subject> Explorer<'a, S> {
     pub fn explore(&mut self, script: &S::Script) -> Result<(), Box<Failure>> {
         let (tape, story) = self.record(script)?;
         self.tally.scripts += 1;
+        self.judged.clear();
         let mut seen = HashSet::new();
-        for flight in flights(&tape, self.depth.lies) {
-            for choice in choices(flight.open.len(), &self.depth.bounds) {
+        for mut flight in flights(&tape, self.depth.lies) {
+            let choices = choices(flight.open.len(), &self.depth.bounds);
+            if choices.len() >= MANY {
+                flight.durable = flight.durable.folded();
+            }
+            for choice in choices {
                 let disk = flight.land(&choice);
                 if !seen.insert((disk.hash(), flight.moment)) {
                     continue;
@@ -256,7 +320,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         let result = caught(|| {
             let mended = self.subject.recover(dev.clone())?;
             let found = self.subject.look(dev.clone())?;
-            let found = Recovered { mended, found };
+            let found = Recovered::new(mended, found);
             self.subject.judge(&found, story, flight.moment)
         });
         let (odometer, choice) = dev.chosen();
@@ -283,6 +347,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
             moment.get_or_insert(flight.moment);
             tape = self.recovery(&disk).0;
         }
+        self.judged.clear();
         let outcome = self.outcome(&tape.disk, 0);
         let judged = match moment {
             Some(_) if self.depth.lies => self.no_panic(&outcome),
@@ -293,15 +358,21 @@ impl<'a, S: Subject> Explorer<'a, S> {
     }
 
     fn judge(
-        &self,
+        &mut self,
         outcome: &Outcome<S::Found>,
         story: &S::Story,
         at: Moment,
     ) -> Result<(), (Vec<Cut>, String)> {
         match &outcome.found {
             Err(what) => return Err((Vec::new(), what.clone())),
-            Ok(found) => caught(|| self.subject.judge(found, story, at))
-                .map_err(|what| (Vec::new(), what))?,
+            Ok(found) => {
+                let key = (Arc::as_ptr(&found.found), found.mended.clone(), at);
+                if !self.judged.contains_key(&key) {
+                    caught(|| self.subject.judge(found, story, at))
+                        .map_err(|what| (Vec::new(), what))?;
+                    self.judged.insert(key, found.found.clone());
+                }
+            }
         }
         for (cut, then) in &outcome.nested {
             self.judge(then, story, at).map_err(|(mut cuts, what)| {
@@ -319,12 +390,45 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    /// Recovers a disk, on a tape; what came of it.
-    fn recovery(&self, disk: &Disk) -> (Tape, Disk, Result<Vec<&'static str>, String>) {
-        let dev = Arc::new(Taped::new(disk.clone()));
+    /// Recovers a disk, on a tape; what it read, and what came of it.
+    fn recovery(&self, disk: &Disk) -> (Tape, Vec<Range<u64>>, Came) {
+        let dev = Arc::new(Taped::new(disk.clone()).with_reads());
         let result = caught(|| self.subject.recover(dev.clone()));
-        let after = dev.disk();
-        (dev.take(), after, result)
+        let mut tape = dev.take();
+        let reads = tape.take_reads();
+        let came = Came::new(result, &tape);
+        (tape, reads, came)
+    }
+
+    /// What comes of recovering a disk.
+    fn came(&mut self, disk: &Disk) -> Arc<Came> {
+        let known = self
+            .recoveries
+            .find(|sectors| disk.hash_of(sectors.clone()));
+        match known {
+            Some(known) => known.clone(),
+            None => self.came_anew(disk).1,
+        }
+    }
+
+    /// The same, done now; with the tape of it.
+    fn came_anew(&mut self, disk: &Disk) -> (Tape, Arc<Came>) {
+        self.tally.runs += 1;
+        let (tape, reads, came) = self.recovery(disk);
+        let came = Arc::new(came);
+        let content = |sectors: &Range<u64>| disk.hash_of(sectors.clone());
+        if self.recoveries.find(content).is_some() {
+            return (tape, came);
+        }
+        let noted = self.recoveries.note(&reads, content, came.clone());
+        let came = match noted {
+            Ok(()) => came,
+            Err(what) => Arc::new(Came {
+                mended: Err(what),
+                left: BTreeMap::new(),
+            }),
+        };
+        (tape, came)
     }
 
     fn outcome(&mut self, disk: &Disk, nested: usize) -> Arc<Outcome<S::Found>> {
@@ -333,16 +437,21 @@ impl<'a, S: Subject> Explorer<'a, S> {
             return known.clone();
         }
         self.tally.recoveries += 1;
-        let (tape, after, recovered) = self.recovery(disk);
-        let found = recovered.and_then(|mended| {
-            let found = self.settled(&after)?;
+        let cut_again = nested > 0 && disk.hash().is_multiple_of(self.depth.nested_each.max(1));
+        let (tape, came) = match cut_again {
+            true => {
+                let (tape, came) = self.came_anew(disk);
+                (Some(tape), came)
+            }
+            false => (None, self.came(disk)),
+        };
+        let found = came.mended.clone().and_then(|mended| {
+            let found = self.settled(&came.on(disk))?;
             Ok(Recovered { mended, found })
         });
-        let cut_again = nested > 0 && disk.hash().is_multiple_of(self.depth.nested_each.max(1));
-        let nested = if cut_again && found.is_ok() {
-            self.cut_again(&tape, nested - 1)
-        } else {
-            Vec::new()
+        let nested = match tape {
+            Some(tape) if found.is_ok() => self.cut_again(&tape, nested - 1),
+            _ => Vec::new(),
         };
         let outcome = Arc::new(Outcome { found, nested });
         if self.known.len() >= KNOWN_MAX {
@@ -353,17 +462,39 @@ impl<'a, S: Subject> Explorer<'a, S> {
     }
 
     /// Looks at a disk that was recovered.
-    fn settled(&self, after: &Disk) -> Result<S::Found, String> {
+    fn settled(&mut self, after: &Disk) -> Looked<S::Found> {
         if self.subject.settles() {
-            let again = Arc::new(Cow::new(after.clone()));
-            caught(|| self.subject.recover(again.clone()))
-                .map_err(|what| format!("a second recovery: {what}"))?;
-            if again.was_written() {
+            let again = self.came(after);
+            if let Err(what) = &again.mended {
+                return Err(format!("a second recovery: {what}"));
+            }
+            if !again.left.is_empty() {
                 return Err("a second recovery writes".into());
             }
         }
-        let dev: Arc<dyn BlockDevice> = Arc::new(Cow::new(after.clone()));
-        caught(|| self.subject.look(dev))
+        let aside = self.aside.clone();
+        let content = |sectors: &Range<u64>| {
+            let before = sectors.start..sectors.end.min(aside.start).max(sectors.start);
+            let behind = sectors.start.max(aside.end).min(sectors.end)..sectors.end;
+            after.hash_of(before) ^ after.hash_of(behind)
+        };
+        let known = self.looks.find(content).cloned();
+        if let Some(known) = &known
+            && !after.hash().is_multiple_of(LOOK_AGAIN)
+        {
+            return known.clone();
+        }
+        self.tally.looks += 1;
+        let dev = Arc::new(Cow::new(after.clone()));
+        let looked = caught(|| self.subject.look(dev.clone())).map(Arc::new);
+        match known {
+            Some(known) if known == looked => known,
+            Some(_) => Err("what reads the same is looked at otherwise".into()),
+            None => self
+                .looks
+                .note(&dev.reads(), content, looked.clone())
+                .and(looked),
+        }
     }
 
     fn cut_again(&mut self, tape: &Tape, nested: usize) -> Vec<(Cut, Arc<Outcome<S::Found>>)> {

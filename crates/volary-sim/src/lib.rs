@@ -40,7 +40,8 @@
 //! apart. Three choices of the explorer matter to the one who joins:
 //!
 //! * Recovery and look see a disk, and not the script: what came of a disk is
-//!   kept by its hash and judged again for each script and moment.
+//!   known for all disks that hold the same wherever it read, and judged again
+//!   for each script and moment.
 //! * [`Moment`] says how many operations had begun and ended; only an operation
 //!   that has ended may have promised something.
 //! * Where [`Subject::settles`], a second recovery must write nothing.
@@ -71,6 +72,7 @@ pub mod seek;
 pub mod story;
 pub mod subject;
 pub mod tape;
+mod traces;
 pub mod tree;
 mod volume;
 
@@ -84,4 +86,4 @@ pub use op::{Op, Ops};
 pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};
-pub use volume::{Between, Endured, Progress, Recovery, Volume};
+pub use volume::{Aside, Between, Endured, Progress, Recovery, Volume};

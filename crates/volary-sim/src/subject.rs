@@ -3,6 +3,7 @@
 use crate::disk::Disk;
 use crate::tape::{Moment, Taped};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use volary_core::BlockDevice;
 
@@ -11,7 +12,7 @@ use volary_core::BlockDevice;
 /// can be one by this trait.
 ///
 /// All of it is repeated many times and must do the same each time: no clock,
-/// no randomness, no state. Answers in words say what is wrong; a panic is
+/// no randomness, no state. What it reads of the disk is all that it knows. Answers in words say what is wrong; a panic is
 /// caught and counts as such an answer.
 pub trait Subject: Sync {
     /// What it does, so that it can be done again: printed with a failure.
@@ -20,7 +21,7 @@ pub trait Subject: Sync {
     /// what each operation promised.
     type Story;
     /// What is on a disk after recovery.
-    type Found;
+    type Found: PartialEq;
 
     /// Its name in commands.
     fn name(&self) -> &str;
@@ -56,6 +57,14 @@ pub trait Subject: Sync {
         true
     }
 
+    /// Sectors that a look only finds to hold nothing that is wanted, as a second
+    /// recovery has found just before: disks that differ in these alone are looked
+    /// at alike, but for one in 64, which must bear that out. None if there is no
+    /// second recovery, or a look writes.
+    fn aside(&self, _disk: &Disk) -> Range<u64> {
+        0..0
+    }
+
     /// Looks at all of it after recovery. It may write.
     ///
     /// # Errors
@@ -80,5 +89,15 @@ pub struct Recovered<F> {
     /// What was mended.
     pub mended: Vec<&'static str>,
     /// What is there now.
-    pub found: F,
+    pub found: Arc<F>,
+}
+
+impl<F> Recovered<F> {
+    /// What was mended, and what is there then.
+    pub fn new(mended: Vec<&'static str>, found: F) -> Self {
+        Self {
+            mended,
+            found: Arc::new(found),
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::disk::{Disk, SECTOR, Sector};
 use parking_lot::Mutex;
+use std::ops::Range;
 use volary_core::{BlockDevice, Geometry, Kind, Result};
 
 /// What happened on a device, and above it.
@@ -26,6 +27,21 @@ pub struct Tape {
     pub disk: Disk,
     /// In order.
     pub events: Vec<Event>,
+}
+
+impl Tape {
+    /// Takes the reads out: the sectors of each.
+    pub(crate) fn take_reads(&mut self) -> Vec<Range<u64>> {
+        let mut reads = Vec::new();
+        self.events.retain(|event| match event {
+            Event::Read(offset, len) => {
+                reads.push(sectors(*offset, *len));
+                false
+            }
+            _ => true,
+        });
+        reads
+    }
 }
 
 /// How far a script was when the power failed.
@@ -126,6 +142,12 @@ pub(crate) fn in_range(disk: &Disk, offset: u64, len: u64) -> Result<()> {
         Some(end) if end <= disk.size() => Ok(()),
         _ => Err(Kind::Invalid.into()),
     }
+}
+
+/// The sectors that a request is about.
+pub(crate) fn sectors(offset: u64, len: u64) -> Range<u64> {
+    let sector = SECTOR as u64;
+    offset / sector..(offset + len).div_ceil(sector)
 }
 
 pub(crate) fn geometry(disk: &Disk) -> Geometry {

@@ -14,6 +14,7 @@ use crate::story::{Promise, Story};
 use crate::subject::{Recovered, Subject};
 use crate::tape::{Moment, Taped};
 use crate::tree::{self, Node, Tree, apply, content, split};
+use std::ops::Range;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Create, Cred, Ctx, Format, Fs, Kind,
@@ -34,6 +35,9 @@ pub enum Recovery {
 
 /// Something that stands between a driver and the device: a planted mistake.
 pub type Between = fn(Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>;
+
+/// Which sectors of a volume that was made are the log.
+pub type Aside = fn(&dyn BlockDevice) -> Result<Range<u64>>;
 
 /// A kind of volume to be tortured, with what it promises.
 #[derive(Clone, Copy)]
@@ -73,6 +77,9 @@ pub struct Volume {
     pub garbage: bool,
     /// What stands between the driver and the device.
     pub between: Option<Between>,
+    /// The sectors that hold nothing once a second recovery had nothing to do
+    /// ([`Subject::aside`]).
+    pub aside: Option<Aside>,
 }
 
 /// Whether an operation makes all durable that was done before, on any volume.
@@ -375,6 +382,11 @@ impl Subject for Volume {
                 Ok(Vec::new())
             }
         }
+    }
+
+    fn aside(&self, disk: &Disk) -> Range<u64> {
+        let found = self.aside.map(|aside| aside(&Cow::new(disk.clone())));
+        found.and_then(Result::ok).unwrap_or(0..0)
     }
 
     fn look(&self, dev: Arc<dyn BlockDevice>) -> std::result::Result<Tree, String> {

@@ -4,9 +4,13 @@ mod kills;
 
 pub use kills::{Killed, Kills, kills, load};
 
+use std::ops::Range;
 use volary_cedar::CEDAR;
+use volary_cedar::volume::Layout;
+use volary_core::BlockDevice;
 use volary_fat::FAT;
 use volary_ffs::FFS;
+use volary_sim::SECTOR;
 pub use volary_sim::{
     Bounds, Choice, Cut, Depth, Explorer, Failure, Op, Ops, Progress, Promise, Recovery, Tally,
     Volume, scripts,
@@ -33,6 +37,7 @@ const FAT_ROW: Volume = Volume {
     keeping: false,
     garbage: false,
     between: None,
+    aside: None,
 };
 
 /// A Cedar volume with pages of a sector, and the shortest log that there can
@@ -46,8 +51,17 @@ const CEDAR_ROW: Volume = Volume {
     recovery: Recovery::Attach,
     promise: Promise::Prefix,
     dirty: None,
+    aside: Some(cedar_log),
     ..FAT_ROW
 };
+
+/// The log of a Cedar volume. Recovery leaves it with old records in a new epoch: both
+/// recovery and a look read them, to find that none counts.
+fn cedar_log(dev: &dyn BlockDevice) -> volary_core::Result<Range<u64>> {
+    let layout = Layout::read(dev)?;
+    let sector = |page| layout.offset(page) / SECTOR as u64;
+    Ok(sector(layout.log)..sector(layout.log + layout.log_len()))
+}
 
 /// A UFS1 volume with blocks of 4096 bytes, in groups that are small.
 const FFS_ROW: Volume = Volume {

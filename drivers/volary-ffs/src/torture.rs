@@ -23,6 +23,7 @@ const VOLUME: Volume = Volume {
     keeping: false,
     garbage: false,
     between: None,
+    aside: None,
 };
 
 const DEPTH: Depth = Depth {

@@ -108,7 +108,7 @@ impl Volume {
             began: progress.began,
             ended: progress.done.len(),
         };
-        self.judge(&Recovered { mended, found }, &story, moment)
+        self.judge(&Recovered::new(mended, found), &story, moment)
     }
 
     /// Empties a volume and has it hold the preset, so that it can be killed again.

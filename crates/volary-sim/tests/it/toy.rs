@@ -312,7 +312,7 @@ impl Subject for Toy {
         story: &Story,
         at: Moment,
     ) -> Result<(), String> {
-        let found = &found.found;
+        let found = &*found.found;
         let commits = |end: usize| {
             let ops = story.script.iter().take(end).enumerate();
             ops.filter(|(_, op)| **op == Op::Commit).map(|(i, _)| i)

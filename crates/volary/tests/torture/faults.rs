@@ -62,7 +62,7 @@ fn run_one(
         began: steps,
         ended: steps,
     };
-    volume.judge(&Recovered { mended, found }, &endured.story, at)?;
+    volume.judge(&Recovered::new(mended, found), &endured.story, at)?;
     Ok(reached)
 }
 

@@ -97,7 +97,7 @@ fn run(volume: &Volume, base: &[u8], script: &Ops, left: u64) -> Result<u64, Str
         began: steps,
         ended: steps,
     };
-    volume.judge(&Recovered { mended, found }, &endured.story, at)?;
+    volume.judge(&Recovered::new(mended, found), &endured.story, at)?;
     empty(volume, &dev);
     volume.recover(dev.clone())?;
     volume.look(dev.clone())?;

@@ -112,7 +112,7 @@ fn try_script(volume: &Volume, disk: &Disk, script: &Script) -> Result<(), Strin
                 let cow = Arc::new(Cow::new(disk));
                 let mended = volume.recover(cow.clone())?;
                 let found = volume.look(cow)?;
-                let found = Recovered { mended, found };
+                let found = Recovered::new(mended, found);
                 volume.judge(&found, &story, flight.moment)?;
             }
         }

@@ -225,7 +225,7 @@ impl Subject for Volume {
     }
 
     fn judge(&self, found: &Recovered<Seen>, story: &Story, at: Moment) -> Result<(), String> {
-        let found = &found.found;
+        let found = &*found.found;
         let least = at.ended.checked_sub(1).and_then(|n| story.durable.get(n));
         let least = least.copied().unwrap_or(0);
         let allowed = story
