@@ -41,16 +41,17 @@ pub const PAIRED: [&str; 24] = [
     "rename /d/b /full/b",
 ];
 
+fn paired() -> Result<Vec<Op>, String> {
+    PAIRED.iter().map(|op| op.parse()).collect()
+}
+
 /// All scripts of two operations of [`PAIRED`], each with a sync after it or
 /// without: 2,304.
 ///
 /// # Errors
 /// None: the operations are well formed.
 pub fn pairs() -> Result<Vec<Ops>, String> {
-    let ops: Vec<Op> = PAIRED
-        .iter()
-        .map(|op| op.parse())
-        .collect::<Result<_, _>>()?;
+    let ops = paired()?;
     let mut all = Vec::new();
     for first in &ops {
         for second in &ops {
@@ -60,6 +61,24 @@ pub fn pairs() -> Result<Vec<Ops>, String> {
                 script.push(second.clone());
                 script.extend((syncs & 2 != 0).then_some(Op::Sync));
                 all.push(Ops(script));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// All scripts of three operations of [`PAIRED`], with a sync at the end: 13,824.
+///
+/// # Errors
+/// None: the operations are well formed.
+pub fn triples() -> Result<Vec<Ops>, String> {
+    let ops = paired()?;
+    let mut all = Vec::new();
+    for a in &ops {
+        for b in &ops {
+            for c in &ops {
+                let three = [a, b, c].map(Clone::clone);
+                all.push(Ops(three.into_iter().chain([Op::Sync]).collect()));
             }
         }
     }
@@ -192,6 +211,7 @@ pub fn without_overwriting(script: Ops, tree: &Tree) -> Ops {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn preset() -> Tree {
         let ops: Ops = PRESET.parse().unwrap();
@@ -220,6 +240,14 @@ mod tests {
             assert!(apply(&mut preset(), &op.parse().unwrap(), 2), "{op}");
         }
         assert_eq!(pairs().unwrap().len(), 2304);
+    }
+
+    #[test]
+    fn triples_are_all_there_is_and_end_with_a_sync() {
+        let all: BTreeSet<String> = triples().unwrap().iter().map(Ops::to_string).collect();
+        assert_eq!(all.len(), 24 * 24 * 24);
+        assert!(all.contains("create /new; rmdir /e; write /a 0 400; sync"));
+        assert!(all.iter().all(|script| script.ends_with("; sync")));
     }
 
     #[test]

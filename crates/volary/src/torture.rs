@@ -180,6 +180,8 @@ pub struct Plan {
     /// All pairs of operations that come to this, of so many, by their number:
     /// (0, 1) is all of them.
     pub pairs: Option<(usize, usize)>,
+    /// All sequences of three operations that end with a sync, in the same way.
+    pub triples: Option<(usize, usize)>,
     /// Random scripts.
     pub random: u64,
     /// Operations of each.
@@ -226,9 +228,14 @@ pub fn run(volume: &Volume, plan: &Plan, mut tell: impl FnMut(&Tally)) -> Result
         true => scripts::without_overwriting(script, &tree),
         false => script,
     };
-    if let Some((part, of)) = plan.pairs {
+    let short = [
+        (plan.pairs, scripts::pairs()?),
+        (plan.triples, scripts::triples()?),
+    ];
+    for (part, all) in short {
+        let Some((part, of)) = part else { continue };
         let mut explorer = Explorer::new(volume, depth)?;
-        for script in scripts::pairs()?.iter().skip(part).step_by(of.max(1)) {
+        for script in all.iter().skip(part).step_by(of.max(1)) {
             explorer
                 .explore(&fitting(script.clone()))
                 .map_err(|f| f.to_string())?;

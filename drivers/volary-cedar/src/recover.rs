@@ -101,7 +101,7 @@ fn after_all(dev: &dyn BlockDevice, layout: &Layout) -> Anchor {
 /// What the log should have but has not, in words.
 fn what_is_lost(log: &LogImage<'_>, anchor: &Anchor, last: u64) -> Option<String> {
     let newest = log
-        .newest_seq(anchor.epoch)
+        .newest_after(anchor.epoch, last)
         .unwrap_or(0)
         .max(anchor.durable);
     // The newest header may be of the record that was being written: then all

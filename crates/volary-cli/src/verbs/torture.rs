@@ -20,6 +20,7 @@ use volary::torture::{
 Examples:
   volary torture run fat12 --random 2 --steps 12
   volary torture run fat16 --pairs --part 7/500
+  volary torture run cedar --triples --part 1/16
   volary torture kill cedar --rounds 200
   volary torture replay fat12 'create /x; sync' --cut 3:-")]
 pub(crate) struct Torture {
@@ -36,10 +37,13 @@ enum What {
         /// each change, cedar-garbage, on a disk that leaves garbage
         volume: String,
         /// All pairs of operations, with and without a sync after each
-        #[arg(long)]
+        #[arg(long, group = "short")]
         pairs: bool,
-        /// Only each M-th pair from the N-th on
-        #[arg(long, value_name = "N/M", requires = "pairs")]
+        /// All sequences of three operations, with a sync at the end
+        #[arg(long, group = "short")]
+        triples: bool,
+        /// Only each M-th pair, or sequence of three, from the N-th on
+        #[arg(long, value_name = "N/M", requires = "short")]
         part: Option<String>,
         /// So many random scripts
         #[arg(long, value_name = "COUNT", default_value_t = 0)]
@@ -136,6 +140,7 @@ impl Torture {
             What::Run {
                 volume,
                 pairs,
+                triples,
                 part,
                 random,
                 steps,
@@ -147,13 +152,15 @@ impl Torture {
                 let part = part.as_deref().map_or(Ok((0, 1)), parse_part)?;
                 let plan = Plan {
                     pairs: pairs.then_some(part),
+                    triples: triples.then_some(part),
                     random: *random,
                     steps: *steps,
                     seed: *seed,
                     depth: depth(*nested),
                 };
-                if !pairs && *random == 0 {
-                    return Err(Fail::usage("nothing to run: --pairs, or --random COUNT"));
+                if !pairs && !triples && *random == 0 {
+                    let what = "nothing to run: --pairs, --triples, or --random COUNT";
+                    return Err(Fail::usage(what));
                 }
                 let tally = torture::run(volume, &plan, |_| ());
                 let tally = tally.map_err(|what| Fail::new(Exit::Failed, what))?;

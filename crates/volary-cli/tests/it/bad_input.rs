@@ -391,6 +391,7 @@ fn torture_says_what_it_does_not_know() {
         (&["run", "fat12"], "nothing to run"),
         (&["kill", "fat64"], "no volume"),
         (&["run", "fat12", "--pairs", "--part", "3/3"], "N/M"),
+        (&["run", "fat12", "--triples", "--part", "3"], "N/M"),
         (
             &["replay", "fat12", "remove /x", "--cut", "1:-"],
             "no operation",

@@ -16,6 +16,7 @@ fn plan() -> Plan {
     };
     Plan {
         pairs: None,
+        triples: None,
         random,
         steps: 60,
         seed: 0,
@@ -39,7 +40,7 @@ fn torture(name: &str, plan: &Plan) -> Tally {
 #[test]
 fn pairs_of_operations() {
     for (name, part) in [("cedar", 0), ("cedar-each", 1), ("cedar-garbage", 2)] {
-        let pairs = Some((part, 32));
+        let pairs = Some((part, 12));
         torture(
             name,
             &Plan {

@@ -5,6 +5,7 @@ use volary::torture::{Bounds, Depth, Explorer, Ops, Plan, run, volume};
 pub(crate) fn plan() -> Plan {
     Plan {
         pairs: None,
+        triples: None,
         random: 0,
         steps: 60,
         seed: 0,
