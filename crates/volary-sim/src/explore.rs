@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Outcomes that are remembered, at most.
-const KNOWN_MAX: usize = 1_000_000;
+const KNOWN_MAX: usize = 250_000;
 
 /// From so many disks of a flight on it pays to have an image for all of them.
 const MANY: usize = 16;
