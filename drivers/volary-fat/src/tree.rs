@@ -298,14 +298,25 @@ impl Attached {
         }
         let node = self.node_of(&found)?;
         let mut content = node.body.write();
-        self.load_all(&mut content)?;
+        self.take_away(cx, (&parent, dir), &found, (&node, &mut content))
+    }
+
+    /// Removes an entry of a directory, and with it the node that it leads to.
+    fn take_away(
+        &self,
+        cx: &Ctx<'_>,
+        (parent, dir): (&Arc<Node>, &mut Dir),
+        found: &Located,
+        (node, content): (&Arc<Node>, &mut Body),
+    ) -> Result<()> {
+        self.load_all(content)?;
         self.change(|epoch| {
             self.erase(dir, found.span, dir.stage(epoch))?;
-            self.modified(&parent, cx.now);
-            self.lose_name(cx, &node, &mut content);
+            self.modified(parent, cx.now);
+            self.lose_name(cx, node, content);
             Ok(())
         })?;
-        self.left(&node, &found);
+        self.left(node, found);
         if !node.is_open() {
             self.nodes.remove(node.id);
         }
@@ -355,18 +366,7 @@ impl Attached {
         let node = self.node_of(&found)?;
         let mut content = self.write_dir(&node)?;
         check_empty(dir_of(&content)?)?;
-        self.load_all(&mut content)?;
-        self.change(|epoch| {
-            self.erase(dir, found.span, dir.stage(epoch))?;
-            self.modified(&parent, cx.now);
-            self.lose_name(cx, &node, &mut content);
-            Ok(())
-        })?;
-        self.left(&node, &found);
-        if !node.is_open() {
-            self.nodes.remove(node.id);
-        }
-        Ok(())
+        self.take_away(cx, (&parent, dir), &found, (&node, &mut content))
     }
 
     /// Notes that a node is not at its place any more.

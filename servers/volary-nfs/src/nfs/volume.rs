@@ -54,17 +54,9 @@ impl Programs {
         input: &mut Input<'_>,
         out: &mut Output,
     ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let at = match self.at(call, fh) {
-            Ok(at) => at,
-            Err(status) => {
-                write_none(out, status);
-                return Ok(());
-            }
+        let Some(caps) = self.begin_caps(call, read_fh(input)?, out) else {
+            return Ok(());
         };
-        let caps = at.export.caps();
-        out.u32(Status::OK.0);
-        at.write_post(out, at.attr().as_ref());
         let data = count(DATA_MAX);
         for n in [data, data, BLOCK, data, data, BLOCK, LIST_BEST] {
             out.u32(n);
@@ -90,17 +82,9 @@ impl Programs {
         input: &mut Input<'_>,
         out: &mut Output,
     ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let at = match self.at(call, fh) {
-            Ok(at) => at,
-            Err(status) => {
-                write_none(out, status);
-                return Ok(());
-            }
+        let Some(caps) = self.begin_caps(call, read_fh(input)?, out) else {
+            return Ok(());
         };
-        let caps = at.export.caps();
-        out.u32(Status::OK.0);
-        at.write_post(out, at.attr().as_ref());
         // No volume says how many it can count; where there are any, at least these.
         let links = if caps.has(Caps::HARD_LINKS) {
             32_000
@@ -115,5 +99,21 @@ impl Programs {
         out.bool(!caps.has(Caps::CASE_SENSITIVE));
         out.bool(caps.has(Caps::CASE_KEEPING));
         Ok(())
+    }
+
+    /// Begins an answer that tells what the volume of a handle is capable of; `None` where
+    /// it was an error and is whole.
+    fn begin_caps(&self, call: &Call, fh: &[u8], out: &mut Output) -> Option<Caps> {
+        match self.at(call, fh) {
+            Ok(at) => {
+                out.u32(Status::OK.0);
+                at.write_post(out, at.attr().as_ref());
+                Some(at.export.caps())
+            }
+            Err(status) => {
+                write_none(out, status);
+                None
+            }
+        }
     }
 }
