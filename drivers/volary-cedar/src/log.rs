@@ -208,18 +208,19 @@ impl<'a> LogImage<'a> {
         own.then(|| Header::read(self.page(at))).flatten()
     }
 
-    /// The header page of the record that begins at `position`, in whichever
-    /// copy is whole.
+    /// The header page of the record that begins at `position`, in whichever copy is
+    /// whole. One may be of a record that was there before: a write that never came.
     pub(crate) fn head(&self, position: u32) -> Option<(Header, &[u8])> {
-        let mut copies = [position, position + 2].into_iter();
-        copies.find_map(|at| {
+        let copies = [position + 2, position].into_iter();
+        let whole = copies.filter_map(|at| {
             let header = self.header(at, PageType::Head)?;
             let count = u32::from(header.count);
             let fits = header.page == position
                 && (1..=self.layout.logged_max).contains(&count)
                 && position + record_len(count as usize) <= self.layout.log_len();
             fits.then(|| (header, self.page(at)))
-        })
+        });
+        whole.max_by_key(|(header, _)| (header.epoch, header.seq))
     }
 
     /// The record that begins at `position`, if it is whole but for damage that

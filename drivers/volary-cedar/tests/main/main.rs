@@ -7,6 +7,7 @@ mod figures;
 mod layers;
 mod quiet;
 mod remote;
+mod sectors;
 mod sums;
 mod versions;
 mod volumes;
