@@ -29,18 +29,15 @@ impl Volume {
     /// See [`lookup`](volary_core::FileSystem::lookup).
     pub(crate) fn find_entry(self: &Arc<Self>, who: Who<'_>, place: Place<'_>) -> Result<Entry> {
         let (dir, name) = place;
-        let remembered = self.find(who, place)?;
-        match self.entry(who, &remembered) {
-            Err(e) if e == Kind::Stale => {}
-            entry => return entry,
+        for _ in 0..RACES_MAX {
+            let found = self.find(who, place)?;
+            match self.entry(who, &found) {
+                // What was there is gone; there may be another by now.
+                Err(e) if e == Kind::Stale => self.nodes.unname(dir.id, name.as_bytes()),
+                entry => return entry,
+            }
         }
-        // What was there is gone; there may be another by now.
-        self.nodes.unname(dir.id, name.as_bytes());
-        let found = self.find(who, place)?;
-        Ok(Entry {
-            node: found.id,
-            attr: self.last_attr(who, &found)?,
-        })
+        Err(Kind::Busy.into())
     }
 
     /// What a name leads to: as remembered while nobody else has changed the
