@@ -165,6 +165,11 @@ fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
     }
 }
 
+/// Operations done on a file system, each at its time.
+fn on(fs: &Fs) -> impl FnMut(usize, &Op, u32) -> Result<()> {
+    |i, op, tag| with_ctx(i, |cx| perform(fs, cx, op, tag))
+}
+
 /// What operations make of a tree: `act` does each, with the tag of the file that
 /// it is about, none if it cannot be done; and says whether it was done.
 fn told(
@@ -243,11 +248,11 @@ impl Volume {
         Ok(said.into_iter().map(|(code, _)| code).collect())
     }
 
-    /// Does operations, of which `tag` gives the tags; `tell` hears when each
+    /// Does operations by `act`, of which `tag` gives the tags; `tell` hears when each
     /// begins and has ended.
     fn perform_all(
         &self,
-        fs: &Fs,
+        mut act: impl FnMut(usize, &Op, u32) -> Result<()>,
         ops: &[Op],
         tree: Tree,
         tag: impl Fn(usize) -> u32,
@@ -257,7 +262,7 @@ impl Volume {
             tell(Step::Began(i));
             let done = match tag {
                 None => false,
-                Some(tag) => match with_ctx(i, |cx| perform(fs, cx, op, tag)) {
+                Some(tag) => match act(i, op, tag) {
                     Ok(()) => true,
                     // It did nothing.
                     Err(e) if e == Kind::NoSpace => false,
@@ -348,7 +353,7 @@ impl Subject for Volume {
             .map_err(words)?;
         let fs = self.attach_on(dev.clone(), false).map_err(words)?;
         let ops: Ops = self.preset.parse()?;
-        self.perform_all(&fs, &ops.0, Tree::new(), of_preset, &mut |_| ())?;
+        self.perform_all(on(&fs), &ops.0, Tree::new(), of_preset, &mut |_| ())?;
         with_ctx(0, |cx| fs.detach(cx)).map_err(words)?;
         Ok(dev.disk().rebased())
     }
@@ -364,7 +369,13 @@ impl Subject for Volume {
             None => below,
         };
         let fs = self.attach_on(below, false).map_err(|e| e.to_string())?;
-        self.perform_all(&fs, &script.0, self.preset_tree()?, of_script, &mut tell)
+        self.perform_all(
+            on(&fs),
+            &script.0,
+            self.preset_tree()?,
+            of_script,
+            &mut tell,
+        )
     }
 
     fn keeping(&self) -> bool {

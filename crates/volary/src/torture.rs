@@ -1,6 +1,7 @@
 //! The volumes that `volary torture` knows, a row each.
 
 mod kills;
+mod mounted;
 
 pub use kills::{Killed, Kills, kills, load};
 

@@ -55,3 +55,4 @@ mod waiters;
 pub use counts::{Counts, RequestKind};
 pub use mounted::{Mounted, Stop, serve};
 pub use options::{Checks, Locks, MountOptions};
+pub use point::free;

@@ -33,10 +33,7 @@ impl MountPoint {
     /// if the host has no FUSE, `NotPermitted` without the rights to mount.
     pub(crate) fn check(path: &Path) -> Result<Self> {
         let shown = volary_core::escape(path.as_os_str().as_bytes());
-        let was_dead = is_dead(path);
-        if was_dead {
-            leave_dead(path)?;
-        }
+        let was_dead = free(path)?;
         let path = fs::canonicalize(path).map_err(|e| unusable(&shown, &e))?;
         let facts = fs::metadata(&path).map_err(|e| unusable(&shown, &e))?;
         if !facts.is_dir() {
@@ -160,6 +157,19 @@ fn unusable(shown: &impl std::fmt::Display, error: &io::Error) -> Error {
             format!("mount point {shown} cannot be used: {error}"),
         ),
     }
+}
+
+/// Takes away the mount that a server left on `path` when it was killed; whether there
+/// was one.
+///
+/// # Errors
+/// `Busy` if it cannot be taken away.
+pub fn free(path: &Path) -> Result<bool> {
+    let dead = is_dead(path);
+    if dead {
+        leave_dead(path)?;
+    }
+    Ok(dead)
 }
 
 /// Whether a server was killed while it was mounted there.

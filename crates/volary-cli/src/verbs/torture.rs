@@ -22,6 +22,7 @@ Examples:
   volary torture run fat16 --pairs --part 7/500
   volary torture run cedar --triples --part 1/16
   volary torture kill cedar --rounds 200
+  volary torture kill fat32 --rounds 200 --mounted
   volary torture replay fat12 'create /x; sync' --cut 3:-")]
 pub(crate) struct Torture {
     #[command(subcommand)]
@@ -86,6 +87,9 @@ enum What {
         rounds: u64,
         #[command(flatten)]
         work: Work,
+        /// The process serves the volume on a directory, and the operations are done there
+        #[arg(long)]
+        mounted: bool,
         /// Where the volume's image is made: in memory, if it can be
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
@@ -100,6 +104,9 @@ enum What {
         volume: String,
         /// Its image
         image: PathBuf,
+        /// Serves the volume there, and does nothing to it
+        #[arg(long, value_name = "DIR")]
+        mount: Option<PathBuf>,
         #[command(flatten)]
         work: Work,
     },
@@ -176,14 +183,19 @@ impl Torture {
                 volume,
                 rounds,
                 work,
+                mounted,
                 dir,
                 json,
-            } => kill(find(volume)?, *rounds, work, dir.as_deref(), *json),
+            } => {
+                let killed = kill(find(volume)?, *rounds, work, *mounted, dir.as_deref())?;
+                tell_killed(volume, &killed, *json)
+            }
             What::Load {
                 volume,
                 image,
+                mount,
                 work,
-            } => load(find(volume)?, image, work),
+            } => load(find(volume)?, image, mount.as_deref(), work),
         }
     }
 }
@@ -199,37 +211,51 @@ fn replay<'a>(volume: &Volume, script: &str, cuts: impl Iterator<Item = &'a Stri
     Ok(Exit::Done)
 }
 
-fn load(volume: &Volume, image: &Path, work: &Work) -> Done<Exit> {
+fn load(volume: &Volume, image: &Path, mount: Option<&Path>, work: &Work) -> Done<Exit> {
     // Whoever reads it no longer has no use for the rest.
     let mut say = |line: &str| {
         let _ = out::Raw.write_all(format!("{line}\n").as_bytes());
     };
-    let done = torture::load(volume, image, work.steps, work.seed, &mut say);
+    let done = torture::load(volume, image, mount, work.steps, work.seed, &mut say);
     done.map_err(|what| Fail::new(Exit::Failed, what))?;
     Ok(Exit::Done)
 }
 
-fn kill(volume: &Volume, rounds: u64, work: &Work, dir: Option<&Path>, json: bool) -> Done<Exit> {
+fn kill(
+    volume: &Volume,
+    rounds: u64,
+    work: &Work,
+    mounted: bool,
+    dir: Option<&Path>,
+) -> Done<Killed> {
     let dir = volary_bench::measure::scratch(dir);
     let dir = dir.map_err(|e| Fail::new(Exit::Failed, format!("torture: {e:#}")))?;
+    let mount = mounted.then(|| dir.path().join("mounted"));
+    if let Some(mount) = &mount {
+        std::fs::create_dir(mount).map_err(|e| Fail::host("torture", e))?;
+    }
     let plan = Kills {
         program: std::env::current_exe().map_err(|e| Fail::host("torture", e))?,
         image: dir.path().join("volume.img"),
+        mount,
         rounds,
         steps: work.steps,
         seed: work.seed,
     };
     let killed = torture::kills(volume, &plan, |_| ());
-    let killed = killed.map_err(|what| Fail::new(Exit::Failed, what))?;
+    killed.map_err(|what| Fail::new(Exit::Failed, what))
+}
+
+fn tell_killed(volume: &str, killed: &Killed, json: bool) -> Done<Exit> {
     let Killed {
         kills,
         acknowledged,
         synced,
-    } = killed;
+    } = *killed;
     if json {
         let mut out = out::out();
         let row = KilledJson {
-            volume: volume.name,
+            volume,
             kills,
             acknowledged,
             synced,
@@ -238,9 +264,8 @@ fn kill(volume: &Volume, rounds: u64, work: &Work, dir: Option<&Path>, json: boo
         out::end(out)?;
     } else {
         let line = format!(
-            "{}: {kills} kills, {acknowledged} operations acknowledged, {synced} of them syncs; \
-             all promises kept\n",
-            volume.name
+            "{volume}: {kills} kills, {acknowledged} operations acknowledged, {synced} of them \
+             syncs; all promises kept\n"
         );
         out::Raw.write_all(line.as_bytes())?;
     }

@@ -2,16 +2,16 @@
 //! of it then. The device outlives the process; between it and the volume stands
 //! a [`Losing`](crate::Losing) one.
 
-use super::{Step, Volume, of_preset, tag_bytes, told, with_ctx};
+use super::{Step, Volume, of_preset, on, tag_bytes, told, with_ctx};
 use crate::op::{Op, Ops};
 use crate::subject::{Recovered, Subject};
 use crate::tape::Moment;
 use crate::tree::{self, Node, Tree};
 use std::fmt;
 use std::sync::Arc;
-use volary_core::BlockDevice;
+use volary_core::{BlockDevice, Fs, Result};
 
-type Words<T> = Result<T, String>;
+type Words<T> = std::result::Result<T, String>;
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,15 +77,42 @@ impl Volume {
         dev: Arc<dyn BlockDevice>,
         say: &mut dyn FnMut(&str),
     ) -> Words<()> {
-        let fs = self.attach_on(dev, false).map_err(|e| e.to_string())?;
+        let fs = self.attach(dev)?;
+        self.load_by(script, round, on(&fs), say)?;
+        with_ctx(0, |cx| fs.detach(cx)).map_err(|e| e.to_string())
+    }
+
+    /// The same on a volume that another process has attached, and without its end:
+    /// `act` does each operation, with its number and the tag of its file.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn load_by(
+        &self,
+        script: &Ops,
+        round: u64,
+        act: impl FnMut(usize, &Op, u32) -> Result<()>,
+        say: &mut dyn FnMut(&str),
+    ) -> Words<()> {
         let mut tell = |step: Step| say(&step.to_string());
         let tree = self.preset_tree()?;
-        self.perform_all(&fs, &script.0, tree, |i| tag(round, i), &mut tell)?;
-        with_ctx(0, |cx| fs.detach(cx)).map_err(|e| e.to_string())
+        let tag = |i| tag(round, i);
+        self.perform_all(act, &script.0, tree, tag, &mut tell)
+            .map(|_| ())
+    }
+
+    /// Attaches the volume on a device, to change it.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn attach(&self, dev: Arc<dyn BlockDevice>) -> Words<Fs> {
+        self.attach_on(dev, false).map_err(|e| e.to_string())
     }
 
     /// Recovers a volume whose process was killed in [`load`](Self::load), and
     /// holds it to what that had acknowledged. A second recovery must write nothing.
+    /// Of a write that came through a mount, what is before any border of `pages` may be
+    /// there alone: the kernel passes it on in parts when it likes.
     ///
     /// # Errors
     /// In words: what was promised and is not so.
@@ -94,19 +121,25 @@ impl Volume {
         script: &Ops,
         round: u64,
         progress: &Progress,
+        pages: Option<u64>,
         dev: &Arc<dyn BlockDevice>,
     ) -> Words<()> {
-        let begun = script.0.get(..progress.began).unwrap_or(&script.0);
-        let tag = |i| tag(round, i);
+        let begun = script.0.iter().take(progress.began).enumerate();
+        let parts =
+            begun.flat_map(|(i, op)| in_parts(op, pages).into_iter().map(move |op| (i, op)));
+        let (whose, ops): (Vec<usize>, Vec<Op>) = parts.unzip();
+        let whose = |part: usize| whose.get(part).copied().unwrap_or(part);
+        let tag = |part| tag(round, whose(part));
         // What was begun and did not end may have been done.
-        let story = told(self, begun, self.preset_tree()?, tag, |i, _, _| {
-            Ok(progress.done.get(i).copied().unwrap_or(true))
+        let story = told(self, &ops, self.preset_tree()?, tag, |part, _, _| {
+            Ok(progress.done.get(whose(part)).copied().unwrap_or(true))
         })?;
         let mended = self.recover(dev.clone())?;
         let found = self.look(dev.clone())?;
+        let ended = |part: &usize| whose(*part) < progress.done.len();
         let moment = Moment {
-            began: progress.began,
-            ended: progress.done.len(),
+            began: ops.len(),
+            ended: (0..ops.len()).take_while(ended).count(),
         };
         self.judge(&Recovered::new(mended, found), &story, moment)
     }
@@ -128,9 +161,22 @@ impl Volume {
             let done = with_ctx(i, |cx| super::perform(&fs, cx, op, 0));
             done.map_err(|e| format!("{op}: {e}"))?;
         }
-        self.perform_all(&fs, &preset.0, Tree::new(), of_preset, &mut |_| ())?;
+        self.perform_all(on(&fs), &preset.0, Tree::new(), of_preset, &mut |_| ())?;
         with_ctx(0, |cx| fs.detach(cx)).map_err(words)
     }
+}
+
+/// An operation and what may be there of it before: of a write all up to each border of
+/// pages, in order.
+fn in_parts(op: &Op, pages: Option<u64>) -> Vec<Op> {
+    let mut parts = Vec::new();
+    if let (Op::Write(path, at, len), Some(page)) = (op, pages) {
+        let borders = (at / page + 1..).map(|n| (n * page - at) as usize);
+        let lens = borders.take_while(|border| border < len);
+        parts.extend(lens.map(|len| Op::Write(path.clone(), *at, len)));
+    }
+    parts.push(op.clone());
+    parts
 }
 
 /// The removal of what was found.
@@ -144,6 +190,22 @@ fn gone((path, node): (String, Node)) -> Op {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_write_may_come_in_parts_as_pages_cut_it() {
+        let parts = |text: &str, pages| {
+            let ops: Ops = text.parse().unwrap();
+            Ops(in_parts(&ops.0[0], pages)).to_string()
+        };
+        let write = "write /a 1196 7000";
+        assert_eq!(parts(write, None), write);
+        assert_eq!(
+            parts(write, Some(4096)),
+            "write /a 1196 2900; write /a 1196 6996; write /a 1196 7000"
+        );
+        assert_eq!(parts("write /a 0 4096", Some(4096)), "write /a 0 4096");
+        assert_eq!(parts("unlink /a", Some(4096)), "unlink /a");
+    }
 
     #[test]
     fn progress_is_what_was_said_in_whole_lines() {

@@ -1,6 +1,7 @@
 //! Volumes whose process is killed, again and again.
 
-use super::{SIZE_MAX, scripts};
+use super::{SIZE_MAX, mounted, scripts};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +20,9 @@ pub struct Kills {
     pub program: PathBuf,
     /// The volume's image; it is made anew.
     pub image: PathBuf,
+    /// The directory on which the process mounts the volume: then the operations are
+    /// done there, by this process.
+    pub mount: Option<PathBuf>,
     /// So often.
     pub rounds: u64,
     /// Operations of a round's script; it is killed somewhere in it.
@@ -53,20 +57,48 @@ fn open(image: &Path) -> Words<Arc<dyn BlockDevice>> {
     dev.map(|dev| Arc::new(dev) as _).map_err(|e| e.to_string())
 }
 
+/// When a process is killed.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    /// In this operation of its script,
+    pub(super) op: usize,
+    /// or so long after that has begun.
+    spins: u64,
+}
+
+impl Moment {
+    pub(super) fn of(steps: usize, seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x6b69_6c6c);
+        let op = rng.index(steps.max(1));
+        let spins = rng.below(50_000);
+        Self { op, spins }
+    }
+
+    /// Lets the time pass from the beginning of the operation on.
+    pub(super) fn pass(self) {
+        (0..self.spins).for_each(|_| std::hint::spin_loop());
+    }
+}
+
 /// What the process does that is killed: a script, on a device that loses what is
-/// not flushed. `say` is given a line at each step.
+/// not flushed; or, given a directory, it mounts the volume there, and serves it.
+/// `say` is given a line at each step.
 ///
 /// # Errors
 /// In words.
 pub fn load(
     volume: &Volume,
     image: &Path,
+    mount: Option<&Path>,
     steps: usize,
     seed: u64,
     say: &mut dyn FnMut(&str),
 ) -> Words<()> {
     let dev = Arc::new(Losing::new(open(image)?, seed));
-    volume.load(&script(volume, steps, seed)?, seed, dev, say)
+    match mount {
+        Some(dir) => mounted::serve(volume, dev, dir, say),
+        None => volume.load(&script(volume, steps, seed)?, seed, dev, say),
+    }
 }
 
 /// Makes a volume, and so often runs a process on it, kills that, recovers the
@@ -86,7 +118,9 @@ pub fn kills(volume: &Volume, plan: &Kills, mut tell: impl FnMut(&Killed)) -> Wo
         }
         round(volume, plan, seed, &mut all).map_err(|what| {
             let (name, steps) = (volume.name, plan.steps);
-            format!("{what}\nvolary torture kill {name} --rounds 1 --steps {steps} --seed {seed}")
+            let mounted = plan.mount.as_ref().map_or("", |_| " --mounted");
+            let again = format!("--rounds 1 --steps {steps} --seed {seed}{mounted}");
+            format!("{what}\nvolary torture kill {name} {again}")
         })?;
         tell(&all);
     }
@@ -94,19 +128,27 @@ pub fn kills(volume: &Volume, plan: &Kills, mut tell: impl FnMut(&Killed)) -> Wo
 }
 
 fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()> {
-    let script = script(volume, plan.steps, seed)?;
+    let mut script = script(volume, plan.steps, seed)?;
     let host = |e: std::io::Error| e.to_string();
+    let mount = plan.mount.iter();
     let mut process = Command::new(&plan.program)
         .args(["torture", "load", volume.name])
         .arg(&plan.image)
         .args(["--steps", &plan.steps.to_string()])
         .args(["--seed", &seed.to_string()])
+        .args(mount.flat_map(|dir| [OsStr::new("--mount"), dir.as_os_str()]))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .map_err(host)?;
-    let progress = followed(&mut process, plan.steps, seed);
+    let progress = match &plan.mount {
+        None => followed(&mut process, plan.steps, seed),
+        Some(dir) => mounted::driven(volume, &mut process, dir, &mut script, seed),
+    };
     let ended = process.wait().map_err(host)?;
+    if let Some(dir) = &plan.mount {
+        volary_fuse::free(dir).map_err(|e| e.to_string())?;
+    }
     let progress = progress?;
     if ended.success() {
         // Nothing was killed.
@@ -118,15 +160,20 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
     all.acknowledged += progress.done.len() as u64;
     all.synced += progress.synced(&script) as u64;
     let dev = open(&plan.image)?;
-    volume.held_to(&script, seed, &progress, &dev)?;
+    let pages = plan.mount.is_some().then_some(mounted::PAGE);
+    let held = volume.held_to(&script, seed, &progress, pages, &dev);
+    held.map_err(|what| {
+        let last = progress.began.checked_sub(1);
+        let last = last.and_then(|last| script.0.get(last));
+        let last = last.map(|op| format!("; the last to begin was '{op}'"));
+        what + &last.unwrap_or_default()
+    })?;
     volume.renew(dev)
 }
 
 /// Hears what a process says, and kills it somewhere in its script.
 fn followed(process: &mut Child, steps: usize, seed: u64) -> Words<Progress> {
-    let mut rng = Rng::new(seed ^ 0x6b69_6c6c);
-    let at = rng.index(steps.max(1));
-    let spins = rng.below(50_000);
+    let at = Moment::of(steps, seed);
     let mut progress = Progress::default();
     let said = process.stdout.take().ok_or("it says nothing")?;
     for line in BufReader::new(said).lines() {
@@ -134,8 +181,8 @@ fn followed(process: &mut Child, steps: usize, seed: u64) -> Words<Progress> {
         if !line.is_ok_and(|line| progress.hear(&line)) {
             break;
         }
-        if progress.began == at + 1 {
-            (0..spins).for_each(|_| std::hint::spin_loop());
+        if progress.began == at.op + 1 {
+            at.pass();
             process.kill().map_err(|e| e.to_string())?;
         }
     }

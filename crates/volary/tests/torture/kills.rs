@@ -27,7 +27,7 @@ fn run(
         &mut say,
     )?;
     assert!(progress.synced(&script) > 10);
-    volume.held_to(&script, seed, &progress, &mem)?;
+    volume.held_to(&script, seed, &progress, None, &mem)?;
     volume.renew(mem)
 }
 

@@ -1,0 +1,143 @@
+//! A volume that is worked on through its mount, whose server is killed.
+
+use super::kills::Moment;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use volary_core::{BlockDevice, Error, Kind, Result, Time};
+use volary_fuse::{MountOptions, Stop};
+use volary_session::VolumeOptions;
+use volary_sim::{Op, Ops, Progress, Volume};
+
+type Words<T> = std::result::Result<T, String>;
+
+/// What a server says once its volume is mounted.
+const MOUNTED: &str = "mounted";
+
+/// Bytes in a page of the kernel's, at the least.
+pub(super) const PAGE: u64 = 4096;
+
+/// What the process does that is killed: serves a volume on a directory. `say` is
+/// given a line once it is mounted.
+///
+/// # Errors
+/// In words.
+pub(super) fn serve(
+    volume: &Volume,
+    dev: Arc<dyn BlockDevice>,
+    dir: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Words<()> {
+    let now = || Time::from_secs(1_700_000_000);
+    let options = VolumeOptions::new(volume.name, now);
+    let served = volary_session::Volume::new(volume.attach(dev)?, options);
+    let mounted = volary_fuse::serve(served, dir, &MountOptions::default(), Stop::Call);
+    let mounted = mounted.map_err(|e| e.to_string())?;
+    say(MOUNTED);
+    mounted.wait().map_err(|e| e.to_string())
+}
+
+/// Does a script on the directory on which a process serves the volume, and kills that
+/// at some moment, at the end at the latest. `script` is then what was really done: a
+/// write for which there was no room may have been done in part.
+///
+/// # Errors
+/// In words; of operations before that moment.
+pub(super) fn driven(
+    volume: &Volume,
+    process: &mut Child,
+    dir: &Path,
+    script: &mut Ops,
+    seed: u64,
+) -> Words<Progress> {
+    let said = process.stdout.take().ok_or("it says nothing")?;
+    let mut lines = BufReader::new(said).lines();
+    if lines.next().and_then(io::Result::ok).as_deref() != Some(MOUNTED) {
+        return Err("the volume could not be mounted".into());
+    }
+    let asked = script.clone();
+    let at = Moment::of(asked.0.len(), seed);
+    let mut progress = Progress::default();
+    let (now, told) = mpsc::channel();
+    let done = thread::scope(|scope| {
+        let killer = scope.spawn(move || {
+            // Who tells, or has gone, is as good.
+            let _ = told.recv();
+            at.pass();
+            process.kill()
+        });
+        let mut say = |line: &str| {
+            progress.hear(line);
+            if progress.began == at.op + 1 {
+                let _ = now.send(());
+            }
+        };
+        let act = |i, op: &Op, tag| {
+            let done = perform(dir, op, tag)?;
+            if let (Some(part), Some(op)) = (done, script.0.get_mut(i)) {
+                *op = part;
+            }
+            Ok(())
+        };
+        let done = volume.load_by(&asked, seed, act, &mut say);
+        drop(now);
+        let killed = killer.join().map_err(|_| "a thread panicked")?;
+        killed.map_err(|e| e.to_string())?;
+        Ok::<_, String>(done)
+    })?;
+    match done {
+        Err(what) if progress.began <= at.op => Err(what),
+        _ => Ok(progress),
+    }
+}
+
+/// Does an operation that can be done, as a program does; `tag` is that of the file
+/// it is about. What was done of it, if that is not all.
+fn perform(root: &Path, op: &Op, tag: u32) -> Result<Option<Op>> {
+    let place = |path: &str| -> PathBuf { root.join(path.trim_start_matches('/')) };
+    let write = |path: &str| OpenOptions::new().write(true).open(place(path));
+    let done = match op {
+        Op::Create(path) => File::create_new(place(path)).map(drop),
+        Op::Mkdir(path) => fs::create_dir(place(path)),
+        Op::Unlink(path) => fs::remove_file(place(path)),
+        Op::Rmdir(path) => fs::remove_dir(place(path)),
+        Op::Rename(from, to) => fs::rename(place(from), place(to)),
+        Op::Write(path, at, len) => {
+            let bytes = volary_sim::tree::content(tag, *len);
+            let written = write(path).and_then(|file| written(&file, &bytes, *at));
+            let written = written.map_err(|e| error(&e))?;
+            return Ok((written < *len).then(|| Op::Write(path.clone(), *at, written)));
+        }
+        Op::Truncate(path, len) => write(path).and_then(|file| file.set_len(*len)),
+        Op::Fsync(path) => File::open(place(path)).and_then(|file| file.sync_all()),
+        // The kernel tells a FUSE server of no other sync.
+        Op::Sync | Op::Detach => File::open(root).and_then(|dir| dir.sync_all()),
+    };
+    done.map(|()| None).map_err(|e| error(&e))
+}
+
+/// Writes; how many bytes there was room for, if for any.
+fn written(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+        match file.write_at(rest, at + done as u64) {
+            Ok(0) => break,
+            Ok(more) => done += more,
+            Err(e) if done > 0 && e.kind() == io::ErrorKind::StorageFull => break,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+fn error(e: &io::Error) -> Error {
+    let kind = match e.kind() {
+        io::ErrorKind::StorageFull => Kind::NoSpace,
+        _ => Kind::Io,
+    };
+    Error::note(kind, e.to_string())
+}
