@@ -313,22 +313,7 @@ pub(crate) fn names_of(op: Op) -> Vec<Name> {
 
 /// Whether the mount does it.
 pub(crate) fn is_fuse(op: Op) -> bool {
-    match op {
-        Op::Create(who, _)
-        | Op::Write(who, ..)
-        | Op::Read(who, _)
-        | Op::Resize(who, ..)
-        | Op::Rename(who, ..)
-        | Op::Remove(who, _)
-        | Op::List(who, _)
-        | Op::Close(who, _)
-        | Op::HeldRead(who, _)
-        | Op::HeldWrite(who, ..)
-        | Op::LockHeld(who, ..)
-        | Op::UnlockHeld(who, ..) => who == Who::Fuse,
-        Op::Hold(_) => true,
-        Op::Open(..) | Op::SetDelete(..) | Op::LockNamed(..) | Op::UnlockNamed(..) => false,
-    }
+    who_of(op) == Who::Fuse
 }
 
 /// The client that does it.

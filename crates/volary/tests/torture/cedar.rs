@@ -1,40 +1,20 @@
 //! Cedar: recovery is attaching, and what is left is all up to some moment.
 
-use volary::torture::{Bounds, Depth, Plan, Tally, run, volume};
+use crate::plans::{bounds, count, torture};
+use volary::torture::{Depth, Plan};
 
-/// What CI has time for; `VOLARY_TORTURE=COUNT` runs more scripts.
+/// What CI has time for.
 fn plan() -> Plan {
-    let given = std::env::var("VOLARY_TORTURE").ok();
-    let random = given.map_or(1, |count| {
-        count.parse().expect("VOLARY_TORTURE is a number")
-    });
-    let few = Bounds {
-        eager: 5,
-        random: 16,
-        garbage: false,
-        seed: 0,
-    };
     Plan {
-        pairs: None,
-        triples: None,
-        random,
-        steps: 60,
-        seed: 0,
+        random: count(1),
         depth: Depth {
-            bounds: Bounds { eager: 6, ..few },
-            nested_bounds: Bounds { eager: 3, ..few },
+            bounds: bounds(6, 16),
+            nested_bounds: bounds(3, 16),
             nested_each: 64,
             ..Depth::default()
         },
+        ..crate::plans::plan()
     }
-}
-
-fn torture(name: &str, plan: &Plan) -> Tally {
-    let volume = volume(name).unwrap();
-    let tally = run(volume, plan, |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
-    println!("{name}: {tally}");
-    assert!(tally.states > 0);
-    tally
 }
 
 #[test]

@@ -1,24 +1,7 @@
 //! FAT: recovery is `fsck -p`, then attaching.
 
-use volary::torture::{Bounds, Depth, Explorer, Ops, Plan, run, volume};
-
-pub(crate) fn plan() -> Plan {
-    Plan {
-        pairs: None,
-        triples: None,
-        random: 0,
-        steps: 60,
-        seed: 0,
-        depth: Depth::default(),
-    }
-}
-
-pub(crate) fn torture(name: &str, plan: &Plan) {
-    let volume = volume(name).unwrap();
-    let tally = run(volume, plan, |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
-    println!("{name}: {tally}");
-    assert!(tally.states > 0);
-}
+use crate::plans::{count, cuts_of_the_check, explore, plan, torture};
+use volary::torture::{Depth, Plan};
 
 #[test]
 fn all_pairs_of_operations_on_each_kind() {
@@ -28,51 +11,23 @@ fn all_pairs_of_operations_on_each_kind() {
     }
 }
 
-/// `VOLARY_TORTURE=COUNT` runs more.
-pub(crate) fn scripts() -> u64 {
-    let given = std::env::var("VOLARY_TORTURE").ok();
-    given.map_or(4, |count| {
-        count.parse().expect("VOLARY_TORTURE is a number")
-    })
-}
-
 #[test]
 fn cuts_of_the_check_leave_what_the_check_mends() {
-    let few = Bounds {
-        eager: 5,
-        random: 16,
-        garbage: false,
-        seed: 0,
-    };
-    let depth = Depth {
-        nested: 2,
-        nested_bounds: few,
-        nested_each: 2,
-        ..Depth::default()
-    };
     for name in ["fat12", "fat16", "fat32"] {
-        let pairs = Some((0, 7));
-        torture(
-            name,
-            &Plan {
-                pairs,
-                depth,
-                ..plan()
-            },
-        );
+        let plan = Plan {
+            pairs: Some((0, 7)),
+            depth: cuts_of_the_check(),
+            ..plan()
+        };
+        torture(name, &plan);
     }
 }
 
 #[test]
 fn random_scripts_on_each_kind() {
     for name in ["fat12", "fat12-keeping", "fat16", "fat32", "fat32-keeping"] {
-        torture(
-            name,
-            &Plan {
-                random: scripts(),
-                ..plan()
-            },
-        );
+        let random = count(4);
+        torture(name, &Plan { random, ..plan() });
     }
 }
 
@@ -87,34 +42,24 @@ fn what_moves_into_a_new_directory_is_not_lost_with_it() {
     ] {
         let script = format!("{before}; {moved}; fsync /d/B.TXT/Mixed.Case");
         for name in ["fat12", "fat16", "fat32"] {
-            explore_on(name, Depth::default(), &script);
+            explore(name, Depth::default(), &script);
         }
     }
 }
 
 /// Explores a script on fat12, two cuts of the check included.
-fn explore(script: &str) {
+fn explore_twice(script: &str) {
     let depth = Depth {
         nested: 2,
         ..Depth::default()
     };
-    explore_on("fat12", depth, script);
-}
-
-/// Explores a script on a volume.
-pub(crate) fn explore_on(name: &str, depth: Depth, script: &str) {
-    let mut explorer = Explorer::new(volume(name).unwrap(), depth).unwrap();
-    let script: Ops = script.parse().unwrap();
-    if let Err(failure) = explorer.explore(&script) {
-        panic!("{name}: {failure}");
-    }
-    assert!(explorer.tally().states > 0);
+    explore("fat12", depth, script);
 }
 
 /// What stands after the end was made when the sector before it, as the disk has it, was of the past already.
 #[test]
 fn a_sector_without_the_one_before_it_shows_no_name_twice() {
-    explore(
+    explore_twice(
         "rename /full/8 /full/5; create /full/Mixed.Case; rename /full/Mixed.Case /x; \
          create /full/a-long-name-that-takes-three-slots; create /full/Mixed.Case; sync",
     );
@@ -123,7 +68,7 @@ fn a_sector_without_the_one_before_it_shows_no_name_twice() {
 /// By the old entry the chain is too long, by the one after the end it is not.
 #[test]
 fn what_an_entry_after_the_end_needs_is_not_freed() {
-    explore(
+    explore_twice(
         "mkdir /full/x; truncate /full/2 160; fsync /full/x; truncate /full/2 796; \
          rename /full/2 /full/a-long-name-that-takes-three-slots",
     );
@@ -132,5 +77,5 @@ fn what_an_entry_after_the_end_needs_is_not_freed() {
 /// Both names of a directory on the way are no reason to go by the second FAT, which does not know the new one's place.
 #[test]
 fn both_names_of_a_rename_speak_for_no_other_fat() {
-    explore("rename /d /full/a-long-name-that-takes-three-slots; sync");
+    explore_twice("rename /d /full/a-long-name-that-takes-three-slots; sync");
 }

@@ -1,6 +1,7 @@
 //! Devices that fail: each request of a script in turn, once and for ever; and room
 //! that is short by each page in turn. `VOLARY_TORTURE` says how many scripts.
 
+use crate::plans::count;
 use std::sync::Arc;
 use volary::block::{Faulty, How, MemDevice, On, When};
 use volary::torture::{Ops, Recovery, Volume, scripts, volume};
@@ -9,11 +10,6 @@ use volary_sim::{Moment, Recovered, Subject, Taped};
 
 /// Bytes of a file of a script, at most.
 const SIZE_MAX: u64 = 3000;
-
-pub(crate) fn count(default: u64) -> u64 {
-    let given = std::env::var("VOLARY_TORTURE").ok();
-    given.map_or(default, |n| n.parse().expect("VOLARY_TORTURE is a number"))
-}
 
 pub(crate) fn script(volume: &Volume, seed: u64, steps: usize) -> Ops {
     scripts::random(seed, steps, &volume.preset_tree().unwrap(), SIZE_MAX)

@@ -1,7 +1,7 @@
 //! FFS: recovery is `fsck -p`, then attaching.
 
-use crate::fat::{explore_on, plan, scripts, torture};
-use volary::torture::{Bounds, Depth, Plan};
+use crate::plans::{bounds, count, cuts_of_the_check, explore, plan, torture};
+use volary::torture::{Depth, Plan};
 
 const ROWS: [&str; 3] = ["ffs1", "ffs1-old", "ffs2"];
 
@@ -15,23 +15,10 @@ fn pairs_of_operations_on_each_kind() {
 
 #[test]
 fn cuts_of_the_check_leave_what_the_check_mends() {
-    let few = Bounds {
-        eager: 5,
-        random: 16,
-        garbage: false,
-        seed: 0,
-    };
-    let depth = Depth {
-        nested: 2,
-        nested_bounds: few,
-        nested_each: 2,
-        ..Depth::default()
-    };
-    let pairs = Some((0, 120));
     for name in ROWS {
         let plan = Plan {
-            pairs,
-            depth,
+            pairs: Some((0, 120)),
+            depth: cuts_of_the_check(),
             ..plan()
         };
         torture(name, &plan);
@@ -41,7 +28,7 @@ fn cuts_of_the_check_leave_what_the_check_mends() {
 #[test]
 fn random_scripts_on_each_kind() {
     for name in ROWS {
-        let random = scripts().div_ceil(4);
+        let random = count(4).div_ceil(4);
         torture(name, &Plan { random, ..plan() });
     }
 }
@@ -65,26 +52,17 @@ fn pairs_of_operations_in_order_with_quotas_and_with_hashes() {
 /// when a cluster is full, and with the commit.
 #[test]
 fn blocks_that_are_moved_into_clusters() {
-    let few = Bounds {
-        eager: 6,
-        random: 32,
-        garbage: false,
-        seed: 0,
-    };
     let depth = Depth {
-        bounds: few,
+        bounds: bounds(6, 32),
         ..Depth::default()
     };
     for name in ["ffs1-clusters", "ffs2-clusters"] {
-        let random = scripts().div_ceil(4);
-        torture(
-            name,
-            &Plan {
-                random,
-                depth,
-                ..plan()
-            },
-        );
+        let plan = Plan {
+            random: count(4).div_ceil(4),
+            depth,
+            ..plan()
+        };
+        torture(name, &plan);
     }
 }
 
@@ -94,6 +72,6 @@ fn a_directory_that_moves_with_one_that_moved_into_it_has_one_name() {
     let script = "rename /full/2 /e/f; mkdir /full/c; rename /e/f /full/3; rename /e /d/x; \
         create /d/x/g; rename /d /full/c/x; rename /full/c/x/x/g /full/8";
     for name in ROWS {
-        explore_on(name, Depth::default(), script);
+        explore(name, Depth::default(), script);
     }
 }

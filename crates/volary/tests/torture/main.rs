@@ -6,6 +6,7 @@ mod fat;
 mod faults;
 mod ffs;
 mod kills;
+mod plans;
 mod planted;
 mod room;
 mod same;

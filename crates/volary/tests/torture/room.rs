@@ -1,7 +1,8 @@
 //! Room that is short: a script with so many free blocks, from none on. What has no
 //! room is told and does nothing; once all is deleted, all is free again.
 
-use super::faults::{count, script};
+use crate::faults::script;
+use crate::plans::count;
 use std::sync::Arc;
 use volary::block::MemDevice;
 use volary::torture::{Ops, Volume, volume};

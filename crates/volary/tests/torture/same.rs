@@ -1,5 +1,7 @@
-//! The same seed gives the same requests and the same disk.
+//! The same seed gives the same requests and the same disk. `VOLARY_TORTURE` says how
+//! many seeds.
 
+use crate::plans::count;
 use std::sync::Arc;
 use volary::torture::{SIZE_MAX, VOLUMES, scripts};
 use volary_sim::{Event, Subject, Taped};
@@ -28,7 +30,7 @@ fn the_same_seed_gives_the_same_requests_and_the_same_disk() {
             volume.make().unwrap().to_vec(),
             volume.make().unwrap().to_vec()
         );
-        for seed in 0..3 {
+        for seed in 0..count(3) {
             let (first, again) = (run(volume, seed), run(volume, seed));
             assert!(first == again, "{} {seed}", volume.name);
         }
