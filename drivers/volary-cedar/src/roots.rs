@@ -53,6 +53,26 @@ pub(crate) fn read_roots(dev: &dyn BlockDevice) -> Result<Vec<RootCopy>> {
     }
 }
 
+/// What the first two copies of the root say, if both are whole and say the same. Then the
+/// third says nothing newer: whoever changes them writes it last.
+pub(crate) fn agreed(dev: &dyn BlockDevice) -> Option<Layout> {
+    let mut start = vec![0; PAGE_MIN];
+    dev.read_at(0, &mut start).ok()?;
+    let page = get_u32(&start, AT_PAGE) as usize;
+    if !(PAGE_MIN..=PAGE_MAX).contains(&page) || !may_be_root(&start, page as u64) {
+        return None;
+    }
+    let mut copies = vec![0; 3 * page];
+    dev.read_at(0, &mut copies).ok()?;
+    let copy = |at: usize| {
+        let bytes = copies.get(at * page..(at + 1) * page)?;
+        let layout = Layout::decode(bytes)?.ok()?;
+        let fits = layout.page_len() == page && layout.roots().contains(&(at as u32));
+        fits.then_some(layout)
+    };
+    copy(0).filter(|first| copy(2).as_ref() == Some(first))
+}
+
 /// Whether a page that begins so may be a root in a volume of this page size.
 fn may_be_root(start: &[u8], page: u64) -> bool {
     let own = u64::from(get_u32(start, AT_PAGE));

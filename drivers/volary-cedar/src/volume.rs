@@ -5,7 +5,7 @@ use crate::ondisk::{
     PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP, VERSION_REMOTE,
     VERSION_SUMS, get_u32, put, seal,
 };
-use crate::roots::read_roots;
+use crate::roots::{agreed, read_roots};
 use crate::runs::Run;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
@@ -391,9 +391,13 @@ impl Layout {
     /// `Corrupt` if no copy is a root page, or if what it says cannot be; `Io`
     /// if none can be read.
     pub fn read(dev: &dyn BlockDevice) -> Result<Self> {
-        let mut found: Option<Self> = None;
+        let mut found = agreed(dev);
         let mut wrong = None;
-        for (_, decoded) in read_roots(dev)? {
+        let copies = match found {
+            Some(_) => Vec::new(),
+            None => read_roots(dev)?,
+        };
+        for (_, decoded) in copies {
             match decoded {
                 Some(Ok(l)) if found.as_ref().is_none_or(|f| l.version > f.version) => {
                     found = Some(l);
