@@ -13,7 +13,8 @@ use std::ops::Range;
 
 /// Files of up to so many pages are small.
 pub(crate) const SMALL: u32 = 8;
-/// Pages that are left free behind a new piece of a big file, for it to grow.
+/// Pages for a new piece of a big file and for what it grows by, at least: as many as the
+/// file has, so that one that is written bit by bit has few pieces.
 const ROOM_TO_GROW: u32 = 64;
 
 /// The map.
@@ -165,8 +166,8 @@ impl Vam {
     }
 
     /// A free run of at least `len` pages from the high end, with room behind
-    /// it; or the longest.
-    fn fit_high(&self, len: u32) -> Option<Run> {
+    /// it for a file of `total`; or the longest.
+    fn fit_high(&self, len: u32, total: u32) -> Option<Run> {
         let mut best: Option<Run> = None;
         for area in self.areas.iter().rev() {
             let mut end = area.end;
@@ -179,7 +180,8 @@ impl Vam {
                     len: last + 1 - start,
                 };
                 if run.len >= len {
-                    let room = len.saturating_mul(4).max(ROOM_TO_GROW).min(run.len);
+                    let wanted = len.saturating_mul(4).max(total).max(ROOM_TO_GROW);
+                    let room = wanted.min(run.len);
                     let start = run.start + (run.len - room);
                     return Some(Run { start, len });
                 }
@@ -205,7 +207,7 @@ impl Vam {
         while left > 0 {
             let found = near.take().or_else(|| match total <= SMALL {
                 true => self.fit_low(left),
-                false => self.fit_high(left),
+                false => self.fit_high(left, total),
             })?;
             let run = Run {
                 start: found.start,
@@ -356,6 +358,22 @@ mod tests {
         assert!(big[0].start > layout().middle_end());
         let more = vam.take(5, Some(big[0].start + 20), 25).unwrap();
         assert_eq!(more[0].start, big[0].start + 20);
+    }
+
+    #[test]
+    fn a_big_file_that_grows_bit_by_bit_has_few_pieces() {
+        let mut vam = Vam::empty(&layout());
+        let mut pieces: Vec<Run> = Vec::new();
+        for total in (10..=500).step_by(10) {
+            let near = pieces.last().map(|run| run.start + run.len);
+            for run in vam.take(10, near, total).unwrap() {
+                match pieces.last_mut() {
+                    Some(last) if last.start + last.len == run.start => last.len += run.len,
+                    _ => pieces.push(run),
+                }
+            }
+        }
+        assert!(pieces.len() <= 5, "{pieces:?}");
     }
 
     #[test]
