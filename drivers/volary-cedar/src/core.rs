@@ -44,6 +44,8 @@ pub(crate) struct Batch {
     pub(crate) leaders: BTreeMap<u32, Leader>,
     /// Leaders on pages that were free before: they are written like data.
     pub(crate) fresh: BTreeMap<u32, Leader>,
+    /// Pages of those that were written through already, as they were then.
+    pub(crate) sent: BTreeSet<u32>,
     /// Pages that were free before.
     taken: RunSet,
     /// The shadow map: pages that are free once this is committed.

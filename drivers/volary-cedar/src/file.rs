@@ -1,6 +1,6 @@
 //! The content of files: room, reading, writing, cutting.
 
-use crate::core::Core;
+use crate::core::{Batch, Core};
 use crate::entry::Head;
 use crate::leader::Leader;
 use crate::runs::{Run, Runs};
@@ -333,8 +333,9 @@ impl Core {
         Ok(())
     }
 
-    /// Puts leaders that go with new data into the cache, and writes what is
-    /// there: the paper's one request for leader and data.
+    /// Puts leaders that go with a file's first data into the cache, and writes what is
+    /// there: the paper's one request for leader and data. A leader that changes again
+    /// as its file grows is written with the commit, which is the first to lead to it.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -342,7 +343,8 @@ impl Core {
         if !self.through {
             return Ok(());
         }
-        for (page, leader) in std::mem::take(&mut self.batch.fresh) {
+        let Batch { fresh, sent, .. } = &mut self.batch;
+        for (page, leader) in fresh.extract_if(.., |page, _| sent.insert(*page)) {
             let image = leader.encode(&self.layout, page, self.log.epoch, self.log.seq);
             self.cache
                 .write(self.layout.offset(page), &image, Stage::DATA)?;
