@@ -9,7 +9,7 @@ use crate::page::Image;
 use crate::table::{read_back, write_home};
 use std::collections::BTreeMap;
 use volary_block::Stage;
-use volary_core::{Kind, Result, Time};
+use volary_core::{Error, Kind, Result, Time};
 
 /// Pages of a record: what belongs where.
 type Logged = Vec<(u32, Image)>;
@@ -54,10 +54,15 @@ impl Core {
     /// Empties the log, whose pages are all home, in a new epoch.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Corrupt` if there is no epoch after this; `Io`.
     pub(crate) fn start_epoch(&mut self) -> Result<()> {
         if !made(Mistake::SameEpoch) {
-            self.log.epoch += 1;
+            let none = || {
+                let at = self.layout.offset(self.layout.anchor);
+                let found = format!("epoch {}", self.log.epoch);
+                Error::corrupt("anchor", at, found, "an epoch that another follows")
+            };
+            self.log.epoch = self.log.epoch.checked_add(1).ok_or_else(none)?;
         }
         self.map_goes_home()?;
         self.log.position = 0;

@@ -10,7 +10,7 @@
 
 use crate::ondisk::{get_time, get_u16, get_u32, get_u64, put, put_time};
 use crate::runs::{RUN, Run, Runs};
-use volary_core::{Attr, FileKind, NodeId, Time};
+use volary_core::{Attr, FileKind, Kind, NodeId, Result, Time};
 
 /// The directory's uid under which the root and nodes without a name are.
 pub(crate) const NOWHERE: u64 = 0;
@@ -328,6 +328,17 @@ impl Entry {
 }
 
 impl Head {
+    /// The version after this one.
+    ///
+    /// # Errors
+    /// `NoSpace` if there is none: 24 bits are stored.
+    pub(crate) fn next_version(&self) -> Result<u32> {
+        match self.version + 1 {
+            next if next >> 24 == 0 => Ok(next),
+            _ => Err(Kind::NoSpace.into()),
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD + FAR + RUN * self.runs.len());
         out.resize(HEAD, 0);

@@ -8,7 +8,7 @@
 use crate::delta::Delta;
 use crate::mistakes::{Mistake, made};
 use crate::ondisk::{
-    HEADER, Header, PageType, RECORD_FIXED, RECORD_ITEM, get_u32, get_u64, put, seal,
+    HEADER, Header, PageType, RECORD_FIXED, RECORD_ITEM, SEQ_MAX, get_u32, get_u64, put, seal,
 };
 use crate::page::Image;
 use crate::volume::{Layout, RECORD_OVERHEAD};
@@ -56,12 +56,13 @@ impl Anchor {
             && header.nonce == layout.nonce
             && header.page == page
             && position < layout.log_len();
-        own.then(|| Self {
-            stamp: get_u64(bytes, HEADER),
+        let (stamp, durable) = (get_u64(bytes, HEADER), get_u64(bytes, HEADER + 16));
+        (own && stamp.max(durable) <= SEQ_MAX).then_some(Self {
+            stamp,
             epoch: header.epoch,
             position,
             seq: header.seq,
-            durable: get_u64(bytes, HEADER + 16),
+            durable,
         })
     }
 }

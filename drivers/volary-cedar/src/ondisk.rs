@@ -36,6 +36,8 @@ pub const REMOTE_MAX: usize = 255;
 pub const RECORD_FIXED: usize = 56;
 /// Bytes that a record's header page has for each page of the record.
 pub const RECORD_ITEM: usize = 8;
+/// The greatest number of a record, and stamp of an anchor, that is believed: no volume comes to it.
+pub const SEQ_MAX: u64 = u64::MAX >> 1;
 /// Bytes of a leader's fixed part, the page's header with it.
 pub const LEADER_FIXED: usize = 64;
 
@@ -160,9 +162,10 @@ impl Header {
         whole.then(|| Self::read_unchecked(page)).flatten()
     }
 
-    /// The header of a page whose checksum is not looked at.
+    /// The header of a page whose checksum is not looked at. None also for a number that no
+    /// volume comes to.
     pub fn read_unchecked(page: &[u8]) -> Option<Self> {
-        Some(Self {
+        let header = Self {
             kind: PageType::of(*page.get(4)?)?,
             level: *page.get(5)?,
             count: get_u16(page, 6),
@@ -170,7 +173,8 @@ impl Header {
             page: get_u32(page, 16),
             epoch: get_u32(page, 20),
             seq: get_u64(page, 24),
-        })
+        };
+        (header.seq <= SEQ_MAX).then_some(header)
     }
 }
 

@@ -91,7 +91,7 @@ fn after_all(dev: &dyn BlockDevice, layout: &Layout) -> Anchor {
     let (epoch, seq) = own.map(|h| (h.epoch, h.seq)).max().unwrap_or((0, 0));
     Anchor {
         stamp: 0,
-        epoch: epoch + 1,
+        epoch: epoch.saturating_add(1),
         position: 0,
         seq: seq + 1,
         durable: seq,

@@ -137,6 +137,7 @@ impl Core {
         if !head.is_kept() {
             return Ok(false);
         }
+        let next = head.next_version()?;
         let runs = self.runs(head)?;
         let xattrs = self.parts(head, Part::Xattrs)?;
         self.begin_line(head)?;
@@ -152,7 +153,7 @@ impl Core {
         head.size = 0;
         let place = Place::of_version(head.line, head.version);
         self.put_entry(&place, &Entry::Head(old))?;
-        head.version += 1;
+        head.version = next;
         self.leaving.push(head.uid);
         Ok(true)
     }
@@ -168,9 +169,10 @@ impl Core {
         if !old.is_kept() || old.nlink != 1 || !can {
             return Ok(false);
         }
+        let next = old.next_version()?;
         self.begin_line(&mut old)?;
         old.touch(now, false);
-        (heir.line, heir.keep, heir.version) = (old.line, old.keep, old.version + 1);
+        (heir.line, heir.keep, heir.version) = (old.line, old.keep, next);
         let place = Place::of_version(old.line, old.version);
         self.put_entry(&place, &Entry::Head(old))?;
         self.leaving.push(heir.uid);

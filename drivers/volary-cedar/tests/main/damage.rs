@@ -5,6 +5,8 @@ use crate::volumes::{attach, attach_read_only, check, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_cedar::CEDAR;
+use volary_cedar::ondisk::seal;
+use volary_cedar::volume::Layout;
 use volary_core::{BlockDevice, CheckMode, Create, Format, Fs, Name, SetAttr};
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
@@ -257,4 +259,40 @@ fn a_dump_of_the_log_says_what_each_record_took_and_freed() {
         .dump(Arc::new(dev), &["log".into()], &mut out)
         .unwrap();
     assert!(out.contains("    takes "), "{out}");
+}
+
+/// Numbers that only somebody who wants harm writes: of the last epoch nothing can be changed, and an
+/// anchor whose numbers cannot be counted on from is none.
+#[test]
+fn numbers_without_a_next_are_refused() {
+    let (image, tree) = image(true);
+    let layout = Layout::read(&MemDevice::from_vec(image.clone())).unwrap();
+    let with = |at: usize, bytes: &[u8]| {
+        let mut image = image.clone();
+        for anchor in layout.anchors() {
+            let page = &mut image[layout.offset(anchor) as usize..][..PAGE];
+            page[at..at + bytes.len()].copy_from_slice(bytes);
+            seal(page);
+        }
+        Arc::new(MemDevice::from_vec(image))
+    };
+    let last = with(20, &u32::MAX.to_le_bytes());
+    let fs = attach(last.clone(), SHAPE.attach);
+    assert!(as_root(|cx| Tree::read(&fs, cx)).unwrap() == tree);
+    let set = SetAttr::default();
+    let made = as_root(|cx| fs.mkdir(cx, fs.root(), name("new"), &set).map(|_| ()));
+    let refused = made.unwrap_err().to_string();
+    let end = "is epoch 4294967295, expected an epoch that another follows";
+    assert!(
+        refused.starts_with("damaged: anchor at byte ") && refused.ends_with(end),
+        "{refused}"
+    );
+    // The number of the next record, the stamp, and that of the newest durable one.
+    for at in [24, 40, 56] {
+        let dev = with(at, &u64::MAX.to_le_bytes());
+        let fs = attach(dev, SHAPE.attach);
+        assert!(as_root(|cx| Tree::read(&fs, cx)).unwrap() == tree, "{at}");
+        as_root(|cx| fs.mkdir(cx, fs.root(), name("new"), &set)).unwrap();
+        as_root(|cx| fs.detach(cx)).unwrap();
+    }
 }
