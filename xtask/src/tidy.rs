@@ -119,7 +119,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["volary-testkit"],
     ),
-    ("volary-bench", &["volary", "volary-core"], &[]),
+    (
+        "volary-bench",
+        &["volary", "volary-cedar", "volary-core", "volary-sim"],
+        &[],
+    ),
     (
         "volary-cli",
         &["volary", "volary-bench"],

@@ -59,7 +59,8 @@ impl Drive {
         self.seek(self.cylinders / 3)
     }
 
-    fn cylinder(&self, sector: u64) -> u64 {
+    /// The cylinder that a sector is on.
+    pub fn cylinder(&self, sector: u64) -> u64 {
         sector / (self.track * self.heads)
     }
 

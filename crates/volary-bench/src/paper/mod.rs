@@ -1,6 +1,7 @@
 //! The papers' tables and figures, measured or computed here, with the papers'
 //! figures beside them.
 
+pub mod cedar;
 pub mod dosfs;
 pub mod ffs;
 pub mod fifs;

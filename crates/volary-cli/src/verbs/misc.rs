@@ -108,6 +108,7 @@ fn exit_section(name: &str) -> String {
 #[command(after_help = "\
 Examples:
   volary bench paper dosfs
+  volary bench paper cedar
   volary bench paper ffs /usr/share
   volary bench peers fat
   volary bench peers fat --only 'tree in' --json
@@ -122,8 +123,8 @@ enum What {
     /// Tables and figures of a paper, beside the paper's own
     Paper {
         /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
-        /// fifs Almeida's of 1999 (as root)
-        #[arg(value_parser = ["dosfs", "ffs", "fifs"])]
+        /// cedar Hagmann's of 1987, fifs Almeida's of 1999 (as root)
+        #[arg(value_parser = ["dosfs", "ffs", "cedar", "fifs"])]
         paper: String,
         /// ffs: the directory of which files are measured
         #[arg(default_value = "/usr/share", value_name = "DIR")]
@@ -161,6 +162,7 @@ fn of_paper(paper: &str, tree: &Path) -> Done<Exit> {
             paper::fifs::run(&volary, &mut out::Raw)
         }
         "ffs" => paper::ffs::table1(tree, &mut text),
+        "cedar" => paper::cedar::table2(&mut text),
         _ => paper::dosfs::table2(&mut text).and_then(|()| {
             text.push(b'\n');
             paper::dosfs::figures(&mut text)
