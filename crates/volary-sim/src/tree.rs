@@ -42,10 +42,6 @@ pub fn apply(tree: &mut Tree, op: &Op, tag: u32) -> bool {
         let other = |q: &String| q.eq_ignore_ascii_case(p);
         is_dir(tree, split(p).0) && !tree.keys().any(other)
     };
-    let empty = |tree: &Tree, p: &str| {
-        let below = format!("{p}/");
-        !tree.keys().any(|q| q.starts_with(&below))
-    };
     match op {
         Op::Create(path) if free(tree, path) => {
             tree.insert(path.clone(), Node::File(tag, Arc::default()));
@@ -53,7 +49,7 @@ pub fn apply(tree: &mut Tree, op: &Op, tag: u32) -> bool {
         Op::Mkdir(path) if free(tree, path) => {
             tree.insert(path.clone(), Node::Dir(tag));
         }
-        Op::Rmdir(path) if !path.is_empty() && is_dir(tree, path) && empty(tree, path) => {
+        Op::Rmdir(path) if !path.is_empty() && is_dir(tree, path) && is_empty(tree, path) => {
             tree.remove(path);
         }
         Op::Unlink(path) if matches!(tree.get(path), Some(Node::File(..))) => {
@@ -86,6 +82,12 @@ pub fn apply(tree: &mut Tree, op: &Op, tag: u32) -> bool {
     true
 }
 
+/// Whether nothing is in a directory.
+fn is_empty(tree: &Tree, dir: &str) -> bool {
+    let below = format!("{dir}/");
+    !tree.keys().any(|path| path.starts_with(&below))
+}
+
 fn rename(tree: &mut Tree, from: &str, to: &str) -> bool {
     let Some(node) = tree.get(from).cloned() else {
         return false;
@@ -96,7 +98,7 @@ fn rename(tree: &mut Tree, from: &str, to: &str) -> bool {
     let fits = match over {
         None => true,
         Some((p, Node::File(..))) => p == to && matches!(node, Node::File(..)),
-        Some(_) => false,
+        Some((p, Node::Dir(_))) => p == to && matches!(node, Node::Dir(_)) && is_empty(tree, p),
     };
     let there = parent.is_empty() || matches!(tree.get(parent), Some(Node::Dir(_)));
     if from == to || !fits || !there || to.starts_with(&below) {
@@ -208,6 +210,21 @@ mod tests {
         let mut tree = Tree::new();
         let did = ops.0.iter().map(|op| apply(&mut tree, op, 7)).collect();
         (tree, did)
+    }
+
+    #[test]
+    fn a_directory_takes_the_place_of_an_empty_one() {
+        let ops: Ops = "mkdir /a; mkdir /b; create /b/x; rename /b /a"
+            .parse()
+            .unwrap();
+        let mut tree = Tree::new();
+        assert!((1..).zip(&ops.0).all(|(tag, op)| apply(&mut tree, op, tag)));
+        assert!(tree.keys().eq(["/a", "/a/x"]));
+        for refused in ["mkdir /c; rename /c /a", "create /f; rename /f /c"] {
+            let ops: Ops = refused.parse().unwrap();
+            let done: Vec<bool> = ops.0.iter().map(|op| apply(&mut tree, op, 9)).collect();
+            assert_eq!(done, [true, false], "{refused}");
+        }
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub(crate) struct Epoch {
 struct Moves {
     targets: HashSet<u64>,
     sources: HashSet<u64>,
+    /// First clusters of the directories that renames took something out of.
+    left: HashSet<u32>,
 }
 
 impl Epoch {
@@ -119,6 +121,23 @@ impl Epoch {
         moves.targets.extend(to);
         moves.sources.extend(from.iter().copied().filter(late));
         Ok(())
+    }
+
+    /// Notes that a rename takes something out of the directory that starts at cluster `dir`.
+    pub(crate) fn note_left(&self, dir: u32) {
+        self.moves.lock().left.insert(dir);
+    }
+
+    /// Sees to it that the directory that starts at cluster `dir` can go: what was in it until this
+    /// epoch has a name elsewhere that is durable.
+    ///
+    /// # Errors
+    /// `Commit` if that is not so yet.
+    pub(crate) fn check_left(&self, dir: u32) -> Step<()> {
+        match self.moves.lock().left.contains(&dir) {
+            true => Err(Stop::Commit),
+            false => Ok(()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::locate::Located;
 use crate::node::{Body, Node};
 use crate::ondisk::{DirEntry, ENTRY_LEN};
 use crate::slots::LongStyle;
-use crate::tree::{check_empty, check_has_name};
+use crate::tree::{check_empty, check_has_name, check_left};
 use parking_lot::RwLockWriteGuard;
 use std::sync::Arc;
 use volary_block::Stage;
@@ -177,6 +177,7 @@ impl Attached {
         if epoch.is_born(from.first) {
             return Ok(());
         }
+        epoch.note_left(from.first);
         epoch.note_move(added, &taken)
     }
 
@@ -299,6 +300,7 @@ impl Attached {
         self.load_all(&mut content)?;
         let located = self.change(|epoch| {
             dirs.durable_first(epoch)?;
+            check_left(&content, epoch)?;
             let mut entry = self.moved_entry(&at.node);
             if self.stamp(&entry, 0) == self.stamp(&target.entry, 0) {
                 // An id of what was there must not lead to what is there now.

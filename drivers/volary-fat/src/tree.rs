@@ -1,7 +1,7 @@
 //! Making and removing names.
 
 use crate::attached::{Attached, Unix, dir_of, dir_of_mut};
-use crate::commit::Step;
+use crate::commit::{Epoch, Step};
 use crate::devices::device_text;
 use crate::dir::Dir;
 use crate::locate::Located;
@@ -311,6 +311,7 @@ impl Attached {
     ) -> Result<()> {
         self.load_all(content)?;
         self.change(|epoch| {
+            check_left(content, epoch)?;
             self.erase(dir, found.span, dir.stage(epoch))?;
             self.modified(parent, cx.now);
             self.lose_name(cx, node, content);
@@ -408,6 +409,15 @@ pub(crate) fn check_has_name(dir: &Node) -> Result<()> {
         return Err(Error::note(Kind::NotFound, "the directory was removed"));
     }
     Ok(())
+}
+
+/// Asks for a commit before a directory goes that something was moved out of in this epoch: the new
+/// name may be on its way as late as the loss of the directory.
+pub(crate) fn check_left(content: &Body, epoch: &Epoch) -> Step<()> {
+    match content {
+        Body::Dir(dir) => epoch.check_left(dir.first),
+        Body::File(_) => Ok(()),
+    }
 }
 
 /// Whether a directory, with its index, has no entries.

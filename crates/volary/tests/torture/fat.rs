@@ -47,6 +47,21 @@ fn what_moves_into_a_new_directory_is_not_lost_with_it() {
     }
 }
 
+/// A directory went as early as what had been moved out of it came to its new place.
+#[test]
+fn what_moves_out_of_a_directory_is_not_lost_when_that_goes() {
+    let before = "rename /d/b /full/7; create /d/Mixed.Case; write /d/Mixed.Case 0 184; fsync /d; \
+        rename /d/Mixed.Case /full/c";
+    for gone in ["rmdir /d", "rename /e /d"] {
+        let script = format!("{before}; {gone}; sync");
+        for name in [
+            "fat12", "fat16", "fat32", "ffs1", "ffs1-old", "ffs2", "cedar",
+        ] {
+            explore(name, Depth::default(), &script);
+        }
+    }
+}
+
 /// Explores a script on fat12, two cuts of the check included.
 fn explore_twice(script: &str) {
     let depth = Depth {
