@@ -43,6 +43,7 @@ const LEFT_OUT: [(&[&str], &str); 4] = [
         &[
             "room_comes_back_with_the_last_open",
             "room_comes_back_when_all_is_removed",
+            "room_on_a_full_volume_can_be_used_again",
         ],
         LATER,
     ),
