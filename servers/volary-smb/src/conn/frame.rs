@@ -72,7 +72,8 @@ impl Frames {
             this.may_wait(conn, idle, since)
         })?;
         self.linger.begin();
-        if self.end - self.start == 4 {
+        if idle {
+            // It began just now, however long nothing had come before.
             since = now();
         }
         let head: [u8; 4] = self.ahead.get(self.start..)?.first_chunk().copied()?;

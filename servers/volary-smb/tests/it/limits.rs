@@ -78,18 +78,54 @@ fn message(command: u8, id: u8, body: &[u8]) -> Vec<u8> {
     [&[0, 0, 0, len], &header[..], body].concat()
 }
 
+/// The message that comes first, for the dialect 2.1.
+fn negotiate() -> Vec<u8> {
+    let mut body = vec![36, 0, 1, 0, 1];
+    body.resize(36, 0);
+    body.extend([0x10, 2]);
+    message(0, 0, &body)
+}
+
+/// The time for a message runs from its first byte, however long nothing came
+/// before it, and to its last.
+#[test]
+fn a_message_in_pieces_has_its_own_time() {
+    let mut config = short_times();
+    config.limits.logon_time = Duration::from_secs(60);
+    let longer = config.limits.message_time + Duration::from_millis(100);
+    let served = Served::new(config);
+    let echo = message(13, 1, &[4, 0, 0, 0]);
+    let pieces = [&echo[..40], &echo[40..50], &echo[50..]];
+    let is_answered = |before: Duration, between: Duration| {
+        let mut stream = connect(&served);
+        stream.set_nodelay(true).expect("no delay");
+        let mut heard = vec![0; 1000];
+        stream.write_all(&negotiate()).expect("sent");
+        assert!(stream.read(&mut heard).expect("an answer") > 0);
+        std::thread::park_timeout(before);
+        for piece in pieces {
+            if stream.write_all(piece).is_err() {
+                return false;
+            }
+            std::thread::park_timeout(between);
+        }
+        stream.read(&mut heard).is_ok_and(|n| n > 0)
+    };
+    // On a busy machine it may be late all the same.
+    let quick = Duration::from_millis(30);
+    assert!((0..20).any(|_| is_answered(longer, quick)));
+    assert!(!is_answered(Duration::ZERO, longer));
+}
+
 #[test]
 fn who_talks_but_does_not_log_on_is_sent_away() {
     let served = Served::new(short_times());
     let mut stream = connect(&served);
-    let mut negotiate = vec![36, 0, 1, 0, 1];
-    negotiate.resize(36, 0);
-    negotiate.extend([0x10, 2]);
     let mut heard = vec![0; 1000];
     let mut talk = |bytes: &[u8]| {
         stream.write_all(bytes).is_ok() && stream.read(&mut heard).is_ok_and(|n| n > 0)
     };
-    assert!(talk(&message(0, 0, &negotiate)));
+    assert!(talk(&negotiate()));
     assert!(talk(&message(13, 1, &[4, 0, 0, 0])), "an echo is answered");
     let mut id = 2;
     while talk(&message(13, id, &[4, 0, 0, 0])) {
