@@ -1,14 +1,15 @@
 //! Linux's own client, in a guest that vmrun boots: it reaches this host's loop-back
 //! as 10.0.2.2.
 
+#[path = "kernel/locks.rs"]
+mod locks;
+
 use crate::served::{Served, export, fat, fat_device, mem, options, rest};
-use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use volary_core::{Kind, Mode};
-use volary_session::{LockKind, Range, Volume, Wait};
+use volary_session::Volume;
 use volary_testkit::oracle::vm;
 
 /// What a guest needs to mount the export.
@@ -21,16 +22,15 @@ sums() { (cd "$1" && find . -type f | sort | tr '\n' '\0' | xargs -0 sha256sum |
 same() { [ "$1" = "$2" ] || { echo "$3: $1 is not $2"; exit 8; }; }
 "#;
 
-/// Begins a script in a guest, with the server's port in `$PORT`.
-fn begin(vmrun: &Path, port: u16, options: &[&str], script: &str) -> Guest {
+/// Begins a script in a guest, by this vmrun, with the server's port in `$PORT`.
+fn begin(vmrun: &mut Command, port: u16, script: &str) -> Guest {
     let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     std::fs::write(&file, format!("PORT={port}\n{MOUNT}\n{script}")).unwrap();
-    let mut command = Command::new(vmrun);
-    command.args(["--net", "--timeout", "500"]).args(options);
-    command.arg("--script").arg(&file);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    vmrun.args(["--net", "--timeout", "500"]);
+    vmrun.arg("--script").arg(&file);
+    vmrun.stdout(Stdio::piped()).stderr(Stdio::piped());
     Guest {
-        child: Some(command.process_group(0).spawn().unwrap()),
+        child: Some(vmrun.process_group(0).spawn().unwrap()),
         _script: file,
     }
 }
@@ -56,15 +56,20 @@ impl Guest {
     /// Waits until the guest has made this file, for as long as the guest runs.
     fn gets_to(&mut self, served: &Served, name: &str) {
         let other = served.other();
-        while other.lookup(other.root(), name.as_bytes()).is_err() {
+        self.waits(name, || other.lookup(other.root(), name.as_bytes()).is_ok());
+        // The guest has its answer by then, and does not make the file again.
+        rest(3000);
+    }
+
+    /// Waits until it is so, for as long as the guest runs.
+    fn waits(&mut self, what: &str, is_so: impl Fn() -> bool) {
+        while !is_so() {
             let child = self.child.as_mut().unwrap();
             if child.try_wait().unwrap().is_some() {
-                panic!("it ended before it made {name}: {}", self.output().1);
+                panic!("it ended before {what}: {}", self.output().1);
             }
             rest(20);
         }
-        // The guest has its answer by then, and does not make the file again.
-        rest(3000);
     }
 
     /// Waits for its end: its status, and all that it printed.
@@ -178,7 +183,7 @@ echo after >&5; exec 5>&-
 same "$(cat open | tr '\n' ' ')" "before after " "written through an open from before"
 same "$(cat file* | wc -l)" 50 "all files"
 "#;
-    let mut running = begin(&vmrun, address.port(), &[], script);
+    let mut running = begin(&mut Command::new(&vmrun), address.port(), script);
     running.gets_to(&served, "restart");
     let volume = served.volume.clone();
     drop(served);
@@ -189,89 +194,4 @@ same "$(cat file* | wc -l)" 50 "all files"
     let other = served.other();
     other.unlink(other.root(), b"restart").unwrap();
     running.ends_well();
-}
-
-/// A portmapper and status monitor for the guest, whose kernel wants both before it
-/// locks anything: they agree to all that it asks.
-const STATD: &str = r#"
-cat > /tmp/statd.py <<'END'
-import socket, struct, threading
-def answer(call):
-    xid, _, _, program, version, procedure = struct.unpack('>6I', call[:24])
-    head = struct.pack('>6I', xid, 1, 0, 0, 0, 0)
-    if (program, procedure) == (100024, 2):
-        return head + struct.pack('>2I', 0, 1)
-    if (program, version, procedure) == (100000, 2, 3):
-        return head + struct.pack('>I', 111)
-    return head + (struct.pack('>I', 1) if procedure else b'')
-def serve(client):
-    while True:
-        mark = client.recv(4, socket.MSG_WAITALL)
-        if len(mark) < 4: return
-        call = client.recv(struct.unpack('>I', mark)[0] & 0x7fffffff, socket.MSG_WAITALL)
-        reply = answer(call)
-        client.sendall(struct.pack('>I', len(reply) | 1 << 31) + reply)
-def datagrams():
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 111))
-    while True:
-        call, peer = s.recvfrom(4096); s.sendto(answer(call), peer)
-threading.Thread(target=datagrams, daemon=True).start()
-s = socket.socket(); s.bind(('127.0.0.1', 111)); s.listen()
-while True:
-    threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
-END
-chroot /host python3 /tmp/statd.py > /dev/null 2>&1 &
-while ! grep -q ":006F 00000000:0000 0A" /proc/net/tcp; do sleep 0.2; done
-flock() { chroot /host flock "$@"; }
-"#;
-
-/// Locks a file, lets the host see it, and then finds it locked by the host.
-const LOCKS: &str = r#"
-mounted actimeo=1
-cd /mnt
-: > l
-exec 9> l
-flock -x 9 || exit 2
-echo > locked
-while [ -e locked ]; do sleep 0.2; done
-flock -u 9 || exit 3
-echo > unlocked
-while [ -e unlocked ]; do sleep 0.2; done
-flock -n -x 9 && exit 4
-echo > refused
-while [ -e refused ]; do sleep 0.2; done
-flock -n -x 9 || exit 5
-cd /; exec 9>&-; umount /mnt
-"#;
-
-#[test]
-fn locks_of_linux_are_the_sessions() {
-    let Some(vmrun) = vm::find() else { return };
-    let port = SocketAddr::from(([127, 0, 0, 1], 111));
-    if let Err(e) = std::net::TcpListener::bind(port) {
-        // The guest's kernel asks there, and nowhere else.
-        println!("skipped: {port} cannot be had: {e}");
-        return;
-    }
-    let mut how = options(1);
-    how.portmap = vec![port];
-    let served = Served::of(mem(), &export(), &how);
-    let script = format!("{STATD}{LOCKS}");
-    let mut running = begin(&vmrun, served.address().port(), &["--hostroot"], &script);
-    let other = served.other().with_client(served.volume.client());
-    running.gets_to(&served, "locked");
-    let node = other.lookup(other.root(), b"l").unwrap().node;
-    let open = other.open(node, Mode::ReadWrite).unwrap();
-    let all = Range::ALL;
-    let take = || other.lock(open, 1, all, LockKind::Exclusive, Wait::No);
-    assert_eq!(take().unwrap_err().kind(), Kind::Locked);
-    other.unlink(other.root(), b"locked").unwrap();
-    running.gets_to(&served, "unlocked");
-    take().unwrap();
-    other.unlink(other.root(), b"unlocked").unwrap();
-    running.gets_to(&served, "refused");
-    other.close(open).unwrap();
-    other.unlink(other.root(), b"refused").unwrap();
-    running.ends_well();
-    assert_eq!(served.server.programs().kept().1, 0, "files with locks");
 }
