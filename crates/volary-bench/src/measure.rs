@@ -193,10 +193,11 @@ mod tests {
 
     #[test]
     fn a_peak_is_that_of_the_program_and_not_of_this_one() {
-        let held = vec![1_u8; 64 << 20];
+        // Far more than what other tests may have in this process at the time.
+        let held = vec![1_u8; 320 << 20];
         assert_eq!(held.iter().filter(|&&b| b == 1).count(), held.len());
         drop(held);
         let cost = program_with_peak(&mut Command::new("true"), &[0]).unwrap();
-        assert!((1..32 << 20).contains(&cost.peak), "{}", cost.peak);
+        assert!((1..256 << 20).contains(&cost.peak), "{}", cost.peak);
     }
 }

@@ -173,7 +173,13 @@ fn an_image_without_permission_is_named() {
         return;
     }
     // As root nothing is forbidden: as nobody, with a program that nobody can run.
-    fs::copy(PROGRAM, sandbox.path("volary")).unwrap();
+    // A copy that this process wrote could be open in a program that another test starts,
+    // and is not run as long as it is.
+    let copied = Command::new("cp")
+        .arg(PROGRAM)
+        .arg(sandbox.path("volary"))
+        .status();
+    assert!(copied.unwrap().success());
     let mode = |name: &str, mode| {
         fs::set_permissions(sandbox.path(name), fs::Permissions::from_mode(mode)).unwrap();
     };
