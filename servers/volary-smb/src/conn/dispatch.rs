@@ -193,9 +193,7 @@ impl Compound<'_> {
         };
         if let Err(status) = self.check_security(header, logon.as_ref(), message)? {
             security.sign = false;
-            if !security.seal {
-                security.logon = None;
-            }
+            security.logon = self.sealed.cloned();
             self.reply(header, &security, Err(status.into()));
             return Ok(());
         }

@@ -168,6 +168,8 @@ impl Wait {
         let granted = self.conn.window.lock().grant(self.request.credits.max(1));
         let mut interim = self.reply(id, Err(Status::PENDING.into()));
         interim.header.credits = granted;
+        // Unsigned (3.3.4.1.1): it has the final reply's message id, and so GMAC's nonce.
+        interim.security.sign = false;
         self.conn.send(vec![interim])
     }
 

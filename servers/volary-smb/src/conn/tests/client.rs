@@ -25,6 +25,7 @@ pub(super) struct Client {
     pub(super) next_id: u64,
     pub(super) session: u64,
     pub(super) tree: u32,
+    /// As the negotiation left it: what each session begins with.
     preauth: Preauth,
     pub(super) keys: Option<Keys>,
     /// Whether messages are sealed.
@@ -207,27 +208,40 @@ impl Client {
         out.done()
     }
 
-    /// NEGOTIATE and SESSION_SETUP, up to the keys and the check of the last
-    /// reply's signature.
+    /// NEGOTIATE and a first session.
     pub(super) fn log_on(
         &mut self,
         user: &'static str,
         password: &'static str,
     ) -> Result<(), Status> {
-        let broken = |_: Broken| Status::CONNECTION_DISCONNECTED;
         let body = self.negotiate_body();
-        let (sent, heard) = self.ask_openly(Command::Negotiate, &body).map_err(broken)?;
+        let (sent, heard) = self
+            .ask_openly(Command::Negotiate, &body)
+            .map_err(|_| Status::CONNECTION_DISCONNECTED)?;
         ok(&heard, Status::SUCCESS)?;
         self.preauth.mix(&[&sent]);
         self.preauth.mix(&[&heard.message]);
+        self.set_up(user, password)
+    }
+
+    /// SESSION_SETUP of a new session, up to the keys and the check of the last reply's
+    /// signature.
+    pub(super) fn set_up(
+        &mut self,
+        user: &'static str,
+        password: &'static str,
+    ) -> Result<(), Status> {
+        let broken = |_: Broken| Status::CONNECTION_DISCONNECTED;
+        let mut preauth = self.preauth;
+        (self.session, self.tree) = (0, 0);
         let ntlm = Ntlm::new(user, password);
         let body = setup_body(&ntlm.negotiate);
         let (sent, heard) = self
             .ask_openly(Command::SessionSetup, &body)
             .map_err(broken)?;
         ok(&heard, Status::MORE_PROCESSING_REQUIRED)?;
-        self.preauth.mix(&[&sent]);
-        self.preauth.mix(&[&heard.message]);
+        preauth.mix(&[&sent]);
+        preauth.mix(&[&heard.message]);
         self.session = heard.header.session_id;
         let challenge = heard.message.get(HEADER_LEN + 8..).unwrap_or_default();
         let (answer, session_key) = ntlm.answer(challenge);
@@ -236,7 +250,7 @@ impl Client {
             .ask_openly(Command::SessionSetup, &body)
             .map_err(broken)?;
         ok(&heard, Status::SUCCESS)?;
-        self.preauth.mix(&[&sent]);
+        preauth.mix(&[&sent]);
         let has_choice = self.dialect == Dialect::Smb311;
         let chosen = self.signing.filter(|_| has_choice);
         let algorithm = chosen.and_then(Algorithm::from_code);
@@ -245,7 +259,7 @@ impl Client {
             self.dialect,
             algorithm.unwrap_or(Algorithm::of(self.dialect)),
             self.cipher.and_then(Cipher::from_code),
-            &self.preauth,
+            &preauth,
         );
         let id = heard.header.message_id;
         let is_right = keys.signer.verify(&heard.message, id, Role::Server);

@@ -182,6 +182,25 @@ fn a_message_that_another_session_signed_is_refused() {
     }
 }
 
+/// The one that is refused says so under the keys of who sealed them both.
+#[test]
+fn a_sealed_request_of_another_session_is_refused_and_the_next_is_done() {
+    let server = Server::new(config(Dialect::Smb311)).expect("a server");
+    let mut client = connect(&server, (Dialect::Smb311, Some(1), Some(2), true));
+    let (session, keys) = (client.session, client.keys.take());
+    client.set_up("user", "pass").expect("a second session");
+    let mut theirs = client.request(Command::Echo, 1, &[4, 0, 0, 0]);
+    theirs.resize(theirs.len().next_multiple_of(8), 0);
+    let len = u32::try_from(theirs.len()).expect("a length");
+    theirs[20..24].copy_from_slice(&len.to_le_bytes());
+    (client.session, client.keys) = (session, keys);
+    let ours = client.request(Command::Echo, 1, &[4, 0, 0, 0]);
+    let message = client.seal(&[theirs, ours].concat());
+    let heard = client.exchange(&message).expect("replies");
+    let statuses: Vec<_> = heard.iter().map(Heard::status).collect();
+    assert_eq!(statuses, [Status::ACCESS_DENIED, Status::SUCCESS]);
+}
+
 #[test]
 fn nothing_is_accepted_twice() {
     for way in WAYS {

@@ -3,7 +3,8 @@
 use super::client::{Client, Heard};
 use super::*;
 use crate::conn::begin;
-use crate::wire::header::HEADER_LEN;
+use crate::crypto::Role;
+use crate::wire::header::{HEADER_LEN, flags};
 use crate::wire::{Command, Out, Status};
 
 const ECHO: [u8; 4] = [4, 0, 0, 0];
@@ -56,6 +57,34 @@ fn a_message_that_does_not_end_ends_the_session_and_no_other() {
     }
     let heard = other.ask(Command::Echo, &ECHO).expect("a reply");
     assert_eq!(heard.status(), Status::SUCCESS);
+}
+
+/// GMAC has a nonce for each message id: one message alone may have it.
+#[test]
+fn of_a_request_that_waits_one_reply_alone_is_signed() {
+    const GMAC: u16 = 2;
+    let server = server(|_| ());
+    let mut client = joined(&server, Dialect::Smb311, Some(GMAC), Some(2));
+    let id = open_root(&mut client);
+    let interim = watch(&mut client, id);
+    assert_eq!(interim.status(), Status::PENDING);
+    let is_signed = |heard: &Heard| heard.header.has(flags::SIGNED);
+    assert!(!is_signed(&interim));
+    // The watch ends with its directory.
+    let mut out = Out::new();
+    out.u16(24).u16(0).u32(0).bytes(&id);
+    let message = client.secured(Command::Close, &out.done());
+    let mut heard = client.exchange(&message).expect("replies");
+    let of_watch = |heard: &Heard| heard.header.message_id == interim.header.message_id;
+    let begun = crate::conn::frame::now();
+    while !heard.iter().any(of_watch) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no reply");
+        heard.extend(client.hear().expect("replies"));
+    }
+    let last = heard.iter().find(|heard| of_watch(heard)).expect("a reply");
+    let keys = client.keys.as_ref().expect("keys");
+    let id = last.header.message_id;
+    assert!(is_signed(last) && keys.signer.verify(&last.message, id, Role::Server));
 }
 
 #[test]
