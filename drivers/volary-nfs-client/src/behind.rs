@@ -261,8 +261,7 @@ impl Volume {
             out.u32(stable);
             out.opaque(bytes);
         };
-        let done = self.nfs(who, procedure::WRITE, put);
-        let (status, done) = done.inspect_err(|_| node.expire())?;
+        let (status, done) = self.nfs(who, procedure::WRITE, put)?;
         let mut input = after_status(&done);
         changing.end(&Wcc::read(&mut input).map_err(fail::garbage)?)?;
         if status != status::OK {
@@ -374,8 +373,7 @@ impl Volume {
             out.u64(0);
             out.u32(0);
         };
-        let done = self.nfs(who, procedure::COMMIT, put);
-        let (status, done) = done.inspect_err(|_| node.expire())?;
+        let (status, done) = self.nfs(who, procedure::COMMIT, put)?;
         let mut input = after_status(&done);
         changing.end(&Wcc::read(&mut input).map_err(fail::garbage)?)?;
         if status != status::OK {

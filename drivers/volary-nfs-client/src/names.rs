@@ -29,15 +29,17 @@ impl Volume {
     /// See [`lookup`](volary_core::FileSystem::lookup).
     pub(crate) fn find_entry(self: &Arc<Self>, who: Who<'_>, place: Place<'_>) -> Result<Entry> {
         let (dir, name) = place;
+        let mut entry = Err(Kind::Stale.into());
         for _ in 0..RACES_MAX {
             let found = self.find(who, place)?;
-            match self.entry(who, &found) {
-                // What was there is gone; there may be another by now.
-                Err(e) if e == Kind::Stale => self.nodes.unname(dir.id, name.as_bytes()),
-                entry => return entry,
+            entry = self.entry(who, &found);
+            if !matches!(&entry, Err(e) if *e == Kind::Stale) {
+                break;
             }
+            // What was there is gone; there may be another by now.
+            self.nodes.unname(dir.id, name.as_bytes());
         }
-        Err(Kind::Busy.into())
+        entry
     }
 
     /// What a name leads to: as remembered while nobody else has changed the
@@ -254,11 +256,7 @@ impl Volume {
             dir.fh.write(out);
             out.opaque(name);
         };
-        let done = self.nfs(who, procedure::LINK, put);
-        let (status, done) = done.inspect_err(|_| {
-            node.expire();
-            dir.expire_entries();
-        })?;
+        let (status, done) = self.nfs(who, procedure::LINK, put)?;
         let mut input = after_status(&done);
         let after = proto::Fattr::read_maybe(&mut input).map_err(fail::garbage)?;
         let wcc = proto::Wcc::read(&mut input).map_err(fail::garbage)?;
@@ -286,8 +284,8 @@ impl Volume {
         if self.would_go(who, &node)? {
             return self.hide(who, place, &node);
         }
-        self.nodes.unname(dir.id, name.as_bytes());
         let done = self.remove_name(who, procedure::REMOVE, dir, name.as_bytes());
+        self.nodes.unname(dir.id, name.as_bytes());
         node.expire();
         done?.removed()
     }
@@ -317,8 +315,8 @@ impl Volume {
         let _naming = self.naming.read();
         let hidden = self.hidden.under(node.id);
         let remove = || {
-            self.nodes.unname(dir.id, name.as_bytes());
             let done = self.remove_name(who, procedure::RMDIR, dir, name.as_bytes());
+            self.nodes.unname(dir.id, name.as_bytes());
             node.expire();
             done?.removed()
         };
@@ -440,11 +438,7 @@ impl Volume {
             to.fh.write(out);
             out.opaque(new_name);
         };
-        let done = self.nfs(who, procedure::RENAME, put);
-        let (status, done) = done.inspect_err(|_| {
-            from.expire_entries();
-            to.expire_entries();
-        })?;
+        let (status, done) = self.nfs(who, procedure::RENAME, put)?;
         let mut input = after_status(&done);
         let first = proto::Wcc::read(&mut input).map_err(fail::garbage)?;
         let second = proto::Wcc::read(&mut input).map_err(fail::garbage)?;

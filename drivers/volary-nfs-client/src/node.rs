@@ -59,6 +59,8 @@ struct Rights {
 }
 
 impl Node {
+    /// `attr` is what a call made at `asked` brought; of one that nobody knows the
+    /// time of (0) it is not believed.
     pub(crate) fn new(id: NodeId, fh: Fh, attr: Fattr, asked: u64) -> Self {
         Self {
             id,
@@ -67,7 +69,7 @@ impl Node {
             known: Mutex::new(Known {
                 attr,
                 asked,
-                at: Some(timer::now()),
+                at: (asked > 0).then(timer::now),
                 change: nanos(attr.ctime),
                 epoch: 0,
                 changing: 0,
@@ -167,6 +169,7 @@ impl Node {
         // Nobody can tell whether it came before the change of ours or after.
         if !attr.is_same_content(&known.attr) {
             known.at = None;
+            known.change += 1;
         }
         let change = known.change.max(nanos(attr.ctime));
         Ok(self.show_as(attr, change))
@@ -191,7 +194,10 @@ impl Node {
         let mut known = self.known.lock();
         known.overlaps |= known.changing > 0;
         known.changing += 1;
-        Changing(self)
+        Changing {
+            node: self,
+            is_told: false,
+        }
     }
 
     /// Its content was changed here, though the server does not know yet.
@@ -199,18 +205,12 @@ impl Node {
         self.known.lock().change += 1;
     }
 
-    /// What is known of attributes is not believed any more.
+    /// What is known of attributes is not believed any more, nor what calls bring
+    /// that were made before.
     pub(crate) fn expire(&self) {
         let mut known = self.known.lock();
-        known.at = None;
+        known.doubt();
         known.rights.clear();
-    }
-
-    /// The same, and its entries may be others.
-    pub(crate) fn expire_entries(&self) {
-        let mut known = self.known.lock();
-        known.at = None;
-        known.epoch += 1;
     }
 
     /// Tells the entries of one time from those of another.
@@ -243,6 +243,18 @@ impl Node {
 }
 
 impl Known {
+    fn doubt(&mut self) {
+        self.at = None;
+        self.asked = tick();
+    }
+
+    /// Nobody knows what it is now: its entries, too, may be others.
+    fn forget(&mut self) {
+        self.doubt();
+        self.epoch += 1;
+        self.change += 1;
+    }
+
     /// `before` is what the node's times were before a change of our own.
     fn take(&mut self, attr: &Fattr, asked: u64, own: Option<Option<(Time, Time)>>) {
         let differs = !attr.is_same_content(&self.attr);
@@ -265,41 +277,45 @@ impl Known {
     }
 }
 
-/// A change by a call of ours that is under way.
-pub(crate) struct Changing<'a>(&'a Node);
+/// A change by a call of ours that is under way. When it is dropped without an
+/// [`end`](Self::end), what was known of the node is in doubt.
+pub(crate) struct Changing<'a> {
+    node: &'a Node,
+    is_told: bool,
+}
 
 impl Changing<'_> {
     /// Takes what the call brought.
     ///
     /// # Errors
     /// `Stale` if the handle leads to another node now.
-    pub(crate) fn end(self, wcc: &Wcc) -> Result<()> {
+    pub(crate) fn end(mut self, wcc: &Wcc) -> Result<()> {
         let asked = tick();
-        let node = self.0;
+        let node = self.node;
         let mut known = node.known.lock();
         match &wcc.after {
             Some(attr) => {
                 node.check(attr)?;
                 known.take(attr, asked, Some(wcc.before));
             }
-            None => {
-                known.at = None;
-                known.epoch += 1;
-                known.change += 1;
-                known.asked = asked;
-            }
+            None => known.forget(),
         }
         if known.overlaps {
             known.at = None;
             known.epoch += 1;
         }
+        drop(known);
+        self.is_told = true;
         Ok(())
     }
 }
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        let mut known = self.0.known.lock();
+        let mut known = self.node.known.lock();
+        if !self.is_told {
+            known.forget();
+        }
         known.changing -= 1;
         if known.changing == 0 {
             known.overlaps = false;
@@ -404,6 +420,40 @@ mod tests {
         assert!(node.attr(AGE).is_some());
         assert_eq!(node.answer(&attr(7, 70), tick()).unwrap().size, 70);
         assert!(node.attr(AGE).is_none());
+        drop(ours);
+    }
+
+    #[test]
+    fn an_answer_from_before_a_change_of_ours_is_not_believed_after_it() {
+        let node = node();
+        let early = tick();
+        // A name of its own was removed.
+        node.expire();
+        node.note(&attr(1, 1), early).unwrap();
+        assert!(node.attr(AGE).is_none());
+        node.note(&attr(2, 2), tick()).unwrap();
+        assert!(node.attr(AGE).is_some());
+        let early = tick();
+        // Its answer was none that can be read.
+        drop(node.begin_change());
+        node.note(&attr(2, 2), early).unwrap();
+        assert!(node.attr(AGE).is_none());
+    }
+
+    #[test]
+    fn what_is_seen_during_a_change_of_ours_is_counted_as_one() {
+        let node = node();
+        let wcc = Wcc {
+            before: None,
+            after: Some(attr(1, 1)),
+        };
+        node.begin_change().end(&wcc).unwrap();
+        let before = node.believed().unwrap();
+        let ours = node.begin_change();
+        // The server's clock has not moved on.
+        let during = node.answer(&attr(1, 70), tick()).unwrap();
+        assert_eq!(during.size, 70);
+        assert!(during.change > before.change);
         drop(ours);
     }
 

@@ -205,8 +205,7 @@ impl Volume {
         write: impl Fn(&mut Output),
     ) -> Result<Changed> {
         let changing = node.begin_change();
-        let done = self.nfs(who, procedure, write);
-        let (status, done) = done.inspect_err(|_| node.expire_entries())?;
+        let (status, done) = self.nfs(who, procedure, write)?;
         let wcc = Wcc::read(&mut after_status(&done)).map_err(fail::garbage)?;
         changing.end(&wcc)?;
         Ok(Changed {
@@ -231,8 +230,7 @@ impl Volume {
             out.opaque(name);
             write(out);
         };
-        let done = self.nfs(who, procedure, put);
-        let (status, done) = done.inspect_err(|_| dir.expire_entries())?;
+        let (status, done) = self.nfs(who, procedure, put)?;
         let mut input = after_status(&done);
         let read = |input: &mut Input<'_>| {
             let made = if status == status::OK {
@@ -284,6 +282,11 @@ impl Volume {
         // A directory's parent may become another without its own entries changing.
         if name != b".." && dir.is_unchanged_since(asked) {
             self.nodes.name(dir.id, dir.epoch(), name, node.id);
+            // Who has begun to remove it meanwhile takes the name away here when that
+            // is done, which may have been before.
+            if !dir.is_unchanged_since(asked) {
+                self.nodes.unname(dir.id, name);
+            }
         }
         Ok(node)
     }
