@@ -344,10 +344,12 @@ impl Core {
             return Ok(());
         }
         let Batch { fresh, sent, .. } = &mut self.batch;
-        for (page, leader) in fresh.extract_if(.., |page, _| sent.insert(*page)) {
+        while let Some((&page, leader)) = fresh.iter().find(|(page, _)| !sent.contains(page)) {
             let image = leader.encode(&self.layout, page, self.log.epoch, self.log.seq);
             self.cache
                 .write(self.layout.offset(page), &image, Stage::DATA)?;
+            fresh.remove(&page);
+            sent.insert(page);
         }
         self.cache.write_stage(Stage::DATA)
     }

@@ -86,9 +86,10 @@ impl fmt::Debug for Births {
     }
 }
 
+/// None of a volume that does not tell it, or only the second.
 fn birth(stat: &Statx) -> Option<i128> {
-    let is_told = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
     let time = &stat.stx_btime;
+    let is_told = stat.stx_mask & StatxFlags::BTIME.bits() != 0 && time.tv_nsec != 0;
     is_told.then(|| Moment::at(time.tv_sec, time.tv_nsec.into()).0)
 }
 
@@ -135,6 +136,11 @@ mod tests {
     fn without_times_of_birth_nothing_is_known() {
         let (births, mut stat) = (Births::new(), node(9, 1000));
         stat.stx_mask &= !StatxFlags::BTIME.bits();
+        births.note(&stat, 7, Moment::now());
+        assert_eq!(births.generation(&stat), None);
+        // As one whose nodes have no room for more.
+        let mut stat = node(9, 1000);
+        stat.stx_btime.tv_nsec = 0;
         births.note(&stat, 7, Moment::now());
         assert_eq!(births.generation(&stat), None);
     }

@@ -24,13 +24,17 @@ fn serve(sandbox: &Sandbox, more: &[&str]) -> (Serving, String) {
     (serving, address)
 }
 
-/// Whether Samba's client can look at a share, by no newer dialect than `newest`;
-/// `None` where there is no such client.
+/// Whether Samba's client can look at a share, by no newer dialect than `newest`, or
+/// is refused; `None` where there is no such client.
 fn looks(sandbox: &Sandbox, address: &str, share: &str, newest: &str) -> Option<bool> {
     let port = address.rsplit(':').next().unwrap();
     let (user, share) = ("tester%pass", format!("//127.0.0.1/{share}"));
     let words = ["-p", port, "-U", user, "-m", newest, &share, "-c", "ls"];
-    client(sandbox, "smbclient", &words).map(|run| run.code == 0)
+    client(sandbox, "smbclient", &words).map(|run| {
+        let is_refused = run.out.contains("NT_STATUS_ACCESS_DENIED");
+        assert_eq!(run.code != 0, is_refused, "{} {}", run.out, run.err);
+        !is_refused
+    })
 }
 
 /// `SecurityMode` of the answer to a NEGOTIATE of 2.1 (MS-SMB2 2.2.3, 2.2.4).

@@ -146,10 +146,9 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
         Some(dir) => mounted::driven(volume, &mut process, dir, &mut script, seed),
     };
     let ended = process.wait().map_err(host)?;
-    if let Some(dir) = &plan.mount {
-        volary_fuse::free(dir).map_err(|e| e.to_string())?;
-    }
+    let freed = plan.mount.as_deref().map(volary_fuse::free).transpose();
     let progress = progress?;
+    freed.map_err(|e| e.to_string())?;
     if ended.success() {
         // Nothing was killed.
     } else if std::os::unix::process::ExitStatusExt::signal(&ended).is_some() {
