@@ -94,7 +94,7 @@ pub(super) fn answer(
 
 /// What a request about another connection's session is refused with, if it is
 /// one: a session has one connection here. The errors of 3.3.5.5 come first, and
-/// are signed with the session's key for whoever has it, but not by GMAC.
+/// are signed with the session's key for whoever has it.
 fn of_another(
     conn: &Arc<Conn>,
     negotiated: &Negotiated,
@@ -126,8 +126,9 @@ fn of_another(
     }
     let security = Security {
         logon: Some(logon),
-        // Message ids of this connection are nonces there already.
-        sign: agreed.signing != Algorithm::AesGmac,
+        // The message id is a nonce of that connection's, too: by GMAC only who binds,
+        // and so signs as well under it, is answered with a signature, which it wants.
+        sign: binds || agreed.signing != Algorithm::AesGmac,
         seal: false,
     };
     let status = if binds {
