@@ -3,12 +3,16 @@
 use super::tree::{Joined, Tree};
 use crate::config::User;
 use crate::crypto::Keys;
-use parking_lot::RwLock;
-use std::collections::HashMap;
+use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
+use parking_lot::{Mutex, RwLock};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use volary_core::Cred;
+
+/// How many signed SESSION_SETUPs of a session are told from new ones.
+const SETUPS_MAX: usize = 256;
 
 /// A user who has logged on. Its trees are ended by logging off, by the end of
 /// the connection, or by the same client's next session.
@@ -27,6 +31,8 @@ pub(crate) struct Logon {
     pub(super) ended: AtomicBool,
     /// Messages with a wrong signature.
     pub(super) forged: AtomicU32,
+    /// Signatures of SESSION_SETUP requests, whichever connection they came by.
+    setups: Mutex<HashSet<[u8; HEADER_LEN - SIGNATURE_AT]>>,
 }
 
 impl Logon {
@@ -48,7 +54,19 @@ impl Logon {
             tree_ids: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             forged: AtomicU32::new(0),
+            setups: Mutex::default(),
         }
+    }
+
+    /// Notes a SESSION_SETUP with a signature of this session's. Whether none like it came
+    /// before, on any connection; false also when there were too many to tell.
+    pub(super) fn is_new_setup(&self, message: &[u8]) -> bool {
+        let signature = message.get(SIGNATURE_AT..HEADER_LEN);
+        let Some(signature) = signature.and_then(|bytes| bytes.try_into().ok()) else {
+            return false;
+        };
+        let mut setups = self.setups.lock();
+        setups.len() < SETUPS_MAX && setups.insert(signature)
     }
 
     /// Whether every message of it is encrypted.

@@ -125,11 +125,11 @@ fn of_another(
         return Some((status, Security::default()));
     }
     let security = Security {
-        logon: Some(logon),
-        // The message id is a nonce of that connection's, too: by GMAC only who binds,
-        // and so signs as well under it, is answered with a signature, which it wants.
-        sign: binds || agreed.signing != Algorithm::AesGmac,
+        // GMAC's nonce is the message id: a message that is sent again, on a connection
+        // where the id is new, is not answered under it again.
+        sign: logon.is_new_setup(message) || agreed.signing != Algorithm::AesGmac,
         seal: false,
+        logon: Some(logon),
     };
     let status = if binds {
         binding_error(negotiated, agreed)
@@ -186,6 +186,9 @@ fn check(
     };
     if logon.sealed || (signed && !verify()) || (!signed && logon.signing_required) {
         return Err(Status::ACCESS_DENIED);
+    }
+    if signed {
+        logon.is_new_setup(message);
     }
     Ok(())
 }

@@ -214,6 +214,11 @@ impl Client {
         user: &'static str,
         password: &'static str,
     ) -> Result<(), Status> {
+        self.negotiate()?;
+        self.set_up(user, password)
+    }
+
+    pub(super) fn negotiate(&mut self) -> Result<(), Status> {
         let body = self.negotiate_body();
         let (sent, heard) = self
             .ask_openly(Command::Negotiate, &body)
@@ -221,7 +226,7 @@ impl Client {
         ok(&heard, Status::SUCCESS)?;
         self.preauth.mix(&[&sent]);
         self.preauth.mix(&[&heard.message]);
-        self.set_up(user, password)
+        Ok(())
     }
 
     /// SESSION_SETUP of a new session, up to the keys and the check of the last reply's
@@ -295,7 +300,7 @@ fn ok(heard: &Heard, wanted: Status) -> Result<(), Status> {
     }
 }
 
-fn setup_body(token: &[u8]) -> Vec<u8> {
+pub(super) fn setup_body(token: &[u8]) -> Vec<u8> {
     let mut out = Out::new();
     out.u16(25).u8(0).u8(1).u32(0).u32(0);
     out.u16(HEADER_LEN as u16 + 24).u16(token.len() as u16);

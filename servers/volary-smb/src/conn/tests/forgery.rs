@@ -1,7 +1,8 @@
 //! Nothing that was changed on its way is accepted.
 
-use super::client::{Client, Heard};
+use super::client::{Client, Heard, setup_body};
 use super::*;
+use crate::auth::tests::Client as Ntlm;
 use crate::conn::compound::Broken;
 use crate::conn::dispatch;
 use crate::wire::header::flags;
@@ -199,6 +200,37 @@ fn a_sealed_request_of_another_session_is_refused_and_the_next_is_done() {
     let heard = client.exchange(&message).expect("replies");
     let statuses: Vec<_> = heard.iter().map(Heard::status).collect();
     assert_eq!(statuses, [Status::ACCESS_DENIED, Status::SUCCESS]);
+}
+
+/// By GMAC, two answers under one message id would give its hash key away.
+#[test]
+fn a_logon_that_is_sent_again_elsewhere_is_not_answered_with_a_signature_again() {
+    let server = Server::new(config(Dialect::Smb311)).expect("a server");
+    let mut client = joined(&server, Dialect::Smb311, Some(2), Some(2));
+    let body = setup_body(&Ntlm::new("user", "pass").negotiate);
+    let message = client.request(Command::SessionSetup, 1, &body);
+    let message = client.sign(message);
+    let is_signed = |heard: &[Heard], status| {
+        assert_eq!(heard[0].status(), status);
+        heard[0].header.has(flags::SIGNED)
+    };
+    let heard = client.exchange(&message).expect("a reply");
+    assert!(is_signed(&heard, Status::MORE_PROCESSING_REQUIRED));
+    let elsewhere = || {
+        let mut other = Client::new(pair(&server), Dialect::Smb311, Some(2), Some(2));
+        other.negotiate().expect("a dialect");
+        other
+    };
+    let heard = elsewhere().exchange(&message).expect("a reply");
+    assert!(!is_signed(&heard, Status::USER_SESSION_DELETED));
+    // Who means that connection has an answer that counts, once.
+    let mut message = client.request(Command::SessionSetup, 1, &body);
+    message[24] = 1;
+    let message = client.sign(message);
+    for signed in [true, false] {
+        let heard = elsewhere().exchange(&message).expect("a reply");
+        assert_eq!(is_signed(&heard, Status::USER_SESSION_DELETED), signed);
+    }
 }
 
 #[test]
