@@ -1,103 +1,91 @@
-//! Runs test programs, and gives a test that failed a second chance, alone.
+//! Runs test programs in two lanes, and judges what failed.
 //!
-//! Real mounts, servers and guests share the machine's few cores here. A test
-//! that fails beside others and passes alone has a fault, mostly its own, and the
-//! run names it at its end; it does not throw away what the others have shown. A
-//! test that fails alone as well fails the run.
+//! Programs that serve, mount and start clients wait more than they compute, so they
+//! run beside those that only compute. A test that fails runs once more, alone; whether it then
+//! passes decides only if the test is [excused](excuse): a fault of coherence, of a crash, of conformance or of
+//! security that shows once is a fault.
+
+mod excuse;
+mod program;
 
 use crate::run::{Step, root};
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use anyhow::{Result, bail};
+use program::{Choice, Outcome, Program};
+use std::sync::Mutex;
 
-/// How often a failed test is run alone before it counts as failed; a program that died
-/// is run once more.
-const CHANCES: u32 = 2;
 /// How many failed tests are run again; more than that are no accident.
-const FORGIVEN: usize = 12;
-/// How long one program may take, all its tests together.
-const PATIENCE: Duration = Duration::from_secs(25 * 60);
-/// How long it may take to end after its last word.
-const FAREWELL: Duration = Duration::from_secs(60);
+const AGAIN: usize = 12;
+
+/// Packages whose tests wait for servers, mounts and clients.
+const WAITING: &[&str] = &[
+    "volary-cli",
+    "volary-fuse",
+    "volary-nfs",
+    "volary-nfs-client",
+    "volary-smb",
+];
 
 /// Which tests to run, and with which variables.
 pub(crate) struct Harness {
     /// What `cargo test` is told: packages, profile, kinds of targets.
     targets: String,
-    /// Part of the names of the tests to run; all of them if empty.
-    filter: String,
-    variables: Vec<(String, String)>,
+    /// The runs that each program gets, one after the other.
+    choices: Vec<Choice>,
 }
 
-/// A program with tests in it.
-struct Program {
-    path: PathBuf,
-    /// The folder of its package, in which it runs.
-    dir: PathBuf,
+/// One run of a program.
+struct Job<'a> {
+    program: &'a Program,
+    choice: &'a Choice,
 }
 
 /// A test that failed, or a program that died without saying which.
 struct Failure<'a> {
-    program: &'a Program,
+    job: Job<'a>,
     test: Option<String>,
 }
 
 impl Harness {
-    /// The tests of these targets.
+    /// The tests of these targets; none until [`with`](Self::with) is called.
     pub(crate) fn new(targets: &str) -> Self {
         Self {
             targets: targets.to_owned(),
-            filter: String::new(),
-            variables: Vec::new(),
+            choices: Vec::new(),
         }
     }
 
-    /// Only those with this in their names.
-    pub(crate) fn only(mut self, filter: &str) -> Self {
-        filter.clone_into(&mut self.filter);
+    /// Adds a run of each program: of the tests with `filter` in their names (all if it is
+    /// empty), with these variables.
+    pub(crate) fn with(mut self, filter: &str, variables: &[(&str, &str)]) -> Self {
+        let arguments = Some(filter).filter(|word| !word.is_empty());
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        self.choices.push(Choice {
+            arguments: arguments.into_iter().map(str::to_owned).collect(),
+            variables: variables.iter().map(owned).collect(),
+        });
         self
     }
 
-    /// Sets a variable for the tests.
-    pub(crate) fn env(mut self, key: &str, value: &str) -> Self {
-        self.variables.push((key.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// Builds and runs them all, then those again that failed, one by one.
+    /// Builds the programs, then runs them while `other` runs on this thread.
     ///
-    /// Answers the names of those that failed first and passed then. Fails if
-    /// they cannot be built, or if one failed each time; all have been run by then.
-    pub(crate) fn run(&self) -> Result<Vec<String>> {
-        self.judge(&self.build()?)
+    /// Answers the names of the excused tests that failed first and passed alone. Fails if the
+    /// programs cannot be built, if `other` fails, or if a test failed that is not excused or failed
+    /// again; all tests have been run by then.
+    pub(crate) fn run_beside(&self, other: impl FnOnce() -> Result<()>) -> Result<Vec<String>> {
+        let programs = self.build()?;
+        let (tests, other) = std::thread::scope(|scope| {
+            let tests = scope.spawn(|| self.judge(&programs));
+            let other = other();
+            (tests.join(), other)
+        });
+        let forgiven = tests.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        other?;
+        forgiven
     }
 
-    /// Runs these programs, as `run` says.
-    fn judge(&self, programs: &[Program]) -> Result<Vec<String>> {
-        let mut failures = Vec::new();
-        for program in programs {
-            failures.extend(self.first(program)?);
-        }
-        if failures.len() > FORGIVEN {
-            bail!("{} tests failed:{}", failures.len(), listed(&failures));
-        }
-        let mut forgiven = Vec::new();
-        let mut failed = Vec::new();
-        for failure in failures {
-            if self.again(&failure)? {
-                forgiven.push(failure.name());
-            } else {
-                failed.push(failure);
-            }
-        }
-        if !failed.is_empty() {
-            bail!("failed, alone as well:{}", listed(&failed));
-        }
-        Ok(forgiven)
+    /// Builds the programs and runs them, as [`run_beside`](Self::run_beside) says.
+    pub(crate) fn run(&self) -> Result<Vec<String>> {
+        self.run_beside(|| Ok(()))
     }
 
     /// Builds the programs and says where they are.
@@ -107,101 +95,102 @@ impl Harness {
             self.targets
         );
         let messages = Step::new(&line).output()?;
-        Ok(messages.lines().filter_map(program).collect())
+        let root = root();
+        let built = messages.lines().map(|line| Program::built(line, &root));
+        Ok(built.flatten().collect())
     }
 
-    /// Runs all of a program's tests; those that failed.
-    fn first<'a>(&self, program: &'a Program) -> Result<Vec<Failure<'a>>> {
-        let mut arguments = Vec::new();
-        if !self.filter.is_empty() {
-            arguments.push(self.filter.as_str());
-        }
-        let (well, failed) = self.execute(program, &arguments)?;
-        if well {
-            return Ok(Vec::new());
-        }
-        if failed.is_empty() {
-            let test = None;
-            return Ok(vec![Failure { program, test }]);
-        }
-        let failures = failed.into_iter().map(|name| {
-            let test = Some(name);
-            Failure { program, test }
+    /// Runs these programs in two lanes, then what failed alone.
+    fn judge(&self, programs: &[Program]) -> Result<Vec<String>> {
+        let (waiting, computing) = self.lanes(programs);
+        let (failures, others) = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| lane(waiting));
+            let others = lane(computing);
+            (waiting.join(), others)
         });
-        Ok(failures.collect())
-    }
-
-    /// Runs what failed again, alone; whether it passed in the end.
-    fn again(&self, failure: &Failure<'_>) -> Result<bool> {
-        let (chances, arguments) = match &failure.test {
-            Some(test) => (CHANCES, vec!["--exact", test]),
-            None => (1, vec!["--test-threads=1", &self.filter]),
-        };
-        for _ in 0..chances {
-            eprintln!("\nonce more, alone: {}", failure.name());
-            if self.execute(failure.program, &arguments)?.0 {
-                return Ok(true);
+        let mut failures = failures.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        failures.extend(others?);
+        if failures.len() > AGAIN {
+            bail!("{} tests failed:{}", failures.len(), listed(&failures));
+        }
+        let (mut forgiven, mut failed) = (Vec::new(), Vec::new());
+        for failure in failures {
+            let passes = failure.passes_alone()?;
+            match excuse::reason(&failure.name()) {
+                Some(reason) if passes => forgiven.push(format!("{}: {reason}", failure.name())),
+                _ => failed.push(failure),
             }
         }
-        Ok(false)
+        if !failed.is_empty() {
+            bail!("failed:{}", listed(&failed));
+        }
+        Ok(forgiven)
     }
 
-    /// Runs a program to its end, or to the end of patience; what it printed goes
-    /// on to the standard output. The pair: whether it ended well, and what it says failed.
-    fn execute(&self, program: &Program, arguments: &[&str]) -> Result<(bool, Vec<String>)> {
-        eprintln!("\n     Running {} {arguments:?}", program.path.display());
-        let mut child = Command::new(&program.path)
-            .args(arguments.iter().filter(|word| !word.is_empty()))
-            .current_dir(&program.dir)
-            .env("CARGO_MANIFEST_DIR", &program.dir)
-            .env("CARGO_PKG_NAME", program.package())
-            .envs(self.variables.iter().map(|(key, value)| (key, value)))
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot run {}", program.path.display()))?;
-        let lines = child.stdout.take().map(BufReader::new);
-        let (tell, told) = mpsc::channel();
-        std::thread::spawn(move || {
-            // Nobody listens any more if patience ended before the output did.
-            let _ = tell.send(failed_tests(lines.into_iter().flat_map(shown)));
+    /// The jobs of those that wait, and of those that compute.
+    fn lanes<'a>(&'a self, programs: &'a [Program]) -> (Vec<Job<'a>>, Vec<Job<'a>>) {
+        let jobs = self.choices.iter().flat_map(|choice| {
+            let jobs = programs.iter();
+            jobs.map(move |program| Job { program, choice })
         });
-        let failed = told.recv_timeout(PATIENCE).or_else(|_| {
-            eprintln!("killed after {} s", PATIENCE.as_secs());
-            child.kill().map(|()| Vec::new())
-        })?;
-        Ok((ended_well(child), failed))
+        jobs.partition(|job| WAITING.contains(&job.program.package().as_str()))
     }
 }
 
-impl Program {
-    /// The name of the package; its folder has the same.
-    fn package(&self) -> String {
-        let name = self.dir.file_name().unwrap_or_default();
-        name.to_string_lossy().into_owned()
+/// Runs jobs one after the other; what failed in them.
+fn lane(jobs: Vec<Job<'_>>) -> Result<Vec<Failure<'_>>> {
+    let mut failures = Vec::new();
+    for job in jobs {
+        let outcome = job.program.run(job.choice)?;
+        show(job.program, job.choice, &outcome);
+        if outcome.well {
+            continue;
+        }
+        if outcome.failed.is_empty() {
+            failures.push(Failure { job, test: None });
+            continue;
+        }
+        failures.extend(outcome.failed.into_iter().map(|name| {
+            let job = Job { ..job };
+            let test = Some(name);
+            Failure { job, test }
+        }));
+    }
+    Ok(failures)
+}
+
+/// Prints what a program said, one program at a time.
+fn show(program: &Program, choice: &Choice, outcome: &Outcome) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
+    let (name, seconds) = (program.name(), outcome.took.as_secs());
+    println!("\n     Ran {name} {:?} in {seconds} s", choice.arguments);
+    for line in &outcome.lines {
+        println!("{line}");
     }
 }
 
 impl Failure<'_> {
+    /// Runs what failed once more, with nothing beside it.
+    fn passes_alone(&self) -> Result<bool> {
+        eprintln!("\nonce more, alone: {}", self.name());
+        let mut choice = self.job.choice.clone();
+        match &self.test {
+            Some(test) => choice.arguments = vec!["--exact".to_owned(), test.clone()],
+            None => choice.arguments.push("--test-threads=1".to_owned()),
+        }
+        let outcome = self.job.program.run(&choice)?;
+        show(self.job.program, &choice, &outcome);
+        Ok(outcome.well)
+    }
+
     /// The test's name with its package's.
     fn name(&self) -> String {
-        let package = self.program.package();
         match &self.test {
-            Some(test) => format!("{package} {test}"),
-            None => format!("{package} {} (died)", self.program.path.display()),
+            Some(test) => format!("{} {test}", self.job.program.package()),
+            None => format!("{} (died)", self.job.program.name()),
         }
     }
-}
-
-/// Whether a program that has closed its output, or was killed, ended with 0. One that
-/// waits in the kernel for a mount that nobody serves any more may not end at all.
-fn ended_well(mut child: Child) -> bool {
-    let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || {
-        // Nobody listens any more if it took too long.
-        let _ = tell.send(child.wait());
-    });
-    let status = told.recv_timeout(FAREWELL);
-    status.is_ok_and(|status| status.is_ok_and(|status| status.success()))
 }
 
 /// Names the tests that failed beside others and passed alone, if there are any.
@@ -215,41 +204,6 @@ pub(crate) fn warn(forgiven: &[String]) {
     }
 }
 
-/// The program that a message of cargo's is about, if it has tests.
-fn program(message: &str) -> Option<Program> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    if message.get("profile")?.get("test")? != &Value::Bool(true) {
-        return None;
-    }
-    let path = PathBuf::from(message.get("executable")?.as_str()?);
-    let manifest = Path::new(message.get("manifest_path")?.as_str()?);
-    let dir = manifest.parent().unwrap_or(&root()).to_path_buf();
-    Some(Program { path, dir })
-}
-
-/// The lines of a program, each printed as it is read.
-fn shown(lines: impl BufRead) -> impl Iterator<Item = String> {
-    let lines = lines.split(b'\n').map_while(Result::ok);
-    lines.map(|line| {
-        let line = String::from_utf8_lossy(&line).into_owned();
-        println!("{line}");
-        line
-    })
-}
-
-/// The names in the last list of failures that a test program prints.
-fn failed_tests(lines: impl Iterator<Item = String>) -> Vec<String> {
-    let mut names = Vec::new();
-    for line in lines {
-        if line == "failures:" {
-            names.clear();
-        } else if let Some(name) = line.strip_prefix("    ") {
-            names.extend(name.split_whitespace().next().map(str::to_owned));
-        }
-    }
-    names
-}
-
 fn listed(failures: &[Failure<'_>]) -> String {
     let names = failures.iter().map(|f| format!("\n  {}", f.name()));
     names.collect()
@@ -258,48 +212,58 @@ fn listed(failures: &[Failure<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+    use std::process::Command;
 
-    /// A script that stands for a program with one test, `t`.
+    /// A script that stands for a program with one test, `t`, of an excused package.
     fn script(dir: &Path, body: &str) -> Program {
+        let dir = dir.join("volary-cli");
+        std::fs::create_dir(&dir).unwrap();
         let path = dir.join("it");
         // Written by another process: a child of this one that begins meanwhile would
         // have it open for writing, and nothing could run it.
         let text = format!("#!/bin/sh\necho run >> runs\n{body}\n");
         let write = ["-c", r#"printf %s "$1" > "$0" && chmod 755 "$0""#];
         let mut sh = Command::new("sh");
-        assert!(
-            sh.args(write)
-                .arg(&path)
-                .arg(text)
-                .status()
-                .unwrap()
-                .success()
-        );
-        let dir = dir.to_path_buf();
+        let written = sh.args(write).arg(&path).arg(text).status().unwrap();
+        assert!(written.success());
         Program { path, dir }
     }
 
     /// What becomes of such a script, and how often it was run.
     fn verdict(body: &str) -> (Result<Vec<String>>, usize) {
         let dir = tempfile::TempDir::new().unwrap();
-        let answer = Harness::new("").judge(&[script(dir.path(), body)]);
-        let runs = std::fs::read_to_string(dir.path().join("runs")).unwrap();
+        let harness = Harness::new("").with("", &[]);
+        let answer = harness.judge(&[script(dir.path(), body)]);
+        let runs = std::fs::read_to_string(dir.path().join("volary-cli/runs")).unwrap();
         (answer, runs.lines().count())
     }
 
+    /// A script in which the test of this name fails beside others and passes alone.
+    fn passes_alone(test: &str) -> String {
+        format!(
+            r#"[ "$1" = --exact ] && [ "$2" = {test} ] || {{ printf 'failures:\n    {test}\n'; exit 101; }}"#
+        )
+    }
+
     #[test]
-    fn a_test_that_passes_alone_is_forgiven_and_named() {
-        let (answer, runs) = verdict(
-            r#"[ "$1" = --exact ] && [ "$2" = t ] || { printf 'failures:\n    t\n'; exit 101; }"#,
-        );
+    fn an_excused_test_that_passes_alone_is_forgiven_and_named() {
+        let (answer, runs) = verdict(&passes_alone("t"));
         assert_eq!((answer.unwrap().len(), runs), (1, 2));
+    }
+
+    #[test]
+    fn a_test_of_crashes_that_passes_alone_fails_the_run() {
+        let (answer, runs) = verdict(&passes_alone("kills::t"));
+        assert!(answer.unwrap_err().to_string().contains("kills::t"));
+        assert_eq!(runs, 2);
     }
 
     #[test]
     fn a_test_that_fails_alone_fails_the_run() {
         let (answer, runs) = verdict(r"printf 'failures:\n    t\n'; exit 101");
         assert!(answer.unwrap_err().to_string().contains(" t"));
-        assert_eq!(runs, 3);
+        assert_eq!(runs, 2);
     }
 
     #[test]
@@ -318,32 +282,8 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_last_list_of_failures() {
-        let text = "test a ... ok\ntest b::c ... FAILED\n\nfailures:\n\n---- b::c stdout ----\n    indented words\n\n\
-            failures:\n    b::c\n    d - should panic\n\ntest result: FAILED. 1 passed; 2 failed\n";
-        let names = failed_tests(text.lines().map(str::to_owned));
-        assert_eq!(names, ["b::c", "d"]);
-    }
-
-    #[test]
-    fn finds_no_failures_where_there_are_none() {
-        let text = "test a ... ok\n\ntest result: ok. 1 passed\n";
-        assert!(failed_tests(text.lines().map(str::to_owned)).is_empty());
-    }
-
-    #[test]
-    fn takes_programs_with_tests_only() {
-        let message = |test| {
-            format!(
-                r#"{{"executable":"/t/it-1","manifest_path":"/w/volary-x/Cargo.toml","profile":{{"test":{test}}}}}"#
-            )
-        };
-        let found = program(&message("true")).unwrap();
-        assert_eq!(
-            (found.package().as_str(), found.path.to_str()),
-            ("volary-x", Some("/t/it-1"))
-        );
-        assert!(program(&message("false")).is_none());
-        assert!(program(r#"{"reason":"build-finished"}"#).is_none());
+    fn a_child_left_behind_does_not_hold_the_run() {
+        let (answer, runs) = verdict("sleep 60 & exit 0");
+        assert_eq!((answer.unwrap().len(), runs), (0, 1));
     }
 }

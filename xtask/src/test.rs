@@ -5,8 +5,10 @@ use crate::run::{Step, root};
 use crate::{check, tools};
 use anyhow::Result;
 
-/// Where the tests are that need more than a unit's.
-const TESTS: &str = "--workspace --profile soak --test *";
+/// All tests, units' and those in each crate's `tests/`, built once.
+const TESTS: &str = "--workspace --profile gate --lib --bins --tests";
+/// Those that need more than a unit's, as soaks run them.
+const SOAK: &str = "--workspace --profile soak --test *";
 
 /// What CI runs.
 pub(crate) fn everything(install: bool) -> Result<()> {
@@ -14,49 +16,36 @@ pub(crate) fn everything(install: bool) -> Result<()> {
         tools::install()?;
         tools::install_suites()?;
     }
-    let mut forgiven = check::gate()?;
-    forgiven.extend(integration("")?);
-    forgiven.extend(run_suites()?);
+    check::format()?;
+    let tests = with_suites(Harness::new(TESTS).with("", &[]));
+    let forgiven = tests.run_beside(|| check::texts("gate"))?;
     eprintln!("\nall steps passed");
     harness::warn(&forgiven);
     Ok(())
-}
-
-/// The tests in each crate's `tests/`: oracles, crash states, real mounts.
-fn integration(seqs: &str) -> Result<Vec<String>> {
-    let mut tests = Harness::new(TESTS);
-    if !seqs.is_empty() {
-        tests = tests.env("VOLARY_SEQS", seqs);
-    }
-    tests.run()
 }
 
 /// Test suites of others, on real mounts and real servers.
 pub(crate) fn suites() -> Result<()> {
     tools::install()?;
     tools::install_suites()?;
-    harness::warn(&run_suites()?);
+    harness::warn(&with_suites(Harness::new(TESTS)).run()?);
     Ok(())
 }
 
-/// The tests in modules named `suites`, which do nothing without the variable.
-fn run_suites() -> Result<Vec<String>> {
+/// Adds the tests in modules named `suites`, which do nothing without the variable.
+fn with_suites(tests: Harness) -> Harness {
     let bin = tools::cargo_root().join("bin");
     let path = std::env::var("PATH").unwrap_or_default();
-    Harness::new(TESTS)
-        .only("suites")
-        .env("VOLARY_SUITES", "1")
-        .env("PATH", &format!("{}:{path}", bin.display()))
-        .run()
+    let path = format!("{}:{path}", bin.display());
+    tests.with("suites", &[("VOLARY_SUITES", "1"), ("PATH", &path)])
 }
 
 /// The long runs.
 pub(crate) fn soak() -> Result<()> {
     tools::install()?;
     tools::install_suites()?;
-    let mut forgiven = integration("2000")?;
-    forgiven.extend(run_suites()?);
-    harness::warn(&forgiven);
+    let tests = Harness::new(SOAK).with("", &[("VOLARY_SEQS", "2000")]);
+    harness::warn(&with_suites(tests).run()?);
     Ok(())
 }
 
