@@ -6,6 +6,7 @@ mod claims;
 mod copying;
 mod examples;
 mod ffs;
+mod flushing;
 mod handles;
 mod iso9660;
 mod kills;
