@@ -1,20 +1,19 @@
 //! What clients change is on the image though nobody asks for it, and the server is killed.
 
+use crate::mounting::Mounting;
 use crate::sandbox::{Run, Sandbox, noise};
 use crate::serving::Serving;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use volary_testkit::nfs::client::{self as nfs};
 use volary_testkit::smb::{self, access, disposition};
 
-const KINDS: [&str; 3] = ["cedar", "fat32", "ffs2"];
+pub(crate) const KINDS: [&str; 3] = ["cedar", "fat32", "ffs2"];
 /// How long the image is looked at.
 const CEILING: Duration = Duration::from_secs(60);
 
-fn make(sandbox: &Sandbox, kind: &str) {
+pub(crate) fn make(sandbox: &Sandbox, kind: &str) {
     let small = if kind == "fat32" { "-o small " } else { "" };
     let line = format!("mkfs -q -t {kind} --size 8M --seed 1 {small}{kind}.img");
     sandbox.run(&line).ok();
@@ -116,54 +115,18 @@ fn what_clients_of_smb_write_is_kept_without_a_flush() {
     }
 }
 
-/// A mount that is killed at the end of a test, and taken away.
-struct Mount<'a> {
-    sandbox: &'a Sandbox,
-    child: Child,
-}
-
-impl Mount<'_> {
-    fn kill(&mut self) {
-        // It may have ended, and its mount with it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let dir = self.sandbox.path("mnt");
-        let mut unmount = Command::new("umount");
-        unmount.arg("-l").arg(dir).stderr(Stdio::null());
-        let _ = unmount.status();
-    }
-}
-
-impl Drop for Mount<'_> {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 #[test]
 fn what_is_written_on_an_idle_mount_is_kept_in_the_time_that_is_asked_for() {
-    if !Path::new("/dev/fuse").exists() {
-        println!("SKIPPED: no /dev/fuse");
-        return;
-    }
     for kind in KINDS {
         let sandbox = Sandbox::empty();
         make(&sandbox, kind);
-        let image = format!("{kind}.img");
-        let words = ["mount", "--tell", "-o", "commit=0.25", &image, "mnt"];
-        let mut command = sandbox.command(&words);
-        command.stdout(Stdio::piped());
-        let child = command.spawn().unwrap();
-        let mut mount = Mount {
-            sandbox: &sandbox,
-            child,
+        let words = ["-o", "commit=0.25", &format!("{kind}.img")];
+        let Some(mount) = Mounting::start(&sandbox, &words) else {
+            return;
         };
-        let mut told = [0; 8];
-        let out = mount.child.stdout.as_mut().unwrap();
-        std::io::Read::read_exact(out, &mut told).unwrap();
         let content = noise(200_000);
         fs::write(sandbox.path("mnt/by-mount"), &content).unwrap();
-        survives(&sandbox, kind, "by-mount", &content, || mount.kill());
+        survives(&sandbox, kind, "by-mount", &content, || drop(mount));
     }
 }
 

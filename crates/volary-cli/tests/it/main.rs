@@ -11,6 +11,7 @@ mod handles;
 mod iso9660;
 mod kills;
 mod layers;
+mod mounting;
 mod protect;
 mod quota;
 mod sandbox;
