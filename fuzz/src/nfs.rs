@@ -12,7 +12,7 @@ use std::sync::Arc;
 use volary_core::Time;
 use volary_mem::{Mem, MemOptions};
 use volary_nfs::{ExportOptions, Output, Programs, ServeOptions, Squash, Way};
-use volary_session::{Volume, VolumeOptions};
+use volary_session::{Commit, Volume, VolumeOptions};
 
 /// What clients sent.
 const RECORDED: [&[u8]; 3] = [
@@ -81,7 +81,11 @@ fn call_all(programs: &Arc<Programs>, bytes: &[u8], port: u16) {
 pub(crate) fn programs() -> (Arc<Volume>, Arc<Programs>) {
     let mem = Mem::attach(MemOptions::sized(1 << 30), Time::EPOCH);
     let fs = mem.unwrap_or_else(|e| panic!("{e}"));
-    let volume = Volume::new(fs, VolumeOptions::new("test", || Time::EPOCH));
+    let how = VolumeOptions {
+        commit: Commit::WhenAsked,
+        ..VolumeOptions::new("test", || Time::EPOCH)
+    };
+    let volume = Volume::new(fs, how);
     let export = ExportOptions {
         squash: Squash::None,
         ..ExportOptions::new("test")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{Caps, Time};
 use volary_mem::{Mem, MemOptions};
-use volary_session::{Volume, VolumeOptions};
+use volary_session::{Commit, Volume, VolumeOptions};
 use volary_smb::fuzzing;
 
 /// Growth of the heap that a message may cause.
@@ -133,6 +133,7 @@ fn volume(is_sensitive: bool) -> Arc<Volume> {
     let fs = Mem::attach(options, now()).expect("a volume in memory");
     let options = VolumeOptions {
         lease_timeout: Duration::ZERO,
+        commit: Commit::WhenAsked,
         ..VolumeOptions::new("fuzzed", now)
     };
     Volume::new(fs, options)

@@ -94,10 +94,12 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-layers",
             "volary-sim",
+            "volary-smb-client",
         ],
         &[],
     ),
     ("volary-sim", &["volary-core"], &[]),
+    ("volary-smb-client", &[], &[]),
     (
         "volary",
         &[
@@ -116,6 +118,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-fuse",
             "volary-nfs",
             "volary-smb",
+            "volary-smb-client",
         ],
         &["volary-testkit"],
     ),

@@ -30,6 +30,16 @@ pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
     }))
 }
 
+/// Tells of a commit that a volume made by itself, and that failed in a way of which its
+/// alarm does not tell.
+pub(crate) fn commit_failed(name: &str, e: &volary::Error) {
+    if !matches!(e.kind(), Kind::Io | Kind::Stale) {
+        warn(&format!(
+            "{name}: changes could not be made durable, which is tried again: {e}"
+        ));
+    }
+}
+
 /// What is to be said of changes that failed, where detaching has nothing to say.
 ///
 /// # Errors

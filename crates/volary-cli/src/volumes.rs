@@ -9,8 +9,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{
-    Attach, Cred, Entry, Error, Follow, Kind, NodeId, Options, Place, Session, Source, Volume,
-    VolumeOptions,
+    Attach, Commit, Cred, Entry, Error, Follow, Kind, NodeId, Options, Place, Session, Source,
+    Volume, VolumeOptions,
 };
 
 /// Options of every command that opens a volume.
@@ -60,6 +60,20 @@ pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
         umask: 0o022,
         options,
     })
+}
+
+/// The option that [`commit_of`] takes, for help.
+pub(crate) const COMMIT_HELP: &str = "  commit=SECONDS  how old changes get before they are \
+     made durable, as 5 or 0.5\n                  (default 5; of Cedar 0.5)\n";
+
+/// When a volume that is shared makes changes durable.
+///
+/// # Errors
+/// Of a time that is none.
+pub(crate) fn commit_of(options: &Options) -> Done<Commit> {
+    let within = options.seconds("commit");
+    let within = within.map_err(|e| Fail::usage(format!("-o: {e}")))?;
+    Ok(within.map_or(Commit::AsVolume, Commit::Within))
 }
 
 /// What a volume is opened for.
@@ -244,6 +258,8 @@ fn open(source: &Source, attach: &Attach, layers: &[String]) -> Done<(Arc<Volume
     let options = VolumeOptions {
         // The user has the image: the volume's modes keep nothing from them.
         trust: true,
+        // The same command makes the same bytes, however long it takes.
+        commit: Commit::WhenAsked,
         ..VolumeOptions::new(source.to_string(), clock::now)
     };
     match stack(fs.clone(), layers) {

@@ -10,6 +10,10 @@ use crate::{
     QuotaReport, Result, SetAttr, SetQuota,
 };
 use std::sync::Arc;
+use std::time::Duration;
+
+/// [`FileSystem::commit_time`] of volumes that have no other.
+pub const COMMIT_TIME: Duration = Duration::from_secs(5);
 
 /// A file system, shared: a driver, or a driver under layers.
 pub type Fs = Arc<dyn FileSystem>;
@@ -103,6 +107,12 @@ pub trait FileSystem: Send + Sync {
     /// who has none, and for times of a volume without; `TooBig` for what the format has no room for.
     fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
         Err(Kind::Unsupported.into())
+    }
+
+    /// How old a change may get before whoever shares the volume makes it durable,
+    /// unless they are told otherwise. Constant while it is attached.
+    fn commit_time(&self) -> Duration {
+        COMMIT_TIME
     }
 
     // ---- Names ----

@@ -11,6 +11,7 @@ use crate::{
     SetAttr, SetQuota, StatFs, Watch,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An operation on its way down, as [`Layer::around`] sees it.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +117,8 @@ macro_rules! operations {
             fn root(&self) -> NodeId { self.below().root() }
             /// Who a caller is on the volume; not seen by `around`.
             fn caller(&self, cred: &Cred) -> Option<Cred> { self.below().caller(cred) }
+            /// How old a change may get; not seen by `around`.
+            fn commit_time(&self) -> Duration { self.below().commit_time() }
             /// A hint; not seen by `around`.
             fn forget(&self, node: NodeId, lookups: u64) { self.below().forget(node, lookups); }
 
@@ -133,6 +136,7 @@ macro_rules! operations {
             fn caps(&self) -> Caps { Layer::caps(self) }
             fn root(&self) -> NodeId { Layer::root(self) }
             fn caller(&self, cred: &Cred) -> Option<Cred> { Layer::caller(self, cred) }
+            fn commit_time(&self) -> Duration { Layer::commit_time(self) }
             fn forget(&self, node: NodeId, lookups: u64) { Layer::forget(self, node, lookups); }
             $( fn $method(&self, $($arg: $ty),*) -> $out { Layer::$method(self, $($arg),*) } )*
         }

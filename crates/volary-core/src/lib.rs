@@ -39,8 +39,8 @@ pub use format::{
     OptionSpec, Probe, Progress, Quiet, Remote, Severity, Tune, VolumeMap, unknown_kind,
 };
 pub use fs::{
-    Change, ChangeSink, Create, Entry, Extent, FileSystem, Fs, Lock, Mode, Place, RenameFlags,
-    StatFs, Watch,
+    COMMIT_TIME, Change, ChangeSink, Create, Entry, Extent, FileSystem, Fs, Lock, Mode, Place,
+    RenameFlags, StatFs, Watch,
 };
 pub use id::{Cookie, NodeId, OpenId};
 pub use layer::{Call, Layer, Op};

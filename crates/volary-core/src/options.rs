@@ -1,6 +1,7 @@
 //! `-o key=value,flag`: options of a mount or of mkfs, as each format has them.
 
 use crate::{Error, Kind, OptionSpec, Result};
+use std::time::Duration;
 
 /// Options as the user gave them, in order; the last of a name counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,6 +89,16 @@ impl Options {
             .transpose()
     }
 
+    /// A time in seconds, of which there may be parts: `5`, `0.5`; a day at most.
+    ///
+    /// # Errors
+    /// `Invalid` if it is not one.
+    pub fn seconds(&self, key: &str) -> Result<Option<Duration>> {
+        self.get(key)
+            .map(|v| parse_seconds(v).ok_or_else(|| bad(key, v, "seconds such as 5 or 0.5")))
+            .transpose()
+    }
+
     /// An octal number, as modes and masks are written.
     ///
     /// # Errors
@@ -144,6 +155,17 @@ fn bad(key: &str, value: &str, expected: &str) -> Error {
     )
 }
 
+fn parse_seconds(text: &str) -> Option<Duration> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !(is_digits(whole) && is_digits(part)) || part.len() > 9 {
+        return None;
+    }
+    let nanos: u32 = format!("{part:0<9}").parse().ok()?;
+    let all = Duration::new(whole.parse().ok()?, nanos);
+    (all <= Duration::from_secs(86_400)).then_some(all)
+}
+
 fn parse_size(text: &str) -> Option<u64> {
     if let Some(hex) = text.strip_prefix("0x") {
         return u64::from_str_radix(hex, 16).ok();
@@ -181,6 +203,28 @@ mod tests {
         }
         for text in ["", "M", "1.5G", "12Q", "99999999999T", "-1"] {
             assert_eq!(parse_size(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn seconds_have_parts() {
+        for (text, millis) in [("0", 0), ("5", 5000), ("0.5", 500), ("1.025", 1025)] {
+            let expected = Some(Duration::from_millis(millis));
+            assert_eq!(parse_seconds(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            ".",
+            "-1",
+            "+1",
+            ".5",
+            "1.",
+            "5s",
+            "1e3",
+            "86400.1",
+            "0.1234567890",
+        ] {
+            assert_eq!(parse_seconds(text), None, "{text}");
         }
     }
 

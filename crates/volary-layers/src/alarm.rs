@@ -32,6 +32,8 @@ pub struct Alarm {
     fails: AtomicBool,
     failed: AtomicU64,
     lost: AtomicU64,
+    /// The last sync has failed.
+    sync_failed: AtomicBool,
     asked: Mutex<Time>,
 }
 
@@ -46,11 +48,13 @@ impl Alarm {
             fails: AtomicBool::new(false),
             failed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            sync_failed: AtomicBool::new(false),
             asked: Mutex::new(Time::EPOCH),
         }
     }
 
-    /// How many calls that change something, or make changes durable, have failed so.
+    /// How many calls that change something, or make changes durable, have failed so. Of
+    /// syncs in a row, which somebody tries again and again, the first alone counts.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -64,8 +68,9 @@ impl Alarm {
     }
 
     fn note_failure(&self, call: Call, e: &Error) {
+        let again = call == Call::Sync && self.sync_failed.swap(true, Ordering::Relaxed);
         let keeps = matches!(call, Call::Sync | Call::FSync | Call::Close);
-        if call.changes() || keeps {
+        if (call.changes() || keeps) && !again {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         self.failed.fetch_add(1, Ordering::Relaxed);
@@ -113,7 +118,12 @@ impl Layer for Alarm {
         let answer = call();
         match &answer {
             Err(e) if self.is_failure(op, e) => self.note_failure(op.call, e),
-            Ok(_) if self.fails.load(Ordering::Relaxed) => self.ask_again(op),
+            Ok(_) if self.fails.load(Ordering::Relaxed) => {
+                if op.call == Call::Sync {
+                    self.sync_failed.store(false, Ordering::Relaxed);
+                }
+                self.ask_again(op);
+            }
             _ => {}
         }
         answer

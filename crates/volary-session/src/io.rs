@@ -326,6 +326,9 @@ impl Session {
             Some(below) => self.fs().close(&self.ctx(), below),
             None => Ok(()),
         };
+        if opened.writes() {
+            self.volume.note_writer_gone();
+        }
         match removal {
             Some(removal) => closed.and(self.volume.remove_at_last(&removal)),
             None => closed,

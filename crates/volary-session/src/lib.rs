@@ -17,6 +17,7 @@
 //! | `uses`, `sharing`, `deletion` | share modes, the entries that opens came through, entries that go with their last open |
 //! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
 //! | `grace` | claims go first, after a restart |
+//! | `timer` | commits what nobody has asked to be made durable |
 //! | `users` | who may log in as whom |
 //! | `events` | who changed what |
 //! | `linger` | for servers: staying awake for the next request |
@@ -30,7 +31,7 @@
 //! others (a shard of the open table or of the uses, a lock table, the hub's
 //! list) are leaves: no call into the file system, into a sink or into another
 //! of them is made while one is held. Sinks are told, and waits are waited, with
-//! no lock held.
+//! no lock held. The commit timer holds none while it commits.
 #![forbid(unsafe_code)]
 
 mod deletion;
@@ -50,6 +51,7 @@ mod removal;
 mod rules;
 mod session;
 mod sharing;
+mod timer;
 mod users;
 mod uses;
 mod volume;
@@ -65,6 +67,7 @@ pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use session::Session;
 pub use sharing::{Rights, Share};
+pub use timer::Commit;
 pub use users::{User, Users, all_squashed, root_squashed};
 pub use volume::{Hearing, Limits, Volume, VolumeOptions};
 pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};

@@ -3,6 +3,7 @@
 use crate::events::{ClientId, Event, EventSink, Hub, News, Subscription};
 use crate::locks::LockTable;
 use crate::opens::OpenTable;
+use crate::timer::{Commit, Timed, Timer};
 use crate::uses::Uses;
 use crate::{Session, leasing, session};
 use parking_lot::{Mutex, RwLock};
@@ -10,7 +11,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use volary_core::{Caps, Change, ChangeSink, Cred, Ctx, Fs, Kind, Result, Time, Watch};
+use volary_core::{Caps, Change, ChangeSink, Cred, Ctx, Error, Fs, Kind, Result, Time, Watch};
 
 /// How a volume is to be used; see [`Volume::new`].
 #[derive(Clone, Debug)]
@@ -27,10 +28,17 @@ pub struct VolumeOptions {
     pub lease_timeout: Duration,
     /// How much there may be of what callers can make at will.
     pub limits: Limits,
+    /// When changes are made durable that nobody asks for.
+    pub commit: Commit,
+    /// Hears the volume's name, and of the first commit that failed of those which the
+    /// volume makes by itself, and of the next first one once such a commit has succeeded.
+    /// It must not call the volume.
+    pub commit_failed: fn(&str, &Error),
 }
 
 impl VolumeOptions {
-    /// Nobody trusted, 35 s for a lease, and the usual limits.
+    /// Nobody trusted, 35 s for a lease, the usual limits, [`Commit::AsVolume`], and
+    /// nobody who hears of it when a commit fails.
     pub fn new(name: impl Into<String>, clock: fn() -> Time) -> Self {
         Self {
             name: name.into(),
@@ -38,6 +46,8 @@ impl VolumeOptions {
             trust: false,
             lease_timeout: Duration::from_secs(35),
             limits: Limits::default(),
+            commit: Commit::default(),
+            commit_failed: |_, _| (),
         }
     }
 }
@@ -72,6 +82,13 @@ impl Default for Limits {
 /// One attached file system, with the opens, locks and events that its users
 /// share.
 ///
+/// Unless [`VolumeOptions::commit`] is [`Commit::WhenAsked`], a volume that can be
+/// written has a thread that syncs it: what was acknowledged gets no older than the commit
+/// time before its sync begins, and no more than 256 MiB are written between two. A
+/// sync that fails is tried again when the time has passed once more, unless the volume
+/// takes no more changes. The thread ends with [`detach`](Self::detach) or when the volume
+/// is dropped; these wait for it, five seconds at most if its device is stuck.
+///
 /// Dropped without [`detach`](Self::detach), it leaves the volume as a power
 /// cut would.
 pub struct Volume {
@@ -102,6 +119,7 @@ pub struct Volume {
     clock: fn() -> Time,
     clients: AtomicU64,
     detached: AtomicBool,
+    timer: Option<Timer>,
     _watch: Option<Watch>,
 }
 
@@ -139,6 +157,26 @@ impl ChangeSink for FromDriver {
     }
 }
 
+/// Starts the thread that commits, if there is to be one.
+fn timed(fs: Fs, options: &VolumeOptions) -> (Fs, Option<Timer>) {
+    let within = match options.commit {
+        Commit::WhenAsked => None,
+        Commit::AsVolume => Some(fs.commit_time()),
+        Commit::Within(time) => Some(time),
+    };
+    let Some(within) = within.filter(|_| fs.caps().has(Caps::WRITE)) else {
+        return (fs, None);
+    };
+    let how = Timed {
+        name: options.name.clone(),
+        within,
+        clock: options.clock,
+        failed: options.commit_failed,
+    };
+    let (fs, timer) = Timer::start(fs, how);
+    (fs, Some(timer))
+}
+
 impl Volume {
     /// Takes charge of an attached file system.
     pub fn new(fs: Fs, options: VolumeOptions) -> Arc<Self> {
@@ -154,8 +192,10 @@ impl Volume {
         } else {
             None
         };
+        let (fs, timer) = timed(fs, &options);
         Arc::new(Self {
             _watch: watch,
+            timer,
             fs,
             caps,
             trust: options.trust,
@@ -262,6 +302,9 @@ impl Volume {
         if self.detached.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
+        if let Some(timer) = &self.timer {
+            timer.stop();
+        }
         self.ranges.shut();
         self.wholes.shut();
         self.uses.shut();
@@ -277,6 +320,13 @@ impl Volume {
         }
         let detached = self.as_root(|cx| self.fs.detach(cx));
         first.and(detached)
+    }
+
+    /// Notes that an open of a writer's has ended: what it left may not be durable yet.
+    pub(crate) fn note_writer_gone(&self) {
+        if let Some(timer) = &self.timer {
+            timer.note();
+        }
     }
 
     /// How many callers wait for locks and leases.

@@ -88,4 +88,4 @@ pub use spinning::Spinning;
 pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};
-pub use volume::{Aside, Between, Endured, Progress, Recovery, Volume};
+pub use volume::{Aside, Between, Endured, Progress, Recovery, Volume, perform};

@@ -120,7 +120,10 @@ fn opened<R>(
 }
 
 /// Does an operation that can be done; `tag` is that of the file it is about.
-fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
+///
+/// # Errors
+/// Of the file system.
+pub fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
     let place = |path: &str| {
         let (dir, name) = split(path);
         walk(fs, cx, dir).map(|dir| (dir, name.to_owned()))

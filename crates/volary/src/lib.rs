@@ -69,7 +69,7 @@ pub use volary_mem as mem;
 pub use volary_nfs as nfs;
 pub use volary_nfs_client as nfs_client;
 pub use volary_session::{
-    ClientId, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
+    ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
     LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
     SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
 };

@@ -4,7 +4,9 @@
 use crate::block::{OpenOptions, open_image, partition, partitions};
 use crate::{Identity, Source, demo, identify};
 use std::sync::Arc;
-use volary_core::{Attach, BlockDevice, Error, Format, Fs, Kind, Probe, Remote, Result, Time};
+use volary_core::{
+    Attach, BlockDevice, Error, Format, Fs, Kind, OptionSpec, Probe, Remote, Result, Time,
+};
 use volary_host::HostOptions;
 use volary_nfs_client::{Location, NfsOptions};
 
@@ -82,13 +84,27 @@ fn names() -> String {
     kinds.join(", ")
 }
 
-/// Recognises the volume on a device and attaches it.
+/// Recognises the volume on a device and attaches it. The option `commit` is one of every
+/// volume: for whoever shares it ([`Commit`](crate::Commit)), and for drivers that know it.
 ///
 /// # Errors
 /// As [`recognise`] and [`Format::attach`].
 pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
     let (format, _) = recognise(&*dev)?;
-    format.attach(dev, how)
+    format.attach(dev, &told(how, format.attach_options())?)
+}
+
+/// What a driver is told that has these options of its own.
+///
+/// # Errors
+/// `Invalid` for a commit time that is none.
+fn told(how: &Attach, own: &[OptionSpec]) -> Result<Attach> {
+    let mut how = how.clone();
+    how.options.seconds("commit")?;
+    if !own.iter().any(|spec| spec.name == "commit") {
+        how.options.take("commit");
+    }
+    Ok(how)
 }
 
 /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
@@ -102,7 +118,7 @@ pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
 pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
     let path = match source {
         Source::Host { path } => path,
-        Source::Nfs(location) => return open_export(location, how),
+        Source::Nfs(location) => return open_export(location, &told(how, &[])?),
         Source::Image { .. } | Source::Memory { .. } => {
             let dev = open_source(source, how.read_only, now)?;
             return match how.options.get("remote") {
@@ -111,7 +127,7 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
             };
         }
     };
-    how.options.check_known(&[])?;
+    told(how, &[])?.options.check_known(&[])?;
     volary_host::raise_descriptor_limit();
     let nodes_max = usize::try_from(how.memory / NODE_BYTES).unwrap_or(usize::MAX);
     let options = HostOptions {
@@ -127,7 +143,7 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
 fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time) -> Result<Fs> {
     let (format, _) = recognise(&*dev)?;
     let source = Source::parse(remote.as_bytes())?;
-    let mut how = how.clone();
+    let mut how = told(how, format.attach_options())?;
     how.options.take("remote");
     how.memory /= 2;
     let other = Attach {

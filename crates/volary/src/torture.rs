@@ -2,8 +2,10 @@
 
 mod kills;
 mod mounted;
+mod served;
 
-pub use kills::{Killed, Kills, kills, load};
+pub use kills::{Killed, Kills, Way, kills, load};
+pub use served::{Protocol, Served};
 
 use std::ops::Range;
 use volary_cedar::CEDAR;

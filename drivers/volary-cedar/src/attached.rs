@@ -48,7 +48,7 @@ impl Attached {
             salvage: false,
         };
         let (mut core, _) = recover::open(dev, &how)?;
-        core.commit_ms = options.commit_ms;
+        core.commit_time = options.commit;
         core.through = options.through;
         core.looks_at_sums = options.looks_at_sums;
         let cookies = Cookies::new(core.layout.nonce);

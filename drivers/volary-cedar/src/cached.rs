@@ -18,6 +18,7 @@ use crate::nodes::{node_id, uid_of};
 use crate::reach::{Reach, walk};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Fs, Kind,
     Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
@@ -276,6 +277,10 @@ impl FileSystem for CachedFs {
         // Nothing was written there.
         drop(left);
         self.local.detach(cx)
+    }
+
+    fn commit_time(&self) -> Duration {
+        self.local.commit_time()
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {

@@ -18,8 +18,12 @@ use crate::table::Table;
 use crate::vam::Vam;
 use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 use volary_block::Cache;
 use volary_core::{Error, Kind, Result, Time};
+
+/// Longest time between a change and its commit, unless told otherwise (paper, section 5.4).
+pub(crate) const COMMIT_TIME: Duration = Duration::from_millis(500);
 
 /// What an operation has changed so far.
 #[derive(Default)]
@@ -140,8 +144,8 @@ pub(crate) struct Core {
     pub(crate) map_saved: bool,
     /// The slot that the map is saved in next.
     pub(crate) map_slot: usize,
-    /// Longest time between a change and its commit, in milliseconds.
-    pub(crate) commit_ms: u64,
+    /// Longest time between a change and its commit.
+    pub(crate) commit_time: Duration,
     /// Whether data is written as soon as it comes, as in the paper.
     pub(crate) through: bool,
     pub(crate) ahead: crate::file::Ahead,
@@ -176,7 +180,7 @@ impl Core {
             takes: Takes::Nothing,
             map_saved: false,
             map_slot: 0,
-            commit_ms: 500,
+            commit_time: COMMIT_TIME,
             through: false,
             ahead: crate::file::Ahead::default(),
             looks_at_sums: true,
@@ -377,7 +381,7 @@ impl Core {
             return false;
         };
         let ms = |t: Time| i128::from(t.secs) * 1000 + i128::from(t.nanos / 1_000_000);
-        (ms(now) - ms(since)).unsigned_abs() >= u128::from(self.commit_ms)
+        (ms(now) - ms(since)).unsigned_abs() >= self.commit_time.as_millis()
     }
 
     fn undo(&mut self) {

@@ -8,6 +8,7 @@ use crate::names::Make;
 use crate::nodes::node_id;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
+use std::time::Duration;
 use volary_core::{
     Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind,
     FileSystem, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
@@ -20,6 +21,7 @@ const TARGET_MAX: usize = 4095;
 pub(crate) struct CedarFs {
     caps: Caps,
     root: NodeId,
+    commit_time: Duration,
     state: Mutex<Attached>,
 }
 
@@ -75,6 +77,7 @@ fn local(attached: Attached) -> Result<CedarFs> {
     };
     Ok(CedarFs {
         caps,
+        commit_time: attached.core.commit_time,
         root: node_id(ROOT_UID)?,
         state: Mutex::new(attached),
     })
@@ -119,6 +122,10 @@ impl FileSystem for CedarFs {
 
     fn detach(&self, cx: &Ctx<'_>) -> Result<()> {
         self.state.lock().detach(cx)
+    }
+
+    fn commit_time(&self) -> Duration {
+        self.commit_time
     }
 
     fn lookup(&self, _cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {

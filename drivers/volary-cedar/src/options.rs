@@ -1,13 +1,15 @@
 //! Options of attaching.
 
+use crate::core::COMMIT_TIME;
+use std::time::Duration;
 use volary_core::{Attach, Error, Kind, OptionSpec, Result};
 
 /// What attaching knows.
 pub const MOUNT_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "commit",
-        value: "MS",
-        help: "Longest time from a change to the commit that a later call makes, in milliseconds (500)",
+        value: "SECONDS",
+        help: "Longest time from a change to its commit (0.5); 0 commits with each change",
     },
     OptionSpec {
         name: "data",
@@ -34,7 +36,7 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
 /// Options of attaching, checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MountOptions {
-    pub(crate) commit_ms: u64,
+    pub(crate) commit: Duration,
     pub(crate) through: bool,
     pub(crate) looks_at_sums: bool,
     pub(crate) io_size: u32,
@@ -60,7 +62,7 @@ impl MountOptions {
             return Err(Error::note(Kind::Invalid, words));
         }
         Ok(Self {
-            commit_ms: options.number("commit")?.unwrap_or(500),
+            commit: options.seconds("commit")?.unwrap_or(COMMIT_TIME),
             through: options
                 .choice("data", &[("gather", false), ("through", true)])?
                 .unwrap_or(false),

@@ -97,7 +97,7 @@ impl Served {
         let waits = self.may_wait(self.node(node));
         self.work(waits, req, move |server, req| {
             let answer = server.answer(Kind::OpenDir, || server.open_dir(req, node));
-            reply_open(reply, answer, server.dir_flags());
+            reply_open(reply, answer, server.dir_flags(node));
         });
     }
 

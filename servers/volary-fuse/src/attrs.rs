@@ -61,7 +61,6 @@ impl Server {
             return Err(Kind::TooBig.into());
         }
         let session = self.session(req);
-        self.note_change();
         match open {
             Some(open) if set.size.is_some() => session.setattr_open(OpenId(open.0), &set),
             _ => session.setattr(self.node(node)?, &set),
@@ -124,14 +123,12 @@ impl Server {
             (true, true) => return Err(Kind::Invalid.into()),
         };
         let node = self.node(node)?;
-        self.note_change();
         self.session(req)
             .setxattr(node, name.as_bytes(), value, how)
     }
 
     pub(crate) fn remove_xattr(&self, req: &Caller, node: INodeNo, name: &OsStr) -> Result<()> {
         let node = self.node(node)?;
-        self.note_change();
         self.session(req).removexattr(node, name.as_bytes())
     }
 }

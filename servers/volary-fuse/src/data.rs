@@ -68,7 +68,6 @@ impl Server {
         } else {
             self.session(req)
         };
-        self.note_change();
         session.write(OpenId(open.0), Some(offset), data)?;
         Ok(u32::try_from(data.len()).unwrap_or(u32::MAX))
     }
@@ -79,7 +78,6 @@ impl Server {
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         let keeps = FallocateFlags::KEEP_SIZE;
         let hole = FallocateFlags::PUNCH_HOLE | keeps;
-        self.note_change();
         if flags == hole {
             return session.allocate(part.open, part.offset, part.len, true);
         }
@@ -101,7 +99,6 @@ impl Server {
         let session = self.session(req);
         let len = from.len.min(u64::from(u32::MAX - IO_MAX));
         check_end(at, len)?;
-        self.note_change();
         let mut done = 0;
         while done < len {
             let part = Part {

@@ -62,12 +62,26 @@ impl Progress {
     }
 }
 
+impl Others {
+    /// Notes what the next open is not to answer from what the kernel holds.
+    fn mark_stale(&self, news: &News) {
+        match news {
+            News::Data(node) | News::Entries(node) => self.nodes.mark_stale(*node),
+            News::Made { dir, .. } | News::Removed { dir, .. } => self.nodes.mark_stale(*dir),
+            News::Renamed { from, to, .. } => {
+                self.nodes.mark_stale(*from);
+                self.nodes.mark_stale(*to);
+            }
+            News::Everything => self.nodes.mark_all_stale(),
+            News::Attr(_) | News::Gone(_) => {}
+        }
+    }
+}
+
 impl EventSink for Others {
     fn event(&self, event: &Event) {
         // Before the one who changed it has its answer.
-        if let News::Data(node) = &event.news {
-            self.nodes.mark_stale(*node);
-        }
+        self.mark_stale(&event.news);
         self.news.come.fetch_add(1, Ordering::SeqCst);
         self.queue.event(event);
     }

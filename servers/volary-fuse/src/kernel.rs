@@ -140,7 +140,10 @@ pub(crate) struct Wishes {
 impl Wishes {
     /// Asks for as much as the kernel has, but not for `O_TRUNC` with an open
     /// (`FUSE_ATOMIC_O_TRUNC`): it would come before the kernel has looked
-    /// whether the file is a program that runs, and cut it.
+    /// whether the file is a program that runs, and cut it. Nor for direct writes that
+    /// end later than their call (`FUSE_ASYNC_DIO`): Linux drops the pages that they
+    /// replace before it sends them, and not once more when they are done, so that who
+    /// reads meanwhile leaves the old ones behind for good.
     pub(crate) fn ask(&self, config: &mut KernelConfig) {
         let always = [
             InitFlags::FUSE_EXPORT_SUPPORT,
@@ -148,7 +151,6 @@ impl Wishes {
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
             InitFlags::FUSE_ASYNC_READ,
-            InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_MAX_PAGES,

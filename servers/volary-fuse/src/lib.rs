@@ -14,7 +14,7 @@
 //! | `server`, `nodes` | what they share: sessions, the kernel's node ids, how long it may remember |
 //! | `kernel`, `errno` | the kernel's types and the core's |
 //! | `events` | tells the kernel what others have changed |
-//! | `flusher`, `waiters`, `signals` | threads beside: syncing, waiting for locks |
+//! | `waiters`, `signals` | threads beside: waiting for locks |
 //!
 //! # What the kernel keeps
 //!
@@ -38,7 +38,6 @@ mod dirs;
 mod dispatch;
 mod errno;
 mod events;
-mod flusher;
 mod kernel;
 mod locks;
 mod mounted;

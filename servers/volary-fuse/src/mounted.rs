@@ -3,7 +3,6 @@
 use crate::apart::Served;
 use crate::counts::Counts;
 use crate::events::Teller;
-use crate::flusher::Flusher;
 use crate::options::{Checks, MountOptions};
 use crate::point::MountPoint;
 use crate::server::Server;
@@ -78,7 +77,7 @@ pub fn serve(
     let server = Server::new(Arc::clone(&volume), client, options, threads);
     let counts = Arc::clone(&server.counts);
     let caches = (Arc::clone(&server.nodes), Arc::clone(&server.news));
-    let (waiters, changed) = (Arc::clone(&server.waiters), Arc::clone(&server.changed));
+    let waiters = Arc::clone(&server.waiters);
     let kernel = Arc::clone(&server.kernel);
     let config = config(&volume, options, threads);
     let server = Served(Arc::new(server));
@@ -93,7 +92,6 @@ pub fn serve(
     }
     point.set_read_ahead(options.read_ahead);
     let teller = Teller::start(&volume, client, caches, session.notifier());
-    let flusher = Flusher::start(Arc::clone(&volume), changed, options.sync_every);
     let end = Arc::new(End::default());
     let signals = match stop {
         Stop::Call | Stop::CallBeside => None,
@@ -112,7 +110,7 @@ pub fn serve(
     let running = move || {
         let served = session.run();
         waiters.end();
-        drop((teller, flusher));
+        drop(teller);
         end.note(finish(&volume, served, stop));
     };
     let runner = thread::Builder::new().name("volary-fuse".into());

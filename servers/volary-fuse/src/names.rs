@@ -50,7 +50,6 @@ impl Server {
         let mode = kernel::mode(flags, self.wishes.write_back);
         let set = kernel::new_mode(making.mode, making.umask);
         let name = making.name.as_bytes();
-        self.note_change();
         let how = kernel::create_how(flags);
         // Only Linux cuts a file that it opens for reading.
         if how != Create::Truncate || mode != Mode::Read {
@@ -68,7 +67,6 @@ impl Server {
     pub(crate) fn make_dir(&self, req: &Caller, making: &Making<'_>) -> Result<Entry> {
         let dir = self.node(making.parent)?;
         let set = kernel::new_mode(making.mode, making.umask);
-        self.note_change();
         self.session(req).mkdir(dir, making.name.as_bytes(), &set)
     }
 
@@ -86,7 +84,6 @@ impl Server {
             _ => 0,
         };
         let set = kernel::new_mode(making.mode, making.umask);
-        self.note_change();
         self.session(req)
             .mknod(dir, making.name.as_bytes(), kind, rdev, &set)
     }
@@ -99,7 +96,6 @@ impl Server {
         target: &[u8],
     ) -> Result<Entry> {
         let dir = self.node(parent)?;
-        self.note_change();
         self.session(req)
             .symlink(dir, name.as_bytes(), target, &SetAttr::mode(0o777))
     }
@@ -112,13 +108,11 @@ impl Server {
         name: &OsStr,
     ) -> Result<Entry> {
         let (node, dir) = (self.node(node)?, self.node(parent)?);
-        self.note_change();
         self.session(req).link(node, dir, name.as_bytes())
     }
 
     pub(crate) fn remove_name(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<()> {
         let dir = self.node(parent)?;
-        self.note_change();
         self.outliving(dir, name.as_bytes(), || {
             self.session(req).unlink(dir, name.as_bytes())
         })
@@ -126,7 +120,6 @@ impl Server {
 
     pub(crate) fn remove_dir(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<()> {
         let dir = self.node(parent)?;
-        self.note_change();
         self.session(req).rmdir(dir, name.as_bytes())
     }
 
@@ -148,7 +141,6 @@ impl Server {
         };
         let (from_dir, to_dir) = (self.node(from.0)?, self.node(to.0)?);
         let (name, new_name) = (from.1.as_bytes(), to.1.as_bytes());
-        self.note_change();
         let rename = || {
             let session = self.session(req);
             session.rename(from_dir, name, to_dir, new_name, how)

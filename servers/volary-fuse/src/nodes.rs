@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::{Kind, NodeId, OpenId, Result};
 
 /// The kernel's name for the root.
@@ -18,6 +19,8 @@ const SHARDS: usize = 16;
 /// The nodes that the kernel knows. The root is always among them.
 pub(crate) struct Nodes {
     root: NodeId,
+    /// As [`Known::stale`], of the root.
+    root_stale: AtomicBool,
     shards: [RwLock<HashMap<u64, Known, BuildHasherDefault<Spread>>>; SHARDS],
 }
 
@@ -43,6 +46,7 @@ impl Nodes {
     pub(crate) fn new(root: NodeId) -> Self {
         Self {
             root,
+            root_stale: AtomicBool::new(false),
             shards: Default::default(),
         }
     }
@@ -136,13 +140,28 @@ impl Nodes {
     /// Notes that others have changed what the node holds.
     pub(crate) fn mark_stale(&self, node: NodeId) {
         let number = self.number(node);
-        if let Some(known) = self.shard(number).write().get_mut(&number) {
+        if number == ROOT {
+            self.root_stale.store(true, Ordering::Release);
+        } else if let Some(known) = self.shard(number).write().get_mut(&number) {
             known.stale = true;
+        }
+    }
+
+    /// Notes it of all that the kernel knows.
+    pub(crate) fn mark_all_stale(&self) {
+        self.root_stale.store(true, Ordering::Release);
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            shard.values_mut().for_each(|known| known.stale = true);
         }
     }
 
     /// Whether that was noted, and not taken since.
     pub(crate) fn take_stale(&self, number: u64) -> bool {
+        if number == ROOT {
+            return self.root_stale.load(Ordering::Acquire)
+                && self.root_stale.swap(false, Ordering::AcqRel);
+        }
         let is_stale = |known: &Known| known.stale;
         if !self.shard(number).read().get(&number).is_some_and(is_stale) {
             return false;
@@ -250,6 +269,21 @@ mod tests {
         assert!(!nodes.pin(node(9, 1), OpenId(6)));
         assert_eq!(nodes.forget(9, 1).unwrap().pin, None);
         assert_eq!(nodes.forget(9, 1).unwrap().pin, Some(OpenId(5)));
+    }
+
+    #[test]
+    fn what_others_changed_is_taken_once_of_the_root_too() {
+        let nodes = Nodes::new(node(5, 0));
+        nodes.remember(node(9, 1));
+        for number in [ROOT, 9] {
+            assert!(!nodes.take_stale(number));
+        }
+        nodes.mark_stale(node(5, 0));
+        nodes.mark_stale(node(9, 1));
+        nodes.mark_stale(node(10, 1));
+        assert!(nodes.take_stale(ROOT) && nodes.take_stale(9) && !nodes.take_stale(10));
+        nodes.mark_all_stale();
+        assert!(nodes.take_stale(ROOT) && nodes.take_stale(9) && !nodes.take_stale(9));
     }
 
     #[test]

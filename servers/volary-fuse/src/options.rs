@@ -67,8 +67,6 @@ pub struct MountOptions {
     /// How far the kernel reads ahead, in KiB; more than 128 is set only
     /// where the mounting user may set it.
     pub read_ahead: u32,
-    /// How long changes may wait before they are made durable.
-    pub sync_every: Duration,
 }
 
 impl Default for MountOptions {
@@ -87,7 +85,6 @@ impl Default for MountOptions {
             write_back: None,
             remember: None,
             read_ahead: 1024,
-            sync_every: Duration::from_secs(5),
         }
     }
 }
@@ -149,11 +146,6 @@ impl MountOptions {
             "SIZE",
             "how far the kernel reads ahead (default 1M)",
         ),
-        spec(
-            "sync",
-            "SECONDS",
-            "how long changes may wait before they are durable (default 5)",
-        ),
     ];
 
     /// Takes those in [`SPECS`](Self::SPECS) out of `options` and leaves the
@@ -171,7 +163,6 @@ impl MountOptions {
             None => None,
         };
         let read_ahead = options.number("readahead")?;
-        let sync_every = options.number("sync")?.map(Duration::from_secs);
         let all = Self {
             read_only: options.flag("ro", false)?,
             allow_other: options.flag("allow_other", false)?,
@@ -188,7 +179,6 @@ impl MountOptions {
             read_ahead: read_ahead.map_or(default.read_ahead, |bytes| {
                 u32::try_from(bytes >> 10).unwrap_or(u32::MAX)
             }),
-            sync_every: sync_every.unwrap_or(default.sync_every),
         };
         for spec in Self::SPECS {
             options.take(spec.name);

@@ -127,12 +127,13 @@ impl Server {
 
     /// How the kernel is to treat an open directory. It can go on from a
     /// place that it remembers only where places last.
-    pub(crate) fn dir_flags(&self) -> FopenFlags {
+    pub(crate) fn dir_flags(&self, dir: INodeNo) -> FopenFlags {
+        let mut flags = FopenFlags::empty();
         if self.wishes.sole && self.caps.has(Caps::STABLE_COOKIES) {
-            FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
-        } else {
-            FopenFlags::empty()
+            flags.insert(FopenFlags::FOPEN_CACHE_DIR);
+            flags.set(FopenFlags::FOPEN_KEEP_CACHE, !self.take_stale(dir));
         }
+        flags
     }
 }
 

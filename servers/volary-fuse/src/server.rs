@@ -11,7 +11,6 @@ use fuser::{FileAttr, Generation, INodeNo};
 use parking_lot::RwLock;
 use rustix::fd::OwnedFd;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use volary_core::{Attr, Caps, Cred, Entry, FileKind, NodeId, Result};
@@ -31,8 +30,6 @@ pub(crate) struct Server {
     pub(crate) wishes: Wishes,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) news: Arc<Progress>,
-    /// Something was changed since it was last made durable.
-    pub(crate) changed: Arc<AtomicBool>,
     pub(crate) linger: Linger,
     /// Where the kernel's requests come from, once it is mounted.
     pub(crate) kernel: Arc<OnceLock<OwnedFd>>,
@@ -83,7 +80,6 @@ impl Server {
             counts: Arc::default(),
             waiters: Arc::default(),
             news: Arc::default(),
-            changed: Arc::default(),
             linger: Linger::new(instant),
             kernel: Arc::default(),
             remember: Remember::new(caps, sole, options.remember),
@@ -186,13 +182,6 @@ impl Server {
             self.news.catch_up();
         }
         stale
-    }
-
-    /// Notes that something was changed.
-    pub(crate) fn note_change(&self) {
-        if !self.changed.load(Ordering::Relaxed) {
-            self.changed.store(true, Ordering::Release);
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! `volary mount`: a volume as a directory of this host.
 
 use super::serve::fuse_was_dead;
-use crate::alarm::{alarmed, lost};
+use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, warn};
 use crate::stack::{Report, stack};
-use crate::volumes::{At, Use, attach_with};
+use crate::volumes::{At, COMMIT_HELP, Use, attach_with, commit_of};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -62,7 +62,7 @@ Examples:
 
 Options of every mount (-o):
 {}  memory=SIZE  bound on the memory for caches (default 64M)
-{}
+{COMMIT_HELP}{}
 Layers:
 {}",
         specs_text(MountOptions::SPECS),
@@ -116,6 +116,7 @@ impl Mount {
         mount: &MountOptions,
     ) -> Done<(Arc<Volume>, Arc<Alarm>, Vec<Report>)> {
         let source = &at.source;
+        let commit = commit_of(&options)?;
         let usage = if read_only { Use::Look } else { Use::Change };
         let mut attach = attach_with(options, usage)?;
         attach.umask = umask();
@@ -129,6 +130,8 @@ impl Mount {
         let trust = mount.checks == Checks::Kernel && !fs.caps().has(Caps::CHECKS_ACCESS);
         let options = VolumeOptions {
             trust,
+            commit,
+            commit_failed,
             ..VolumeOptions::new(source.to_string(), clock::now)
         };
         let alarm = alarmed(fs, source);

@@ -7,11 +7,11 @@ mod mounts;
 mod say;
 mod smb;
 
-use crate::alarm::{alarmed, lost};
+use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::stack::{Report, stack};
-use crate::volumes::{At, Use, attach_with};
+use crate::volumes::{At, COMMIT_HELP, Use, attach_with, commit_of};
 use address::Listen;
 use config::{Config, Entry};
 use mounts::Mounts;
@@ -144,7 +144,7 @@ Examples:
 A configuration file; all of it may be left out, and the command line goes first:
 {}
 Options of volumes (-o):
-{}
+{COMMIT_HELP}{}
 Layers:
 {}",
         config::EXAMPLE,
@@ -288,6 +288,7 @@ impl Serve {
             .flag("ro", export.read_only)
             .map_err(|e| Fail::usage(format!("-o: {e}")))?;
         let usage = if read_only { Use::Look } else { Use::Change };
+        let commit = commit_of(&options)?;
         let mut attach = attach_with(options, usage)?;
         attach.umask = super::mount::umask();
         let source = at.source.clone();
@@ -301,7 +302,11 @@ impl Serve {
                 .map(|fs| -> volary::Fs { Arc::new(fs) })
                 .map_err(|e| Fail::at(&at, &e))
         };
-        let how = VolumeOptions::new(source.to_string(), clock::now);
+        let how = VolumeOptions {
+            commit,
+            commit_failed,
+            ..VolumeOptions::new(source.to_string(), clock::now)
+        };
         match layered.and_then(|fs| stack(fs, &layers)) {
             Ok((fs, reports)) => {
                 let alarm = alarmed(fs, &source);

@@ -5,8 +5,9 @@ use crate::out;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use volary::torture::{
-    self, Bounds, Cut, Depth, Explorer, Killed, Kills, Ops, Plan, Tally, Volume,
+    self, Bounds, Cut, Depth, Explorer, Killed, Kills, Ops, Plan, Served, Tally, Volume, Way,
 };
 
 /// Cuts the power of simulated volumes, and says whether they keep their promises.
@@ -23,6 +24,7 @@ Examples:
   volary torture run cedar --triples --part 1/16
   volary torture kill cedar --rounds 200
   volary torture kill fat32 --rounds 200 --mounted
+  volary torture kill ffs2 --rounds 5 --served nfs
   volary torture replay fat12 'create /x; sync' --cut 3:-")]
 pub(crate) struct Torture {
     #[command(subcommand)]
@@ -87,9 +89,8 @@ enum What {
         rounds: u64,
         #[command(flatten)]
         work: Work,
-        /// The process serves the volume on a directory, and the operations are done there
-        #[arg(long)]
-        mounted: bool,
+        #[command(flatten)]
+        by: By,
         /// Where the volume's image is made: in memory, if it can be
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
@@ -110,6 +111,40 @@ enum What {
         #[command(flatten)]
         work: Work,
     },
+}
+
+/// How the process has the volume.
+#[derive(clap::Args, Debug)]
+struct By {
+    /// The process serves the volume on a directory, and the operations are done there
+    #[arg(long)]
+    mounted: bool,
+    /// The process is volary serve, and the operations are done by a client of it:
+    /// what was acknowledged a commit time ago is there as well
+    #[arg(long, value_name = "PROTOCOL", conflicts_with = "mounted")]
+    served: Option<Protocol>,
+    /// How long after the last change an image that is served has to hold it: the
+    /// commit time, which is half a second, and a margin
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, requires = "served")]
+    patience: u16,
+}
+
+impl By {
+    fn served(&self) -> Option<Served> {
+        let by = match self.served? {
+            Protocol::Nfs => torture::Protocol::Nfs,
+            Protocol::Smb => torture::Protocol::Smb,
+        };
+        let patience = Duration::from_secs(self.patience.into());
+        Some(Served { by, patience })
+    }
+}
+
+/// What a client of a served volume speaks.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Protocol {
+    Nfs,
+    Smb,
 }
 
 /// What is done to a volume whose process is killed.
@@ -183,11 +218,11 @@ impl Torture {
                 volume,
                 rounds,
                 work,
-                mounted,
+                by,
                 dir,
                 json,
             } => {
-                let killed = kill(find(volume)?, *rounds, work, *mounted, dir.as_deref())?;
+                let killed = kill(find(volume)?, *rounds, work, by, dir.as_deref())?;
                 tell_killed(volume, &killed, *json)
             }
             What::Load {
@@ -221,23 +256,22 @@ fn load(volume: &Volume, image: &Path, mount: Option<&Path>, work: &Work) -> Don
     Ok(Exit::Done)
 }
 
-fn kill(
-    volume: &Volume,
-    rounds: u64,
-    work: &Work,
-    mounted: bool,
-    dir: Option<&Path>,
-) -> Done<Killed> {
+fn kill(volume: &Volume, rounds: u64, work: &Work, by: &By, dir: Option<&Path>) -> Done<Killed> {
     let dir = volary_bench::measure::scratch(dir);
     let dir = dir.map_err(|e| Fail::new(Exit::Failed, format!("torture: {e:#}")))?;
-    let mount = mounted.then(|| dir.path().join("mounted"));
-    if let Some(mount) = &mount {
-        std::fs::create_dir(mount).map_err(|e| Fail::host("torture", e))?;
-    }
+    let way = match (by.served(), by.mounted) {
+        (Some(served), _) => Way::Served(served),
+        (None, false) => Way::Alone,
+        (None, true) => {
+            let mount = dir.path().join("mounted");
+            std::fs::create_dir(&mount).map_err(|e| Fail::host("torture", e))?;
+            Way::Mounted(mount)
+        }
+    };
     let plan = Kills {
         program: std::env::current_exe().map_err(|e| Fail::host("torture", e))?,
         image: dir.path().join("volume.img"),
-        mount,
+        way,
         rounds,
         steps: work.steps,
         seed: work.seed,

@@ -4,6 +4,7 @@ mod access;
 mod asking;
 mod attributes;
 mod chaos;
+mod committing;
 mod deletion;
 mod detach;
 mod events;

@@ -29,6 +29,8 @@ pub struct Progress {
     pub began: usize,
     /// Of those that had ended, and so been acknowledged, which were done.
     pub done: Vec<bool>,
+    /// So many of them, the first, were to be durable though nobody had asked for that.
+    pub kept: usize,
 }
 
 impl Progress {
@@ -131,9 +133,13 @@ impl Volume {
         let whose = |part: usize| whose.get(part).copied().unwrap_or(part);
         let tag = |part| tag(round, whose(part));
         // What was begun and did not end may have been done.
-        let story = told(self, &ops, self.preset_tree()?, tag, |part, _, _| {
+        let mut story = told(self, &ops, self.preset_tree()?, tag, |part, _, _| {
             Ok(progress.done.get(whose(part)).copied().unwrap_or(true))
         })?;
+        let kept = (0..ops.len()).take_while(|part| whose(*part) < progress.kept);
+        if let Some(durable) = kept.last().and_then(|last| story.durable.get_mut(last)) {
+            *durable = true;
+        }
         let mended = self.recover(dev.clone())?;
         let found = self.look(dev.clone())?;
         let ended = |part: &usize| whose(*part) < progress.done.len();

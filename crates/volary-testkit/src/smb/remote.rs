@@ -5,16 +5,14 @@
 //! it was seen last. What SMB does not show (owners, modes, change counts) is not to be
 //! had; the modes that are told are made up.
 
-use super::conn::{Client, Fail};
-use super::requests::{How, Open};
-use super::wire::{u32_at, u64_at};
-use super::{access, disposition, status};
 use crate::remote::{Attached, Opens};
 use std::collections::HashMap;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, FileKind, FileSystem, Kind, Mode, Name, NodeId,
     OpenId, RenameFlags, Result, SetAttr, SetTime, StatFs, Time,
 };
+use volary_smb_client::wire::{u32_at, u64_at};
+use volary_smb_client::{Client, Fail, How, Open, access, disposition, status};
 
 /// A share. Not for volumes that others change meanwhile.
 pub struct Remote {

@@ -1,6 +1,7 @@
 //! Volumes whose process is killed, again and again.
 
-use super::{SIZE_MAX, mounted, scripts};
+use super::served::Served;
+use super::{SIZE_MAX, mounted, scripts, served};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -20,15 +21,43 @@ pub struct Kills {
     pub program: PathBuf,
     /// The volume's image; it is made anew.
     pub image: PathBuf,
-    /// The directory on which the process mounts the volume: then the operations are
-    /// done there, by this process.
-    pub mount: Option<PathBuf>,
+    /// How the process has the volume.
+    pub way: Way,
     /// So often.
     pub rounds: u64,
     /// Operations of a round's script; it is killed somewhere in it.
     pub steps: usize,
     /// The first round's seed.
     pub seed: u64,
+}
+
+/// How a process that is killed has its volume, and who does the operations.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// It does them itself, on a device that loses what is not flushed.
+    Alone,
+    /// It mounts the volume on this directory, and they are done there.
+    Mounted(PathBuf),
+    /// It serves the volume, and they are done by a client.
+    Served(Served),
+}
+
+impl Way {
+    /// What the command that tries a round again says of it.
+    fn words(&self) -> String {
+        match self {
+            Self::Alone => String::new(),
+            Self::Mounted(_) => " --mounted".into(),
+            Self::Served(served) => format!(" --served {}", served.by.name()),
+        }
+    }
+
+    fn mount(&self) -> Option<&Path> {
+        match self {
+            Self::Mounted(dir) => Some(dir),
+            Self::Alone | Self::Served(_) => None,
+        }
+    }
 }
 
 /// What was killed.
@@ -118,8 +147,8 @@ pub fn kills(volume: &Volume, plan: &Kills, mut tell: impl FnMut(&Killed)) -> Wo
         }
         round(volume, plan, seed, &mut all).map_err(|what| {
             let (name, steps) = (volume.name, plan.steps);
-            let mounted = plan.mount.as_ref().map_or("", |_| " --mounted");
-            let again = format!("--rounds 1 --steps {steps} --seed {seed}{mounted}");
+            let way = plan.way.words();
+            let again = format!("--rounds 1 --steps {steps} --seed {seed}{way}");
             format!("{what}\nvolary torture kill {name} {again}")
         })?;
         tell(&all);
@@ -130,23 +159,22 @@ pub fn kills(volume: &Volume, plan: &Kills, mut tell: impl FnMut(&Killed)) -> Wo
 fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()> {
     let mut script = script(volume, plan.steps, seed)?;
     let host = |e: std::io::Error| e.to_string();
-    let mount = plan.mount.iter();
-    let mut process = Command::new(&plan.program)
-        .args(["torture", "load", volume.name])
-        .arg(&plan.image)
-        .args(["--steps", &plan.steps.to_string()])
-        .args(["--seed", &seed.to_string()])
-        .args(mount.flat_map(|dir| [OsStr::new("--mount"), dir.as_os_str()]))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(host)?;
-    let progress = match &plan.mount {
-        None => followed(&mut process, plan.steps, seed),
-        Some(dir) => mounted::driven(volume, &mut process, dir, &mut script, seed),
+    let mut process = match &plan.way {
+        Way::Alone | Way::Mounted(_) => loading(volume, plan, seed),
+        Way::Served(by) => served::command(volume, plan, by.by),
     };
+    let mut process = process.spawn().map_err(host)?;
+    let progress = match &plan.way {
+        Way::Alone => followed(&mut process, plan.steps, seed),
+        Way::Mounted(dir) => mounted::driven(volume, &mut process, dir, &mut script, seed),
+        Way::Served(by) => served::driven(volume, &mut process, plan, *by, &script, seed),
+    };
+    if progress.is_err() {
+        // It may have ended.
+        let _ = process.kill();
+    }
     let ended = process.wait().map_err(host)?;
-    let freed = plan.mount.as_deref().map(volary_fuse::free).transpose();
+    let freed = plan.way.mount().map(volary_fuse::free).transpose();
     let progress = progress?;
     freed.map_err(|e| e.to_string())?;
     if ended.success() {
@@ -159,7 +187,7 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
     all.acknowledged += progress.done.len() as u64;
     all.synced += progress.synced(&script) as u64;
     let dev = open(&plan.image)?;
-    let pages = plan.mount.is_some().then_some(mounted::PAGE);
+    let pages = plan.way.mount().map(|_| mounted::PAGE);
     let held = volume.held_to(&script, seed, &progress, pages, &dev);
     held.map_err(|what| {
         let last = progress.began.checked_sub(1);
@@ -168,6 +196,21 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
         what + &last.unwrap_or_default()
     })?;
     volume.renew(dev)
+}
+
+/// The process that is killed: `volary torture load`.
+fn loading(volume: &Volume, plan: &Kills, seed: u64) -> Command {
+    let mount = plan.way.mount().into_iter();
+    let mut command = Command::new(&plan.program);
+    command
+        .args(["torture", "load", volume.name])
+        .arg(&plan.image)
+        .args(["--steps", &plan.steps.to_string()])
+        .args(["--seed", &seed.to_string()])
+        .args(mount.flat_map(|dir| [OsStr::new("--mount"), dir.as_os_str()]))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
 }
 
 /// Hears what a process says, and kills it somewhere in its script.

@@ -225,6 +225,40 @@ fn who_opens_a_file_waits_a_little_for_the_kernel_to_be_told_of_its_size() {
     assert!(is_whole);
 }
 
+#[test]
+fn who_lists_a_directory_sees_what_others_did_though_the_kernel_cannot_be_told_yet() {
+    let Some(mount) = Mount::of_fat(64 << 20, &MountOptions::default()) else {
+        return;
+    };
+    let names = |dir: &str| {
+        let entries = fs::read_dir(mount.at(dir)).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    for name in ["d", "d/a", "d/b", "e"] {
+        fs::create_dir(mount.at(name)).unwrap();
+    }
+    let counts = mount.mounted.counts();
+    let asked = || counts.of(RequestKind::ReadDir) + counts.of(RequestKind::ReadDirPlus);
+    until("the kernel keeps both listings", || {
+        let before = asked();
+        assert_eq!((names("d").len(), names("e").len()), (2, 0));
+        asked() == before
+    });
+    let listed = while_the_kernel_cannot_be_told(&mount, 0, || {
+        let other = mount.other();
+        let root = other.root();
+        let [d, e] = [&b"d"[..], b"e"].map(|name| other.lookup(root, name).unwrap().node);
+        other.mkdir(d, b"c", &SetAttr::mode(0o755)).unwrap();
+        other.rmdir(d, b"a").unwrap();
+        let keep = RenameFlags::KEEP;
+        other.rename(d, b"b", e, b"moved", keep).unwrap();
+        (names("d"), names("e"))
+    });
+    assert_eq!(listed, (vec!["c".into()], vec!["moved".into()]));
+}
+
 /// A volume whose driver tells of changes made elsewhere.
 struct Watched {
     below: Fs,

@@ -1,8 +1,8 @@
 //! What a client asks for. Paths are from the share's root, with `\`.
 
-use super::conn::{Client, Fail, command, part};
-use super::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
-use super::{access, disposition, status};
+use crate::conn::{Client, Fail, command, part};
+use crate::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
+use crate::{access, disposition, status};
 
 /// `FileId`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -189,14 +189,22 @@ impl Client {
         self.rename_to(open, to, true)
     }
 
-    pub(super) fn rename_to(&self, open: Open, to: &str, replaces: bool) -> Result<(), Fail> {
+    /// The same; with `replaces` false, what is there is left.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn rename_to(&self, open: Open, to: &str, replaces: bool) -> Result<(), Fail> {
         let name = utf16(to);
         let body = Body::default().u8(replaces.into()).zeros(15);
         let body = body.u32(name.len() as u32);
         self.set_info(open, 10, &body.bytes(&name).zeros(4).0)
     }
 
-    pub(super) fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
+    /// Sets information of a file.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
         let body = Body::new(33).u8(1).u8(class).u32(data.len() as u32);
         let body = body.u16(HEADER_LEN as u16 + 32).u16(0).u32(0);
         self.ask(command::SET_INFO, &body.bytes(&open.0).bytes(data))
@@ -204,7 +212,10 @@ impl Client {
     }
 
     /// Information of a file (`kind` 1) or of the volume (2).
-    pub(super) fn query(&self, open: Open, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn query(&self, open: Open, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
         let body = Body::new(41).u8(kind).u8(class).u32(IO_MAX as u32);
         let body = body.zeros(16).bytes(&open.0).zeros(1);
         let reply = self.ask(command::QUERY_INFO, &body)?;

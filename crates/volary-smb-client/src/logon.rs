@@ -1,6 +1,6 @@
 //! NTLM version 2 as a client (MS-NLMP 3.1.5.1), without a key exchange.
 
-use super::wire::utf16;
+use crate::wire::utf16;
 use hmac::{Hmac, KeyInit, Mac};
 use md4::{Digest, Md4};
 use md5::Md5;
@@ -9,7 +9,7 @@ use md5::Md5;
 const FLAGS: u32 = 0x8_0201;
 
 /// NEGOTIATE_MESSAGE (2.2.1.1).
-pub(super) fn negotiate() -> Vec<u8> {
+pub(crate) fn negotiate() -> Vec<u8> {
     let mut message = b"NTLMSSP\0\x01\0\0\0".to_vec();
     message.extend(FLAGS.to_le_bytes());
     message.resize(32, 0);
@@ -17,7 +17,7 @@ pub(super) fn negotiate() -> Vec<u8> {
 }
 
 /// AUTHENTICATE_MESSAGE (2.2.1.3) in answer to a challenge, and the session key.
-pub(super) fn authenticate(challenge: &[u8], user: &str, password: &str) -> (Vec<u8>, [u8; 16]) {
+pub(crate) fn authenticate(challenge: &[u8], user: &str, password: &str) -> (Vec<u8>, [u8; 16]) {
     let nt_hash: [u8; 16] = Md4::digest(utf16(password)).into();
     let key = hmac_md5(&nt_hash, &[&utf16(&user.to_uppercase())]);
     // Version, time, the client's challenge, and no names.

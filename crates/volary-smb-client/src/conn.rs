@@ -1,8 +1,8 @@
 //! One connection: messages, signatures, and the thread that hears.
 
-use super::logon;
-use super::status;
-use super::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
+use crate::logon;
+use crate::status;
+use crate::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::{Condvar, Mutex};
 use sha2::Sha256;
@@ -20,7 +20,7 @@ const SIGNED: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Codes of commands.
-pub(super) mod command {
+pub(crate) mod command {
     pub(crate) const NEGOTIATE: u16 = 0;
     pub(crate) const SESSION_SETUP: u16 = 1;
     pub(crate) const LOGOFF: u16 = 2;
@@ -177,7 +177,7 @@ impl Client {
     }
 
     /// Sends a request and gives the whole reply, header and all.
-    pub(super) fn ask(&self, command: u16, body: &Body) -> Result<Vec<u8>, Fail> {
+    pub(crate) fn ask(&self, command: u16, body: &Body) -> Result<Vec<u8>, Fail> {
         let id = self.send(command, body)?;
         let reply = self.wait(id)?;
         match u32_at(&reply, 8) {
@@ -187,11 +187,11 @@ impl Client {
     }
 
     /// Whether the request has its last reply.
-    pub(super) fn has_reply(&self, id: u64) -> bool {
+    pub(crate) fn has_reply(&self, id: u64) -> bool {
         self.shared.heard.lock().replies.contains_key(&id)
     }
 
-    pub(super) fn send(&self, command: u16, body: &Body) -> Result<u64, Fail> {
+    pub(crate) fn send(&self, command: u16, body: &Body) -> Result<u64, Fail> {
         let mut sending = self.shared.sending.lock();
         let id = sending.next_id;
         sending.next_id += 1;
@@ -228,7 +228,7 @@ impl Client {
 }
 
 /// A part of a reply.
-pub(super) fn part(reply: &[u8], at: usize, len: usize) -> &[u8] {
+pub(crate) fn part(reply: &[u8], at: usize, len: usize) -> &[u8] {
     reply.get(at..at + len).expect("within the reply")
 }
 

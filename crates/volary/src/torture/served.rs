@@ -1,0 +1,247 @@
+//! A volume that is worked on by a client of `volary serve`, which is killed.
+
+use super::kills::{Kills, Moment};
+use super::mounted::killed_midway;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use volary_block::MemDevice;
+use volary_core::{BlockDevice, Cancel, Cred, Ctx, Error, Fs, Kind, Options, Result, Time};
+use volary_nfs_client::{Location, NfsOptions};
+use volary_sim::{Op, Ops, Progress, Volume};
+use volary_smb_client::{Client, Fail, How, access, disposition, status};
+
+type Words<T> = std::result::Result<T, String>;
+
+/// What a client of a served volume speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// NFS version 3: what a COMMIT, and what a change of names, has answered is durable.
+    Nfs,
+    /// SMB 2.1: what a FLUSH has answered is durable, and all else when the volume's
+    /// commit time has passed.
+    Smb,
+}
+
+/// A volume that is served by a process of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// What its client speaks.
+    pub by: Protocol,
+    /// Once in a round the client of SMB does nothing until the image holds what it was
+    /// answered, so long at most: the commit time, which is half a second unless the
+    /// volume has another, and a margin.
+    pub patience: Duration,
+}
+
+/// The commit time of volumes without one of their own, as the option says it.
+const COMMIT: &str = "commit=0.5";
+
+const USER: &str = "torture";
+const PASSWORD: &str = "torture";
+const DIRECTORY: u32 = 1;
+
+impl Protocol {
+    /// As the command line says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nfs => "nfs",
+            Self::Smb => "smb",
+        }
+    }
+}
+
+/// The process that is killed: `volary serve` on the plan's image.
+pub(super) fn command(volume: &Volume, plan: &Kills, by: Protocol) -> Command {
+    let mut command = Command::new(&plan.program);
+    let option = format!("--{}", by.name());
+    command.args(["serve", "--json", &option, "127.0.0.1:0"]);
+    match by {
+        Protocol::Nfs => {
+            let mut key = OsString::from(&plan.image);
+            key.push(".key");
+            command.args(["--squash", "none", "--key"]).arg(key);
+        }
+        Protocol::Smb => {
+            command.args(["--user", USER]);
+            command.env("VOLARY_PASSWORD", PASSWORD);
+        }
+    }
+    if !volume.attach.contains("commit=") {
+        command.args(["-o", COMMIT]);
+    }
+    if !volume.attach.is_empty() {
+        command.args(["-o", volume.attach]);
+    }
+    command.arg(&plan.image).stdin(Stdio::null());
+    command.stdout(Stdio::piped());
+    command
+}
+
+/// Does a script as a client of the process, and kills that at some moment.
+///
+/// # Errors
+/// In words; of operations before that moment; of what the image does not hold in time.
+pub(super) fn driven(
+    volume: &Volume,
+    process: &mut Child,
+    plan: &Kills,
+    served: Served,
+    script: &Ops,
+    seed: u64,
+) -> Words<Progress> {
+    let said = process.stdout.take().ok_or("it says nothing")?;
+    let mut said = BufReader::new(said);
+    let mut line = String::new();
+    said.read_line(&mut line).map_err(|e| e.to_string())?;
+    let at = address(&line, served.by).ok_or_else(|| format!("it does not serve: {line}"))?;
+    let name = plan.image.file_stem().unwrap_or_default();
+    let name = name.to_string_lossy();
+    match served.by {
+        Protocol::Nfs => {
+            let cancel = Cancel::new();
+            let fs = mounted(at, &name).map_err(|e| e.to_string())?;
+            let act = |i, op: &Op, tag, _: &mut Progress| {
+                volary_sim::perform(&fs, &context(i, &cancel), op, tag)
+            };
+            // Calls that nobody answers any more are not waited for.
+            let killed = || cancel.set();
+            let progress = killed_midway(volume, process, script, seed, act, killed)?;
+            // Names are durable when they are answered, and so is content once it is closed.
+            let kept = progress.done.len();
+            Ok(Progress { kept, ..progress })
+        }
+        Protocol::Smb => {
+            let connected = Client::connect(at, (USER, PASSWORD), &name, [5; 16]);
+            let (client, _) = connected.map_err(|e| format!("logging on: {e:?}"))?;
+            let kill_at = Moment::of(script.0.len(), seed).op;
+            let act = |i, op: &Op, tag, progress: &mut Progress| {
+                if progress.kept == 0 && (kill_at / 2..kill_at).contains(&i) {
+                    progress.kept = i;
+                    rest(volume, plan, served.patience, script, seed, progress)?;
+                }
+                perform(&client, op, tag)
+            };
+            killed_midway(volume, process, script, seed, act, || ())
+        }
+    }
+}
+
+/// Where it says that it serves.
+fn address(line: &str, by: Protocol) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once(&format!("\"{}\":\"", by.name()))?;
+    rest.split('"').next()?.parse().ok()
+}
+
+/// The export, by the driver that others have for it.
+fn mounted(at: SocketAddr, name: &str) -> Result<Fs> {
+    let location = Location::parse(format!("{at}/{name}?timeout=60").as_bytes())?;
+    let options = NfsOptions::default().with(&location, &Options::new())?;
+    volary_nfs_client::attach(&location, &options)
+}
+
+fn context(i: usize, cancel: &Cancel) -> Ctx<'_> {
+    static ROOT: std::sync::OnceLock<Cred> = std::sync::OnceLock::new();
+    Ctx {
+        cred: ROOT.get_or_init(Cred::root),
+        now: Time::from_secs(1_700_000_000 + i as i64),
+        cancel,
+    }
+}
+
+/// Waits until a copy of the image, recovered, holds what was acknowledged.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing tells when a server has made something durable"
+)]
+fn rest(
+    volume: &Volume,
+    plan: &Kills,
+    patience: Duration,
+    script: &Ops,
+    seed: u64,
+    progress: &Progress,
+) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        let held = copied(&plan.image)
+            .and_then(|copy| volume.held_to(script, seed, progress, None, &copy));
+        let Err(what) = held else { return Ok(()) };
+        if begin.elapsed() >= patience {
+            let time = patience.as_secs_f64();
+            let words = format!("{time} s after the last change: {what}");
+            return Err(Error::note(Kind::Io, words));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn copied(image: &Path) -> Words<Arc<dyn BlockDevice>> {
+    let bytes = std::fs::read(image).map_err(|e| e.to_string())?;
+    Ok(Arc::new(MemDevice::from_vec(bytes)))
+}
+
+/// Does an operation as a client of SMB; `tag` is that of the file it is about.
+fn perform(client: &Client, op: &Op, tag: u32) -> Result<()> {
+    let at = |path: &str, how: How, work: &dyn Fn(_) -> std::result::Result<(), Fail>| {
+        let open = client.open(&named(path), &how)?.open;
+        let answer = work(open);
+        client.close(open)?;
+        answer
+    };
+    let any = |access| How {
+        options: 0,
+        ..How::open(access)
+    };
+    let done = match op {
+        Op::Create(path) => {
+            let how = How {
+                disposition: disposition::CREATE,
+                ..How::open(access::WRITE)
+            };
+            at(path, how, &|_| Ok(()))
+        }
+        Op::Mkdir(path) => client.make_dir(&named(path)),
+        Op::Unlink(path) | Op::Rmdir(path) => at(path, any(access::DELETE), &|open| {
+            client.set_delete(open, true)
+        }),
+        Op::Rename(from, to) => at(from, any(access::DELETE), &|open| {
+            client.rename(open, &named(to))
+        }),
+        Op::Write(path, offset, len) => at(path, How::open(access::WRITE), &|open| {
+            client.write(open, *offset, &volary_sim::tree::content(tag, *len))
+        }),
+        Op::Truncate(path, len) => at(path, How::open(access::WRITE), &|open| {
+            client.set_size(open, *len)
+        }),
+        Op::Fsync(path) => at(path, any(access::WRITE), &|open| client.flush(open)),
+        Op::Sync | Op::Detach => {
+            let how = How {
+                options: DIRECTORY,
+                ..How::open(access::WRITE)
+            };
+            at("", how, &|open| client.flush(open))
+        }
+    };
+    done.map_err(|fail| error(fail, op))
+}
+
+/// A path as SMB has it.
+fn named(path: &str) -> String {
+    path.trim_start_matches('/').replace('/', "\\")
+}
+
+fn error(fail: Fail, op: &Op) -> Error {
+    let kind = match fail {
+        Fail::Status(status::DISK_FULL) => Kind::NoSpace,
+        // A directory is not replaced: it did nothing, as where there is no room.
+        Fail::Status(status::ACCESS_DENIED) if matches!(op, Op::Rename(..)) => Kind::NoSpace,
+        Fail::Status(_) | Fail::Gone => Kind::Io,
+    };
+    Error::note(kind, format!("{fail:x?}"))
+}
