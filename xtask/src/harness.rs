@@ -1,4 +1,4 @@
-//! Runs test programs in two lanes, and judges what failed.
+//! Runs test programs in lanes, and judges what failed.
 //!
 //! Programs that serve, mount and start clients wait more than they compute, so they
 //! run beside those that only compute. A test that fails runs once more, alone; whether it then
@@ -100,16 +100,17 @@ impl Harness {
         Ok(built.flatten().collect())
     }
 
-    /// Runs these programs in two lanes, then what failed alone.
+    /// Runs these programs in lanes, then what failed alone.
     fn judge(&self, programs: &[Program]) -> Result<Vec<String>> {
-        let (waiting, computing) = self.lanes(programs);
-        let (failures, others) = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| lane(waiting));
-            let others = lane(computing);
-            (waiting.join(), others)
-        });
-        let mut failures = failures.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        failures.extend(others?);
+        let lanes = std::thread::scope(|scope| {
+            let lanes = self.lanes(programs).into_iter();
+            let started: Vec<_> = lanes.map(|jobs| scope.spawn(|| lane(jobs))).collect();
+            let ended = started.into_iter().map(|lane| lane.join());
+            ended
+                .map(|lane| lane.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect::<Result<Vec<_>>>()
+        })?;
+        let failures: Vec<_> = lanes.into_iter().flatten().collect();
         if failures.len() > AGAIN {
             bail!("{} tests failed:{}", failures.len(), listed(&failures));
         }
@@ -127,13 +128,19 @@ impl Harness {
         Ok(forgiven)
     }
 
-    /// The jobs of those that wait, and of those that compute.
-    fn lanes<'a>(&'a self, programs: &'a [Program]) -> (Vec<Job<'a>>, Vec<Job<'a>>) {
-        let jobs = self.choices.iter().flat_map(|choice| {
+    /// The jobs of the programs that compute, and for each choice those of the programs that wait.
+    fn lanes<'a>(&'a self, programs: &'a [Program]) -> Vec<Vec<Job<'a>>> {
+        let is_waiting = |program: &&Program| WAITING.contains(&program.package().as_str());
+        let (waiting, computing): (Vec<_>, Vec<_>) = programs.iter().partition(is_waiting);
+        let jobs = |programs: &[&'a Program], choice: &'a Choice| {
             let jobs = programs.iter();
-            jobs.map(move |program| Job { program, choice })
-        });
-        jobs.partition(|job| WAITING.contains(&job.program.package().as_str()))
+            jobs.map(|program| Job { program, choice })
+                .collect::<Vec<_>>()
+        };
+        let all = self.choices.iter();
+        let mut lanes: Vec<_> = all.clone().map(|choice| jobs(&waiting, choice)).collect();
+        lanes.push(all.flat_map(|choice| jobs(&computing, choice)).collect());
+        lanes
     }
 }
 

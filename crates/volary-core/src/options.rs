@@ -48,6 +48,17 @@ impl Options {
         found.map(Option::unwrap_or_default)
     }
 
+    /// Takes out all options whose names `which` says, whatever their values.
+    pub fn pass_over(&mut self, which: impl Fn(&str) -> bool) {
+        self.0.retain(|(key, _)| !which(key));
+    }
+
+    /// The one of these flags that was given last.
+    pub fn last_of<'a>(&self, keys: &[&'a str]) -> Option<&'a str> {
+        let mut given = self.0.iter().rev().map(|(key, _)| key);
+        given.find_map(|key| keys.iter().find(|known| *known == key).copied())
+    }
+
     /// Refuses options that `known` does not list.
     ///
     /// # Errors
@@ -141,8 +152,9 @@ impl Options {
         self.0.is_empty()
     }
 
-    /// A size in bytes as people write it: `512`, `64M`, `0x1000`, `1.5G` is
-    /// not one. `None` for what is not one or does not fit.
+    /// A size in bytes as people write it: `512`, `0x1000`; `64k`, `64M`, `64MiB`, `1.5G` in powers of
+    /// 1024, and `64kB`, `64MB` in powers of 1000. `None` for what is not one, is no whole number of
+    /// bytes or does not fit.
     pub fn parse_size(text: &str) -> Option<u64> {
         parse_size(text)
     }
@@ -173,17 +185,40 @@ fn parse_size(text: &str) -> Option<u64> {
     if let Some(oct) = text.strip_prefix("0o") {
         return u64::from_str_radix(oct, 8).ok();
     }
-    let text = text.trim_end_matches("iB").trim_end_matches('B');
-    let digits = text.trim_end_matches(['k', 'K', 'M', 'G', 'T']);
-    let shift = match &text[digits.len()..] {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let (unit, base): (&str, u64) = match &text[digits.len()..] {
+        "" | "B" => ("", 1),
+        unit => match (unit.strip_suffix("iB"), unit.strip_suffix('B')) {
+            (Some(""), _) => return None,
+            (Some(unit), _) => (unit, 1024),
+            (None, Some(unit)) => (unit, 1000),
+            (None, None) => (unit, 1024),
+        },
+    };
+    let power = match unit {
         "" => 0,
-        "k" | "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
+        "k" | "K" => 1,
+        "m" | "M" => 2,
+        "g" | "G" => 3,
+        "t" | "T" => 4,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+    scaled(digits, base.pow(power))
+}
+
+/// A decimal number with or without a part behind a point, times `unit`.
+fn scaled(digits: &str, unit: u64) -> Option<u64> {
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 18 {
+        return None;
+    }
+    let parts = u128::from(part.parse::<u64>().ok()?) * u128::from(unit);
+    let tens = 10_u128.pow(u32::try_from(part.len()).ok()?);
+    let bytes = u128::from(whole.parse::<u64>().ok()?).checked_mul(unit.into())?;
+    let is_whole = unit > 1 || parts == 0;
+    let all = bytes.checked_add(parts / tens).filter(|_| is_whole)?;
+    u64::try_from(all).ok()
 }
 
 #[cfg(test)]
@@ -198,10 +233,29 @@ mod tests {
             ("0x1000", 4096),
             ("16k", 16 << 10),
             ("2TiB", 2 << 40),
+            ("64m", 64 << 20),
+            ("64MB", 64_000_000),
+            ("1.44MB", 1_440_000),
+            ("1.5G", 3 << 29),
+            ("0.5k", 512),
+            ("7B", 7),
         ] {
             assert_eq!(parse_size(text), Some(n), "{text}");
         }
-        for text in ["", "M", "1.5G", "12Q", "99999999999T", "-1"] {
+        for text in [
+            "",
+            "M",
+            "1.5",
+            "1.",
+            ".5G",
+            "12Q",
+            "12iB",
+            "99999999999T",
+            "-1",
+            "1e3",
+            "64MM",
+            "٣",
+        ] {
             assert_eq!(parse_size(text), None, "{text}");
         }
     }

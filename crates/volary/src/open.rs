@@ -94,7 +94,8 @@ pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
     format.attach(dev, &told(how, format.attach_options())?)
 }
 
-/// What a driver is told that has these options of its own.
+/// What a driver is told that has these options of its own. `sync` without a value is a commit
+/// time of 0 where a driver has none of its own: a matter of who shares the volume.
 ///
 /// # Errors
 /// `Invalid` for a commit time that is none.
@@ -103,6 +104,9 @@ fn told(how: &Attach, own: &[OptionSpec]) -> Result<Attach> {
     how.options.seconds("commit")?;
     if !own.iter().any(|spec| spec.name == "commit") {
         how.options.take("commit");
+    }
+    if how.options.get("sync") == Some("") && !own.iter().any(|spec| spec.name == "sync") {
+        how.options.take("sync");
     }
     Ok(how)
 }

@@ -125,12 +125,13 @@ impl Server {
     /// (`SEEK_HOLE`).
     ///
     /// # Errors
-    /// `Invalid` before the file's start, and for another `whence`; `NotFound`
-    /// past the end, and if there is no more data.
+    /// `Invalid` for another `whence`; `NotFound` before the file's start and past its
+    /// end, as Linux's own file systems have it, and if there is no more data.
     pub(crate) fn seek(&self, req: &Caller, open: OpenId, offset: i64, whence: i32) -> Result<u64> {
-        let (Ok(offset), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
+        let (SEEK_DATA | SEEK_HOLE) = whence else {
             return Err(Kind::Invalid.into());
         };
+        let offset = u64::try_from(offset).map_err(|_| Kind::NotFound)?;
         let data = whence == SEEK_DATA;
         let session = self.session(req);
         let size = session.getattr_open(open)?.size.min(SIZE_MAX);

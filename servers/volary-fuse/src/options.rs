@@ -115,7 +115,11 @@ impl MountOptions {
             "honour set-uid and set-gid programs (default: not)",
         ),
         spec("dev", "", "honour device nodes (default: not)"),
-        spec("noexec", "", "run no programs (default: run them)"),
+        spec(
+            "noexec",
+            "",
+            "run no programs (default: run them; with user or users: not)",
+        ),
         spec(
             "nosymfollow",
             "",
@@ -148,8 +152,9 @@ impl MountOptions {
         ),
     ];
 
-    /// Takes those in [`SPECS`](Self::SPECS) out of `options` and leaves the
-    /// rest.
+    /// Takes those in [`SPECS`](Self::SPECS) out of `options`, and what mount(8) and fstab(5) have
+    /// for every file system, and leaves the rest. Of `suid` and `nosuid` and their like
+    /// the last counts.
     ///
     /// # Errors
     /// `Invalid` for a value that is not one; the words name the option.
@@ -163,14 +168,19 @@ impl MountOptions {
             None => None,
         };
         let read_ahead = options.number("readahead")?;
+        let last = |yes, no| options.last_of(&[yes, no]);
         let all = Self {
-            read_only: options.flag("ro", false)?,
+            read_only: options.flag("ro", false)? && last("ro", "rw") == Some("ro"),
             allow_other: options.flag("allow_other", false)?,
             checks: options.choice("checks", &checks)?.unwrap_or(default.checks),
             locks: options.choice("locks", &locks)?.unwrap_or(default.locks),
-            suid: options.flag("suid", false)?,
-            dev: options.flag("dev", false)?,
-            exec: !options.flag("noexec", false)?,
+            suid: options.flag("suid", false)? && last("suid", "nosuid") == Some("suid"),
+            dev: options.flag("dev", false)? && last("dev", "nodev") == Some("dev"),
+            exec: match options.last_of(&["exec", "noexec", "user", "users"]) {
+                None | Some("exec") => true,
+                Some("noexec") => !options.flag("noexec", false)?,
+                Some(_) => false,
+            },
             nosymfollow: options.flag("nosymfollow", false)?,
             source: options.get("fsname").map(Into::into),
             threads: threads.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
@@ -183,8 +193,49 @@ impl MountOptions {
         for spec in Self::SPECS {
             options.take(spec.name);
         }
+        options.pass_over(is_everybodys);
         Ok(all)
     }
+}
+
+/// Whether mount(8) takes this option for every file system: those that are heeded above, and
+/// those that say nothing to a file system, or what is so here in any case. (Times of access are as
+/// the volume keeps them.)
+fn is_everybodys(key: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "_netdev",
+        "async",
+        "atime",
+        "auto",
+        "comment",
+        "defaults",
+        "diratime",
+        "exec",
+        "fail",
+        "group",
+        "loud",
+        "noatime",
+        "noauto",
+        "nodev",
+        "nodiratime",
+        "nofail",
+        "nogroup",
+        "noowner",
+        "norelatime",
+        "nostrictatime",
+        "nosuid",
+        "nouser",
+        "nousers",
+        "owner",
+        "relatime",
+        "rw",
+        "silent",
+        "strictatime",
+        "symfollow",
+        "user",
+        "users",
+    ];
+    WORDS.contains(&key) || key.starts_with("x-") || key.starts_with("X-")
 }
 
 const fn spec(name: &'static str, value: &'static str, help: &'static str) -> OptionSpec {
@@ -204,6 +255,28 @@ mod tests {
         assert_eq!(mount.remember, Some(Duration::from_secs(3)));
         assert_eq!(mount.read_ahead, 256);
         assert_eq!(options, Options::parse("uid=5"));
+    }
+
+    #[test]
+    fn the_words_of_fstab_are_taken() {
+        let given = "defaults,noatime,nofail,_netdev,user,exec,nosuid,nodev,x-systemd.automount,\
+            comment=a b,async,rw";
+        let mut options = Options::parse(given);
+        let mount = MountOptions::from_options(&mut options).unwrap();
+        assert!(options.is_empty(), "{options:?}");
+        assert_eq!(mount, MountOptions::default());
+        for (given, suid, exec, read_only) in [
+            ("suid", true, true, false),
+            ("suid,nosuid,ro", false, true, true),
+            ("nosuid,suid,ro,rw", true, true, false),
+            ("users", false, false, false),
+            ("noexec,exec", false, true, false),
+            ("exec,noexec", false, false, false),
+        ] {
+            let mount = MountOptions::from_options(&mut Options::parse(given)).unwrap();
+            let found = (mount.suid, mount.exec, mount.read_only);
+            assert_eq!(found, (suid, exec, read_only), "{given}");
+        }
     }
 
     #[test]

@@ -81,8 +81,11 @@ impl Mount {
         let mut options = Options::new();
         self.options.iter().for_each(|text| options.add(text));
         let usage = |e: volary::Error| Fail::usage(format!("-o: {e}"));
-        let read_only = options.flag("ro", false).map_err(usage)?;
         let mount = MountOptions::from_options(&mut options).map_err(usage)?;
+        let read_only = mount.read_only;
+        if options.get("sync") == Some("") && options.get("commit").is_none() {
+            options.set("commit", "0");
+        }
         let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount)?;
         let fail = |e: volary::Error| Fail::at(self.dir.display(), &e);
         let mounted = fuse::serve(Arc::clone(&volume), &self.dir, &mount, Stop::Signals);

@@ -249,6 +249,25 @@ impl Plan {
         disk.map_or(1, |disk| disk.cylinders(fragments, self.request.fsize))
     }
 
+    /// Cylinders of the volume: `fs_old_ncyl`. Without a geometry, a group is one.
+    pub(super) fn all_cylinders(&self) -> u64 {
+        let disk = self.request.geometry.as_ref();
+        disk.map_or(self.ncg, |disk| {
+            disk.cylinders(self.size, self.request.fsize)
+        })
+    }
+
+    /// What a group's head says of its cylinders: `cg_ncyl`. 4.3BSD's and 4.4BSD's newfs and fsck
+    /// want `fs_ncyl % fs_cpg` of the last group, even where that is 0.
+    pub(super) fn cylinders_of(&self, group: u64) -> u64 {
+        let is_last = group + 1 == self.ncg;
+        match self.request.what {
+            What::Bsd43 if is_last => self.all_cylinders() % self.cylinders(self.fpg),
+            What::Bsd43 => self.cylinders(self.fpg),
+            _ => self.cylinders(self.fragments(group)),
+        }
+    }
+
     /// Rotational positions that are told apart.
     pub(super) fn positions(&self) -> u64 {
         self.request.geometry.as_ref().map_or(1, |disk| disk.nrpos)

@@ -104,8 +104,7 @@ impl<'a> Group<'a> {
             self.raw.cg_initediblk = small(plan.ipg.min(2 * inopb));
             self.raw.cg_time = how.now.secs;
         } else {
-            // Without a geometry, a group is one cylinder with one rotational position.
-            let cylinders = plan.cylinders(plan.fragments(self.number));
+            let cylinders = plan.cylinders_of(self.number);
             self.raw.cg_old_ncyl = i16::try_from(cylinders).unwrap_or(i16::MAX);
             self.raw.cg_old_niblk = i16::try_from(plan.ipg).unwrap_or(i16::MAX);
             self.raw.cg_old_time = short_time(how);
@@ -408,7 +407,7 @@ fn geometry(raw: &mut Superblock, bytes: &mut [u8], plan: &Plan, disk: &Geometry
     (raw.fs_old_ntrak, raw.fs_old_spc) = (int(disk.ntrak), int(disk.spc()));
     raw.fs_old_interleave = int(disk.interleave);
     raw.fs_old_trackskew = int(disk.trackskew);
-    raw.fs_old_ncyl = int(disk.cylinders(plan.size, fsize));
+    raw.fs_old_ncyl = int(plan.all_cylinders());
     raw.fs_old_cpg = int(disk.cylinders(plan.fpg, fsize));
     raw.fs_old_nrpos = int(disk.nrpos);
     let (offset, bits) = disk.spiral(bsize, fsize);
@@ -444,7 +443,7 @@ fn old_fields(raw: &mut Superblock, plan: &Plan, total: Sums, how: &Make) {
     raw.fs_old_ntrak = 1;
     let track = int(plan.fpg).saturating_mul(sectors);
     (raw.fs_old_npsect, raw.fs_old_nsect, raw.fs_old_spc) = (track, track, track);
-    raw.fs_old_ncyl = int(plan.ncg);
+    raw.fs_old_ncyl = int(plan.all_cylinders());
     raw.fs_old_cpg = 1;
     raw.fs_old_postblformat = 1;
     raw.fs_old_nrpos = 1;
