@@ -9,6 +9,7 @@
 //! | [`nfs`], [`smb`] | clients of the servers |
 //! | [`volumes`] | volumes of a driver: made in memory, attached, checked |
 //! | [`tree`] | a whole volume as one value that can be compared |
+//! | [`readable`] | how much of what files held can be read, before and after a repair |
 //! | [`Telling`] | a volume that tells of changes by others when a test says so |
 //! | [`replay`] | random sequences: seeds, shrinking, the command that runs one again |
 //! | [`rng`] | random numbers from a seed |
@@ -21,6 +22,7 @@ pub mod diff;
 pub mod hostfs;
 pub mod nfs;
 pub mod oracle;
+pub mod readable;
 mod remote;
 pub mod replay;
 pub mod smb;

@@ -3,3 +3,4 @@
 mod conformance;
 mod differential;
 mod layers;
+mod readable;
