@@ -54,7 +54,7 @@ clean:
 END
 
 # Warnings that the clock of a server is ahead are not looked at.
-quietly() { "$@" 2> words || { cat words; exit 1; }; }
+quietly() { "$@" 2> words || { cat words >&2; exit 1; }; }
 quietly make -j2 > /dev/null
 quietly make -q && echo "all is up to date"
 cat result

@@ -1,6 +1,6 @@
 //! Clients of others, each copying a tree in and out of each kind of volume that
 //! `volary serve` serves: a FAT volume, a directory of the host and memory; and on mounts
-//! of Linux's own clients a project is built.
+//! of Linux's own clients a project is built, once with a volume as the root of the system.
 //!
 //! A few hundred files, so that every run can afford it; with `VOLARY_SUITES=all`
 //! ten thousand:
@@ -10,6 +10,7 @@ mod builds;
 mod linux;
 mod locks;
 mod nfs;
+mod rooted;
 mod served;
 mod smb;
 mod tree;

@@ -32,12 +32,9 @@ squash = 'none'
 ";
 
 /// A server, the tree that clients copy, and a place for what they copy out.
-/// Killed if it is still there at the end.
 pub(crate) struct Served {
     dir: TempDir,
-    child: Child,
-    out: BufReader<ChildStdout>,
-    said: Value,
+    server: Server,
     pub(crate) dirs: u32,
 }
 
@@ -52,38 +49,16 @@ impl Served {
         let mkfs = "mkfs -q -t fat32 --size 1G --unix fat.img";
         let made = volary(dir.path(), mkfs).output().unwrap();
         content(&made, mkfs);
-        let mut serve = volary(
+        let server = Server::start(
             dir.path(),
             "serve --json --nfs 127.0.0.1:0 --smb=127.0.0.1:0 --key key --user tester --config serve.toml",
         );
-        serve.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = serve.spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let said = serde_json::from_str(&line).unwrap_or_else(|_| {
-            let mut words = String::new();
-            child
-                .stderr
-                .take()
-                .unwrap()
-                .read_to_string(&mut words)
-                .unwrap();
-            panic!("{line}{words}");
-        });
-        Self {
-            dir,
-            child,
-            out,
-            said,
-            dirs,
-        }
+        Self { dir, server, dirs }
     }
 
     /// The port of a server, `nfs` or `smb`.
     pub(crate) fn port(&self, server: &str) -> u16 {
-        let address = self.said[server].as_str().unwrap();
-        address.rsplit(':').next().unwrap().parse().unwrap()
+        self.server.port(server)
     }
 
     /// The tree to copy.
@@ -104,6 +79,48 @@ impl Served {
     }
 
     /// Stops the server: it ends well, and the FAT volume is clean.
+    pub(crate) fn stop(self) {
+        self.server.stop();
+        dosfstools::check(&self.dir.path().join("fat.img")).unwrap();
+    }
+}
+
+/// A running `volary serve --json`. Killed if it is still there at the end.
+pub(crate) struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    said: Value,
+}
+
+impl Server {
+    /// Runs this command line in this directory, and waits until it serves.
+    pub(crate) fn start(dir: &Path, line: &str) -> Self {
+        let mut serve = volary(dir, line);
+        serve.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = serve.spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let said = serde_json::from_str(&line).unwrap_or_else(|_| {
+            let mut words = String::new();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut words)
+                .unwrap();
+            panic!("{line}{words}");
+        });
+        Self { child, out, said }
+    }
+
+    /// The port of a server, `nfs` or `smb`.
+    pub(crate) fn port(&self, server: &str) -> u16 {
+        let address = self.said[server].as_str().unwrap();
+        address.rsplit(':').next().unwrap().parse().unwrap()
+    }
+
+    /// Stops it by a signal: it ends well.
     pub(crate) fn stop(mut self) {
         let id = self.child.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().unwrap();
@@ -112,11 +129,10 @@ impl Served {
         self.out.read_to_string(&mut rest).unwrap();
         assert!(self.child.wait().unwrap().success(), "{rest}");
         assert_eq!(rest, "{\"status\":\"stopped\"}\n");
-        dosfstools::check(&self.dir.path().join("fat.img")).unwrap();
     }
 }
 
-impl Drop for Served {
+impl Drop for Server {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.child.kill();
@@ -125,7 +141,7 @@ impl Drop for Served {
 }
 
 /// The program in this directory.
-fn volary(dir: &Path, line: &str) -> Command {
+pub(crate) fn volary(dir: &Path, line: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(line.split_whitespace()).current_dir(dir);
     command.env("VOLARY_PASSWORD", "pass");
