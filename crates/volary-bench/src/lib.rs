@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 pub mod measure;
+mod needs;
 pub mod paper;
 pub mod peers;
 mod served;

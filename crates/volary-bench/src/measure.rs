@@ -1,5 +1,6 @@
 //! Running a program or a piece of code, and how long it took.
 
+use crate::needs;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::os::unix::process::CommandExt;
@@ -35,7 +36,7 @@ impl Cost {
 /// Runs a program to its end, its output thrown away. Its peak is not known.
 ///
 /// # Errors
-/// If it cannot be started, or ends with a code that `accept` does not list.
+/// If it is not installed, cannot be started, or ends with a code that `accept` does not list.
 pub fn program(command: &mut Command, accept: &[i32]) -> Result<Cost> {
     let cost = run(command, accept)?;
     Ok(Cost { peak: 0, ..cost })
@@ -57,6 +58,7 @@ pub fn program_with_peak(command: &mut Command, accept: &[i32]) -> Result<Cost> 
 }
 
 fn run(command: &mut Command, accept: &[i32]) -> Result<Cost> {
+    needs::program(command)?;
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -86,7 +86,7 @@ impl Bench<'_> {
             "FUSE" => ours::fuse(self.volary, dir, &self.place.path("mounted"), self.clients),
             "SMB" => ours::smb(self.volary, dir, self.clients, "signed"),
             "NFS" => ours::nfs(self.volary, dir, self.clients),
-            _ => Ok((Box::new(()), self.clients.posix(dir))),
+            _ => Ok((Box::new(()), self.clients.posix(dir)?)),
         }
     }
 

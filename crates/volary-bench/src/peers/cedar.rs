@@ -5,6 +5,7 @@ use super::folder::{self, Folder};
 use super::synced::{create_by_hundred, create_each, delete, list, read, stat};
 use super::{Finding, Missing, Options, Row, Run, Task};
 use crate::measure::{here, program};
+use crate::needs;
 use crate::served::clients::Phases;
 use crate::served::mounts::Looped;
 use anyhow::{Context, Result};
@@ -39,25 +40,29 @@ type Act = fn(&Path) -> Result<()>;
 /// Runs the comparison; `told` hears of each task as soon as it is done.
 ///
 /// # Errors
-/// If a rival is not installed, or a program fails.
+/// If a program fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Finding>> {
     let place = Place {
         folder: Folder::empty(options)?,
     };
-    let is_root = rustix::process::geteuid().is_root();
-    let mut all = Vec::new();
-    if PHASES.iter().any(|(name, ..)| options.wants(name)) {
-        all = place.phases(options, is_root)?;
-        all.iter().for_each(&mut *told);
+    let (mut rivals, mut all) = (Vec::new(), Vec::new());
+    for side in [Side::Fuse2fs, Side::Loop] {
+        match side.lacks() {
+            None => rivals.push(side),
+            Some(why) => all.push(Finding::Missing(Missing {
+                rival: side.name(),
+                why,
+            })),
+        }
     }
-    if !is_root {
-        let missing = Finding::Missing(Missing {
-            rival: Side::Loop.name(),
-            why: "mounting it, also to crash it for e2fsck, wants root",
-        });
-        told(&missing);
-        all.push(missing);
-    } else if [REPLAY, RECOVER].iter().any(|name| options.wants(name)) {
+    if PHASES.iter().any(|(name, ..)| options.wants(name)) {
+        all.extend(place.phases(options, &rivals)?);
+    }
+    all.iter().for_each(&mut *told);
+    if !rivals.contains(&Side::Loop) {
+        return Ok(all);
+    }
+    if [REPLAY, RECOVER].iter().any(|name| options.wants(name)) {
         for side in [Side::Volary, Side::Loop] {
             place.crash(side)?;
         }
@@ -78,6 +83,24 @@ enum Side {
 }
 
 impl Side {
+    /// What this rival needs and is not here, in words.
+    fn lacks(self) -> Option<String> {
+        let programs: &[&str] = match self {
+            Self::Volary => &[],
+            Self::Fuse2fs => &["mke2fs", "fuse2fs", "fusermount3"],
+            Self::Loop => &["mke2fs", "e2fsck"],
+        };
+        let lacking = programs
+            .iter()
+            .find_map(|name| needs::program(&Command::new(name)).err());
+        if let Some(lacking) = lacking {
+            return Some(lacking.to_string());
+        }
+        let is_root = rustix::process::geteuid().is_root();
+        let words = "mounting it, also to crash it for e2fsck, needs root";
+        (self == Self::Loop && !is_root).then(|| words.to_owned())
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Volary => "volary",
@@ -144,12 +167,7 @@ impl Place {
     }
 
     /// Runs the phases on all sides in turn, once to warm up and then to count.
-    fn phases(&self, options: &Options, is_root: bool) -> Result<Vec<Finding>> {
-        let rivals = if is_root {
-            &[Side::Fuse2fs, Side::Loop][..]
-        } else {
-            &[Side::Fuse2fs]
-        };
+    fn phases(&self, options: &Options, rivals: &[Side]) -> Result<Vec<Finding>> {
         let mut all: Vec<(Side, Phases)> = [Side::Volary]
             .iter()
             .chain(rivals)
@@ -165,7 +183,8 @@ impl Place {
         }
         let (_, ours) = all.remove(0);
         let mut rows = Vec::new();
-        for (nth, (side, theirs)) in all.iter().enumerate() {
+        for (side, theirs) in &all {
+            let nth = usize::from(*side == Side::Loop);
             for (task, _, _, aims) in PHASES.iter().filter(|(name, ..)| options.wants(name)) {
                 let (ours, theirs) = (ours.of(task)?, theirs.of(task)?);
                 rows.push(Finding::Row(Row {

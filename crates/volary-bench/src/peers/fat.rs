@@ -4,7 +4,8 @@
 use super::folder::{self, Folder, IMAGE_KIB, TREES};
 use super::{Bound, Finding, Options, Run, Task, rust_fatfs};
 use crate::measure::{Summary, here, program, program_with_peak};
-use anyhow::{Context, Result};
+use crate::needs;
+use anyhow::Result;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +21,7 @@ const HUGE_LEN: u64 = (2 << 40) - (64 << 10);
 /// Runs the comparison; `told` hears of each task as soon as it is done.
 ///
 /// # Errors
-/// If a rival is not installed, or a program fails.
+/// If a program fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Finding>> {
     let place = Place {
         folder: Folder::new(options)?,
@@ -42,17 +43,25 @@ struct Place {
 }
 
 impl Place {
-    /// An empty image, and images that hold the trees, made by mtools.
+    /// An empty image, and images that hold the trees: made by dosfstools and mtools, so that
+    /// their layout favours the rival; by volary where these are not installed.
     fn prepare(&self) -> Result<()> {
         let mut mkfs = Command::new("mkfs.fat");
         mkfs.args(["-C", "-F", "32", "-s", "8"])
             .arg(self.folder.path("empty.img"))
             .arg(IMAGE_KIB);
-        program(&mut mkfs, &[0]).context("is dosfstools installed?")?;
+        if needs::optional(program(&mut mkfs, &[0]))?.is_none() {
+            let empty = self.folder.path("empty.img");
+            self.folder
+                .mkfs(&["-t", "fat32", "-o", "cluster=4k"], &empty)?;
+        }
         for (tree, ..) in TREES {
             let image = self.folder.image(tree);
             self.fresh(&image)?;
-            program(&mut self.mcopy_in(tree, &image), &[0]).context("is mtools installed?")?;
+            let copied = program(&mut self.mcopy_in(tree, &image), &[0]);
+            if needs::optional(copied)?.is_none() {
+                self.folder.copy_in(tree, &image)?;
+            }
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 use super::folder::{self, Folder, IMAGE_KIB, TREES};
 use super::{Finding, Options, Run, Task, trees};
 use crate::measure::{Cost, program, program_with_peak};
-use anyhow::{Context, Result};
+use crate::needs;
+use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,7 @@ use std::process::Command;
 /// Runs the comparison; `told` hears of each task as soon as it is done.
 ///
 /// # Errors
-/// If a rival is not installed, or a program fails.
+/// If a program fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Finding>> {
     let place = Place {
         folder: Folder::new(options)?,
@@ -38,7 +39,9 @@ impl Place {
             self.folder.copy_in(tree, &image)?;
         }
         let many = self.folder.alone("many");
-        self.folder.mke2fs(&self.ext4(), Some(&many))
+        // Without it e2fsck, which is of the same package, is missing too.
+        needs::optional(self.folder.mke2fs(&self.ext4(), Some(&many)))?;
+        Ok(())
     }
 
     fn ext4(&self) -> PathBuf {
@@ -97,7 +100,7 @@ impl Place {
 
     fn makefs_in<'a>(&'a self, tree: &'a str) -> Run<'a> {
         let image = self.folder.path("theirs.img");
-        Box::new(move || self.makefs(tree, &image).context("is makefs installed?"))
+        Box::new(move || self.makefs(tree, &image))
     }
 
     fn sleuthkit_out<'a>(&'a self, tree: &'a str) -> Run<'a> {
@@ -134,7 +137,6 @@ impl Place {
             let mut mount = Command::new("fuse-ufs");
             mount.arg("-f").arg(&image).arg(self.folder.path("mnt"));
             self.mounted_out(mount)
-                .context("is fuse-ufs installed? (cargo install fuse-ufs)")
         })
     }
 

@@ -1,9 +1,10 @@
 //! A folder with trees and images of them, and the runs that are the same for every format.
 
-use super::{Finding, Options, Run, Task, trees};
+use super::{Finding, Missing, Options, Run, Task, trees};
 use crate::measure::{Cost, here, program, program_with_peak, scratch};
+use crate::needs;
 use crate::served::mounts::Mounted;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -200,8 +201,7 @@ impl Folder {
             mkfs.arg("-d").arg(dir);
         }
         mkfs.arg(image).arg(format!("{IMAGE_KIB}k"));
-        program(&mut mkfs, &[0]).context("is e2fsprogs installed?")?;
-        Ok(())
+        program(&mut mkfs, &[0]).map(drop)
     }
 
     /// `volary fsck -n` of an image.
@@ -213,7 +213,8 @@ impl Folder {
     }
 }
 
-/// Runs the tasks that are wanted; `told` hears of each as soon as it is done.
+/// Runs the tasks that are wanted; `told` hears of each as soon as it is done. A rival that is
+/// not installed is told of once, and its tasks are left out.
 ///
 /// # Errors
 /// If a program fails.
@@ -223,12 +224,69 @@ pub(super) fn run(
     told: &mut dyn FnMut(&Finding),
 ) -> Result<Vec<Finding>> {
     let mut all = Vec::new();
+    let mut missing = Vec::new();
     for task in tasks {
-        if options.wants(task.name) {
-            let row = Finding::Row(task.run(options.rounds)?);
-            told(&row);
-            all.push(row);
+        let rival = task.rival;
+        if !options.wants(task.name) || missing.contains(&rival) {
+            continue;
         }
+        let finding = match task.run(options.rounds) {
+            Ok(row) => Finding::Row(row),
+            Err(e) => {
+                let why = needs::lacking(e)?;
+                missing.push(rival);
+                Finding::Missing(Missing { rival, why })
+            }
+        };
+        told(&finding);
+        all.push(finding);
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::needs::Lacks;
+
+    #[test]
+    fn a_rival_that_is_not_here_is_named_once_and_the_others_are_measured() {
+        let options = Options {
+            volary: PathBuf::new(),
+            dir: None,
+            rounds: 1,
+            only: None,
+        };
+        let run = || -> Run<'_> { Box::new(|| Ok(Cost::default())) };
+        let absent = || -> Run<'_> { Box::new(|| Err(Lacks::new("no such program").into())) };
+        let tasks = vec![
+            Task::new("one", "absent", 1.0, run(), absent()),
+            Task::new("two", "absent", 1.0, run(), absent()),
+            Task::new("two", "present", 1.0, run(), run()),
+        ];
+        let found = super::run(tasks, &options, &mut |_| ()).unwrap();
+        let rivals: Vec<_> = found
+            .iter()
+            .map(|finding| match finding {
+                Finding::Missing(missing) => (missing.rival, missing.why.as_str()),
+                Finding::Row(row) => (row.rival, ""),
+                Finding::Bound(_) => ("", ""),
+            })
+            .collect();
+        assert_eq!(rivals, [("absent", "no such program"), ("present", "")]);
+    }
+
+    #[test]
+    fn a_rival_that_fails_ends_the_run() {
+        let options = Options {
+            volary: PathBuf::new(),
+            dir: None,
+            rounds: 1,
+            only: None,
+        };
+        let broken: Run<'_> = Box::new(|| anyhow::bail!("it broke"));
+        let ours: Run<'_> = Box::new(|| Ok(Cost::default()));
+        let tasks = vec![Task::new("one", "broken", 1.0, ours, broken)];
+        assert!(super::run(tasks, &options, &mut |_| ()).is_err());
+    }
 }

@@ -96,7 +96,7 @@ pub struct Missing {
     /// With which rival.
     pub rival: &'static str,
     /// Why, in a line.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// What was found out about one task.
@@ -158,10 +158,11 @@ impl<'a> Task<'a> {
 }
 
 impl Task<'_> {
-    /// Runs both alternately, once to warm up and `rounds` times to count.
+    /// Runs both alternately, once to warm up and `rounds` times to count. The rival begins: if
+    /// it is not here, that is told at once.
     pub(crate) fn run(mut self, rounds: usize) -> Result<Row> {
-        (self.ours)()?;
         (self.theirs)()?;
+        (self.ours)()?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..rounds.max(1) {
             ours.push((self.ours)()?);

@@ -1,7 +1,8 @@
 //! Servers: volary beside Samba, nfs-ganesha and libfuse's `passthrough_ll`,
 //! each serving one directory of the host to one client program.
 
-use super::{Finding, Options, Row};
+use super::{Finding, Missing, Options, Row};
+use crate::needs;
 use crate::served::{Clients, Place, Start, clients::Phases, ours, rivals};
 use anyhow::Result;
 
@@ -46,18 +47,27 @@ const FUSE: usize = 2;
 /// Runs the comparison; `told` hears of each row as soon as it is there.
 ///
 /// # Errors
-/// If it is not run by root (Samba, nfs-ganesha and the namespace want it), if a
-/// rival or the compiler is not installed, or if a program fails.
+/// If it is not run by root (Samba, nfs-ganesha and the namespace want it), or if a program
+/// fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Finding>> {
     let place = Place::new(options.dir.as_deref())?;
     let clients = Clients::compile(&place)?;
     let mut rows = Vec::new();
-    for pair in &pairs(&place, &clients, options)? {
+    for pair in &pairs(&place, &clients, options) {
         let names = PHASES.map(|(_, names, _)| names[pair.protocol]);
         if !names.iter().any(|name| options.wants(name)) {
             continue;
         }
-        let (ours, theirs) = alternate(&place, pair, options.rounds)?;
+        let (ours, theirs) = match alternate(&place, pair, options.rounds) {
+            Ok(phases) => phases,
+            Err(e) => {
+                let (rival, why) = (pair.rival, needs::lacking(e)?);
+                let missing = Finding::Missing(Missing { rival, why });
+                told(&missing);
+                rows.push(missing);
+                continue;
+            }
+        };
         for ((phase, _, aim), name) in PHASES.iter().zip(names) {
             if !options.wants(name) {
                 continue;
@@ -92,14 +102,10 @@ struct Pair<'a> {
     theirs: Start<'a>,
 }
 
-fn pairs<'a>(
-    place: &'a Place,
-    clients: &'a Clients,
-    options: &'a Options,
-) -> Result<[Pair<'a>; 5]> {
+fn pairs<'a>(place: &'a Place, clients: &'a Clients, options: &'a Options) -> [Pair<'a>; 5] {
     let volary = options.volary.as_path();
-    let passthrough = rivals::compile_passthrough(&place.path("passthrough_ll"))?;
-    Ok([
+    let passthrough = place.path("passthrough_ll");
+    [
         Pair {
             protocol: SMB,
             rival: "samba, both plain",
@@ -132,15 +138,15 @@ fn pairs<'a>(
                 rivals::passthrough(&passthrough, dir, &place.path("theirs"), clients)
             }),
         },
-    ])
+    ]
 }
 
 /// Runs both alternately, once to warm up and `rounds` times to count; each
-/// server on a new directory.
+/// server on a new directory. The rival begins: if it is not here, that is told at once.
 fn alternate(place: &Place, pair: &Pair<'_>, rounds: usize) -> Result<(Phases, Phases)> {
     let (mut ours, mut theirs) = (Phases::default(), Phases::default());
     for round in 0..=rounds.max(1) {
-        for (start, phases) in [(&pair.ours, &mut ours), (&pair.theirs, &mut theirs)] {
+        for (start, phases) in [(&pair.theirs, &mut theirs), (&pair.ours, &mut ours)] {
             let dir = place.served()?;
             let (server, client) = start(dir.path())?;
             let costs = client.run(&["peers", FILES, MEBIBYTES])?;

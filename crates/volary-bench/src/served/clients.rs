@@ -2,6 +2,7 @@
 
 use super::{PASSWORD, Place, USER};
 use crate::measure::{Cost, Summary};
+use crate::needs::{self, Lacks};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +17,22 @@ const SOURCES: [(&str, &str); 5] = [
     ("posix.c", include_str!("../../clients/posix.c")),
 ];
 
-/// The compiled programs.
+/// The compiled programs; what is not here to compile one is told when that is asked for.
 pub(crate) struct Clients {
-    smb: PathBuf,
-    nfs: PathBuf,
-    posix: PathBuf,
+    smb: Result<PathBuf, Lacks>,
+    nfs: Result<PathBuf, Lacks>,
+    posix: Result<PathBuf, Lacks>,
 }
 
 impl Clients {
     /// # Errors
-    /// Without a compiler, or the libraries that clients stand on.
+    /// If a client does not compile though all that it needs is here.
     pub(crate) fn compile(place: &Place) -> Result<Self> {
-        let one = |name: &str, libraries: &[&str]| compile(name, &place.path(name), libraries);
+        let one = |name: &str, libraries: &[&str]| match compile(name, &place.path(name), libraries)
+        {
+            Ok(program) => Ok(Ok(program)),
+            Err(e) => needs::lacking(e).map(|words| Err(Lacks::new(words))),
+        };
         Ok(Self {
             smb: one("smb", &["smbclient"])?,
             nfs: one("nfs", &["libnfs"])?,
@@ -36,30 +41,39 @@ impl Clients {
     }
 
     /// By SMB at a port, with the share's name.
-    pub(crate) fn smb(&self, port: u16, share: &str) -> Client {
-        let mut command = Command::new(&self.smb);
+    ///
+    /// # Errors
+    /// [`Lacks`].
+    pub(crate) fn smb(&self, port: u16, share: &str) -> Result<Client> {
+        let mut command = Command::new(self.smb.clone()?);
         command
             .arg(format!("smb://127.0.0.1/{share}"))
             .env("SMB_PORT", port.to_string())
             .env("SMB_USER", USER)
             .env("SMB_PASSWORD", PASSWORD);
-        Client(command)
+        Ok(Client(command))
     }
 
     /// By NFS at its ports, with the export's path.
-    pub(crate) fn nfs(&self, port: u16, mount_port: u16, export: &str) -> Client {
-        let mut command = Command::new(&self.nfs);
+    ///
+    /// # Errors
+    /// [`Lacks`].
+    pub(crate) fn nfs(&self, port: u16, mount_port: u16, export: &str) -> Result<Client> {
+        let mut command = Command::new(self.nfs.clone()?);
         command.arg(format!(
             "nfs://127.0.0.1{export}?version=3&nfsport={port}&mountport={mount_port}"
         ));
-        Client(command)
+        Ok(Client(command))
     }
 
     /// By system calls, on a mount or any directory.
-    pub(crate) fn posix(&self, dir: &Path) -> Client {
-        let mut command = Command::new(&self.posix);
+    ///
+    /// # Errors
+    /// [`Lacks`].
+    pub(crate) fn posix(&self, dir: &Path) -> Result<Client> {
+        let mut command = Command::new(self.posix.clone()?);
         command.arg(dir);
-        Client(command)
+        Ok(Client(command))
     }
 }
 
@@ -117,7 +131,7 @@ fn parse(text: &str) -> Result<Vec<(String, f64)>> {
 /// Compiles one of the clients, against libraries that `pkg-config` knows.
 ///
 /// # Errors
-/// Without a compiler or a library.
+/// [`Lacks`] without a compiler or a library; if it does not compile.
 pub(crate) fn compile(name: &str, program: &Path, libraries: &[&str]) -> Result<PathBuf> {
     let sources = tempfile::tempdir()?;
     for (file, text) in SOURCES {
@@ -134,13 +148,17 @@ fn flags(libraries: &[&str]) -> Result<String> {
         return Ok(String::new());
     }
     let mut config = Command::new("pkg-config");
-    let flags = config.args(["--cflags", "--libs"]).args(libraries).output();
-    let flags = flags.context("is pkg-config installed?")?;
+    needs::program(&config)?;
+    let flags = config
+        .args(["--cflags", "--libs"])
+        .args(libraries)
+        .output()?;
     if !flags.status.success() {
-        bail!(
-            "{}: install libsmbclient-dev, libnfs-dev and libfuse3-dev",
-            String::from_utf8_lossy(&flags.stderr).trim()
+        let words = format!(
+            "no library {}: apt-get install libsmbclient-dev libnfs-dev libfuse3-dev",
+            libraries.join(" ")
         );
+        return Err(Lacks::new(words).into());
     }
     Ok(String::from_utf8_lossy(&flags.stdout).into_owned())
 }
@@ -148,13 +166,13 @@ fn flags(libraries: &[&str]) -> Result<String> {
 /// Compiles one file of C.
 ///
 /// # Errors
-/// Without a compiler or a library.
+/// As [`compile`].
 pub(crate) fn cc(source: &Path, program: &Path, libraries: &[&str]) -> Result<()> {
     let flags = flags(libraries)?;
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-w", "-o"]).arg(program).arg(source);
-    let status = cc.args(flags.split_whitespace()).status();
-    if !status.context("is a C compiler installed?")?.success() {
+    needs::program(&cc)?;
+    if !cc.args(flags.split_whitespace()).status()?.success() {
         bail!("{} does not compile", source.display());
     }
     Ok(())

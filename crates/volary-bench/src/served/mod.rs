@@ -17,6 +17,7 @@ pub(crate) mod ours;
 pub(crate) mod rivals;
 
 use crate::measure::scratch;
+use crate::needs;
 use anyhow::{Context, Result, bail};
 pub(crate) use clients::{Client, Clients};
 use std::os::unix::process::CommandExt;
@@ -95,8 +96,9 @@ fn enter_network() -> Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
         .context("a network namespace of its own (it wants root)")?;
     let mut ip = Command::new("ip");
+    needs::program(&ip)?;
     let status = ip.args(["link", "set", "lo", "up"]).status();
-    if !status.context("is iproute2 installed?")?.success() {
+    if !status?.success() {
         bail!("ip link set lo up failed");
     }
     Ok(())
@@ -113,8 +115,10 @@ impl Servers {
     /// own, for smbd ends its whole group; and it ends when this program does,
     /// however that comes about.
     fn start(&mut self, command: &Command, log: &Path) -> Result<()> {
-        let out = std::fs::File::create(log)?;
+        needs::program(command)?;
         let mut bound = Command::new("setpriv");
+        needs::program(&bound)?;
+        let out = std::fs::File::create(log)?;
         bound.args(["--pdeathsig", "TERM", "--"]);
         bound.arg(command.get_program()).args(command.get_args());
         for (key, value) in command.get_envs() {
@@ -125,7 +129,7 @@ impl Servers {
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out);
-        let child = bound.spawn().context("is util-linux installed?")?;
+        let child = bound.spawn()?;
         self.0.push(child);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! FUSE mounts of volary and of its rivals.
 
 use crate::measure::program;
+use crate::needs;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ impl Mounted {
     /// Starts `command`, which stays in the foreground, and waits until `dir`
     /// is a mount.
     pub(crate) fn start(mut command: Command, dir: &Path) -> Result<Self> {
+        needs::program(&command)?;
+        needs::program(&unmount(dir))?;
         fs::create_dir_all(dir)?;
         command
             .stdin(Stdio::null())
@@ -57,10 +60,7 @@ impl Mounted {
         let Some(mut server) = self.server.take() else {
             return Ok(());
         };
-        let status = Command::new("fusermount3")
-            .arg("-u")
-            .arg(&self.dir)
-            .status()?;
+        let status = unmount(&self.dir).status()?;
         if !status.success() {
             server.kill()?;
         }
@@ -74,6 +74,13 @@ impl Drop for Mounted {
         // The benchmark has failed already if this is the first try.
         let _ = self.unmount();
     }
+}
+
+/// The command that unmounts a FUSE mount.
+fn unmount(dir: &Path) -> Command {
+    let mut command = Command::new("fusermount3");
+    command.arg("-u").arg(dir);
+    command
 }
 
 /// An image that the host itself mounts, through a loop device; unmounted when it

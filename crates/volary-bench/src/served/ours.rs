@@ -18,14 +18,14 @@ pub(crate) fn smb(volary: &Path, dir: &Path, clients: &Clients, protect: &str) -
         "--smb",
         &["--user", USER, "--protect", protect],
     )?;
-    Ok((servers, clients.smb(PORT, NAME)))
+    Ok((servers, clients.smb(PORT, NAME)?))
 }
 
 /// `volary serve --nfs`.
 pub(crate) fn nfs(volary: &Path, dir: &Path, clients: &Clients) -> Result<Started> {
     let servers = serve(volary, dir, "--nfs", &["--squash", "none"])?;
     let export = format!("/{NAME}");
-    Ok((servers, clients.nfs(PORT, PORT, &export)))
+    Ok((servers, clients.nfs(PORT, PORT, &export)?))
 }
 
 fn serve(volary: &Path, dir: &Path, protocol: &str, more: &[&str]) -> Result<Box<dyn Running>> {
@@ -54,5 +54,5 @@ pub(crate) fn fuse(volary: &Path, dir: &Path, at: &Path, clients: &Clients) -> R
         .arg(format!("host:{}", dir.display()))
         .arg(at);
     let mounted = Mounted::start(command, at)?;
-    Ok((Box::new(mounted), clients.posix(at)))
+    Ok((Box::new(mounted), clients.posix(at)?))
 }

@@ -2,7 +2,8 @@
 
 use super::mounts::Mounted;
 use super::{Clients, PASSWORD, Running, Servers, Started, USER};
-use anyhow::{Context, Result, bail};
+use crate::needs::{self, Lacks};
+use anyhow::{Result, bail};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ const PASSTHROUGH: &str = "/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c
 /// Samba without modules: the fastest that it can be. `signs`: every message is signed, as volary
 /// has it; otherwise, as Samba has it, none that the client does not sign.
 pub(crate) fn samba(state: &Path, dir: &Path, clients: &Clients, signs: bool) -> Result<Started> {
+    let client = clients.smb(SMB_PORT, "share")?;
     let config = samba_config(state, dir, signs)?;
     let log = state.join("out");
     let mut servers = Servers::default();
@@ -25,7 +27,7 @@ pub(crate) fn samba(state: &Path, dir: &Path, clients: &Clients, signs: bool) ->
         .arg(&config);
     servers.start(&smbd, &log)?;
     servers.wait(SMB_PORT, &log)?;
-    Ok((Box::new(servers), clients.smb(SMB_PORT, "share")))
+    Ok((Box::new(servers), client))
 }
 
 /// A configuration with all its state in one folder, and one user.
@@ -61,11 +63,8 @@ fn samba_config(state: &Path, dir: &Path, signs: bool) -> Result<PathBuf> {
     fs::write(&config, text)?;
     let mut passwd = Command::new("smbpasswd");
     passwd.arg("-c").arg(&config).args(["-s", "-a", USER]);
-    let mut passwd = passwd
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .context("is samba installed?")?;
+    needs::program(&passwd)?;
+    let mut passwd = passwd.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
     if let Some(mut input) = passwd.stdin.take() {
         write!(input, "{PASSWORD}\n{PASSWORD}\n")?;
     }
@@ -94,6 +93,7 @@ pub(crate) fn ganesha(state: &Path, dir: &Path, clients: &Clients) -> Result<Sta
         fs::create_dir_all(needed)?;
     }
     let path = dir.display();
+    let client = clients.nfs(NFS_PORT, MOUNT_PORT, &path.to_string())?;
     let plugins = format!("/usr/lib/{}-linux-gnu/ganesha", std::env::consts::ARCH);
     let config = state.join("ganesha.conf");
     fs::write(
@@ -122,34 +122,36 @@ pub(crate) fn ganesha(state: &Path, dir: &Path, clients: &Clients) -> Result<Sta
     servers.start(&nfsd, &log)?;
     servers.wait(NFS_PORT, &state.join("log"))?;
     servers.wait(MOUNT_PORT, &state.join("log"))?;
-    let client = clients.nfs(NFS_PORT, MOUNT_PORT, &path.to_string());
     Ok((Box::new(servers), client))
 }
 
-/// Compiles libfuse's example from its own source.
+/// Compiles libfuse's example from its own source, if that has not been done.
 ///
 /// # Errors
-/// Without libfuse3-dev, or a compiler.
-pub(crate) fn compile_passthrough(program: &Path) -> Result<PathBuf> {
-    if !Path::new(PASSTHROUGH).is_file() {
-        bail!("{PASSTHROUGH} is not there: install libfuse3-dev");
+/// [`Lacks`] without libfuse3-dev or a compiler.
+fn compile_passthrough(program: &Path) -> Result<()> {
+    if program.is_file() {
+        return Ok(());
     }
-    super::clients::cc(Path::new(PASSTHROUGH), program, &["fuse3"])?;
-    Ok(program.to_owned())
+    if !Path::new(PASSTHROUGH).is_file() {
+        return Err(Lacks::new(format!("no {PASSTHROUGH}: apt-get install libfuse3-dev")).into());
+    }
+    super::clients::cc(Path::new(PASSTHROUGH), program, &["fuse3"])
 }
 
 impl Running for Mounted {}
 
-/// `passthrough_ll` with its defaults.
+/// `passthrough_ll` with its defaults; `program` is where it is compiled to.
 pub(crate) fn passthrough(
     program: &Path,
     dir: &Path,
     at: &Path,
     clients: &Clients,
 ) -> Result<Started> {
+    compile_passthrough(program)?;
     let mut command = Command::new(program);
     command.args(["-f", "-o"]);
     command.arg(format!("source={}", dir.display())).arg(at);
     let mounted = Mounted::start(command, at)?;
-    Ok((Box::new(mounted), clients.posix(at)))
+    Ok((Box::new(mounted), clients.posix(at)?))
 }

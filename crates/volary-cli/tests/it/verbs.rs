@@ -1,6 +1,6 @@
 //! Each command: what it prints and what it changes.
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Run, Sandbox};
 use serde_json::Value;
 
 #[test]
@@ -353,4 +353,20 @@ fn a_directory_of_the_host_is_a_volume_like_any_other() {
     assert!(sandbox.run("ls host:missing").fails(3).contains("missing"));
     let device = sandbox.run("info host:tree").fails(3);
     assert!(device.contains("no device"), "{device}");
+}
+
+#[test]
+fn a_rival_that_is_not_installed_is_named_and_ends_no_benchmark() {
+    let sandbox = Sandbox::empty();
+    let mut bench = sandbox.command(&["bench", "peers", "cedar", "--only", "none of them"]);
+    let run = Run::of(&bench.env("PATH", "/nonexistent").output().unwrap());
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+    for rival in ["fuse2fs", "ext4 on loop"] {
+        let line = run.out.lines().find(|line| line.contains(rival));
+        let line = line.unwrap_or_else(|| panic!("{rival}: {}", run.out));
+        assert!(
+            line.contains("not measured: mke2fs is not installed"),
+            "{line}"
+        );
+    }
 }
