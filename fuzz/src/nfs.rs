@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use volary_core::Time;
 use volary_mem::{Mem, MemOptions};
-use volary_nfs::{ExportOptions, Output, Programs, ServeOptions, Squash, Way};
+use volary_nfs::{ExportOptions, Output, Owner, Programs, ServeOptions, Squash, Way};
 use volary_session::{Commit, Volume, VolumeOptions};
 
 /// What clients sent.
@@ -64,6 +64,7 @@ fn call_all(programs: &Arc<Programs>, bytes: &[u8], port: u16) {
         peer: SocketAddr::from(([127, 0, 0, 1], port)),
         local,
         only_portmap: false,
+        owner: Arc::new(Owner::Trusted),
     };
     let mut out = Output::new();
     let mut rest = bytes;

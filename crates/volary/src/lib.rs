@@ -57,7 +57,9 @@ mod place;
 pub mod torture;
 
 pub use identify::{Identity, LOOK, identify};
-pub use open::{attach, default_kind, format_of, open_source, open_volume, recognise};
+pub use open::{
+    HOST_OPTIONS, attach, default_kind, format_of, open_source, open_volume, recognise,
+};
 pub use place::{Place, Source};
 
 pub use volary_block as block;

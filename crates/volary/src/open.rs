@@ -111,6 +111,13 @@ fn told(how: &Attach, own: &[OptionSpec]) -> Result<Attach> {
     Ok(how)
 }
 
+/// The options of a directory of the host.
+pub const HOST_OPTIONS: &[OptionSpec] = &[OptionSpec {
+    name: "suid",
+    value: "",
+    help: "let clients set the set-uid and set-gid bits of files (default: they are taken away)",
+}];
+
 /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
 /// on it, over the one that the option `remote` names if it is given; or a directory of the host, for which this process may from now on
 /// have as many descriptors as the host allows it; or an NFS export.
@@ -131,11 +138,13 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
             };
         }
     };
-    told(how, &[])?.options.check_known(&[])?;
+    let given = told(how, HOST_OPTIONS)?.options;
+    given.check_known(HOST_OPTIONS)?;
     volary_host::raise_descriptor_limit();
     let nodes_max = usize::try_from(how.memory / NODE_BYTES).unwrap_or(usize::MAX);
     let options = HostOptions {
         read_only: how.read_only,
+        set_ids: given.flag("suid", false)?,
         nodes_max,
         ..HostOptions::default()
     };

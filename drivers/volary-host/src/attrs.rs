@@ -80,12 +80,23 @@ impl Host {
         self.check_writable()?;
         let (kind, fd) = self.node(node)?;
         let old = self.attr_by(node, &fd)?;
+        let set = &self.allowed(kind, set);
         self.check_change(kind, set)?;
         if let Some(size) = set.size {
             self.resize(node, &fd, size)?;
         }
         self.change_others(&fd, &old, set)?;
         self.attr_by(node, &fd)
+    }
+
+    /// What may be set of this: see [`HostOptions::set_ids`].
+    pub(crate) fn allowed(&self, kind: FileKind, set: &SetAttr) -> SetAttr {
+        let keeps = self.set_ids || kind == FileKind::Dir;
+        let mode = set.mode.map(|mode| match keeps {
+            true => mode,
+            false => mode & !SET_IDS,
+        });
+        SetAttr { mode, ..*set }
     }
 
     fn check_change(&self, kind: FileKind, set: &SetAttr) -> Result<()> {
@@ -123,7 +134,11 @@ impl Host {
             let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
             rustix::fs::chownat(&fd, "", uid, gid, AtFlags::EMPTY_PATH).map_err(from_errno)?;
             if old.mode & SET_IDS != 0 {
-                mode = mode.or(Some(old.mode));
+                let kept = SetAttr {
+                    mode: mode.or(Some(old.mode)),
+                    ..SetAttr::default()
+                };
+                mode = self.allowed(old.kind, &kept).mode;
             }
         }
         if let Some(mode) = mode.filter(|_| old.kind != FileKind::Symlink) {

@@ -112,6 +112,9 @@ pub struct HostOptions {
     pub read_only: bool,
     /// Open nodes by handle, where the host allows it.
     pub by_handle: bool,
+    /// Set-uid and set-gid bits of files can be set; without, they are taken from each mode that
+    /// is set, as for a program without the right to. Set-gid of directories always can.
+    pub set_ids: bool,
     /// How many nodes are remembered: about 150 bytes each.
     pub nodes_max: usize,
     /// How many descriptors are held for nodes, beside those of opens; `None`
@@ -124,6 +127,7 @@ impl Default for HostOptions {
         Self {
             read_only: false,
             by_handle: true,
+            set_ids: true,
             nodes_max: 1 << 18,
             descriptors_max: None,
         }

@@ -23,7 +23,7 @@ struct Making<'a> {
     dir: NodeId,
     name: Name<'a>,
     kind: FileKind,
-    set: &'a SetAttr,
+    set: SetAttr,
 }
 
 impl Making<'_> {
@@ -77,7 +77,7 @@ impl Host {
             dir,
             name,
             kind: FileKind::File,
-            set,
+            set: self.allowed(FileKind::File, set),
         };
         for _ in 0..RACES_MAX {
             match self.create_new(&fd, &making) {
@@ -166,7 +166,7 @@ impl Host {
             dir,
             name,
             kind: FileKind::Dir,
-            set,
+            set: self.allowed(FileKind::Dir, set),
         };
         self.make(&making, |fd| {
             rustix::fs::mkdirat(fd, name.as_bytes(), making.mode())
@@ -194,7 +194,7 @@ impl Host {
             dir,
             name,
             kind,
-            set,
+            set: self.allowed(kind, set),
         };
         let file_type = FileType::from_raw_mode(kind.mode_bits());
         self.make(&making, |fd| {
@@ -217,7 +217,7 @@ impl Host {
             dir,
             name,
             kind: FileKind::Symlink,
-            set,
+            set: self.allowed(FileKind::Symlink, set),
         };
         self.make(&making, |fd| {
             rustix::fs::symlinkat(target, fd, name.as_bytes())
@@ -260,7 +260,7 @@ impl Host {
     /// What has to be set on a new node with these attributes.
     fn lacks(&self, made: &Attr, making: &Making<'_>) -> SetAttr {
         let (set, cred) = (making.set, making.cx.cred);
-        let mut lacking = SetAttr { size: None, ..*set };
+        let mut lacking = SetAttr { size: None, ..set };
         lacking.uid = Some(set.uid.unwrap_or(cred.uid));
         // A group that is not ours comes from the directory.
         let ours = rustix::process::getegid().as_raw();

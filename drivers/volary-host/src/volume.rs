@@ -38,6 +38,7 @@ pub(crate) struct Host {
     pub(crate) missed: Missed,
     /// What is made is given to the caller.
     pub(crate) gives_away: bool,
+    pub(crate) set_ids: bool,
     detached: AtomicBool,
 }
 
@@ -63,6 +64,7 @@ impl Host {
             whole,
             missed: Missed::default(),
             gives_away: probe::may_give_away(),
+            set_ids: options.set_ids,
             detached: AtomicBool::new(false),
             ids: Arc::new(ids),
         })

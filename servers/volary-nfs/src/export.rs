@@ -4,7 +4,7 @@ use crate::exclusive::Verifiers;
 use crate::opens::{Held, Opens};
 use crate::options::{ExportOptions, is_this_host};
 use crate::order::Order;
-use crate::rpc::Auth;
+use crate::owner::Caller;
 use crate::stable::Stable;
 use crate::status::Status;
 use siphasher::sip::SipHasher13;
@@ -128,13 +128,14 @@ impl Export {
     }
 
     /// A session for the caller.
-    pub(crate) fn session(&self, auth: &Auth) -> Session {
-        let cred = match auth {
-            Auth::Sys(cred) => {
+    pub(crate) fn session(&self, caller: &Caller) -> Session {
+        let cred = match caller {
+            Caller::Said(cred) => self.options.caller(cred),
+            Caller::Known(cred) => {
                 let squash = self.options.squash;
                 squash.apply(cred.clone(), &self.options.anonymous)
             }
-            Auth::Nobody | Auth::Bad | Auth::Unknown => self.options.anonymous.clone(),
+            Caller::Nobody => self.options.anonymous.clone(),
         };
         self.volume.session(cred).with_client(self.client)
     }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `server`, `conn`, `record` | listen; a connection and its threads; records |
 //! | `rpc` | calls, credentials, replies; the wire itself is `volary-rpc`'s |
+//! | `owner` | whose socket a client of this host calls by |
 //! | `programs` | from a call to its answer |
 //! | `nfs` | the procedures of NFS |
 //! | `mount`, `portmap`, `nlm` | the other programs |
@@ -19,9 +20,11 @@
 //!
 //! # Who is believed
 //!
-//! A client's word says who calls (`AUTH_SYS`), in clear, and anybody who reaches
-//! the port can give any. So a server should listen on this host only, unless the
-//! network is trusted; see [`Clients`] and [`Squash`]. Handles cannot be guessed,
+//! A client's word says who calls (`AUTH_SYS`), in clear. Of this host's own clients only root
+//! is believed, and who runs the server: the calls of anybody else are theirs, whatever they
+//! say, for the kernel tells whose socket they come from ([`Owner`]). Of others, anybody who
+//! reaches the port can claim to be anybody. So a server should listen on this host only, unless
+//! the network is trusted; see [`Clients`] and [`Squash`]. Handles cannot be guessed,
 //! but who has seen one can use it.
 //!
 //! # What outlives a restart
@@ -61,6 +64,7 @@ mod nlm;
 mod opens;
 mod options;
 mod order;
+mod owner;
 mod portmap;
 mod programs;
 mod record;
@@ -72,6 +76,7 @@ mod timer;
 
 pub use nlm::LockState;
 pub use options::{Clients, ExportOptions, Limits, ServeOptions, Squash};
+pub use owner::Owner;
 pub use programs::{Answer, Programs, Way};
 pub use server::{Server, serve};
 pub use volary_rpc::Output;

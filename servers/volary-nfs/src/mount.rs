@@ -92,7 +92,7 @@ impl Programs {
         // Who may not use an export does not learn that there is one.
         let admits = |export: &&Export| export.admits(call.peer.ip());
         let export = export.filter(admits).ok_or(Status::NOENT)?;
-        let session = export.session(&call.auth);
+        let session = export.session(&call.caller);
         if rest.iter().all(|&b| b == b'/') {
             return Ok((export, session.root()));
         }

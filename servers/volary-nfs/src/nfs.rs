@@ -111,7 +111,7 @@ impl Programs {
         export.close_doomed();
         Ok(At {
             export,
-            session: export.session(&call.auth),
+            session: export.session(&call.caller),
             node,
         })
     }

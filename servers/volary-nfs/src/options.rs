@@ -92,6 +92,10 @@ pub struct ExportOptions {
     pub squash: Squash,
     /// Who they are then, and who callers without credentials are.
     pub anonymous: Cred,
+    /// Where root is squashed, groups below this number are as well, unless the kernel told
+    /// that the caller is in them: a directory of the host has files of `disk` or `shadow`, whose
+    /// rights are root's in all but name.
+    pub system_groups: u32,
     /// Who may mount. This host always may.
     pub clients: Vec<Clients>,
     /// Changes are durable before they are answered, as the protocol wants it;
@@ -108,8 +112,33 @@ impl ExportOptions {
             read_only: false,
             squash: Squash::Root,
             anonymous: Cred::new(65534, 65534),
+            system_groups: 0,
             clients: Vec::new(),
             durable: true,
+        }
+    }
+}
+
+impl ExportOptions {
+    /// Who a caller is on the volume of whom nothing is known but what they say.
+    pub(crate) fn caller(&self, said: &Cred) -> Cred {
+        let cred = self.squash.apply(said.clone(), &self.anonymous);
+        let is_system = |gid: u32| gid < self.system_groups && gid != self.anonymous.gid;
+        let has_any = is_system(cred.gid) || cred.groups.iter().copied().any(is_system);
+        if self.squash != Squash::Root || !has_any {
+            return cred;
+        }
+        let squash = |gid: u32| {
+            if is_system(gid) {
+                self.anonymous.gid
+            } else {
+                gid
+            }
+        };
+        Cred {
+            uid: cred.uid,
+            gid: squash(cred.gid),
+            groups: cred.groups.iter().copied().map(squash).collect(),
         }
     }
 }
@@ -213,6 +242,25 @@ mod tests {
         for bad in ["", "1.2.3.4/33", "1.2.3/8", "host", "::/129", "1.2.3.4/"] {
             assert!(bad.parse::<Clients>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn groups_of_the_system_are_squashed_where_root_is() {
+        let cred = |gid, groups: &[u32]| Cred {
+            uid: 5,
+            gid,
+            groups: groups.into(),
+        };
+        let mut options = ExportOptions::new("x");
+        assert_eq!(options.caller(&cred(6, &[27])), cred(6, &[27]));
+        options.system_groups = 1000;
+        assert_eq!(
+            options.caller(&cred(6, &[27, 1000])),
+            cred(65534, &[65534, 1000])
+        );
+        assert_eq!(options.caller(&cred(1001, &[1000])), cred(1001, &[1000]));
+        options.squash = Squash::None;
+        assert_eq!(options.caller(&cred(6, &[27])), cred(6, &[27]));
     }
 
     #[test]

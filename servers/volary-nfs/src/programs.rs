@@ -6,6 +6,7 @@ use crate::fh::Key;
 use crate::mount::{self, Mounts};
 use crate::nlm::{self, LockState, Locks, Shares};
 use crate::options::{ExportOptions, ServeOptions, is_this_host};
+use crate::owner::{Caller, Owner};
 use crate::rpc::{self, Auth, Head, NoCall, Refusal};
 use crate::{nfs, portmap};
 use parking_lot::Mutex;
@@ -36,7 +37,7 @@ pub struct Programs {
 }
 
 /// Where a call came from, and where it arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Way {
     /// The client.
     pub peer: SocketAddr,
@@ -44,6 +45,8 @@ pub struct Way {
     pub local: SocketAddr,
     /// Only the portmapper and NSM answer here.
     pub only_portmap: bool,
+    /// Whose word the calls are.
+    pub owner: Arc<Owner>,
 }
 
 /// What becomes of a record.
@@ -64,7 +67,7 @@ pub(crate) struct Call {
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) procedure: u32,
-    pub(crate) auth: Auth,
+    pub(crate) caller: Caller,
 }
 
 impl Programs {
@@ -178,7 +181,7 @@ impl Programs {
             peer: way.peer,
             local: way.local,
             procedure: head.procedure,
-            auth: head.auth.clone(),
+            caller: way.owner.caller(&head.auth),
         };
         match head.program {
             portmap::PROGRAM => self.portmap(&call, head.version, input, out),

@@ -2,6 +2,7 @@
 
 use crate::conn::Conn;
 use crate::options::{ExportOptions, Limits, ServeOptions, is_this_host};
+use crate::owner::Owner;
 use crate::programs::{Programs, Way};
 use crate::timer;
 use parking_lot::Mutex;
@@ -224,10 +225,16 @@ impl Shared {
             return Ok(());
         }
         socket.set_nonblocking(false)?;
+        let local = socket.local_addr().unwrap_or(door.local);
+        let owner = match is_this_host(peer.ip()) {
+            true => Owner::of(peer, local),
+            false => Owner::Trusted,
+        };
         let way = Way {
             peer,
-            local: socket.local_addr().unwrap_or(door.local),
+            local,
             only_portmap: door.only_portmap,
+            owner: Arc::new(owner),
         };
         let programs = Arc::clone(&self.programs);
         conns.push(Conn::start(programs, self.limits, way, socket)?);

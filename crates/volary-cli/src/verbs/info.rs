@@ -220,6 +220,8 @@ impl Formats {
             for format in volary::formats() {
                 out.write_all(text(*format).as_bytes())?;
             }
+            let host = specs_text(volary::HOST_OPTIONS);
+            writeln!(out, "\n{HOST} (-o):\n{host}")?;
             let nfs = specs_text(volary::nfs_client::OPTIONS);
             writeln!(
                 out,
@@ -235,6 +237,7 @@ impl Formats {
 
 /// What has no image, but options of its own.
 const NFS: &str = "nfs://HOST/EXPORT";
+const HOST: &str = "host:DIR";
 
 fn json(format: &dyn Format) -> FormatJson {
     FormatJson {
@@ -264,6 +267,7 @@ pub(crate) fn attach_help() -> String {
     let formats = volary::formats().iter();
     let of_formats = formats.map(|f| (f.name(), f.attach_options()));
     of_formats
+        .chain([(HOST, volary::HOST_OPTIONS)])
         .chain([(NFS, volary::nfs_client::OPTIONS)])
         .map(|(name, options)| format!("\nOptions of {name} (-o):\n{}", specs_text(options)))
         .collect()

@@ -82,6 +82,9 @@ impl Mount {
         self.options.iter().for_each(|text| options.add(text));
         let usage = |e: volary::Error| Fail::usage(format!("-o: {e}"));
         let mount = MountOptions::from_options(&mut options).map_err(usage)?;
+        if mount.suid && matches!(at.source, volary::Source::Host { .. }) {
+            options.set("suid", "");
+        }
         let read_only = mount.read_only;
         if options.get("sync") == Some("") && options.get("commit").is_none() {
             options.set("commit", "0");

@@ -33,9 +33,10 @@ use volary::{Cred, Options, Source, Volume, VolumeOptions};
 /// serves a small one in memory, to try things on. It tells how to mount on
 /// Linux, macOS and Windows.
 ///
-/// NFS believes what a client says about who calls. So it is served to this
-/// host only; to serve others, say who they are (--allow) and that you know
-/// (--i-know-auth-sys).
+/// By NFS, a user of this host is who the kernel says they are; root may call as
+/// anybody. What clients on other hosts say about who calls is believed. So NFS is
+/// served to this host only; to serve others, say who they are (--allow) and that
+/// you know (--i-know-auth-sys).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -280,7 +281,10 @@ impl Serve {
 
     fn open(&self, entry: &Entry, config: &Config) -> Done<Served> {
         let at = At::parse(&entry.volume)?;
-        let export = self.export(entry, config)?;
+        let mut export = self.export(entry, config)?;
+        if matches!(at.source, Source::Host { .. }) {
+            export.system_groups = lowest_group_of_users();
+        }
         let mut options = Options::new();
         let given = self.options.iter().chain(&entry.options);
         given.for_each(|text| options.add(text));
@@ -465,6 +469,15 @@ fn instance() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let nanos = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
     nanos as u64
+}
+
+/// The lowest group of this host that is not one of the system's (login.defs(5)).
+fn lowest_group_of_users() -> u32 {
+    let text = std::fs::read_to_string("/etc/login.defs").unwrap_or_default();
+    let mut lines = text.lines().map(str::split_whitespace);
+    let line = lines.find(|line| line.clone().next() == Some("GID_MIN"));
+    let number = line.and_then(|mut line| line.nth(1)?.parse().ok());
+    number.unwrap_or(1000)
 }
 
 fn anonymous_of(text: &str) -> Done<Cred> {

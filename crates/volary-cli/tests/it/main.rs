@@ -8,6 +8,7 @@ mod examples;
 mod ffs;
 mod flushing;
 mod handles;
+mod hostile;
 mod iso9660;
 mod kills;
 mod layers;
