@@ -2,6 +2,7 @@
 
 use super::findings::{Findings, finding};
 use super::inodes::{Inodes, Seen};
+use super::likely::{self, Fields};
 use super::lost;
 use super::plan::{Entry as Change, Plan};
 use crate::blocks::Reader;
@@ -124,10 +125,11 @@ impl Names<'_, '_> {
         };
         let mut dir = Dir::new(self.reader, &inode)?;
         self.size(&inode);
-        let holes = self.holes(&inode)?;
+        let (holes, unread) = self.holes(&inode)?;
         let (mut at, mut dots, mut damaged) = (0, 0, 0);
         while at < inode.size && damaged < DAMAGE_MAX {
-            if let Some(hole) = holes.iter().find(|hole| hole.contains(&at)) {
+            let mut passed = holes.iter().chain(&unread);
+            if let Some(hole) = passed.find(|hole| hole.contains(&at)) {
                 at = hole.end;
                 continue;
             }
@@ -146,7 +148,7 @@ impl Names<'_, '_> {
                         dots += 1;
                         self.dots(&inode, &name, (leads, here));
                     } else {
-                        self.entry(&inode, &name, leads, kind, here, todo);
+                        self.entry(&inode, &name, leads, kind, here, todo)?;
                     }
                 }
                 Err(e) if e == Kind::Corrupt => {
@@ -157,7 +159,7 @@ impl Names<'_, '_> {
                 Err(e) => return Err(e),
             }
         }
-        if dots != 2 {
+        if dots != 2 && unread.is_empty() {
             let message = format!("the directory has {dots} entries of itself and of its parent");
             let missing = Finding {
                 code: "dots",
@@ -189,17 +191,27 @@ impl Names<'_, '_> {
         }
     }
 
-    /// Where a directory has no blocks, which it should have everywhere.
-    fn holes(&mut self, dir: &Inode) -> Result<Vec<Range<u64>>> {
-        let mut holes = Vec::new();
+    /// Where a directory has no blocks, which it should have everywhere; and where it has some
+    /// that phase 1 has told of.
+    fn holes(&mut self, dir: &Inode) -> Result<(Vec<Range<u64>>, Vec<Range<u64>>)> {
+        let (mut holes, mut unread) = (Vec::new(), Vec::new());
         let all = self.reader.runs(dir, 0, dir.size, &mut |run| {
             let hole = run.offset..run.offset + run.len;
             holes.extend(Some(hole).filter(|_| run.place.is_none()));
             Ok(())
         });
         match all {
-            // Phase 1 has told of it.
-            Err(e) if e == Kind::Corrupt => return Ok(Vec::new()),
+            Err(e) if e == Kind::Corrupt => {
+                let bsize = self.reader.volume.bsize;
+                for at in (0..dir.size).step_by(usize::try_from(bsize).unwrap_or(1)) {
+                    match self.reader.runs(dir, at, bsize, &mut |_| Ok(())) {
+                        Err(e) if e == Kind::Corrupt => unread.push(at..at + bsize),
+                        run => run?,
+                    }
+                }
+                // Pointers that are wrong become holes; the next round tells of them.
+                return Ok((Vec::new(), unread));
+            }
             all => all?,
         }
         for hole in &holes {
@@ -220,7 +232,7 @@ impl Names<'_, '_> {
                 self.plan.holes.insert((dir.ino, hole.start), hole.end);
             }
         }
-        Ok(holes)
+        Ok((holes, unread))
     }
 
     fn bad_entry(&mut self, dir: &Inode, at: u64, e: &Error) {
@@ -352,7 +364,7 @@ impl Names<'_, '_> {
         kind: Option<FileKind>,
         at: u64,
         todo: &mut Vec<u32>,
-    ) {
+    ) -> Result<()> {
         let damage = |code: &'static str, message: String| Finding {
             code,
             ..finding(Severity::Damage, dir.at, message)
@@ -373,15 +385,19 @@ impl Names<'_, '_> {
             if is_removed {
                 self.plan.entries.insert((dir.ino, at), Change::Remove);
             }
-            return;
+            return Ok(());
         };
         if is_removed {
             self.plan.entries.insert((dir.ino, at), Change::Remove);
-            return;
+            return Ok(());
         }
         if let Some(seen) = self.inodes.all.get_mut(&leads) {
             seen.found = seen.found.saturating_add(1);
         }
+        let is = match kind {
+            Some(FileKind::Dir) if is != FileKind::Dir => self.as_directory(dir, name, leads, is)?,
+            _ => is,
+        };
         if kind.is_some_and(|kind| kind != is) {
             let message = format!("inode {leads} is another kind of node than its entry says");
             if self.tell(self.path(dir.ino, Some(name)), damage("type", message)) {
@@ -389,13 +405,50 @@ impl Names<'_, '_> {
             }
         }
         if is != FileKind::Dir {
-            return;
+            return Ok(());
         }
         self.twins.entry(leads).or_default().push((dir.ino, at));
         if self.meet(leads, dir.ino) {
             self.paths.insert(leads, (dir.ino, name.to_vec()));
             todo.push(leads);
         }
+        Ok(())
+    }
+
+    /// What an inode is whose entry says that it is a directory: that, if it begins with an entry
+    /// of itself; only its mode is damaged then.
+    fn as_directory(
+        &mut self,
+        dir: &Inode,
+        name: &[u8],
+        leads: u32,
+        is: FileKind,
+    ) -> Result<FileKind> {
+        let inode = self.inodes.inode(&self.reader, leads);
+        let Some(inode) = inode.ok().filter(|inode| inode.size > 0) else {
+            return Ok(is);
+        };
+        if !likely::holds_itself(&self.reader, &inode)? {
+            return Ok(is);
+        }
+        let fields = Fields::of_kind(&inode, FileKind::Dir);
+        let odd = Finding {
+            code: "inode",
+            repair: fields.to_string(),
+            ..finding(
+                Severity::Damage,
+                inode.at,
+                format!("inode {leads}, no directory, holds one"),
+            )
+        };
+        if self.tell(self.path(dir.ino, Some(name)), odd) {
+            self.plan.inode(leads).likely = Some(fields);
+        }
+        self.inodes.likely.insert(leads, fields);
+        if let Some(seen) = self.inodes.all.get_mut(&leads) {
+            seen.kind = FileKind::Dir;
+        }
+        Ok(FileKind::Dir)
     }
 
     /// Phase 3: directories that no path leads to. Preening frees them; else those that no other
