@@ -235,6 +235,17 @@ fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed
     Ok((ino, kind, name, reclen as u64))
 }
 
+/// The entry at `at` of a chunk, if it is whole: inode, name, where it ends.
+pub(crate) fn whole<'a>(
+    volume: &Volume,
+    chunk: &'a [u8],
+    at: usize,
+) -> Option<(u32, &'a [u8], usize)> {
+    let (ino, _, name, reclen) = parse(volume, chunk, at).ok()?;
+    let end = at + usize::try_from(reclen).ok()?;
+    Some((ino, chunk.get(name)?, end))
+}
+
 /// The first chunk of a directory: itself, and its parent.
 pub(crate) fn dots(volume: &Volume, dir: u32, parent: u32) -> [u8; DIRBLKSIZ] {
     let (order, mut bytes) = (volume.order, [0; DIRBLKSIZ]);

@@ -209,7 +209,10 @@ impl Inode {
     /// with zeros behind it.
     pub(crate) fn text_len(&self, volume: &Volume) -> Option<u64> {
         let room = self.db_bytes(volume.variant);
-        let len = room.iter().position(|&byte| byte == 0).unwrap_or(room.len());
+        let len = room
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(room.len());
         let rest = room.get(len..).unwrap_or_default();
         let is_text = len > 0 && rest.iter().all(|&byte| byte == 0);
         Some(len as u64).filter(|&len| is_text && len < volume.symlink_max)

@@ -28,9 +28,9 @@ const REPAIRS: &[(&str, &str)] = &[
     ("block-count", "it is counted"),
     (
         "directory-size",
-        "the size is made one, the inode freed if that cannot be",
+        "the size is made one, the inode freed if it holds nothing",
     ),
-    ("entry", "the chunk is made empty"),
+    ("entry", "the chunk keeps the entries that can be told"),
     (
         "hole",
         "it gets blocks, of free room; at its end, the directory ends there",

@@ -212,7 +212,8 @@ impl Phase<'_, '_> {
             inode.ino, inode.size
         );
         let fields = Fields::of_size(end);
-        self.pointers.fields(&inode, "directory-size", message, fields);
+        self.pointers
+            .fields(&inode, "directory-size", message, fields);
         self.inodes.likely.insert(inode.ino, fields);
         Ok(fields.apply(&inode))
     }

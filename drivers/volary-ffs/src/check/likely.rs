@@ -104,7 +104,11 @@ fn article(kind: FileKind) -> &'static str {
 
 /// Why the fields of an inode that is in use contradict each other, if they do; `used`: as its
 /// group's map has it.
-pub(super) fn contradiction(reader: &Reader<'_>, inode: &Inode, used: Option<bool>) -> Option<Error> {
+pub(super) fn contradiction(
+    reader: &Reader<'_>,
+    inode: &Inode,
+    used: Option<bool>,
+) -> Option<Error> {
     let has_blocks = inode.size > 0 && inode.blocks > 0;
     let expected = match inode.kind() {
         None if inode.mode == 0 && !(has_blocks && inode.nlink > 0 && used == Some(true)) => {
@@ -182,14 +186,20 @@ pub(super) fn of(reader: &Reader<'_>, inode: &Inode) -> Result<Found> {
     if is_special {
         let kind = kind(reader, inode)?;
         let permissions = match inode.mode & 0o7777 {
-            0 => PERMISSIONS.iter().find(|of| of.0 == kind).map_or(0, |of| of.1),
+            0 => PERMISSIONS
+                .iter()
+                .find(|of| of.0 == kind)
+                .map_or(0, |of| of.1),
             permissions => permissions,
         };
         fields.mode = Some(bits(kind) | permissions);
         fields.is_open = kind == FileKind::File && inode.blocks == 0;
     }
     let most = |inode: &Inode| match inode.kind() {
-        Some(FileKind::Dir) => reader.volume.size_max().min(reader.volume.size * reader.volume.fsize),
+        Some(FileKind::Dir) => reader
+            .volume
+            .size_max()
+            .min(reader.volume.size * reader.volume.fsize),
         _ => reader.volume.size_max(),
     };
     let so_far = fields.apply(inode);
@@ -236,7 +246,9 @@ pub(super) fn holds_itself(reader: &Reader<'_>, inode: &Inode) -> Result<bool> {
         return Ok(false);
     };
     let mut chunk = [0; DIRBLKSIZ];
-    reader.cache.read(block.first * reader.volume.fsize, &mut chunk)?;
+    reader
+        .cache
+        .read(block.first * reader.volume.fsize, &mut chunk)?;
     let own = entries(reader.volume, &chunk).next();
     Ok(own.is_some_and(|entry| entry.ino == inode.ino && entry.name == b"."))
 }
@@ -286,10 +298,12 @@ fn end(reader: &Reader<'_>, inode: &Inode) -> Result<(u64, u64)> {
     };
     let before = fragments - its;
     let rest = (inode.blocks / (volume.fsize / 512)).saturating_sub(before);
-    Ok(match lbn < UFS_NDADDR && (1..=volume.frag).contains(&rest) {
-        true => (lbn * volume.bsize + rest * volume.fsize, volume.fsize),
-        false => ((lbn + 1) * volume.bsize, volume.bsize),
-    })
+    Ok(
+        match lbn < UFS_NDADDR && (1..=volume.frag).contains(&rest) {
+            true => (lbn * volume.bsize + rest * volume.fsize, volume.fsize),
+            false => ((lbn + 1) * volume.bsize, volume.bsize),
+        },
+    )
 }
 
 /// The bytes of extended attributes, if all but one bit of their count is right; else 0.

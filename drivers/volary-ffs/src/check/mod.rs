@@ -5,6 +5,7 @@
 //! and sums are made anew, and another round looks whether all is well. Preening mends
 //! nothing where it finds more than a power cut leaves.
 
+mod chunk;
 mod ends;
 mod findings;
 mod head;

@@ -1,14 +1,15 @@
 //! Phases 2 to 4: path names, connectivity, reference counts.
 
+use super::chunk::{Chunk, Salvage};
 use super::findings::{Findings, finding};
 use super::inodes::{Inodes, Seen};
 use super::likely::{self, Fields};
 use super::lost;
 use super::plan::{Entry as Change, Plan};
 use crate::blocks::Reader;
-use crate::dir::{DAMAGE_MAX, Dir};
+use crate::dir::{self, DAMAGE_MAX, Dir, Entry};
 use crate::inode::Inode;
-use crate::ondisk::UFS_ROOTINO;
+use crate::ondisk::{DIRBLKSIZ, UFS_ROOTINO};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use volary_core::{Error, FileKind, Finding, Kind, Name, Result, Severity};
@@ -36,6 +37,7 @@ pub(super) fn check(
         paths: HashMap::new(),
         parents: HashMap::new(),
         twins: HashMap::new(),
+        revived: Vec::new(),
     };
     let root = names.inodes.all.get(&UFS_ROOTINO);
     if root.is_some_and(|seen| seen.kind == FileKind::Dir) {
@@ -44,6 +46,7 @@ pub(super) fn check(
     }
     names.unconnected()?;
     names.names_of_directories();
+    names.names_too_many();
     Ok(())
 }
 
@@ -62,6 +65,8 @@ struct Names<'a, 'b> {
     parents: HashMap<u32, (u32, u64)>,
     /// Names of directories: of which directory, and where in it.
     twins: HashMap<u32, Vec<(u32, u64)>>,
+    /// Names behind damage: the inode, the directory, and where in it.
+    revived: Vec<(u32, u32, u64)>,
 }
 
 impl Names<'_, '_> {
@@ -137,41 +142,78 @@ impl Names<'_, '_> {
                 Ok(None) => break,
                 Ok(Some(entry)) => {
                     at = entry.end;
-                    let (leads, kind, here) = (entry.ino, entry.kind, entry.at);
-                    if !entry.is_used() {
-                        continue;
-                    }
-                    let name = entry.name.to_vec();
-                    if entry.is_dots() && dots == 2 {
-                        self.more_dots(&inode, &name, here);
-                    } else if entry.is_dots() {
-                        dots += 1;
-                        self.dots(&inode, &name, (leads, here));
-                    } else {
-                        self.entry(&inode, &name, leads, kind, here, todo)?;
-                    }
+                    self.one(&inode, &entry, &mut dots, todo)?;
                 }
                 Err(e) if e == Kind::Corrupt => {
-                    self.bad_entry(&inode, at, &e);
+                    self.bad_chunk(&inode, at, &e, &mut dots, todo)?;
                     damaged += 1;
                     at = Dir::next_chunk(at);
                 }
                 Err(e) => return Err(e),
             }
         }
+        let is_first_there = [&holes, &unread]
+            .iter()
+            .all(|all| all.first().is_none_or(|hole| hole.start > 0));
         if dots != 2 && unread.is_empty() {
-            let message = format!("the directory has {dots} entries of itself and of its parent");
-            let missing = Finding {
-                code: "dots",
-                ..finding(Severity::Damage, inode.at, message)
-            };
-            let is_first_there = holes.first().is_none_or(|hole| hole.start > 0);
-            if self.tell(self.path(ino, None), missing) && is_first_there {
-                let parent = self.inodes.all.get(&ino).map_or(UFS_ROOTINO, |s| s.parent);
-                self.plan.entries.insert((ino, 0), Change::Dots(parent));
-            }
+            self.no_dots(&inode, dots, is_first_there)?;
         }
         Ok(())
+    }
+
+    /// An entry, if it is in use.
+    fn one(
+        &mut self,
+        dir: &Inode,
+        entry: &Entry<'_>,
+        dots: &mut u32,
+        todo: &mut Vec<u32>,
+    ) -> Result<()> {
+        let leads = (entry.ino, entry.at);
+        if !entry.is_used() {
+            return Ok(());
+        }
+        if !entry.is_dots() {
+            return self.entry(dir, entry.name, leads, entry.kind, todo);
+        }
+        if *dots == 2 {
+            self.more_dots(dir, entry.name, entry.at);
+            return Ok(());
+        }
+        *dots += 1;
+        self.dots(dir, entry.name, leads);
+        Ok(())
+    }
+
+    /// A directory without entries of itself and of its parent: they are made, in their places.
+    fn no_dots(&mut self, dir: &Inode, dots: u32, is_first_there: bool) -> Result<()> {
+        let message = format!("the directory has {dots} entries of itself and of its parent");
+        let missing = Finding {
+            code: "dots",
+            ..finding(Severity::Damage, dir.at, message)
+        };
+        if self.tell(self.path(dir.ino, None), missing) && is_first_there {
+            let chunk = self.salvaged(dir, 0)?;
+            self.plan.chunk(dir.ino, 0, chunk);
+        }
+        Ok(())
+    }
+
+    /// A chunk of a directory, made whole.
+    fn salvaged(&self, dir: &Inode, start: u64) -> Result<Chunk> {
+        let mut chunk = [0; DIRBLKSIZ];
+        let place = Dir::new(self.reader, dir)?.place(start)?;
+        self.reader.cache.read(place, &mut chunk)?;
+        let salvage = Salvage {
+            volume: self.reader.volume,
+            is_used: &|ino| self.inodes.all.contains_key(&ino),
+        };
+        let parent = self.inodes.all.get(&dir.ino).map(|seen| seen.parent);
+        let parent = parent.filter(|&parent| parent != 0).unwrap_or(UFS_ROOTINO);
+        Ok(match start {
+            0 => salvage.with_dots(&chunk, dir.ino, parent),
+            _ => salvage.whole(&chunk),
+        })
     }
 
     /// Whether a directory's size is one.
@@ -235,26 +277,54 @@ impl Names<'_, '_> {
         Ok((holes, unread))
     }
 
-    fn bad_entry(&mut self, dir: &Inode, at: u64, e: &Error) {
+    /// A damaged chunk, from the entry at `at` on: what can be told of it is gone through.
+    fn bad_chunk(
+        &mut self,
+        dir: &Inode,
+        at: u64,
+        e: &Error,
+        dots: &mut u32,
+        todo: &mut Vec<u32>,
+    ) -> Result<()> {
         let place = e.as_corrupt().map_or(dir.at, |c| c.offset);
         let bad = Finding {
             code: "entry",
             ..finding(Severity::Damage, place, e.to_string())
         };
-        if self.tell(self.path(dir.ino, None), bad) {
-            let chunk = at - at % 512;
-            let change = match chunk {
-                0 => {
-                    let parent = self
-                        .inodes
-                        .all
-                        .get(&dir.ino)
-                        .map_or(UFS_ROOTINO, |s| s.parent);
-                    Change::Dots(parent)
-                }
-                _ => Change::Empty,
+        let wanted = self.tell(self.path(dir.ino, None), bad);
+        let start = at - at % DIRBLKSIZ as u64;
+        let chunk = self.salvaged(dir, start)?;
+        if wanted {
+            self.plan.chunk(dir.ino, start, chunk);
+        }
+        for entry in dir::entries(self.reader.volume, &chunk) {
+            let entry = Entry {
+                at: start + entry.at,
+                end: start + entry.end,
+                ..entry
             };
-            self.plan.entries.insert((dir.ino, chunk), change);
+            if entry.at < at {
+                continue;
+            }
+            self.one(dir, &entry, dots, todo)?;
+            if wanted && entry.is_used() && !entry.is_dots() {
+                self.revived.push((entry.ino, dir.ino, entry.at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names behind damage that were taken out before it: those that their inodes do not count.
+    fn names_too_many(&mut self) {
+        for (ino, dir, at) in std::mem::take(&mut self.revived) {
+            let Some(seen) = self.inodes.all.get_mut(&ino) else {
+                continue;
+            };
+            let is_many = i64::from(seen.found) > i64::from(seen.nlink);
+            if seen.kind != FileKind::Dir && is_many {
+                seen.found -= 1;
+                self.plan.entry(dir, at, Change::Remove);
+            }
         }
     }
 
@@ -286,7 +356,7 @@ impl Names<'_, '_> {
             ..finding(Severity::Damage, dir.at, message)
         };
         if self.tell(self.path(dir.ino, None), more) {
-            self.plan.entries.insert((dir.ino, at), Change::Remove);
+            self.plan.entry(dir.ino, at, Change::Remove);
         }
     }
 
@@ -301,8 +371,7 @@ impl Names<'_, '_> {
             ..finding(Severity::Damage, place, message)
         };
         if self.tell(self.path(dir, None), wrong) {
-            let change = self.plan.entries.entry((dir, at));
-            change.or_insert(Change::Leads(expected));
+            self.plan.entry(dir, at, Change::Leads(expected));
         }
     }
 
@@ -349,7 +418,7 @@ impl Names<'_, '_> {
             ..finding(severity, place, message)
         };
         if self.tell(self.path(dir, None), twice) {
-            self.plan.entries.insert((dir, at), Change::Remove);
+            self.plan.entry(dir, at, Change::Remove);
             if let Some(seen) = self.inodes.all.get_mut(&ino) {
                 seen.found = seen.found.saturating_sub(1);
             }
@@ -360,9 +429,8 @@ impl Names<'_, '_> {
         &mut self,
         dir: &Inode,
         name: &[u8],
-        leads: u32,
+        (leads, at): (u32, u64),
         kind: Option<FileKind>,
-        at: u64,
         todo: &mut Vec<u32>,
     ) -> Result<()> {
         let damage = |code: &'static str, message: String| Finding {
@@ -383,25 +451,27 @@ impl Names<'_, '_> {
                 damage("unallocated", message),
             );
             if is_removed {
-                self.plan.entries.insert((dir.ino, at), Change::Remove);
+                self.plan.entry(dir.ino, at, Change::Remove);
             }
             return Ok(());
         };
         if is_removed {
-            self.plan.entries.insert((dir.ino, at), Change::Remove);
+            self.plan.entry(dir.ino, at, Change::Remove);
             return Ok(());
         }
         if let Some(seen) = self.inodes.all.get_mut(&leads) {
             seen.found = seen.found.saturating_add(1);
         }
         let is = match kind {
-            Some(FileKind::Dir) if is != FileKind::Dir => self.as_directory(dir, name, leads, is)?,
+            Some(FileKind::Dir) if is != FileKind::Dir => {
+                self.as_directory(dir, name, leads, is)?
+            }
             _ => is,
         };
         if kind.is_some_and(|kind| kind != is) {
             let message = format!("inode {leads} is another kind of node than its entry says");
             if self.tell(self.path(dir.ino, Some(name)), damage("type", message)) {
-                self.plan.entries.insert((dir.ino, at), Change::Kind(is));
+                self.plan.entry(dir.ino, at, Change::Kind(is));
             }
         }
         if is != FileKind::Dir {

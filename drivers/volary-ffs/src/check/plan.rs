@@ -4,9 +4,10 @@
 //! blocks first, then pointers in indirect blocks, then inodes, then maps and sums, with a flush
 //! after each. The mark that the volume was cleanly left goes first and comes back last.
 
+use super::chunk::Chunk;
 use super::likely;
 use crate::blocks::Reader;
-use crate::dir::{self, Dir, d_type};
+use crate::dir::{Dir, d_type};
 use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
 use crate::sweep::{self, Slot};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, Result};
 
-/// What is to be done with an entry, or a chunk.
+/// What is to be done with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// It goes.
@@ -23,10 +24,6 @@ pub(super) enum Entry {
     Kind(FileKind),
     /// It leads to this inode.
     Leads(u32),
-    /// The chunk that begins there is one free entry.
-    Empty,
-    /// The chunk holds the directory itself and this parent.
-    Dots(u32),
 }
 
 /// What is to be done with an inode.
@@ -62,7 +59,12 @@ pub(super) enum Write {
 #[derive(Default)]
 pub(super) struct Plan {
     /// By directory, and byte of it.
-    pub(super) entries: BTreeMap<(u32, u64), Entry>,
+    entries: BTreeMap<(u32, u64), Entry>,
+    /// The same of whole chunks, before entries in them.
+    chunks: BTreeMap<(u32, u64), Chunk>,
+    /// Inodes with blocks that others claim, or pointers that become others: what their blocks
+    /// hold is mended when they are their own.
+    pub(super) unsettled: BTreeSet<u32>,
     pub(super) inodes: BTreeMap<u32, Mend>,
     /// Copies of blocks, and then what leads to them from indirect blocks.
     pub(super) copies: Vec<Write>,
@@ -88,9 +90,25 @@ impl Plan {
         self.inodes.entry(ino).or_default()
     }
 
+    /// What is to be done with an entry. Where it leads comes after all else.
+    pub(super) fn entry(&mut self, dir: u32, at: u64, change: Entry) {
+        let is_planned = self.entries.contains_key(&(dir, at));
+        let is_last = matches!(change, Entry::Leads(_)) && is_planned;
+        if !is_last && !self.unsettled.contains(&dir) {
+            self.entries.insert((dir, at), change);
+        }
+    }
+
+    /// What a chunk is to hold.
+    pub(super) fn chunk(&mut self, dir: u32, at: u64, chunk: Chunk) {
+        if !self.unsettled.contains(&dir) {
+            self.chunks.insert((dir, at), chunk);
+        }
+    }
+
     /// Whether anything is to be mended before the maps.
     pub(super) fn has_structures(&self) -> bool {
-        let is_empty = self.entries.is_empty() && self.inodes.is_empty();
+        let is_empty = self.entries.is_empty() && self.chunks.is_empty() && self.inodes.is_empty();
         !is_empty || self.root || !self.copies.is_empty() || !self.pointers.is_empty()
     }
 
@@ -99,6 +117,12 @@ impl Plan {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(super) fn mend(&self, writer: &mut Writer<'_>) -> Result<()> {
+        for (&(dir, at), chunk) in &self.chunks {
+            match mend_chunk(writer, dir, at, chunk) {
+                Err(e) if e == Kind::Corrupt || e == Kind::Stale => {}
+                result => result?,
+            }
+        }
         for (&(dir, at), entry) in &self.entries {
             match mend_entry(writer, dir, at, *entry) {
                 Err(e) if e == Kind::Corrupt || e == Kind::Stale => {}
@@ -182,6 +206,12 @@ impl Writer<'_> {
     }
 }
 
+fn mend_chunk(writer: &mut Writer<'_>, dir: u32, at: u64, chunk: &Chunk) -> Result<()> {
+    let inode = writer.reader.inode(dir.into())?;
+    let place = Dir::new(writer.reader, &inode)?.place(at)?;
+    writer.put(place, chunk)
+}
+
 fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Result<()> {
     let reader = writer.reader;
     let order = reader.volume.order;
@@ -195,11 +225,6 @@ fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Resul
         Entry::Kind(kind) => d_type(kind).put(order, &mut bytes, within + 6),
         Entry::Leads(ino) => ino.put(order, &mut bytes, within),
         Entry::Remove => remove(order, &mut bytes, within),
-        Entry::Empty => {
-            bytes.fill(0);
-            (DIRBLKSIZ as u16).put(order, &mut bytes, 4);
-        }
-        Entry::Dots(parent) => bytes = dir::dots(reader.volume, dir, parent),
     }
     writer.put(place, &bytes)
 }

@@ -13,6 +13,7 @@ use crate::map::reserved;
 use crate::ondisk::{DIRBLKSIZ, SF_SNAPSHOT};
 use crate::sweep::{Below, Pointer, Slot, sweep};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use volary_core::{FileKind, Finding, Result, Severity};
 
 /// Pointers that a round mends, of all inodes together; the next round finds the rest.
@@ -80,10 +81,8 @@ struct Swept {
     /// The first pointer that is out of range, in words, and how many there are.
     first_bad: Option<String>,
     bad: u64,
-    /// The blocks of the file before which the last one in range ends, and the last one that
-    /// is not.
-    good_end: u64,
-    bad_end: u64,
+    /// The last blocks of the file that pointers out of range lead to, one after the other.
+    bad_blocks: Range<u64>,
     /// Where the file ends if only its last piece is too long.
     piece_end: Option<u64>,
     holes: Vec<Fix>,
@@ -108,9 +107,7 @@ impl Pointers {
             let held = swept.holes.len() + swept.again.len() + swept.shared.len();
             let room = self.fixes + held < MENDED_MAX;
             Ok(match &pointer.block {
-                Ok(block) if !pointer.is_junk => {
-                    swept.good(reader, pointer, block, (inodes, room))
-                }
+                Ok(block) if !pointer.is_junk => swept.good(reader, pointer, block, (inodes, room)),
                 _ => swept.bad(reader, inode, pointer, room),
             })
         })?;
@@ -166,7 +163,12 @@ impl Pointers {
 
     /// Notes extended attributes that make no sense.
     pub(super) fn bare(&mut self, inode: &Inode, message: String) {
-        self.note(inode, "attributes", message, (String::new(), vec![Fix::Bare]));
+        self.note(
+            inode,
+            "attributes",
+            message,
+            (String::new(), vec![Fix::Bare]),
+        );
     }
 
     /// Notes the first owner of blocks that have others too. It keeps them.
@@ -191,15 +193,18 @@ impl Pointers {
             holes => format!("{holes} pointers become holes"),
         };
         if !fixes.is_empty() {
-            repair = join(repair, "what cannot be read of the indirect block becomes holes");
+            repair = join(
+                repair,
+                "what cannot be read of the indirect block becomes holes",
+            );
         }
         fixes.append(&mut swept.holes);
         if let Some((words, fix)) = swept.end(reader, inode) {
-            // A freed inode needs no holes, one that ends before the pointers ends for that.
-            repair = match fix {
-                Fix::Free => words,
-                _ => join(repair, &words),
-            };
+            // What looks like pointers of a symlink may be its target.
+            if inode.kind() == Some(FileKind::Symlink) {
+                (repair, fixes) = (String::new(), Vec::new());
+            }
+            repair = join(repair, &words);
             fixes.push(fix);
         }
         self.note(inode, "bad-block", message, (repair, fixes));
@@ -242,6 +247,9 @@ impl Pointers {
             if !wrong.settle(named.and_then(|named| named.kind), inodes) {
                 continue;
             }
+            if wrong.is_of_blocks() {
+                plan.unsettled.insert(wrong.ino);
+            }
             let told = Finding {
                 code: wrong.code,
                 path: named.map(|named| named.path.clone()),
@@ -267,6 +275,11 @@ impl Pointers {
 }
 
 impl Wrong {
+    /// Whether it is about whose blocks are whose.
+    fn is_of_blocks(&self) -> bool {
+        ["bad-block", "duplicate-blocks", "shared-blocks"].contains(&self.code)
+    }
+
     /// Brings in the kind that an entry says; whether there is anything wrong then.
     fn settle(&mut self, named: Option<FileKind>, inodes: &mut Inodes) -> bool {
         for fix in &mut self.fixes {
@@ -297,9 +310,6 @@ impl Swept {
         (inodes, room): (&mut Inodes, bool),
     ) -> Below {
         self.taken.fragments += block.fragments;
-        if block.is_data {
-            self.good_end = self.good_end.max(pointer.blocks.end);
-        }
         if pointer.is_unreadable {
             self.taken.is_wrong = true;
             self.again.extend(room.then_some(Fix::Again(block.first)));
@@ -310,7 +320,6 @@ impl Swept {
         }
         // The blocks that an indirect one leads to are looked at when it has a copy.
         self.taken.is_wrong |= !block.is_data;
-        self.good_end = self.good_end.max(pointer.blocks.end);
         self.twice += twice.len() as u64;
         let left = TWICE_MAX.saturating_sub(self.taken.twice.len());
         self.taken.twice.extend(twice.into_iter().take(left));
@@ -333,7 +342,10 @@ impl Swept {
                 inode.ino, block.first
             ),
         });
-        self.bad_end = self.bad_end.max(pointer.blocks.end);
+        match self.bad_blocks.end == pointer.blocks.start && !self.bad_blocks.is_empty() {
+            true => self.bad_blocks.end = pointer.blocks.end,
+            false => self.bad_blocks = pointer.blocks.clone(),
+        }
         self.piece_end = piece_end(reader, inode, pointer, self.taken.fragments);
         if self.piece_end.is_none() {
             self.holes.extend(room.then_some(Fix::Hole(pointer.slot)));
@@ -349,15 +361,19 @@ impl Swept {
         if let Some(size) = self.piece_end {
             return Some(ends(size));
         }
-        let is_last = self.bad_end > 0 && self.bad_end >= inode.size.div_ceil(bsize);
+        if self.bad_blocks.is_empty() {
+            return None;
+        }
         match inode.kind() {
-            Some(FileKind::Symlink) if self.bad_end > 0 => {
+            Some(FileKind::Symlink) => {
                 let sectors = self.taken.fragments * (reader.volume.fsize / 512);
                 let text = inode.text_len(reader.volume);
                 let text = text.filter(|_| sectors == inode.blocks);
                 Some(text.map_or_else(|| ("the symlink is freed".to_owned(), Fix::Free), ends))
             }
-            Some(FileKind::File) if is_last => Some(ends(self.good_end * bsize)),
+            Some(FileKind::File) if self.bad_blocks.end >= inode.size.div_ceil(bsize) => {
+                Some(ends(self.bad_blocks.start * bsize))
+            }
             _ => None,
         }
     }
@@ -407,7 +423,8 @@ fn piece_end(reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, before: u64)
     let counted = (inode.blocks / (volume.fsize / 512)).saturating_sub(before);
     let room = volume.frag - pointer.first % volume.frag;
     let is_last = (at as u64 + 1) * volume.bsize >= inode.size && inode.ib == [0; 3];
-    let fits = (1..=room).contains(&counted) && pointer.first.saturating_add(counted) <= volume.size;
+    let fits =
+        (1..=room).contains(&counted) && pointer.first.saturating_add(counted) <= volume.size;
     let end = at as u64 * volume.bsize + counted * volume.fsize;
     (is_last && fits && end < inode.size).then_some(end)
 }

@@ -54,7 +54,8 @@ impl<'a> Room<'a> {
                 Some(taken) => first = taken + 1,
             }
         };
-        self.next.insert((count, mapped), found.map_or(size, |first| first + count));
+        self.next
+            .insert((count, mapped), found.map_or(size, |first| first + count));
         found
     }
 
@@ -68,7 +69,11 @@ impl<'a> Room<'a> {
     fn is_free_in_map(&mut self, fragment: u64) -> bool {
         let volume = self.reader.volume;
         let number = volume.group_of(fragment);
-        if self.group.as_ref().is_none_or(|(known, _)| *known != number) {
+        if self
+            .group
+            .as_ref()
+            .is_none_or(|(known, _)| *known != number)
+        {
             self.group = Some((number, Group::read(&self.reader, number).ok()));
         }
         let group = self.group.as_ref().and_then(|(_, group)| group.as_ref());

@@ -485,6 +485,14 @@ const POINTERS: &[Kind] = &[
         },
     ),
     kind(
+        "an indirect block, two files",
+        ("duplicate-blocks", Refuses, All),
+        |m, image| {
+            let at = m.leads(m.pointer("large", 12)) as u64 / 512;
+            m.point(image, m.pointer("double", 12), at);
+        },
+    ),
+    kind(
         "an indirect block among data",
         ("bad-block", Refuses, All),
         |m, image| {
