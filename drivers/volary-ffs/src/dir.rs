@@ -37,6 +37,30 @@ impl Entry<'_> {
     }
 }
 
+/// Damaged chunks that those who go through a directory have passed over.
+#[derive(Default)]
+pub(crate) struct Damage {
+    chunks: u32,
+    /// What was wrong with the first.
+    pub(crate) first: Option<Error>,
+}
+
+impl Damage {
+    /// Passes over a chunk.
+    ///
+    /// # Errors
+    /// `e` itself, if it is not of the chunk alone, or there is too much damage.
+    pub(crate) fn pass(&mut self, e: Error) -> Result<()> {
+        let is_local = matches!(e.kind(), Kind::Corrupt | Kind::Io);
+        if !is_local || self.chunks >= DAMAGE_MAX {
+            return Err(e);
+        }
+        self.chunks += 1;
+        self.first.get_or_insert(e);
+        Ok(())
+    }
+}
+
 /// Goes through a directory, a window at a time.
 pub(crate) struct Dir<'a> {
     reader: Reader<'a>,
@@ -122,9 +146,18 @@ impl<'a> Dir<'a> {
         self.start = None;
         let left = usize::try_from(self.inode.size - start).unwrap_or(self.step);
         self.window.resize(left.min(self.step), 0);
-        self.reader.read(self.inode, start, &mut self.window)?;
-        self.start = Some(start);
-        Ok(())
+        match self.reader.read(self.inode, start, &mut self.window) {
+            // What lies beside a block that cannot be read can be.
+            Err(e) if self.step > DIRBLKSIZ && matches!(e.kind(), Kind::Corrupt | Kind::Io) => {
+                self.read_by_chunks();
+                self.fill(at)
+            }
+            read => {
+                read?;
+                self.start = Some(start);
+                Ok(())
+            }
+        }
     }
 
     /// Where a place of the directory is on the device.
@@ -141,7 +174,8 @@ impl<'a> Dir<'a> {
     /// the start.
     ///
     /// # Errors
-    /// `NotFound`; as [`entry`](Self::entry); of `go_on`, which is asked at each window.
+    /// `NotFound`; as [`entry`](Self::entry), if it is not in what can be read of the directory;
+    /// of `go_on`, which is asked at each window.
     pub(crate) fn find(
         &mut self,
         name: &[u8],
@@ -149,20 +183,30 @@ impl<'a> Dir<'a> {
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<(u32, u64)> {
         let from = from - from % DIRBLKSIZ as u64;
+        let mut damage = Damage::default();
         for part in [from..self.inode.size, 0..from] {
             let mut at = part.start;
             while at < part.end {
                 if at.is_multiple_of(WINDOW as u64) {
                     go_on()?;
                 }
-                let Some(entry) = self.entry(at)? else { break };
+                let entry = match self.entry(at) {
+                    Ok(Some(entry)) => entry,
+                    Ok(None) => break,
+                    Err(e) => {
+                        damage.pass(e)?;
+                        at = Self::next_chunk(at);
+                        continue;
+                    }
+                };
                 if entry.name == name && entry.is_used() {
                     return Ok((entry.ino, entry.at));
                 }
                 at = entry.end;
             }
         }
-        Err(Kind::NotFound.into())
+        // It may be where nothing could be read.
+        Err(damage.first.unwrap_or_else(|| Kind::NotFound.into()))
     }
 }
 
@@ -189,6 +233,17 @@ fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed
     }
     let name = at + DIRECT_HEAD..at + DIRECT_HEAD + len.min(most);
     Ok((ino, kind, name, reclen as u64))
+}
+
+/// The entry at `at` of a chunk, if it is whole: inode, name, where it ends.
+pub(crate) fn whole<'a>(
+    volume: &Volume,
+    chunk: &'a [u8],
+    at: usize,
+) -> Option<(u32, &'a [u8], usize)> {
+    let (ino, _, name, reclen) = parse(volume, chunk, at).ok()?;
+    let end = at + usize::try_from(reclen).ok()?;
+    Some((ino, chunk.get(name)?, end))
 }
 
 /// The first chunk of a directory: itself, and its parent.

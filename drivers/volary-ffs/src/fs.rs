@@ -5,6 +5,7 @@ use crate::blocks::Reader;
 use crate::dir::Dir;
 use crate::index;
 use crate::inode::Inode;
+use crate::listing::{Took, list};
 use crate::names::New;
 use crate::ondisk::UFS_MAXNAMLEN;
 use crate::volume::Variant;
@@ -203,32 +204,21 @@ impl FileSystem for FfsFs {
         self.0.look(|state, reader| {
             let inode = state.nodes.load(&reader, state.opened(dir)?.id)?;
             let mut entries = Dir::new(reader, &inode)?;
-            let mut at = from.0;
-            // Where the entry that began there has gone since, the next one comes.
-            if at > inode.size || !at.is_multiple_of(4) {
-                let words = format!("no entry of the directory begins at {at}");
-                return Err(Error::note(Kind::Invalid, words));
-            }
-            at = entries.border(at)?;
-            while let Some(entry) = entries.entry(at)? {
+            list(&mut entries, from, &mut |entry, next| {
                 cx.check_cancel()?;
-                at = entry.end;
                 // Nobody could ask for a name that is none; `.` and `..` are of that kind.
                 if !entry.is_used() || Name::new(entry.name).is_err() {
-                    continue;
+                    return Ok(Took::Passed);
                 }
                 let node = match state.nodes.inode(&reader, entry.ino.into()) {
                     Ok(node) => node,
-                    Err(e) if e == Kind::Stale || e == Kind::Corrupt => continue,
+                    Err(e) if e == Kind::Stale || e == Kind::Corrupt => return Ok(Took::Passed),
                     Err(e) => return Err(e),
                 };
                 let attr = state.nodes.attr(&reader, &node)?;
-                let full = !out.push(Cookie(at), attr.node, attr.kind, entry.name, Some(attr));
-                if full {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
+                let has_room = out.push(next, attr.node, attr.kind, entry.name, Some(attr));
+                Ok(if has_room { Took::Listed } else { Took::Full })
+            })
         })
     }
 

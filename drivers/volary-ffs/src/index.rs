@@ -238,7 +238,7 @@ pub(crate) fn find(
         let most = indexes.lock().most.saturating_sub(DIR_COST);
         // One that is damaged has none: the search says what is wrong, if it comes there.
         let index = match Index::build(dir, most, go_on) {
-            Err(e) if e == Kind::Corrupt => None,
+            Err(e) if e == Kind::Corrupt || e == Kind::Io => None,
             index => index?,
         };
         let mut indexes = indexes.lock();

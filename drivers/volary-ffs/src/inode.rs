@@ -205,6 +205,19 @@ impl Inode {
         Some(target.to_vec())
     }
 
+    /// The length of the text in place of block pointers, if it looks like a short symlink's target
+    /// with zeros behind it.
+    pub(crate) fn text_len(&self, volume: &Volume) -> Option<u64> {
+        let room = self.db_bytes(volume.variant);
+        let len = room
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(room.len());
+        let rest = room.get(len..).unwrap_or_default();
+        let is_text = len > 0 && rest.iter().all(|&byte| byte == 0);
+        Some(len as u64).filter(|&len| is_text && len < volume.symlink_max)
+    }
+
     /// Whether block pointers are blocks: not those of devices, fifos, sockets and short
     /// symlinks.
     pub(crate) fn has_blocks(&self, volume: &Volume) -> bool {

@@ -60,6 +60,7 @@ mod hash;
 mod index;
 mod info;
 mod inode;
+mod listing;
 mod make;
 mod map;
 mod mistakes;
@@ -72,6 +73,7 @@ mod realloc;
 mod scan;
 mod store;
 mod superblock;
+mod sweep;
 mod tally;
 #[cfg(test)]
 mod torture;

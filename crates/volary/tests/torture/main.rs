@@ -2,6 +2,7 @@
 
 mod bits;
 mod cedar;
+mod damage;
 mod fat;
 mod faults;
 mod ffs;

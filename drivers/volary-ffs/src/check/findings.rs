@@ -16,10 +16,10 @@ const REPAIRS: &[(&str, &str)] = &[
     ("root", "it is made anew"),
     ("replica", "it is written anew"),
     ("check-hash", "it is made anew"),
-    ("inode", "the inode is freed"),
+    ("inode", "it becomes what it likely was"),
     ("inode-map", "the map is made anew"),
-    ("bad-block", "the inode is freed"),
-    ("duplicate-blocks", "the inode is freed"),
+    ("bad-block", "the pointer becomes a hole"),
+    ("duplicate-blocks", "it gets a copy of its own"),
     (
         "shared-blocks",
         "it keeps them; what it holds may be another's",
@@ -28,9 +28,9 @@ const REPAIRS: &[(&str, &str)] = &[
     ("block-count", "it is counted"),
     (
         "directory-size",
-        "the size is made one, the inode freed if that cannot be",
+        "the size is made one, the inode freed if it holds nothing",
     ),
-    ("entry", "the chunk is made empty"),
+    ("entry", "the chunk keeps the entries that can be told"),
     (
         "hole",
         "it gets blocks, of free room; at its end, the directory ends there",
@@ -90,9 +90,13 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Begins another round, of which nobody is told.
+    /// Begins another round, of which nobody is told. It mends all that it finds, as the first
+    /// did or was asked to.
     pub(super) fn again(&mut self) {
         self.is_quiet = true;
+        if self.mode == CheckMode::Ask {
+            self.mode = CheckMode::Mend;
+        }
         (self.found, self.damage, self.accepted) = (0, 0, 0);
         self.told.clear();
     }
@@ -108,6 +112,18 @@ impl<'a> Findings<'a> {
         self.progress.progress(what, done, total)
     }
 
+    /// Counts it, and tells it in the same way as [`tell`](Self::tell), of what cannot be mended.
+    pub(super) fn tell_only(&mut self, finding: &Finding) {
+        self.found += 1;
+        self.damage += 1;
+        if self.count(finding.code) <= EACH_MAX && !self.is_quiet {
+            (self.report)(&Finding {
+                repair: String::new(),
+                ..finding.clone()
+            });
+        }
+    }
+
     /// Counts it, and tells it unless many of its code were told. Whether it is to be mended.
     pub(super) fn tell(&mut self, finding: &Finding) -> bool {
         let repair = REPAIRS.iter().find(|(code, _)| *code == finding.code);
@@ -115,11 +131,11 @@ impl<'a> Findings<'a> {
         self.damage += u64::from(finding.severity > Severity::Crash);
         let answer = match self.count(finding.code) <= EACH_MAX && !self.is_quiet {
             true => {
-                let repair = repair.map_or(String::new(), |(_, words)| (*words).to_owned());
-                (self.report)(&Finding {
-                    repair,
-                    ..finding.clone()
-                })
+                let mut told = finding.clone();
+                if told.repair.is_empty() {
+                    told.repair = repair.map_or(String::new(), |(_, words)| (*words).to_owned());
+                }
+                (self.report)(&told)
             }
             false => Answer::No,
         };

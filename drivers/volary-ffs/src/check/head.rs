@@ -70,6 +70,11 @@ impl Chosen {
         }
     }
 
+    /// Whether it is not the first.
+    pub(super) fn is_instead(&self) -> bool {
+        self.instead.is_some()
+    }
+
     /// Whether it is the first, with a wrong check hash: how the volume was left is not known.
     pub(super) fn is_torn(&self) -> bool {
         self.instead.is_none() && !is_superblock_right(&self.volume.found)

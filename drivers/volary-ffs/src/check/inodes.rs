@@ -2,17 +2,18 @@
 
 use super::ends;
 use super::findings::{Findings, finding, wrong_hash};
+use super::likely::{self, Fields};
 use super::plan::{Plan, beyond};
+use super::pointers::Pointers;
 use crate::blocks::{Block, Reader};
 use crate::cg::Group;
 use crate::inode::Inode;
 use crate::map::reserved;
-use crate::ondisk::SF_SNAPSHOT;
 use crate::scan::{Visitor, scan};
 use crate::volume::Volume;
 use crate::xattr;
 use std::collections::{BTreeMap, BTreeSet};
-use volary_core::{Error, FileKind, Finding, Kind, Result, Severity};
+use volary_core::{FileKind, Finding, Kind, Result, Severity};
 
 /// An inode in use.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +29,13 @@ pub(super) struct Seen {
 /// What phase 1 finds out.
 pub(super) struct Inodes {
     pub(super) all: BTreeMap<u32, Seen>,
-    /// Where directories end whose sizes say too much.
-    ends: BTreeMap<u32, u64>,
+    /// Fields of inodes that contradict the rest of them.
+    pub(super) likely: BTreeMap<u32, Fields>,
     /// A bit for each fragment: taken by the format or by an inode.
     taken: Vec<u64>,
     free: u64,
+    /// Fragments that copies of blocks will take.
+    pub(super) promised: BTreeSet<u64>,
     /// Whether some of what inodes have could not be told.
     pub(super) is_partial: bool,
 }
@@ -49,9 +52,10 @@ impl Inodes {
         let words = usize::try_from(volume.size.div_ceil(64)).unwrap_or(0);
         let mut inodes = Self {
             all: BTreeMap::new(),
-            ends: BTreeMap::new(),
+            likely: BTreeMap::new(),
             taken: vec![0; words],
             free: volume.size,
+            promised: BTreeSet::new(),
             is_partial: false,
         };
         for group in 0..volume.ncg {
@@ -65,25 +69,31 @@ impl Inodes {
             findings,
             plan,
             inodes,
-            duplicates: volume.size,
+            pointers: Pointers::default(),
             twice: BTreeSet::new(),
             claimants: BTreeSet::new(),
         };
         scan(&reader, &mut phase)?;
         phase.first_owners()?;
-        Ok(phase.inodes)
+        let Phase {
+            mut inodes,
+            pointers,
+            ..
+        } = phase;
+        pointers.tell(&reader, &mut inodes, findings, plan)?;
+        Ok(inodes)
     }
 
-    /// An inode, of a directory whose size says too much as if it ended where it does.
+    /// An inode, as it likely was where its fields are damaged.
     ///
     /// # Errors
     /// As of [`Reader::inode`].
     pub(super) fn inode(&self, reader: &Reader<'_>, ino: u32) -> Result<Inode> {
-        let Some(&size) = self.ends.get(&ino) else {
+        let Some(fields) = self.likely.get(&ino) else {
             return reader.inode(ino.into());
         };
         let inode = reader.inode_as_it_is(ino.into())?;
-        Inode { size, ..inode }.check(reader.volume)
+        fields.apply(&inode).check(reader.volume)
     }
 
     fn take_system(&mut self, first: u64, end: u64) {
@@ -93,7 +103,7 @@ impl Inodes {
     }
 
     /// Whether it was not taken before.
-    fn take(&mut self, fragment: u64) -> bool {
+    pub(super) fn take(&mut self, fragment: u64) -> bool {
         let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
         let bit = 1 << (fragment % 64);
         let Some(word) = self.taken.get_mut(index) else {
@@ -130,9 +140,8 @@ struct Phase<'a, 'b> {
     findings: &'a mut Findings<'b>,
     plan: &'a mut Plan,
     inodes: Inodes,
-    /// Fragments that may be found twice before the rest is passed over.
-    duplicates: u64,
-    /// Some of these, and the inodes that were told to have taken them as well.
+    pointers: Pointers,
+    /// Some fragments that were found twice, and the inodes that took them as well.
     twice: BTreeSet<u64>,
     claimants: BTreeSet<u32>,
 }
@@ -147,44 +156,14 @@ impl Phase<'_, '_> {
 
     /// An inode's blocks: sectors that it takes.
     fn blocks(&mut self, inode: &Inode) -> Result<u64> {
-        let (mut fragments, mut twice) = (0, 0);
-        let mut first_twice = 0;
-        let (inodes, left) = (&mut self.inodes, &mut self.duplicates);
-        let all_twice = &mut self.twice;
-        let all = self.reader.blocks(inode, &mut |block: Block| {
-            fragments += block.fragments;
-            for fragment in block.first..block.first + block.fragments {
-                if !inodes.take(fragment) {
-                    first_twice = if twice == 0 { fragment } else { first_twice };
-                    twice += 1;
-                    if all_twice.len() < TWICE_MAX {
-                        all_twice.insert(fragment);
-                    }
-                    *left = left.checked_sub(1).ok_or_else(too_many)?;
-                }
-            }
-            Ok(())
-        });
-        if twice > 0 {
+        let taken = self.pointers.take(&self.reader, inode, &mut self.inodes)?;
+        if !taken.twice.is_empty() {
             self.claimants.insert(inode.ino);
-            let message = format!(
-                "inode {}: {twice} of its fragments belong to others too, the first is {first_twice}",
-                inode.ino
-            );
-            let wanted = self.findings.tell(&Finding {
-                code: "duplicate-blocks",
-                ..finding(Severity::Damage, inode.at, message)
-            });
-            if wanted {
-                self.plan.inode(inode.ino).free = true;
-            }
+            let left = TWICE_MAX.saturating_sub(self.twice.len());
+            self.twice.extend(taken.twice.into_iter().take(left));
         }
-        match all {
-            Err(e) if e != Kind::Corrupt => return Err(e),
-            Err(e) => self.bad_block(inode, &e),
-            Ok(()) => {}
-        }
-        Ok(fragments * (self.volume().fsize / 512))
+        self.inodes.is_partial |= taken.is_wrong;
+        Ok(taken.fragments * (self.volume().fsize / 512))
     }
 
     /// Phase 1b: those that have what others claim as well.
@@ -210,50 +189,37 @@ impl Phase<'_, '_> {
             });
             if let Some(first) = first {
                 let message = format!("inode {ino} has fragments that others claim, as {first}");
-                self.findings.tell(&Finding {
-                    code: "shared-blocks",
-                    ..finding(Severity::Damage, inode.at, message)
-                });
+                self.pointers.shared(&inode, message);
             }
         }
         Ok(())
     }
 
-    fn bad_block(&mut self, inode: &Inode, e: &Error) {
-        self.inodes.is_partial = true;
-        let wanted = self.findings.tell(&Finding {
-            code: "bad-block",
-            ..finding(Severity::Damage, inode.at, e.to_string())
-        });
-        if wanted {
-            self.plan.inode(inode.ino).free = true;
-        }
-    }
-
-    /// A directory's inode up to where it ends, where its size says too much; any other as it is.
+    /// A directory's inode up to where it ends, if its size says otherwise; others as they are.
     fn up_to_its_end(&mut self, inode: Inode) -> Result<Inode> {
         if inode.kind() != Some(FileKind::Dir) {
             return Ok(inode);
         }
-        let Some(end) = ends::end(&self.reader, &inode)? else {
+        let end = match inode.size {
+            0 => likely::end_of_empty(&self.reader, &inode)?,
+            _ => ends::end(&self.reader, &inode)?,
+        };
+        let Some(end) = end else {
             return Ok(inode);
         };
         let message = format!(
             "directory {} says that it has {} bytes, and has blocks for {end}",
             inode.ino, inode.size
         );
-        let wanted = self.findings.tell(&Finding {
-            code: "directory-size",
-            ..finding(Severity::Damage, inode.at, message)
-        });
-        if wanted {
-            self.plan.inode(inode.ino).size = Some(end);
-        }
-        self.inodes.ends.insert(inode.ino, end);
-        Ok(Inode { size: end, ..inode })
+        let fields = Fields::of_size(end);
+        self.pointers
+            .fields(&inode, "directory-size", message, fields);
+        self.inodes.likely.insert(inode.ino, fields);
+        Ok(fields.apply(&inode))
     }
 
-    fn count(&mut self, inode: &Inode) -> Result<()> {
+    /// `is_likely`: the inode is not as it is stored.
+    fn count(&mut self, inode: &Inode, is_likely: bool) -> Result<()> {
         if inode.is_snapshot(self.volume()) && self.volume().has_snapshot(inode.ino) {
             self.inodes.is_partial = true;
             let message = format!(
@@ -267,7 +233,7 @@ impl Phase<'_, '_> {
             return Ok(());
         }
         if inode.is_snapshot(self.volume()) {
-            self.false_snapshot(inode);
+            self.pointers.no_snapshot(inode);
         }
         let was_partial = std::mem::take(&mut self.inodes.is_partial);
         let sectors = self.blocks(inode)?;
@@ -284,7 +250,7 @@ impl Phase<'_, '_> {
                 self.plan.inode(inode.ino).blocks = Some(sectors);
             }
         }
-        if !self.inodes.is_partial && inode.has_blocks(self.volume()) {
+        if !self.inodes.is_partial && !is_likely && inode.has_blocks(self.volume()) {
             self.behind(inode)?;
         }
         if !self.inodes.is_partial && inode.extsize > 0 {
@@ -294,30 +260,11 @@ impl Phase<'_, '_> {
         Ok(())
     }
 
-    /// A snapshot that the superblock does not know.
-    fn false_snapshot(&mut self, inode: &Inode) {
-        let message = format!("inode {} says that it is a snapshot", inode.ino);
-        let wanted = self.findings.tell(&Finding {
-            code: "flags",
-            ..finding(Severity::Damage, inode.at, message)
-        });
-        if wanted {
-            self.plan.inode(inode.ino).flags = Some(inode.flags & !SF_SNAPSHOT);
-        }
-    }
-
     /// Extended attributes that make no sense. Those whose blocks do not are a matter of blocks.
     fn attributes(&mut self, inode: &Inode) -> Result<()> {
-        let e = match xattr::all(&self.reader, inode) {
-            Err(e) if e == Kind::Corrupt => e,
+        match xattr::all(&self.reader, inode) {
+            Err(e) if e == Kind::Corrupt => self.pointers.bare(inode, e.to_string()),
             all => return all.map(drop),
-        };
-        let wanted = self.findings.tell(&Finding {
-            code: "attributes",
-            ..finding(Severity::Damage, inode.at, e.to_string())
-        });
-        if wanted {
-            self.plan.inode(inode.ino).bare = true;
         }
         Ok(())
     }
@@ -343,14 +290,30 @@ impl Phase<'_, '_> {
     }
 }
 
-fn too_many() -> Error {
-    let expected = "each fragment in one file";
-    Error::corrupt(
-        "blocks",
-        0,
-        "more duplicates than the volume has fragments",
-        expected,
-    )
+impl Phase<'_, '_> {
+    /// An inode as it likely was, if its fields contradict each other; `None` if it holds nothing.
+    fn likely(&mut self, inode: Inode, used: Option<bool>) -> Result<Option<Inode>> {
+        let Some(e) = likely::contradiction(&self.reader, &inode, used) else {
+            if likely::is_no_directory(&self.reader, &inode)? {
+                self.pointers.no_directory(&self.reader, &inode);
+            }
+            return Ok(Some(inode));
+        };
+        let found = likely::of(&self.reader, &inode)?;
+        let message = format!("inode {}: {e}", inode.ino);
+        self.inodes.is_partial = true;
+        match found {
+            likely::Found::Fields(fields) => {
+                self.pointers.fields(&inode, "inode", message, fields);
+                self.inodes.likely.insert(inode.ino, fields);
+                Ok(Some(fields.apply(&inode)))
+            }
+            likely::Found::Nothing => {
+                self.pointers.nothing(&inode, message);
+                Ok(None)
+            }
+        }
+    }
 }
 
 impl Visitor for Phase<'_, '_> {
@@ -373,7 +336,8 @@ impl Visitor for Phase<'_, '_> {
 
     fn inode(&mut self, inode: Inode, used: Option<bool>) -> Result<()> {
         let (at, ino) = (inode.at, inode.ino);
-        let is_used = inode.mode != 0;
+        let wrong = likely::contradiction(&self.reader, &inode, used);
+        let is_used = inode.mode != 0 || wrong.is_some();
         if used.is_some_and(|used| used != is_used) {
             let words = if is_used {
                 "in use, and free"
@@ -390,20 +354,11 @@ impl Visitor for Phase<'_, '_> {
             return Ok(());
         }
         let inode = self.up_to_its_end(inode)?;
-        let inode = match inode.check(self.reader.volume) {
-            Ok(inode) => inode,
-            Err(e) => {
-                self.inodes.is_partial = true;
-                let wanted = self.findings.tell(&Finding {
-                    code: "inode",
-                    ..finding(Severity::Damage, at, format!("inode {ino}: {e}"))
-                });
-                if wanted {
-                    self.plan.inode(ino).free = true;
-                }
-                return Ok(());
-            }
+        let stored = inode.mode;
+        let Some(inode) = self.likely(inode, used)? else {
+            return Ok(());
         };
+        let is_likely = inode.mode != stored;
         let volume = self.volume();
         if !volume.hashes.is_inode_right(volume.order, &inode.bytes) {
             let wanted = wrong_hash(self.findings, at, &format!("inode {ino}"));
@@ -412,7 +367,7 @@ impl Visitor for Phase<'_, '_> {
                 self.plan.inode(ino);
             }
         }
-        self.count(&inode)?;
+        self.count(&inode, is_likely)?;
         let seen = Seen {
             kind: inode.kind().unwrap_or(FileKind::File),
             nlink: inode.nlink,

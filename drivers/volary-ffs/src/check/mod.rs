@@ -5,16 +5,21 @@
 //! and sums are made anew, and another round looks whether all is well. Preening mends
 //! nothing where it finds more than a power cut leaves.
 
+mod chunk;
 mod ends;
 mod findings;
 mod head;
 mod inodes;
+mod likely;
 mod lost;
 mod maps;
 mod names;
+mod paths;
 mod plan;
+mod pointers;
 mod quotas;
 mod rebuild;
+mod room;
 mod root;
 
 use crate::attached::{LOOK_MEMORY, cache};
@@ -67,7 +72,8 @@ pub(crate) fn check(
                 break;
             }
             run.mend(&plan, &inodes)?;
-            if how.mode == CheckMode::Ask {
+            // What was refused would be asked again; without that, the rest follows.
+            if how.mode == CheckMode::Ask && findings.accepted < findings.found {
                 left -= findings.accepted;
                 break;
             }
@@ -152,6 +158,14 @@ impl Run<'_> {
             volume: &self.volume,
         };
         let mut writer = Writer { reader, written: 0 };
+        // Were this to be cut off, what it leaves must be checked again.
+        if self.head.is_clean() {
+            self.head.set_clean(&self.volume, false);
+            if plan.head || !self.chosen.is_instead() {
+                writer.put(self.head.at, self.head.sealed(&self.volume))?;
+                writer.settle()?;
+            }
+        }
         for &number in &plan.replicas {
             let at = self.volume.replica_at(number);
             let mut bytes = self.volume.found.bytes.clone();
@@ -161,7 +175,7 @@ impl Run<'_> {
         if plan.head {
             writer.put(self.head.at, self.head.sealed(&self.volume))?;
         }
-        if !plan.entries.is_empty() || !plan.inodes.is_empty() || plan.root {
+        if plan.has_structures() {
             plan.mend(&mut writer)?;
             if plan.root {
                 root::make(&mut writer, inodes, self.how.now)?;

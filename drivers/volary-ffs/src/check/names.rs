@@ -1,13 +1,15 @@
 //! Phases 2 to 4: path names, connectivity, reference counts.
 
+use super::chunk::{Chunk, Salvage};
 use super::findings::{Findings, finding};
 use super::inodes::{Inodes, Seen};
+use super::likely::{self, Fields};
 use super::lost;
 use super::plan::{Entry as Change, Plan};
 use crate::blocks::Reader;
-use crate::dir::{DAMAGE_MAX, Dir};
+use crate::dir::{self, DAMAGE_MAX, Dir, Entry};
 use crate::inode::Inode;
-use crate::ondisk::UFS_ROOTINO;
+use crate::ondisk::{DIRBLKSIZ, UFS_ROOTINO};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use volary_core::{Error, FileKind, Finding, Kind, Name, Result, Severity};
@@ -35,6 +37,7 @@ pub(super) fn check(
         paths: HashMap::new(),
         parents: HashMap::new(),
         twins: HashMap::new(),
+        revived: Vec::new(),
     };
     let root = names.inodes.all.get(&UFS_ROOTINO);
     if root.is_some_and(|seen| seen.kind == FileKind::Dir) {
@@ -43,6 +46,7 @@ pub(super) fn check(
     }
     names.unconnected()?;
     names.names_of_directories();
+    names.names_too_many();
     Ok(())
 }
 
@@ -61,6 +65,8 @@ struct Names<'a, 'b> {
     parents: HashMap<u32, (u32, u64)>,
     /// Names of directories: of which directory, and where in it.
     twins: HashMap<u32, Vec<(u32, u64)>>,
+    /// Names behind damage: the inode, the directory, and where in it.
+    revived: Vec<(u32, u32, u64)>,
 }
 
 impl Names<'_, '_> {
@@ -124,10 +130,11 @@ impl Names<'_, '_> {
         };
         let mut dir = Dir::new(self.reader, &inode)?;
         self.size(&inode);
-        let holes = self.holes(&inode)?;
+        let (holes, unread) = self.holes(&inode)?;
         let (mut at, mut dots, mut damaged) = (0, 0, 0);
         while at < inode.size && damaged < DAMAGE_MAX {
-            if let Some(hole) = holes.iter().find(|hole| hole.contains(&at)) {
+            let mut passed = holes.iter().chain(&unread);
+            if let Some(hole) = passed.find(|hole| hole.contains(&at)) {
                 at = hole.end;
                 continue;
             }
@@ -135,41 +142,78 @@ impl Names<'_, '_> {
                 Ok(None) => break,
                 Ok(Some(entry)) => {
                     at = entry.end;
-                    let (leads, kind, here) = (entry.ino, entry.kind, entry.at);
-                    if !entry.is_used() {
-                        continue;
-                    }
-                    let name = entry.name.to_vec();
-                    if entry.is_dots() && dots == 2 {
-                        self.more_dots(&inode, &name, here);
-                    } else if entry.is_dots() {
-                        dots += 1;
-                        self.dots(&inode, &name, (leads, here));
-                    } else {
-                        self.entry(&inode, &name, leads, kind, here, todo);
-                    }
+                    self.one(&inode, &entry, &mut dots, todo)?;
                 }
                 Err(e) if e == Kind::Corrupt => {
-                    self.bad_entry(&inode, at, &e);
+                    self.bad_chunk(&inode, at, &e, &mut dots, todo)?;
                     damaged += 1;
                     at = Dir::next_chunk(at);
                 }
                 Err(e) => return Err(e),
             }
         }
-        if dots != 2 {
-            let message = format!("the directory has {dots} entries of itself and of its parent");
-            let missing = Finding {
-                code: "dots",
-                ..finding(Severity::Damage, inode.at, message)
-            };
-            let is_first_there = holes.first().is_none_or(|hole| hole.start > 0);
-            if self.tell(self.path(ino, None), missing) && is_first_there {
-                let parent = self.inodes.all.get(&ino).map_or(UFS_ROOTINO, |s| s.parent);
-                self.plan.entries.insert((ino, 0), Change::Dots(parent));
-            }
+        let is_first_there = [&holes, &unread]
+            .iter()
+            .all(|all| all.first().is_none_or(|hole| hole.start > 0));
+        if dots != 2 && unread.is_empty() {
+            self.no_dots(&inode, dots, is_first_there)?;
         }
         Ok(())
+    }
+
+    /// An entry, if it is in use.
+    fn one(
+        &mut self,
+        dir: &Inode,
+        entry: &Entry<'_>,
+        dots: &mut u32,
+        todo: &mut Vec<u32>,
+    ) -> Result<()> {
+        let leads = (entry.ino, entry.at);
+        if !entry.is_used() {
+            return Ok(());
+        }
+        if !entry.is_dots() {
+            return self.entry(dir, entry.name, leads, entry.kind, todo);
+        }
+        if *dots == 2 {
+            self.more_dots(dir, entry.name, entry.at);
+            return Ok(());
+        }
+        *dots += 1;
+        self.dots(dir, entry.name, leads);
+        Ok(())
+    }
+
+    /// A directory without entries of itself and of its parent: they are made, in their places.
+    fn no_dots(&mut self, dir: &Inode, dots: u32, is_first_there: bool) -> Result<()> {
+        let message = format!("the directory has {dots} entries of itself and of its parent");
+        let missing = Finding {
+            code: "dots",
+            ..finding(Severity::Damage, dir.at, message)
+        };
+        if self.tell(self.path(dir.ino, None), missing) && is_first_there {
+            let chunk = self.salvaged(dir, 0)?;
+            self.plan.chunk(dir.ino, 0, chunk);
+        }
+        Ok(())
+    }
+
+    /// A chunk of a directory, made whole.
+    fn salvaged(&self, dir: &Inode, start: u64) -> Result<Chunk> {
+        let mut chunk = [0; DIRBLKSIZ];
+        let place = Dir::new(self.reader, dir)?.place(start)?;
+        self.reader.cache.read(place, &mut chunk)?;
+        let salvage = Salvage {
+            volume: self.reader.volume,
+            is_used: &|ino| self.inodes.all.contains_key(&ino),
+        };
+        let parent = self.inodes.all.get(&dir.ino).map(|seen| seen.parent);
+        let parent = parent.filter(|&parent| parent != 0).unwrap_or(UFS_ROOTINO);
+        Ok(match start {
+            0 => salvage.with_dots(&chunk, dir.ino, parent),
+            _ => salvage.whole(&chunk),
+        })
     }
 
     /// Whether a directory's size is one.
@@ -189,17 +233,27 @@ impl Names<'_, '_> {
         }
     }
 
-    /// Where a directory has no blocks, which it should have everywhere.
-    fn holes(&mut self, dir: &Inode) -> Result<Vec<Range<u64>>> {
-        let mut holes = Vec::new();
+    /// Where a directory has no blocks, which it should have everywhere; and where it has some
+    /// that phase 1 has told of.
+    fn holes(&mut self, dir: &Inode) -> Result<(Vec<Range<u64>>, Vec<Range<u64>>)> {
+        let (mut holes, mut unread) = (Vec::new(), Vec::new());
         let all = self.reader.runs(dir, 0, dir.size, &mut |run| {
             let hole = run.offset..run.offset + run.len;
             holes.extend(Some(hole).filter(|_| run.place.is_none()));
             Ok(())
         });
         match all {
-            // Phase 1 has told of it.
-            Err(e) if e == Kind::Corrupt => return Ok(Vec::new()),
+            Err(e) if e == Kind::Corrupt => {
+                let bsize = self.reader.volume.bsize;
+                for at in (0..dir.size).step_by(usize::try_from(bsize).unwrap_or(1)) {
+                    match self.reader.runs(dir, at, bsize, &mut |_| Ok(())) {
+                        Err(e) if e == Kind::Corrupt => unread.push(at..at + bsize),
+                        run => run?,
+                    }
+                }
+                // Pointers that are wrong become holes; the next round tells of them.
+                return Ok((Vec::new(), unread));
+            }
             all => all?,
         }
         for hole in &holes {
@@ -220,29 +274,57 @@ impl Names<'_, '_> {
                 self.plan.holes.insert((dir.ino, hole.start), hole.end);
             }
         }
-        Ok(holes)
+        Ok((holes, unread))
     }
 
-    fn bad_entry(&mut self, dir: &Inode, at: u64, e: &Error) {
+    /// A damaged chunk, from the entry at `at` on: what can be told of it is gone through.
+    fn bad_chunk(
+        &mut self,
+        dir: &Inode,
+        at: u64,
+        e: &Error,
+        dots: &mut u32,
+        todo: &mut Vec<u32>,
+    ) -> Result<()> {
         let place = e.as_corrupt().map_or(dir.at, |c| c.offset);
         let bad = Finding {
             code: "entry",
             ..finding(Severity::Damage, place, e.to_string())
         };
-        if self.tell(self.path(dir.ino, None), bad) {
-            let chunk = at - at % 512;
-            let change = match chunk {
-                0 => {
-                    let parent = self
-                        .inodes
-                        .all
-                        .get(&dir.ino)
-                        .map_or(UFS_ROOTINO, |s| s.parent);
-                    Change::Dots(parent)
-                }
-                _ => Change::Empty,
+        let wanted = self.tell(self.path(dir.ino, None), bad);
+        let start = at - at % DIRBLKSIZ as u64;
+        let chunk = self.salvaged(dir, start)?;
+        if wanted {
+            self.plan.chunk(dir.ino, start, chunk);
+        }
+        for entry in dir::entries(self.reader.volume, &chunk) {
+            let entry = Entry {
+                at: start + entry.at,
+                end: start + entry.end,
+                ..entry
             };
-            self.plan.entries.insert((dir.ino, chunk), change);
+            if entry.at < at {
+                continue;
+            }
+            self.one(dir, &entry, dots, todo)?;
+            if wanted && entry.is_used() && !entry.is_dots() {
+                self.revived.push((entry.ino, dir.ino, entry.at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names behind damage that were taken out before it: those that their inodes do not count.
+    fn names_too_many(&mut self) {
+        for (ino, dir, at) in std::mem::take(&mut self.revived) {
+            let Some(seen) = self.inodes.all.get_mut(&ino) else {
+                continue;
+            };
+            let is_many = i64::from(seen.found) > i64::from(seen.nlink);
+            if seen.kind != FileKind::Dir && is_many {
+                seen.found -= 1;
+                self.plan.entry(dir, at, Change::Remove);
+            }
         }
     }
 
@@ -274,7 +356,7 @@ impl Names<'_, '_> {
             ..finding(Severity::Damage, dir.at, message)
         };
         if self.tell(self.path(dir.ino, None), more) {
-            self.plan.entries.insert((dir.ino, at), Change::Remove);
+            self.plan.entry(dir.ino, at, Change::Remove);
         }
     }
 
@@ -289,8 +371,7 @@ impl Names<'_, '_> {
             ..finding(Severity::Damage, place, message)
         };
         if self.tell(self.path(dir, None), wrong) {
-            let change = self.plan.entries.entry((dir, at));
-            change.or_insert(Change::Leads(expected));
+            self.plan.entry(dir, at, Change::Leads(expected));
         }
     }
 
@@ -337,7 +418,7 @@ impl Names<'_, '_> {
             ..finding(severity, place, message)
         };
         if self.tell(self.path(dir, None), twice) {
-            self.plan.entries.insert((dir, at), Change::Remove);
+            self.plan.entry(dir, at, Change::Remove);
             if let Some(seen) = self.inodes.all.get_mut(&ino) {
                 seen.found = seen.found.saturating_sub(1);
             }
@@ -348,11 +429,10 @@ impl Names<'_, '_> {
         &mut self,
         dir: &Inode,
         name: &[u8],
-        leads: u32,
+        (leads, at): (u32, u64),
         kind: Option<FileKind>,
-        at: u64,
         todo: &mut Vec<u32>,
-    ) {
+    ) -> Result<()> {
         let damage = |code: &'static str, message: String| Finding {
             code,
             ..finding(Severity::Damage, dir.at, message)
@@ -371,31 +451,74 @@ impl Names<'_, '_> {
                 damage("unallocated", message),
             );
             if is_removed {
-                self.plan.entries.insert((dir.ino, at), Change::Remove);
+                self.plan.entry(dir.ino, at, Change::Remove);
             }
-            return;
+            return Ok(());
         };
         if is_removed {
-            self.plan.entries.insert((dir.ino, at), Change::Remove);
-            return;
+            self.plan.entry(dir.ino, at, Change::Remove);
+            return Ok(());
         }
         if let Some(seen) = self.inodes.all.get_mut(&leads) {
             seen.found = seen.found.saturating_add(1);
         }
+        let is = match kind {
+            Some(FileKind::Dir) if is != FileKind::Dir => {
+                self.as_directory(dir, name, leads, is)?
+            }
+            _ => is,
+        };
         if kind.is_some_and(|kind| kind != is) {
             let message = format!("inode {leads} is another kind of node than its entry says");
             if self.tell(self.path(dir.ino, Some(name)), damage("type", message)) {
-                self.plan.entries.insert((dir.ino, at), Change::Kind(is));
+                self.plan.entry(dir.ino, at, Change::Kind(is));
             }
         }
         if is != FileKind::Dir {
-            return;
+            return Ok(());
         }
         self.twins.entry(leads).or_default().push((dir.ino, at));
         if self.meet(leads, dir.ino) {
             self.paths.insert(leads, (dir.ino, name.to_vec()));
             todo.push(leads);
         }
+        Ok(())
+    }
+
+    /// What an inode is whose entry says that it is a directory: that, if it begins with an entry
+    /// of itself; only its mode is damaged then.
+    fn as_directory(
+        &mut self,
+        dir: &Inode,
+        name: &[u8],
+        leads: u32,
+        is: FileKind,
+    ) -> Result<FileKind> {
+        let inode = self.inodes.inode(&self.reader, leads);
+        let Some(inode) = inode.ok().filter(|inode| inode.size > 0) else {
+            return Ok(is);
+        };
+        if !likely::holds_itself(&self.reader, &inode)? {
+            return Ok(is);
+        }
+        let fields = Fields::of_kind(&inode, FileKind::Dir);
+        let odd = Finding {
+            code: "inode",
+            repair: fields.to_string(),
+            ..finding(
+                Severity::Damage,
+                inode.at,
+                format!("inode {leads}, no directory, holds one"),
+            )
+        };
+        if self.tell(self.path(dir.ino, Some(name)), odd) {
+            self.plan.inode(leads).likely = Some(fields);
+        }
+        self.inodes.likely.insert(leads, fields);
+        if let Some(seen) = self.inodes.all.get_mut(&leads) {
+            seen.kind = FileKind::Dir;
+        }
+        Ok(FileKind::Dir)
     }
 
     /// Phase 3: directories that no path leads to. Preening frees them; else those that no other

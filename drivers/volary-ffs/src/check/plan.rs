@@ -1,19 +1,21 @@
 //! What is to be mended, and mending it.
 //!
-//! Each part of it leaves a volume that a check mends in the same way: entries first, then
-//! inodes, then maps and sums, with a flush after each; the mark that the volume was cleanly
-//! left is the last.
+//! Each part of it leaves a volume that a check mends in the same way: entries and copies of
+//! blocks first, then pointers in indirect blocks, then inodes, then maps and sums, with a flush
+//! after each. The mark that the volume was cleanly left goes first and comes back last.
 
+use super::chunk::Chunk;
+use super::likely;
 use crate::blocks::Reader;
-use crate::dir::{self, Dir, d_type};
+use crate::dir::{Dir, d_type};
 use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
-use crate::volume::Variant;
+use crate::sweep::{self, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, Result};
 
-/// What is to be done with an entry, or a chunk.
+/// What is to be done with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// It goes.
@@ -22,14 +24,10 @@ pub(super) enum Entry {
     Kind(FileKind),
     /// It leads to this inode.
     Leads(u32),
-    /// The chunk that begins there is one free entry.
-    Empty,
-    /// The chunk holds the directory itself and this parent.
-    Dots(u32),
 }
 
 /// What is to be done with an inode.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mend {
     pub(super) free: bool,
     pub(super) links: Option<i16>,
@@ -40,14 +38,37 @@ pub(super) struct Mend {
     pub(super) bare: bool,
     /// Pointers behind the end go.
     pub(super) cut: bool,
+    /// Pointers in the inode, and what they become.
+    pub(super) pointers: Vec<(Slot, u64)>,
+    /// What it was before it was damaged.
+    pub(super) likely: Option<likely::Fields>,
+}
+
+/// A write that is neither of an entry nor of an inode.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Write {
+    /// What stands at the first place is copied to the second.
+    Copy { from: u64, to: u64, len: u64 },
+    /// What stands there is written again, with zeros for what cannot be read.
+    Again { at: u64, len: u64 },
+    /// A pointer in an indirect block.
+    Pointer { at: u64, to: u64 },
 }
 
 /// All of it.
 #[derive(Default)]
 pub(super) struct Plan {
     /// By directory, and byte of it.
-    pub(super) entries: BTreeMap<(u32, u64), Entry>,
+    entries: BTreeMap<(u32, u64), Entry>,
+    /// The same of whole chunks, before entries in them.
+    chunks: BTreeMap<(u32, u64), Chunk>,
+    /// Inodes with blocks that others claim, or pointers that become others: what their blocks
+    /// hold is mended when they are their own.
+    pub(super) unsettled: BTreeSet<u32>,
     pub(super) inodes: BTreeMap<u32, Mend>,
+    /// Copies of blocks, and then what leads to them from indirect blocks.
+    pub(super) copies: Vec<Write>,
+    pub(super) pointers: Vec<Write>,
     /// The root is to be made anew.
     pub(super) root: bool,
     /// The first superblock is to be written.
@@ -69,16 +90,51 @@ impl Plan {
         self.inodes.entry(ino).or_default()
     }
 
-    /// Mends entries and inodes.
+    /// What is to be done with an entry. Where it leads comes after all else.
+    pub(super) fn entry(&mut self, dir: u32, at: u64, change: Entry) {
+        let is_planned = self.entries.contains_key(&(dir, at));
+        let is_last = matches!(change, Entry::Leads(_)) && is_planned;
+        if !is_last && !self.unsettled.contains(&dir) {
+            self.entries.insert((dir, at), change);
+        }
+    }
+
+    /// What a chunk is to hold.
+    pub(super) fn chunk(&mut self, dir: u32, at: u64, chunk: Chunk) {
+        if !self.unsettled.contains(&dir) {
+            self.chunks.insert((dir, at), chunk);
+        }
+    }
+
+    /// Whether anything is to be mended before the maps.
+    pub(super) fn has_structures(&self) -> bool {
+        let is_empty = self.entries.is_empty() && self.chunks.is_empty() && self.inodes.is_empty();
+        !is_empty || self.root || !self.copies.is_empty() || !self.pointers.is_empty()
+    }
+
+    /// Mends entries, pointers and inodes.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(super) fn mend(&self, writer: &mut Writer<'_>) -> Result<()> {
+        for (&(dir, at), chunk) in &self.chunks {
+            match mend_chunk(writer, dir, at, chunk) {
+                Err(e) if e == Kind::Corrupt || e == Kind::Stale => {}
+                result => result?,
+            }
+        }
         for (&(dir, at), entry) in &self.entries {
             match mend_entry(writer, dir, at, *entry) {
                 Err(e) if e == Kind::Corrupt || e == Kind::Stale => {}
                 result => result?,
             }
+        }
+        for copy in &self.copies {
+            writer.write(*copy)?;
+        }
+        writer.settle()?;
+        for pointer in &self.pointers {
+            writer.write(*pointer)?;
         }
         writer.settle()?;
         for (&ino, mend) in &self.inodes {
@@ -109,6 +165,38 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// # Errors
+    /// `ReadOnly`; `Io`, but not of what [`Write::Again`] is for.
+    fn write(&mut self, write: Write) -> Result<()> {
+        let bytes = |len| vec![0; usize::try_from(len).unwrap_or(0)];
+        match write {
+            Write::Copy { from, to, len } => {
+                let mut bytes = bytes(len);
+                sweep::read_by_sectors(&self.reader, from, &mut bytes);
+                self.written += len / 512;
+                self.reader.cache.write(to, &bytes, Stage::DATA)
+            }
+            Write::Again { at, len } => {
+                let mut bytes = bytes(len);
+                sweep::read_by_sectors(&self.reader, at, &mut bytes);
+                self.written += len / 512;
+                self.reader.cache.write(at, &bytes, Stage::DATA)
+            }
+            Write::Pointer { at, to } => {
+                let volume = self.reader.volume;
+                let mut bytes = [0; 8];
+                match sweep::width(volume.variant) {
+                    8 => to.put(volume.order, &mut bytes, 0),
+                    _ => u32::try_from(to)
+                        .unwrap_or(0)
+                        .put(volume.order, &mut bytes, 0),
+                }
+                let width = sweep::width(volume.variant);
+                self.put(at, bytes.get(..width).unwrap_or_default())
+            }
+        }
+    }
+
     /// Makes durable what was written.
     ///
     /// # Errors
@@ -116,6 +204,12 @@ impl Writer<'_> {
     pub(super) fn settle(&mut self) -> Result<()> {
         self.reader.cache.commit()
     }
+}
+
+fn mend_chunk(writer: &mut Writer<'_>, dir: u32, at: u64, chunk: &Chunk) -> Result<()> {
+    let inode = writer.reader.inode(dir.into())?;
+    let place = Dir::new(writer.reader, &inode)?.place(at)?;
+    writer.put(place, chunk)
 }
 
 fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Result<()> {
@@ -131,11 +225,6 @@ fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Resul
         Entry::Kind(kind) => d_type(kind).put(order, &mut bytes, within + 6),
         Entry::Leads(ino) => ino.put(order, &mut bytes, within),
         Entry::Remove => remove(order, &mut bytes, within),
-        Entry::Empty => {
-            bytes.fill(0);
-            (DIRBLKSIZ as u16).put(order, &mut bytes, 4);
-        }
-        Entry::Dots(parent) => bytes = dir::dots(reader.volume, dir, parent),
     }
     writer.put(place, &bytes)
 }
@@ -165,10 +254,24 @@ fn mend_inode(writer: &mut Writer<'_>, ino: u32, mend: &Mend) -> Result<()> {
         let free = Inode::free(volume, ino, inode.at, inode.generation);
         return writer.put(free.at, &free.bytes);
     }
+    if let Some(fields) = &mend.likely {
+        inode = fields.apply(&inode);
+    }
     inode.size = mend.size.unwrap_or(inode.size);
     inode.flags = mend.flags.unwrap_or(inode.flags);
     if mend.bare {
         (inode.extsize, inode.extb) = (0, [0; 2]);
+    }
+    for &(slot, to) in &mend.pointers {
+        let pointer = match slot {
+            Slot::Direct(at) => inode.db.get_mut(at),
+            Slot::Indirect(at) => inode.ib.get_mut(at),
+            Slot::Attributes(at) => inode.extb.get_mut(at),
+            Slot::At(_) => None,
+        };
+        if let Some(pointer) = pointer {
+            *pointer = to;
+        }
     }
     if mend.cut {
         cut(writer, &mut inode)?;
@@ -193,19 +296,12 @@ fn cut(writer: &mut Writer<'_>, inode: &mut Inode) -> Result<()> {
             *pointer = 0;
         }
     }
-    let width = pointer_len(writer.reader.volume.variant);
+    let width = sweep::width(writer.reader.volume.variant);
     for place in found.places {
         let zeros = [0_u8; 8];
         writer.put(place, zeros.get(..width).unwrap_or_default())?;
     }
     Ok(())
-}
-
-fn pointer_len(variant: Variant) -> usize {
-    match variant {
-        Variant::Ufs2 => 8,
-        _ => 4,
-    }
 }
 
 /// Pointers behind the end of a file.
@@ -265,7 +361,7 @@ fn behind(
 ) -> Result<()> {
     let volume = reader.volume;
     let block = reader.checked(inode, "di_ib", pointer, volume.frag, false)?;
-    let width = pointer_len(volume.variant);
+    let width = sweep::width(volume.variant);
     let mut bytes = vec![0; usize::try_from(volume.bsize).unwrap_or(0)];
     let at = block.first * volume.fsize;
     reader.cache.read(at, &mut bytes)?;

@@ -10,7 +10,7 @@ use super::made::long_name;
 
 /// The root.
 pub(super) const ROOT: &[Kind] = &[
-    kind("root's mode gone", ("root", Refuses, All), |m, image| {
+    kind("root's mode gone", ("inode", Refuses, All), |m, image| {
         m.put(image, m.inode(""), 2, 0);
     }),
     kind("root a file", ("root", Refuses, All), |m, image| {

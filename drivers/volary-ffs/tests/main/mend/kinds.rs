@@ -190,26 +190,26 @@ const INODES: &[Kind] = &[
             m.put(image, m.inode("one"), 2, 0xffff);
         },
     ),
-    kind("mode gone", ("unallocated", Refuses, All), |m, image| {
+    kind("mode gone", ("inode", Refuses, All), |m, image| {
         m.put(image, m.inode("one"), 2, 0);
     }),
     kind(
         "directory's mode gone",
-        ("unallocated", Refuses, All),
+        ("inode", Refuses, All),
         |m, image| {
             m.put(image, m.inode("b"), 2, 0);
         },
     ),
     kind(
         "a file as a directory",
-        ("entry", Refuses, All),
+        ("inode", Refuses, All),
         |m, image| {
             m.put(image, m.inode("two"), 2, 0o40_755);
         },
     ),
     kind(
         "a directory as a file",
-        ("type", Refuses, Typed),
+        ("inode", Refuses, Typed),
         |m, image| {
             m.put(image, m.inode("b"), 2, 0o100_755);
         },
@@ -485,8 +485,16 @@ const POINTERS: &[Kind] = &[
         },
     ),
     kind(
-        "an indirect block among data",
+        "an indirect block, two files",
         ("duplicate-blocks", Refuses, All),
+        |m, image| {
+            let at = m.leads(m.pointer("large", 12)) as u64 / 512;
+            m.point(image, m.pointer("double", 12), at);
+        },
+    ),
+    kind(
+        "an indirect block among data",
+        ("bad-block", Refuses, All),
         |m, image| {
             m.point(
                 image,

@@ -3,6 +3,7 @@
 use crate::volumes::attach;
 use std::collections::BTreeMap;
 use volary_core::{Create, Ctx, FileKind, Fs, Name, NodeId, SetAttr};
+use volary_testkit::readable::Content;
 use volary_testkit::rng::pattern;
 use volary_testkit::tree::Tree;
 use volary_testkit::volumes::{Shape, as_root};
@@ -11,6 +12,7 @@ pub(super) struct Made {
     pub(super) shape: Shape,
     pub(super) image: Vec<u8>,
     pub(super) tree: Tree,
+    pub(super) content: Content,
     /// Inodes by path.
     inos: BTreeMap<String, u64>,
     superblock: BTreeMap<String, String>,
@@ -95,14 +97,15 @@ impl Made {
     pub(super) fn new(shape: Shape) -> Self {
         let dev = shape.device();
         let fs = attach(dev.clone(), "");
-        let (tree, inos) = as_root(|cx| {
+        let (tree, content, inos) = as_root(|cx| {
             let inos = BTreeMap::from([(String::new(), fs.root().ino.get())]);
             let mut filling = Filling { fs: &fs, cx, inos };
             filling.fill(shape.kind == "ffs2");
             let tree = Tree::read(&fs, cx).expect("the tree");
             let inos = filling.inos;
+            let content = Content::read(&fs, cx).expect("the content");
             fs.detach(cx).expect("detach");
-            (tree, inos)
+            (tree, content, inos)
         });
         let image = dev.to_vec();
         let dumped = crate::dump(&image, "superblock").expect("dump");
@@ -115,6 +118,7 @@ impl Made {
             shape,
             image,
             tree,
+            content,
             inos,
         }
     }
@@ -262,6 +266,12 @@ impl Made {
             false => value.to_le_bytes()[..len].to_vec(),
         };
         image[at..at + len].copy_from_slice(&bytes);
+    }
+
+    /// Turns a bit of a number over.
+    pub(super) fn flip(&self, image: &mut [u8], at: usize, len: usize, bit: u32) {
+        let value = self.get(image, at, len) ^ 1 << bit;
+        self.put(image, at, len, value);
     }
 
     /// Makes an entry lead to a directory.

@@ -2,7 +2,9 @@
 //! not damaged is there, what is lost was told of, and others read the volume as we do.
 
 mod bits;
+mod cut;
 mod directories;
+mod kept;
 mod kinds;
 mod made;
 
@@ -18,8 +20,9 @@ use volary_core::{
 };
 use volary_ffs::FFS;
 use volary_testkit::oracle::{have, sleuthkit, vm};
+use volary_testkit::readable::Readable;
 use volary_testkit::tree::Tree;
-use volary_testkit::volumes::{NOW, Shape, as_root};
+use volary_testkit::volumes::{NOW, Shape, as_root, attach_read_only};
 
 const MIB: u64 = 1 << 20;
 const SHAPES: [Shape; 4] = [
@@ -79,9 +82,18 @@ fn is_told(m: &Made, path: &[u8], told: &[(Vec<u8>, String)]) -> bool {
     })
 }
 
+/// How much can be read of a volume, which perhaps cannot even be attached.
+fn readable(m: &Made, dev: &Arc<MemDevice>) -> Readable {
+    match attach_read_only(&FFS, dev.clone(), "") {
+        Ok(fs) => as_root(|cx| m.content.readable(&fs, cx)),
+        Err(_) => Readable::default(),
+    }
+}
+
 /// What is wrong with how one kind of damage is mended.
 fn mended(m: &Made, kind: &Kind) -> Result<Mended, String> {
     let dev = Arc::new(MemDevice::from_vec(damaged(m, kind)?));
+    let before = readable(m, &dev);
     let told = told(dev.clone());
     let code = format!("{}:", kind.code);
     if !told.iter().any(|(_, message)| message.starts_with(&code)) {
@@ -94,6 +106,10 @@ fn mended(m: &Made, kind: &Kind) -> Result<Mended, String> {
     let (again, found) = check(dev.clone(), CheckMode::Mend);
     if (again.found, again.written) != (0, 0) {
         return Err(format!("{} written again: {found:#?}", again.written));
+    }
+    let gone = readable(m, &dev).lost_since(&before);
+    if !gone.is_empty() {
+        return Err(format!("{}: {told:#?}", gone.join("\n")));
     }
     let image = dev.to_vec();
     let fs = attach(dev as Arc<dyn BlockDevice>, "");

@@ -1,0 +1,280 @@
+//! One damage to the structures of a volume, and its repair, which loses nothing: of each file at
+//! least as many bytes can be read after `fsck -y` as before, and a second `fsck -y` finds nothing.
+//!
+//! `VOLARY_DAMAGE=1000` tries so many on each kind of volume; `VOLARY_DAMAGE_SEED=7` that one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use volary::block::MemDevice;
+use volary::{BlockDevice, CheckMode, CheckReport};
+use volary_core::{Create, Ctx, Fs, Kind, Name, NodeId, SetAttr};
+use volary_sim::rng::{Rng, pattern};
+use volary_testkit::readable::{Content, Readable};
+use volary_testkit::suite::replay_command;
+use volary_testkit::volumes::{Shape, as_root, attach, attach_read_only, check};
+
+const SECTOR: usize = 512;
+
+/// Damages of each kind of volume that are tried where no number is given.
+const TRIES: u64 = 60;
+
+/// Bytes by which a sector of a file is recognised.
+const HEAD: usize = 16;
+
+fn shape(kind: &'static str, len: u64, make: &'static str) -> Shape {
+    let format = volary::format_of(kind).expect("a format");
+    Shape::new(format, kind, len).made(make)
+}
+
+fn name(text: &str) -> Name<'_> {
+    Name::new(text.as_bytes()).expect("a name")
+}
+
+/// Files of all sizes, some in turns with others, in directories below each other.
+fn fill(fs: &Fs, cx: &Ctx<'_>) {
+    let set = SetAttr::owned(0o755, 0, 0);
+    let (mut dir, mut seed) = (fs.root(), 0);
+    for depth in 0..3 {
+        for (text, len) in [
+            ("tiny", 300),
+            ("small", 3000),
+            ("odd", 9001),
+            ("large", 61_440),
+        ] {
+            seed += 1;
+            put(fs, cx, dir, &[text], &pattern(seed, len));
+        }
+        put(
+            fs,
+            cx,
+            dir,
+            &["one turn", "other turn"],
+            &pattern(100 + seed, 20_000),
+        );
+        match fs.symlink(cx, dir, name("link"), b"to/somewhere/else", &set) {
+            Err(e) if e == Kind::Unsupported => {}
+            made => _ = made.expect("symlink"),
+        }
+        for i in 0..12 {
+            let text = format!("a name that is rather long, number {i}");
+            put(fs, cx, dir, &[&text], &pattern(1000 + 20 * depth + i, 700));
+        }
+        dir = fs.mkdir(cx, dir, name("below"), &set).expect("mkdir").node;
+    }
+}
+
+/// Files that get a piece each in turns, of their own part of `bytes`.
+fn put(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, names: &[&str], bytes: &[u8]) {
+    let set = SetAttr::owned(0o644, 0, 0);
+    let part = bytes.len() / names.len();
+    let make = |text: &&str| {
+        fs.create(cx, dir, name(text), Create::New, &set)
+            .expect("create")
+            .1
+    };
+    let opens: Vec<_> = names.iter().map(make).collect();
+    for at in (0..part).step_by(1 << 12) {
+        for (open, bytes) in opens.iter().zip(bytes.chunks_exact(part)) {
+            let piece = &bytes[at..part.min(at + (1 << 12))];
+            fs.write(cx, *open, Some(at as u64), piece).expect("write");
+        }
+    }
+    opens
+        .iter()
+        .for_each(|open| fs.close(cx, *open).expect("close"));
+}
+
+/// A volume, what its files hold, and the sectors that do not belong to files.
+struct Made {
+    shape: Shape,
+    image: Vec<u8>,
+    content: Content,
+    structures: Vec<usize>,
+}
+
+impl Made {
+    fn new(shape: Shape) -> Self {
+        let dev = shape.device();
+        let fs = attach(shape.format(), dev.clone(), "").expect("attach");
+        let content = as_root(|cx| {
+            fill(&fs, cx);
+            let content = Content::read(&fs, cx).expect("the content");
+            fs.detach(cx).expect("detach");
+            content
+        });
+        let image = dev.to_vec();
+        let heads = |bytes: &Vec<u8>| {
+            let heads = bytes.chunks(SECTOR).filter_map(|sector| sector.get(..HEAD));
+            heads.map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        let files: HashSet<Vec<u8>> = content.0.values().flat_map(heads).collect();
+        let is_structure = |sector: &[u8]| {
+            let is_empty = sector.iter().all(|byte| *byte == sector[0]);
+            !is_empty && !files.contains(&sector[..HEAD])
+        };
+        let sectors = image.chunks(SECTOR).enumerate();
+        let structures = sectors.filter(|(_, sector)| is_structure(sector));
+        Self {
+            structures: structures.map(|(number, _)| number).collect(),
+            shape,
+            image,
+            content,
+        }
+    }
+
+    /// What can be read of a volume, which perhaps cannot even be attached.
+    fn readable(&self, dev: &Arc<MemDevice>) -> Readable {
+        let fs = attach_read_only(self.shape.format(), dev.clone(), "");
+        let Ok(fs) = fs else {
+            return Readable::default();
+        };
+        as_root(|cx| self.content.readable(&fs, cx))
+    }
+
+    fn mend(&self, dev: &Arc<MemDevice>) -> volary::Result<(CheckReport, Vec<String>)> {
+        let dev = dev.clone() as Arc<dyn BlockDevice>;
+        check(self.shape.format(), dev, CheckMode::Mend, "")
+    }
+
+    /// What is wrong with how one damage is mended, if anything is.
+    fn try_one(&self, seed: u64) -> Result<(), String> {
+        let mut image = self.image.clone();
+        let what = damage(&mut image, &self.structures, &mut Rng::new(seed));
+        let dev = Arc::new(MemDevice::from_vec(image));
+        let before = self.readable(&dev);
+        let first = self.mend(&dev);
+        let lost = self.readable(&dev).lost_since(&before);
+        let mut wrong = match &first {
+            // What cannot be mended is left.
+            Err(_) => Vec::new(),
+            Ok((report, _)) if report.left() > 0 => vec!["fsck -y leaves some".to_owned()],
+            Ok(_) => match self.mend(&dev) {
+                Ok((again, _)) if (again.found, again.written) == (0, 0) => Vec::new(),
+                again => vec![format!("a second fsck -y: {again:?}")],
+            },
+        };
+        wrong.extend(lost);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let found = first.map_or_else(|e| e.to_string(), |(_, found)| found.join("\n  "));
+        Err(format!(
+            "{seed}: {what}: {}\n  {found}",
+            wrong.join("\n    ")
+        ))
+    }
+}
+
+/// Damages one place of the structures, in a way that is likely to be believed, or not.
+fn damage(image: &mut [u8], structures: &[usize], rng: &mut Rng) -> String {
+    let sector = *rng.pick(structures);
+    let bytes = &mut image[sector * SECTOR..][..SECTOR];
+    // Where something is, more often than not.
+    let at = loop {
+        let at = rng.index(SECTOR);
+        if bytes[at] != 0 || rng.one_in(16) {
+            break at;
+        }
+    };
+    let (two, four) = (at & !1, at & !3);
+    let how = match rng.below(8) {
+        0 | 1 => {
+            bytes[at] ^= 1 << rng.below(8);
+            "a bit"
+        }
+        2 => {
+            bytes[at] = *rng.pick(&[0, 0xff]);
+            "a byte of one value"
+        }
+        3 => {
+            bytes[two..two + 2].copy_from_slice(&rng.next_u64().to_le_bytes()[..2]);
+            "two bytes"
+        }
+        4 => {
+            bytes[four..four + 4].copy_from_slice(&rng.next_u64().to_le_bytes()[..4]);
+            "four bytes"
+        }
+        5 => {
+            let from = rng.index(SECTOR / 4) * 4;
+            bytes.copy_within(from..from + 4, four);
+            "four bytes of the same sector"
+        }
+        6 => {
+            bytes.fill(0);
+            "zeros"
+        }
+        _ => {
+            bytes.copy_from_slice(&pattern(rng.next_u64(), SECTOR));
+            "rubbish"
+        }
+    };
+    format!("sector {sector}, byte {at}: {how}")
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let given = std::env::var(variable).ok();
+    given.map(|text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} is a number"))
+    })
+}
+
+fn nothing_is_lost(shape: Shape) {
+    let made = Made::new(shape);
+    let what = made.shape.name();
+    let seeds = match number("VOLARY_DAMAGE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("VOLARY_DAMAGE").unwrap_or(TRIES),
+    };
+    let tries = seeds.end - seeds.start;
+    let bad: Vec<String> = seeds.filter_map(|seed| made.try_one(seed).err()).collect();
+    println!(
+        "{what}: {tries} damages of {} sectors",
+        made.structures.len()
+    );
+    let again = replay_command("VOLARY_DAMAGE_SEED", "SEED");
+    let count = bad.len();
+    assert!(
+        bad.is_empty(),
+        "{what}: {count} of {tries}; {again}\n{}",
+        bad.join("\n")
+    );
+}
+
+#[test]
+fn mending_fat_takes_nothing_that_can_be_read() {
+    nothing_is_lost(shape("fat12", 600 << 10, "cluster=512,root-entries=64"));
+    nothing_is_lost(shape("fat16", 2200 << 10, "cluster=512,root-entries=64"));
+    nothing_is_lost(shape("fat32", 800 << 10, "cluster=512,small"));
+}
+
+#[test]
+fn mending_fat_with_unix_attributes_takes_nothing_that_can_be_read() {
+    nothing_is_lost(shape(
+        "fat12",
+        600 << 10,
+        "cluster=512,unix,root-entries=64",
+    ));
+    nothing_is_lost(shape("fat32", 800 << 10, "cluster=512,small,unix"));
+}
+
+#[test]
+fn mending_ffs_takes_nothing_that_can_be_read() {
+    let sizes = "block=4096,fragment=512,density=4096";
+    nothing_is_lost(shape("ffs1", 800 << 10, sizes));
+    let old = "old,order=big,block=4096,fragment=1024,density=4096";
+    nothing_is_lost(shape("ffs1", 800 << 10, old));
+}
+
+#[test]
+fn mending_ffs2_takes_nothing_that_can_be_read() {
+    let sizes = "block=4096,fragment=512,density=4096";
+    nothing_is_lost(shape("ffs2", 1 << 20, sizes));
+    let big = "order=big,block=4096,fragment=512,density=4096";
+    nothing_is_lost(shape("ffs2", 1 << 20, big));
+}
+
+#[test]
+fn mending_cedar_takes_nothing_that_can_be_read() {
+    nothing_is_lost(shape("cedar", 1 << 20, "page=512,name-table=48k,log=186k"));
+}

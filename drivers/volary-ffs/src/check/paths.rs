@@ -1,0 +1,110 @@
+//! The paths of some inodes, for what is found before the check goes through the directories.
+//! Damage there is passed over.
+
+use super::findings::Findings;
+use super::inodes::Inodes;
+use crate::blocks::Reader;
+use crate::dir::{DAMAGE_MAX, Dir};
+use crate::ondisk::UFS_ROOTINO;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use volary_core::{FileKind, Result};
+
+/// The longest path that is put together, in bytes.
+const PATH_MAX: usize = 4096;
+
+/// A name that leads to an inode.
+pub(super) struct Named {
+    pub(super) path: Vec<u8>,
+    /// The kind that the entry says, if it says one.
+    pub(super) kind: Option<FileKind>,
+}
+
+/// One path of each inode of `wanted` that has one.
+///
+/// # Errors
+/// `Interrupted`.
+pub(super) fn of(
+    reader: &Reader<'_>,
+    inodes: &Inodes,
+    wanted: &BTreeSet<u32>,
+    findings: &Findings<'_>,
+) -> Result<BTreeMap<u32, Named>> {
+    let mut paths = Paths {
+        parents: HashMap::new(),
+        found: BTreeMap::new(),
+    };
+    if wanted.is_empty() {
+        return Ok(paths.found);
+    }
+    if wanted.contains(&UFS_ROOTINO) {
+        let root = Named {
+            path: b"/".to_vec(),
+            kind: Some(FileKind::Dir),
+        };
+        paths.found.insert(UFS_ROOTINO, root);
+    }
+    let (mut todo, mut done) = (vec![UFS_ROOTINO], 0);
+    while let Some(ino) = todo.pop() {
+        done += 1;
+        findings.progress("paths", done, 0)?;
+        // What cannot be read of a directory is told of elsewhere.
+        let Ok(inode) = inodes.inode(reader, ino) else {
+            continue;
+        };
+        let Ok(mut dir) = Dir::new(*reader, &inode) else {
+            continue;
+        };
+        let (mut at, mut damaged) = (0, 0);
+        while at < inode.size && damaged < DAMAGE_MAX {
+            let entry = match dir.entry(at) {
+                Ok(Some(entry)) => entry,
+                Ok(None) => break,
+                Err(_) => {
+                    damaged += 1;
+                    at = Dir::next_chunk(at);
+                    continue;
+                }
+            };
+            at = entry.end;
+            if !entry.is_used() || entry.is_dots() {
+                continue;
+            }
+            if wanted.contains(&entry.ino) && !paths.found.contains_key(&entry.ino) {
+                let path = paths.path(ino, entry.name);
+                let kind = entry.kind;
+                paths.found.insert(entry.ino, Named { path, kind });
+            }
+            let is_dir = inodes.all.get(&entry.ino);
+            let is_dir = is_dir.is_some_and(|seen| seen.kind == FileKind::Dir);
+            if is_dir && entry.ino != UFS_ROOTINO && !paths.parents.contains_key(&entry.ino) {
+                paths.parents.insert(entry.ino, (ino, entry.name.to_vec()));
+                todo.push(entry.ino);
+            }
+        }
+    }
+    Ok(paths.found)
+}
+
+struct Paths {
+    /// Directories that were met: the one that holds them, and their name.
+    parents: HashMap<u32, (u32, Vec<u8>)>,
+    found: BTreeMap<u32, Named>,
+}
+
+impl Paths {
+    /// The path of a name in a directory.
+    fn path(&self, dir: u32, name: &[u8]) -> Vec<u8> {
+        let (mut parts, mut at, mut len) = (vec![name], dir, name.len());
+        while let Some((parent, name)) = self.parents.get(&at).filter(|_| len < PATH_MAX) {
+            parts.push(name);
+            len += name.len() + 1;
+            at = *parent;
+        }
+        let mut path = Vec::new();
+        for part in parts.iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(part);
+        }
+        path
+    }
+}

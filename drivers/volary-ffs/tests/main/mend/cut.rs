@@ -1,0 +1,82 @@
+//! Mending that a power cut ends: what it leaves is mended by the next run, and nothing that could
+//! be read before the first is lost.
+
+use super::kinds::kinds;
+use super::made::Made;
+use super::{SHAPES, damaged, is_whole, readable};
+use crate::volumes::check;
+use std::collections::HashSet;
+use std::sync::Arc;
+use volary_block::MemDevice;
+use volary_core::CheckMode;
+use volary_sim::{Bounds, Taped, choices, flights};
+
+const BOUNDS: Bounds = Bounds {
+    eager: 4,
+    random: 4,
+    garbage: false,
+    seed: 1,
+};
+
+/// Damage whose repair writes more than one structure.
+const KINDS: &[&str] = &[
+    "a mode that is none",
+    "a size past all pointers",
+    "a size past the last piece",
+    "an indirect block out of range",
+    "a pointer of one out of range",
+    "a pointer of a double one",
+    "one block, three files",
+    "one block, twice in a file",
+    "a file's in a directory's",
+    "an indirect block, two files",
+];
+
+/// What is wrong with how one kind of damage is mended in two runs.
+fn mended_in_two_runs(m: &Made, image: Vec<u8>) -> Result<usize, String> {
+    let before = readable(m, &Arc::new(MemDevice::from_vec(image.clone())));
+    let taped = Arc::new(Taped::new(volary_sim::Disk::new(image)));
+    _ = check(taped.clone(), CheckMode::Mend);
+    let mut seen = HashSet::new();
+    for flight in flights(&taped.take(), false) {
+        for choice in choices(flight.open.len(), &BOUNDS) {
+            let disk = flight.land(&choice);
+            if !seen.insert(disk.hash()) {
+                continue;
+            }
+            let what = format!("event {}, {choice}", flight.event);
+            let dev = Arc::new(MemDevice::from_vec(disk.to_vec()));
+            let (report, found) = check(dev.clone(), CheckMode::Mend);
+            if report.left() > 0 {
+                return Err(format!("{what}: {} left: {found:#?}", report.left()));
+            }
+            let (again, found) = check(dev.clone(), CheckMode::Mend);
+            if (again.found, again.written) != (0, 0) {
+                return Err(format!("{what}: found again: {found:#?}"));
+            }
+            let lost = readable(m, &dev).lost_since(&before);
+            if !lost.is_empty() {
+                return Err(format!("{what}: {}", lost.join("\n")));
+            }
+        }
+    }
+    Ok(seen.len())
+}
+
+#[test]
+fn what_a_power_cut_leaves_of_mending_is_mended_and_nothing_is_lost() {
+    let (mut failures, mut count) = (Vec::new(), 0);
+    for shape in SHAPES.into_iter().skip(usize::from(!is_whole()) * 2) {
+        let m = Made::new(shape);
+        for kind in kinds(&m).filter(|kind| is_whole() || KINDS.contains(&kind.what)) {
+            let image = damaged(&m, kind).expect("damage");
+            match mended_in_two_runs(&m, image) {
+                Ok(states) => count += states,
+                Err(words) => failures.push(format!("{}: {}: {words}", shape.name(), kind.what)),
+            }
+        }
+    }
+    println!("{count} states");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(count > 100);
+}
