@@ -45,7 +45,7 @@ mod throttle;
 mod trace;
 
 pub use alarm::{Alarm, Alert, AlertSink};
-pub use audit::{Audit, AuditSink};
+pub use audit::{Audit, AuditReads, AuditSink};
 pub use by_name::{LAYERS, Stacked, layer_by_name};
 pub use casefold::{CaseFold, NAMES_MAX};
 pub use count::{Count, CountRow};
