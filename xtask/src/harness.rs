@@ -1,11 +1,9 @@
 //! Runs test programs in lanes, and judges what failed.
 //!
 //! Programs that serve, mount and start clients wait more than they compute, so they
-//! run beside those that only compute. A test that fails runs once more, alone; whether it then
-//! passes decides only if the test is [excused](excuse): a fault of coherence, of a crash, of conformance or of
-//! security that shows once is a fault.
+//! run beside those that only compute. A test that fails fails the run. It runs once more, alone, so
+//! that the report says whether it depends on what ran beside it.
 
-mod excuse;
 mod program;
 
 use crate::run::{Step, root};
@@ -13,7 +11,7 @@ use anyhow::{Result, bail};
 use program::{Choice, Outcome, Program};
 use std::sync::Mutex;
 
-/// How many failed tests are run again; more than that are no accident.
+/// How many failed tests are run again.
 const AGAIN: usize = 12;
 
 /// Packages whose tests wait for servers, mounts and clients.
@@ -68,23 +66,22 @@ impl Harness {
 
     /// Builds the programs, then runs them while `other` runs on this thread.
     ///
-    /// Answers the names of the excused tests that failed first and passed alone. Fails if the
-    /// programs cannot be built, if `other` fails, or if a test failed that is not excused or failed
-    /// again; all tests have been run by then.
-    pub(crate) fn run_beside(&self, other: impl FnOnce() -> Result<()>) -> Result<Vec<String>> {
+    /// Fails if the programs cannot be built, if `other` fails, or if a test failed; all tests
+    /// have been run by then.
+    pub(crate) fn run_beside(&self, other: impl FnOnce() -> Result<()>) -> Result<()> {
         let programs = self.build()?;
         let (tests, other) = std::thread::scope(|scope| {
             let tests = scope.spawn(|| self.judge(&programs));
             let other = other();
             (tests.join(), other)
         });
-        let forgiven = tests.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let judged = tests.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         other?;
-        forgiven
+        judged
     }
 
     /// Builds the programs and runs them, as [`run_beside`](Self::run_beside) says.
-    pub(crate) fn run(&self) -> Result<Vec<String>> {
+    pub(crate) fn run(&self) -> Result<()> {
         self.run_beside(|| Ok(()))
     }
 
@@ -101,7 +98,7 @@ impl Harness {
     }
 
     /// Runs these programs in lanes, then what failed alone.
-    fn judge(&self, programs: &[Program]) -> Result<Vec<String>> {
+    fn judge(&self, programs: &[Program]) -> Result<()> {
         let lanes = std::thread::scope(|scope| {
             let lanes = self.lanes(programs).into_iter();
             let started: Vec<_> = lanes.map(|jobs| scope.spawn(|| lane(jobs))).collect();
@@ -111,21 +108,21 @@ impl Harness {
                 .collect::<Result<Vec<_>>>()
         })?;
         let failures: Vec<_> = lanes.into_iter().flatten().collect();
-        if failures.len() > AGAIN {
-            bail!("{} tests failed:{}", failures.len(), listed(&failures));
+        if failures.is_empty() {
+            return Ok(());
         }
-        let (mut forgiven, mut failed) = (Vec::new(), Vec::new());
-        for failure in failures {
-            let passes = failure.passes_alone()?;
-            match excuse::reason(&failure.name()) {
-                Some(reason) if passes => forgiven.push(format!("{}: {reason}", failure.name())),
-                _ => failed.push(failure),
-            }
+        let mut listed = String::new();
+        for (at, failure) in failures.iter().enumerate() {
+            let alone = if at >= AGAIN {
+                ""
+            } else if failure.passes_alone()? {
+                " (alone it passes)"
+            } else {
+                " (alone as well)"
+            };
+            listed += &format!("\n  {}{alone}", failure.name());
         }
-        if !failed.is_empty() {
-            bail!("failed:{}", listed(&failed));
-        }
-        Ok(forgiven)
+        bail!("{} tests failed:{listed}", failures.len());
     }
 
     /// The jobs of the programs that compute, and for each choice those of the programs that wait.
@@ -200,29 +197,13 @@ impl Failure<'_> {
     }
 }
 
-/// Names the tests that failed beside others and passed alone, if there are any.
-pub(crate) fn warn(forgiven: &[String]) {
-    if forgiven.is_empty() {
-        return;
-    }
-    eprintln!("\nwarning: failed beside other tests and passed alone; find out why:");
-    for name in forgiven {
-        eprintln!("  {name}");
-    }
-}
-
-fn listed(failures: &[Failure<'_>]) -> String {
-    let names = failures.iter().map(|f| format!("\n  {}", f.name()));
-    names.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::path::Path;
     use std::process::Command;
 
-    /// A script that stands for a program with one test, `t`, of an excused package.
+    /// A script that stands for a program with one test.
     fn script(dir: &Path, body: &str) -> Program {
         let dir = dir.join("volary-cli");
         std::fs::create_dir(&dir).unwrap();
@@ -238,7 +219,7 @@ mod tests {
     }
 
     /// What becomes of such a script, and how often it was run.
-    fn verdict(body: &str) -> (Result<Vec<String>>, usize) {
+    fn verdict(body: &str) -> (Result<()>, usize) {
         let dir = tempfile::TempDir::new().unwrap();
         let harness = Harness::new("").with("", &[]);
         let answer = harness.judge(&[script(dir.path(), body)]);
@@ -254,29 +235,26 @@ mod tests {
     }
 
     #[test]
-    fn an_excused_test_that_passes_alone_is_forgiven_and_named() {
-        let (answer, runs) = verdict(&passes_alone("t"));
-        assert_eq!((answer.unwrap().len(), runs), (1, 2));
-    }
-
-    #[test]
-    fn a_test_of_crashes_that_passes_alone_fails_the_run() {
-        let (answer, runs) = verdict(&passes_alone("kills::t"));
-        assert!(answer.unwrap_err().to_string().contains("kills::t"));
+    fn a_test_that_passes_alone_fails_the_run_which_says_so() {
+        let (answer, runs) = verdict(&passes_alone("waits::t"));
+        let said = answer.unwrap_err().to_string();
+        assert!(said.contains("waits::t (alone it passes)"), "{said}");
         assert_eq!(runs, 2);
     }
 
     #[test]
     fn a_test_that_fails_alone_fails_the_run() {
         let (answer, runs) = verdict(r"printf 'failures:\n    t\n'; exit 101");
-        assert!(answer.unwrap_err().to_string().contains(" t"));
+        let said = answer.unwrap_err().to_string();
+        assert!(said.contains(" t (alone as well)"), "{said}");
         assert_eq!(runs, 2);
     }
 
     #[test]
     fn a_program_that_dies_runs_again_as_a_whole() {
         let (answer, runs) = verdict(r#"[ "$1" = --test-threads=1 ] || kill -9 $$"#);
-        assert_eq!((answer.unwrap().len(), runs), (1, 2));
+        assert!(answer.is_err());
+        assert_eq!(runs, 2);
         let (answer, runs) = verdict("kill -9 $$");
         assert!(answer.is_err());
         assert_eq!(runs, 2);
@@ -285,12 +263,14 @@ mod tests {
     #[test]
     fn what_passes_runs_once() {
         let (answer, runs) = verdict("exit 0");
-        assert_eq!((answer.unwrap().len(), runs), (0, 1));
+        answer.unwrap();
+        assert_eq!(runs, 1);
     }
 
     #[test]
     fn a_child_left_behind_does_not_hold_the_run() {
         let (answer, runs) = verdict("sleep 60 & exit 0");
-        assert_eq!((answer.unwrap().len(), runs), (0, 1));
+        answer.unwrap();
+        assert_eq!(runs, 1);
     }
 }

@@ -8,11 +8,13 @@
 //! | [`layer`](Layer) | a file system over a file system |
 //! | [`device`](BlockDevice) | bytes that can be read, written and flushed |
 //! | [`format`](Format) | a kind of volume: probe, attach, make, check, dump, tune |
+//! | [`case`](fold) | which names are one where upper and lower case are the same |
 //! | the rest | ids, names, attributes, time, errors, options |
 #![forbid(unsafe_code)]
 
 mod attr;
 mod caps;
+mod case;
 mod ctx;
 mod device;
 mod dirbuf;
@@ -29,6 +31,7 @@ mod time;
 
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
 pub use caps::Caps;
+pub use case::{fold, fold_char, fold_into, same_name};
 pub use ctx::{Cancel, Cred, Ctx};
 pub use device::{BlockDevice, Geometry, Read, zero_by_writing};
 pub use dirbuf::{DirBuf, DirEntry};

@@ -48,8 +48,9 @@ pub const LAYERS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "audit",
-        value: "FILE",
-        help: "add a line to FILE for each change",
+        value: "FILE[,reads,rate=N,size=SIZE]",
+        help: "add a line to FILE for each change; with reads for each read as well, at most \
+               rate=1000 a second and size=64M in all",
     },
     OptionSpec {
         name: "throttle",
@@ -152,7 +153,7 @@ fn make(below: Fs, name: &str, arg: &str, outside: &Arc<dyn Outside>) -> Result<
         "fault" => Arc::new(Fault::parse(below, arg)?),
         "subtree" => Arc::new(Subtree::new(below, arg.as_bytes())?),
         "squash" => Arc::new(Squash::parse(below, arg)?),
-        "audit" => Arc::new(Audit::new(below, outside.append(arg)?)),
+        "audit" => Arc::new(Audit::parse(below, &**outside, arg)?),
         "throttle" => Arc::new(Throttle::parse(below, outside.pace()?, arg)?),
         "quota" => Arc::new(Quota::parse(below, arg)?),
         "casefold" => Arc::new(CaseFold::new(below)?),

@@ -45,9 +45,9 @@ mod throttle;
 mod trace;
 
 pub use alarm::{Alarm, Alert, AlertSink};
-pub use audit::{Audit, AuditSink};
+pub use audit::{Audit, AuditReads, AuditSink};
 pub use by_name::{LAYERS, Stacked, layer_by_name};
-pub use casefold::{CaseFold, NAMES_MAX, fold};
+pub use casefold::{CaseFold, NAMES_MAX};
 pub use count::{Count, CountRow};
 pub use crypt::{Crypt, CryptCost};
 pub use dircache::{CACHE_MEMORY, DirCache};

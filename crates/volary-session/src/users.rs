@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use volary_core::{Cred, Error, Kind, Result};
+use volary_core::{Cred, Error, Kind, Result, fold, same_name};
 
 /// Longest list of users, in bytes.
 const TEXT_MAX: usize = 1 << 20;
@@ -68,8 +68,8 @@ impl Users {
             users.push(user(line).map_err(bad)?);
         }
         let mut all = Self(users);
-        all.0.sort_by_cached_key(|user| user.name.to_lowercase());
-        let same = |two: &&[User]| two[0].name.to_lowercase() == two[1].name.to_lowercase();
+        all.0.sort_by_cached_key(|user| fold(user.name.as_bytes()));
+        let same = |two: &&[User]| same_name(two[0].name.as_bytes(), two[1].name.as_bytes());
         if let Some(two) = all.0.windows(2).find(same) {
             let words = format!("user '{}' stands there twice", two[1].name.escape_debug());
             return Err(Error::note(Kind::Invalid, words));
@@ -82,7 +82,7 @@ impl Users {
     /// # Errors
     /// `Exists` if there is one of that name.
     pub fn with(mut self, user: User) -> Result<Self> {
-        let key = |user: &User| user.name.to_lowercase();
+        let key = |user: &User| fold(user.name.as_bytes());
         match self.0.binary_search_by_key(&key(&user), key) {
             Ok(_) => Err(Kind::Exists.into()),
             Err(at) => {
@@ -97,8 +97,8 @@ impl Users {
         if name.len() > NAME_MAX {
             return None;
         }
-        let key = |user: &User| user.name.to_lowercase();
-        let found = self.0.binary_search_by_key(&name.to_lowercase(), key);
+        let key = |user: &User| fold(user.name.as_bytes());
+        let found = self.0.binary_search_by_key(&fold(name.as_bytes()), key);
         found.ok().and_then(|at| self.0.get(at))
     }
 

@@ -1,8 +1,8 @@
-//! Volumes in memory: an empty one of any size, and a small one with a few
-//! files in it, so that every command can be tried at once.
+//! A small volume in memory with a few files in it, so that every command can be
+//! tried at once.
 
 use crate::block::MemDevice;
-use crate::open::{default_kind, format_of};
+use crate::open::format_of;
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Cred, Result, SetAttr, Time};
 use volary_core::{Create, Make, Mode, Options};
@@ -10,14 +10,6 @@ use volary_session::{Session, Volume, VolumeOptions};
 
 /// Size of the small volume, in bytes.
 pub const DEMO_SIZE: u64 = 64 << 20;
-
-/// A device in memory with an empty volume on it, with UNIX modes and owners.
-///
-/// # Errors
-/// `Invalid` if no format has volumes of this size.
-pub fn empty(size: u64, now: Time) -> Result<Arc<dyn BlockDevice>> {
-    make(size, default_kind(size), "MEMORY", now)
-}
 
 /// A device in memory with a small FAT32 volume that holds a few files.
 ///

@@ -5,9 +5,10 @@ use crate::block::{OpenOptions, open_image, partition, partitions};
 use crate::{Identity, Source, demo, identify};
 use std::sync::Arc;
 use volary_core::{
-    Attach, BlockDevice, Error, Format, Fs, Kind, OptionSpec, Probe, Remote, Result, Time,
+    Attach, BlockDevice, Caps, Error, Format, Fs, Kind, OptionSpec, Probe, Remote, Result, Time,
 };
 use volary_host::HostOptions;
+use volary_mem::{Mem, MemOptions};
 use volary_nfs_client::{Location, NfsOptions};
 
 /// Opens what holds a volume: an image (raw or qcow2), a block device, a
@@ -17,7 +18,7 @@ use volary_nfs_client::{Location, NfsOptions};
 ///
 /// # Errors
 /// `NotFound`, `IsDir`, `Access`, `Unsupported` (neither file nor block
-/// device; a directory of the host), `Invalid` (empty), `Busy`; `NotFound` for a partition that is not
+/// device; a directory of the host; memory of a size), `Invalid` (empty), `Busy`; `NotFound` for a partition that is not
 /// there; `Corrupt` for a partition table or qcow2 that is wrong; `Io`.
 pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dyn BlockDevice>> {
     match source {
@@ -30,7 +31,10 @@ pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dy
             Err(Error::note(Kind::Unsupported, words))
         }
         Source::Memory { size: None } => demo::demo(now),
-        Source::Memory { size: Some(size) } => demo::empty(*size, now),
+        Source::Memory { size: Some(_) } => {
+            let words = "a volume in memory is no device";
+            Err(Error::note(Kind::Unsupported, words))
+        }
         Source::Image {
             path,
             partition: id,
@@ -119,7 +123,8 @@ pub const HOST_OPTIONS: &[OptionSpec] = &[OptionSpec {
 }];
 
 /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
-/// on it, over the one that the option `remote` names if it is given; or a directory of the host, for which this process may from now on
+/// on it, over the one that the option `remote` names if it is given; a volume in memory of a size,
+/// without a device; a directory of the host, for which this process may from now on
 /// have as many descriptors as the host allows it; or an NFS export.
 ///
 /// # Errors
@@ -130,7 +135,8 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
     let path = match source {
         Source::Host { path } => path,
         Source::Nfs(location) => return open_export(location, &told(how, &[])?),
-        Source::Image { .. } | Source::Memory { .. } => {
+        Source::Memory { size: Some(size) } => return open_memory(*size, how, now),
+        Source::Image { .. } | Source::Memory { size: None } => {
             let dev = open_source(source, how.read_only, now)?;
             return match how.options.get("remote") {
                 Some(name) => attach_over(dev, how, name, now),
@@ -166,6 +172,20 @@ fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time)
     };
     let remote = Remote::new(remote, move || open_volume(&source, &other, now));
     format.attach_over(dev, &how, remote)
+}
+
+/// An empty volume with every ability that the driver has, owned by who attaches it.
+fn open_memory(size: u64, how: &Attach, now: Time) -> Result<Fs> {
+    told(how, &[])?.options.check_known(&[])?;
+    let mut options = MemOptions {
+        uid: how.uid,
+        gid: how.gid,
+        ..MemOptions::sized(size)
+    };
+    if how.read_only {
+        options.caps = options.caps.without(Caps::WRITE);
+    }
+    Mem::attach(options, now)
 }
 
 fn open_export(location: &Location, how: &Attach) -> Result<Fs> {

@@ -1,5 +1,7 @@
-//! Case: one character against one character, as VFAT compares names, and
+//! Case, as VFAT compares names ([`fold_char`](volary_core::fold_char)), and
 //! WTF-8, in which UTF-16 with lone surrogates can be said in bytes.
+
+pub(crate) use volary_core::fold_char as upper;
 
 /// A set of bytes: whether each is in it.
 pub(crate) type ByteSet = [bool; 256];
@@ -21,18 +23,6 @@ pub(crate) fn in_set(set: &ByteSet, byte: u8) -> bool {
     set.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
-/// The upper-case form, where it is one character; else the character itself.
-pub fn upper(c: char) -> char {
-    if c.is_ascii() {
-        return c.to_ascii_uppercase();
-    }
-    let mut all = c.to_uppercase();
-    match (all.next(), all.next()) {
-        (Some(u), None) => u,
-        _ => c,
-    }
-}
-
 /// The lower-case form, where it is one character; else the character itself.
 pub fn lower(c: char) -> char {
     if c.is_ascii() {
@@ -43,36 +33,6 @@ pub fn lower(c: char) -> char {
         (Some(l), None) => l,
         _ => c,
     }
-}
-
-/// Appends `name` to `out` in the form in which names that differ only in
-/// case are the same. Bytes that are not UTF-8 (WTF-8's surrogates) stay.
-pub fn fold_into(name: &[u8], out: &mut Vec<u8>) {
-    if name.is_ascii() {
-        let start = out.len();
-        out.extend_from_slice(name);
-        out.get_mut(start..)
-            .unwrap_or_default()
-            .make_ascii_uppercase();
-        return;
-    }
-    for chunk in name.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            out.extend_from_slice(upper(c).encode_utf8(&mut [0; 4]).as_bytes());
-        }
-        out.extend_from_slice(chunk.invalid());
-    }
-}
-
-/// Whether two names differ at most in case.
-pub fn same_name(a: &[u8], b: &[u8]) -> bool {
-    if a.is_ascii() && b.is_ascii() {
-        return a.eq_ignore_ascii_case(b);
-    }
-    let (mut x, mut y) = (Vec::new(), Vec::new());
-    fold_into(a, &mut x);
-    fold_into(b, &mut y);
-    x == y
 }
 
 /// A code point of UTF-16: a character or a lone surrogate.
@@ -178,14 +138,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_that_differ_in_case_are_the_same() {
-        assert!(same_name(b"ReadMe", b"README"));
-        assert!(same_name("Grün".as_bytes(), "GRÜN".as_bytes()));
-        assert!(!same_name("straße".as_bytes(), b"STRASSE"));
-        assert!(!same_name(b"a", b"b"));
-    }
-
-    #[test]
     fn a_split_pair_is_no_name_but_a_lone_half_is() {
         let mut units = [0; 255];
         assert_eq!(to_utf16(b"\xed\xa0\xbd\xed\xb8\x80", &mut units), None);
@@ -221,14 +173,6 @@ mod tests {
                 from_utf16(&units[..len], &mut back);
                 prop_assert_eq!(back, bytes);
             }
-        }
-
-        #[test]
-        fn folding_twice_is_folding_once(name in "\\PC{0,20}") {
-            let (mut once, mut twice) = (Vec::new(), Vec::new());
-            fold_into(name.as_bytes(), &mut once);
-            fold_into(&once, &mut twice);
-            prop_assert_eq!(once, twice);
         }
     }
 }

@@ -40,4 +40,4 @@ mod options;
 mod state;
 
 pub use fs::Mem;
-pub use options::{MemOptions, fold_unicode};
+pub use options::MemOptions;

@@ -75,7 +75,7 @@ impl Default for MemOptions {
             dir_mode: 0o755,
             atime_step: 1,
             btime_step: 1,
-            fold: fold_unicode,
+            fold: volary_core::fold,
             refuses: has_control,
         }
     }
@@ -99,23 +99,6 @@ impl MemOptions {
     pub(crate) fn has(&self, bits: u32) -> bool {
         self.caps.has(bits)
     }
-}
-
-/// Upper case, character by character; bytes that are not UTF-8 stay.
-pub fn fold_unicode(name: &[u8]) -> Vec<u8> {
-    let mut folded = Vec::with_capacity(name.len());
-    for chunk in name.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            let mut upper = c.to_uppercase();
-            let one = match (upper.next(), upper.next()) {
-                (Some(one), None) => one,
-                _ => c,
-            };
-            folded.extend_from_slice(one.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-        folded.extend_from_slice(chunk.invalid());
-    }
-    folded
 }
 
 fn has_control(name: &[u8]) -> bool {

@@ -12,6 +12,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::Weak;
+use volary_core::same_name;
 
 /// Serves volumes by SMB.
 #[derive(Clone, Debug)]
@@ -210,9 +211,8 @@ impl Shared {
 
     /// The place in the configuration of the share called `name`.
     pub(crate) fn share_place(&self, name: &str) -> Option<usize> {
-        let name = name.to_lowercase();
         let mut shares = self.config.shares.iter();
-        shares.position(|share| share.name.to_lowercase() == name)
+        shares.position(|share| same_name(share.name.as_bytes(), name.as_bytes()))
     }
 
     /// Lets requests that wait on any volume see at once that they are cancelled.

@@ -14,5 +14,3 @@ mod python;
 mod served;
 #[path = "it/smbclient.rs"]
 mod smbclient;
-#[path = "it/torture.rs"]
-mod torture;

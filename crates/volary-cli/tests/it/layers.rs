@@ -15,6 +15,57 @@ fn layers_lie_over_the_volumes_of_a_command() {
     sandbox.is_clean("disk.img");
 }
 
+/// The lines of an audit file that are about what a word says, without time and caller.
+fn lines(sandbox: &Sandbox, file: &str, word: &str) -> Vec<String> {
+    let log = String::from_utf8(sandbox.read(file)).unwrap();
+    let what = log.lines().filter_map(|line| line.splitn(4, ' ').nth(3));
+    let about = what.filter(|what| what.starts_with(word));
+    about.map(str::to_owned).collect()
+}
+
+#[test]
+fn an_audit_records_who_opens_and_reads_if_it_is_asked_to() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run("cat --layer audit=plain unix.img:/docs/a.txt")
+        .ok();
+    assert_eq!(sandbox.read("plain"), b"", "not unless it is asked to");
+    let line = "cat --layer audit=log,reads unix.img:/docs/a.txt";
+    assert_eq!(sandbox.run(line).ok(), "words\n");
+    let found = lines(&sandbox, "log", "lookup");
+    assert!(found[0].contains("name=\"docs\" -> ok node="), "{found:?}");
+    let opened = lines(&sandbox, "log", "open node=");
+    let open = opened[0].split_once("mode=Read -> ok ").unwrap().1;
+    let read = lines(&sandbox, "log", &format!("read {open} offset=0"));
+    assert!(read[0].ends_with("-> ok got=6"), "{read:?}");
+    let closed = lines(&sandbox, "log", &format!("close {open}"));
+    assert_eq!(closed, [format!("close {open} -> ok")]);
+    sandbox
+        .run("cat --layer audit=log,reads unix.img:/none")
+        .fails(3);
+    let refused = lines(&sandbox, "log", "lookup dir=1 name=\"none\"");
+    assert!(refused[0].ends_with("-> NotFound"), "{refused:?}");
+}
+
+#[test]
+fn an_audit_of_reads_is_bounded_and_says_what_it_left_out() {
+    let sandbox = Sandbox::new();
+    let line = "ls -lR --layer audit=log,reads,size=300 unix.img";
+    sandbox.run(line).ok();
+    let log = String::from_utf8(sandbox.read("log")).unwrap();
+    assert!(log.len() < 500, "{log}");
+    assert!(log.contains(" reads-end size=300\n"), "{log}");
+    assert!(
+        log.lines().last().unwrap().contains(" left-out reads="),
+        "{log}"
+    );
+    let line = "cp --layer audit=more,reads,size=1 words unix.img:/new";
+    sandbox.run(line).ok();
+    assert_eq!(lines(&sandbox, "more", "create").len(), 1, "a change");
+    let said = sandbox.run("ls --layer audit=log,rate=5 unix.img").fails(2);
+    assert!(said.contains("expected FILE, or FILE,reads"), "{said}");
+}
+
 #[test]
 fn a_fat_volume_keeps_any_name_under_munge() {
     let sandbox = Sandbox::new();

@@ -17,5 +17,6 @@ mod protect;
 mod quota;
 mod sandbox;
 mod serving;
+mod suites;
 mod vanishing;
 mod verbs;

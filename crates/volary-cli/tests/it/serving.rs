@@ -87,7 +87,7 @@ impl Serving {
 /// A client's program; `None` where there is none.
 pub(crate) fn client(sandbox: &Sandbox, program: &str, words: &[&str]) -> Option<Run> {
     let mut command = Command::new("timeout");
-    command.arg("20").arg(program).args(words);
+    command.arg("300").arg(program).args(words);
     let output = command.current_dir(sandbox.path("")).output().unwrap();
     if output.status.code() == Some(127) {
         let ci = std::env::var("CI").as_deref() == Ok("true");

@@ -10,13 +10,11 @@ use volary_core::{
     OpenId, RenameFlags, Result, SetAttr, Watch,
 };
 
-pub use names::fold;
-
 /// Makes a volume that tells upper from lower case find names in any case, and
 /// keep them as they were given: what DOS, Windows and SMB clients expect.
 ///
 /// A name that is there as it is asked for is that one. Otherwise the entry is
-/// meant whose name is the same after [`fold`]; where there are several (made
+/// meant whose name is the same after [`fold`](volary_core::fold); where there are several (made
 /// without this layer), the first in the order of bytes. Making a name whose
 /// twin is there finds it taken. A rename that changes the case alone gives the
 /// entry its new spelling; one that replaces a twin gives it the spelling asked

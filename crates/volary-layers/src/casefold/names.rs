@@ -3,26 +3,7 @@
 use crate::bounded::Bounded;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use volary_core::{Cookie, Ctx, DirBuf, Fs, Kind, Mode, Name, NodeId, OpenId, Result};
-
-/// The same for names that differ in the case of letters only: upper case,
-/// character by character (a character whose upper case is several stays); bytes
-/// that are not UTF-8 stay.
-pub fn fold(name: &[u8]) -> Vec<u8> {
-    let mut folded = Vec::with_capacity(name.len());
-    for chunk in name.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            let mut upper = c.to_uppercase();
-            let one = match (upper.next(), upper.next()) {
-                (Some(one), None) => one,
-                _ => c,
-            };
-            folded.extend_from_slice(one.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-        folded.extend_from_slice(chunk.invalid());
-    }
-    folded
-}
+use volary_core::{Cookie, Ctx, DirBuf, Fs, Kind, Mode, Name, NodeId, OpenId, Result, fold};
 
 /// The names of one directory: folded, and as they are, sorted.
 #[derive(Default)]

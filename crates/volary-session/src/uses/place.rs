@@ -1,6 +1,6 @@
 //! Which entry an open came through.
 
-use volary_core::{Caps, NodeId};
+use volary_core::{Caps, NodeId, same_name};
 
 /// An entry: a directory and a name in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +39,8 @@ impl Naming {
         if a.dir != b.dir {
             return false;
         }
-        !self.many_names || a.name == b.name || (!self.case_sensitive && folds(&a.name, &b.name))
-    }
-}
-
-/// Whether the names differ in case alone.
-fn folds(a: &[u8], b: &[u8]) -> bool {
-    match (std::str::from_utf8(a), std::str::from_utf8(b)) {
-        (Ok(a), Ok(b)) => a.to_lowercase() == b.to_lowercase(),
-        _ => a.eq_ignore_ascii_case(b),
+        !self.many_names
+            || a.name == b.name
+            || (!self.case_sensitive && same_name(&a.name, &b.name))
     }
 }

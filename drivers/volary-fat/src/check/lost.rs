@@ -331,7 +331,7 @@ impl Mender<'_, '_> {
 
     fn is_place(&mut self, root: &Dir, slot: u32) -> Result<bool> {
         let name = self.vol.name(root, slot)?;
-        Ok(crate::chars::same_name(&name, PLACE))
+        Ok(volary_core::same_name(&name, PLACE))
     }
 
     /// Whether a directory has a free slot or can get one.

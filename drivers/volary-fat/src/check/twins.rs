@@ -1,10 +1,10 @@
 //! Names that occur twice in a directory.
 
 use super::volume::{Dir, Volume};
-use crate::chars::{fold_into, upper};
+use crate::chars::upper;
 use crate::names::Names;
 use crate::slots::{Long, LongStyle, Record};
-use volary_core::Result;
+use volary_core::{Result, fold_into};
 
 /// Bits of a mark that are the slot.
 const SLOT_BITS: u32 = 17;

@@ -2,19 +2,12 @@
 //! volume at the end. `VOLARY_SEQS` says how many sequences of each kind.
 
 use crate::volumes::{fresh, shape};
-use volary_core::{Attach, FileSystem};
-use volary_fat::chars::fold_into;
+use volary_core::{Attach, FileSystem, fold};
 use volary_testkit::diff::{Diff, NAMES, Rules, Times};
 use volary_testkit::oracle::{dosfstools, have};
 use volary_testkit::volumes::Shape;
 
 const MIB: u64 = 1 << 20;
-
-fn fold(name: &[u8]) -> Vec<u8> {
-    let mut folded = Vec::new();
-    fold_into(name, &mut folded);
-    folded
-}
 
 /// What VFAT cannot keep (specification, page 29), and what other systems
 /// would cut off at the end.

@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 fn side(served: &Served) -> Side {
     let options = NfsOptions {
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_secs(60),
         ..NfsOptions::default()
     };
     Side(served.attach(&options).expect("the export"))

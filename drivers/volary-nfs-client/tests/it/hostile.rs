@@ -7,7 +7,8 @@ use volary_core::{Cookie, DirBuf, Kind, Mode, Result};
 use volary_nfs_client::NfsOptions;
 use volary_rpc::Input;
 
-fn options() -> NfsOptions {
+/// For calls that nobody answers: whatever else is asked for may fail as well.
+fn impatient() -> NfsOptions {
     NfsOptions {
         timeout: Duration::from_secs(1),
         ..NfsOptions::default()
@@ -23,7 +24,7 @@ fn at(procedure: u32, say: impl Fn(&Asked) -> Say + Send + Sync + 'static) -> Fa
 }
 
 fn side(fake: &Fake) -> Side {
-    Side(export_at(fake.address, &options()).expect("the export"))
+    Side(export_at(fake.address, &NfsOptions::default()).expect("the export"))
 }
 
 fn read(side: &Side) -> Result<Vec<u8>> {
@@ -81,7 +82,7 @@ fn what_does_not_answer_is_an_error_in_the_end() {
     ];
     for say in says {
         let fake = at(1, say);
-        let e = export_at(fake.address, &options())
+        let e = export_at(fake.address, &impatient())
             .err()
             .expect("no export");
         assert_eq!(e.kind(), Kind::Io, "{e}");

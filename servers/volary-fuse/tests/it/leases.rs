@@ -135,6 +135,7 @@ fn a_write_and_an_unlink_break_leases() {
     let Some(mount) = mount() else { return };
     let other = mount.other();
     fs::write(mount.at("f"), "text").unwrap();
+    until("it is closed", || mount.volume.open_count() == 0);
     let (open, breaks) = leased(&other, "f", RH);
     let path = mount.at("f");
     let writer = thread::spawn(move || fs::write(path, "other text"));

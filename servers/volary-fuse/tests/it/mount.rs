@@ -168,16 +168,16 @@ pub(crate) fn clock() -> Time {
     SystemTime::now().into()
 }
 
-/// Looks again and again until `holds`, at most ten seconds.
+/// Looks again and again until `holds`, at most two minutes.
 #[expect(clippy::disallowed_methods, reason = "other processes give no sign")]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         if holds() {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("not within ten seconds: {what}");
+    panic!("not within two minutes: {what}");
 }
 
 /// Where the process is to mount that [`start_server`] starts.

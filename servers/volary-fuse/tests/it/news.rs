@@ -210,7 +210,7 @@ fn who_opens_a_file_waits_a_little_for_the_kernel_to_be_told_of_its_size() {
     let Some(mount) = mount() else { return };
     let opens = || mount.mounted.counts().of(RequestKind::Open);
     // On a busy host it may not wait long enough each time.
-    let is_whole = (0..8).any(|round| {
+    let is_whole = (0..200).any(|round| {
         fs::write(mount.at("g"), "old").unwrap();
         assert_eq!(at_once(&mount.at("g")), "old");
         let reading = while_the_kernel_cannot_be_told(&mount, round, || {

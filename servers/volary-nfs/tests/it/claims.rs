@@ -2,7 +2,7 @@
 
 use crate::client::{How, Set};
 use crate::locks::{lock_manager, locker};
-use crate::served::{Served, export, fat, fat_device, mem, options, until};
+use crate::served::{PATIENCE, Served, export, fat, fat_device, mem, options, until};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn locks_are_claimed_again_after_a_restart_of_the_server() {
     stop(served);
 
     let served = run(2, hour);
-    let (mut told, _) = calls.recv_timeout(Duration::from_secs(10)).unwrap();
+    let (mut told, _) = calls.recv_timeout(PATIENCE).unwrap();
     assert_eq!((told.opaque(), told.u32()), (b"127.0.0.1".to_vec(), 5));
     let mut a = locker(&served, &fh, b"one", 1);
     let mut b = locker(&served, &fh, b"two", 2);

@@ -27,7 +27,7 @@ fn url(served: &Served, path: &str) -> String {
 
 fn run(program: &str, args: &[&str]) -> Output {
     let mut command = Command::new("timeout");
-    command.arg("20").arg(program).args(args);
+    command.arg("300").arg(program).args(args);
     let output = command.output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {args:?}: {words}");

@@ -73,7 +73,7 @@ fn run(program: &str, args: &[&str]) {
     let mut command = std::process::Command::new("timeout");
     assert!(
         command
-            .arg("20")
+            .arg("300")
             .arg(program)
             .args(args)
             .status()

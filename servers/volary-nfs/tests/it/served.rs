@@ -105,11 +105,14 @@ pub(crate) fn rest(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
 
-/// Waits until it is so; fails after ten seconds.
-pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
+/// How long to wait for what comes at once where the host has nothing else to do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until it is so; fails after two minutes.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = now();
     while !is_so() {
-        assert!(since.elapsed() < Duration::from_secs(10), "{what}");
+        assert!(since.elapsed() < PATIENCE, "{what}");
         rest(5);
     }
 }

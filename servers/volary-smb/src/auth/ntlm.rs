@@ -120,14 +120,7 @@ fn response_key(nt_hash: &[u8; 16], user: &str, domain: &[u8]) -> [u8; 16] {
 
 /// Upper case as Windows has it: one character stays one.
 fn upper(text: &str) -> String {
-    let upper = |c: char| {
-        let mut all = c.to_uppercase();
-        match (all.next(), all.next()) {
-            (Some(one), None) => one,
-            _ => c,
-        }
-    };
-    text.chars().map(upper).collect()
+    text.chars().map(volary_core::fold_char).collect()
 }
 
 impl Accepted {

@@ -199,6 +199,8 @@ impl Compound<'_> {
         }
         if security.seal {
             security.logon = self.sealed.cloned();
+        } else if logon.is_none() {
+            security.logon = self.signed_by(header, message);
         }
         let answer = match (command, logon) {
             _ if self.is_senseless => Err(Status::INVALID_PARAMETER.into()),
@@ -257,6 +259,20 @@ impl Compound<'_> {
         } else {
             Ok(())
         })
+    }
+
+    /// Who signed a request for a session that is not there: that session when it was, or
+    /// the only one that there is. Clients that must have signatures believe no answer
+    /// without theirs.
+    fn signed_by(&self, header: &Header, message: &[u8]) -> Option<Arc<Logon>> {
+        if !header.has(flags::SIGNED) {
+            return None;
+        }
+        let ended = self.conn.ended(header.session_id);
+        let known = ended.or_else(|| self.conn.only_logon())?;
+        let signer = &known.keys.signer;
+        let is_theirs = signer.verify(message, header.message_id, Role::Client);
+        is_theirs.then_some(known)
     }
 
     fn cancel(&self, header: &Header, message: &[u8]) {
@@ -478,7 +494,7 @@ impl Conn {
     pub(super) fn end_logon(&self, logon: &Arc<Logon>, back: bool) {
         // Before it is gone, so that nobody finds the connection alone for longer.
         *self.alone_since.lock() = now();
-        self.logons.write().remove(&logon.id);
+        self.forget(logon.id);
         self.server.forget_logon(logon.id);
         if logon.ended.swap(true, Ordering::SeqCst) {
             return;

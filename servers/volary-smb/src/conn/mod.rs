@@ -41,7 +41,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use send::Sending;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -53,6 +53,9 @@ pub(crate) use wait::Wait;
 use window::Window;
 pub(crate) use work::begin;
 
+/// Most sessions that are remembered after their end.
+const ENDED_MAX: usize = 8;
+
 /// One client's connection.
 pub(crate) struct Conn {
     pub(crate) server: Arc<Shared>,
@@ -63,6 +66,8 @@ pub(crate) struct Conn {
     window: Mutex<Window>,
     /// Sessions that are set up.
     logons: RwLock<HashMap<u64, Arc<Logon>>>,
+    /// Those that ended last: their clients are told so under a signature.
+    ended: Mutex<VecDeque<Arc<Logon>>>,
     /// When the last of them ended, or the connection began.
     alone_since: Mutex<Instant>,
     setups: Mutex<setup::Setups>,
@@ -95,6 +100,7 @@ impl Conn {
             socket,
             negotiated: OnceLock::new(),
             logons: RwLock::default(),
+            ended: Mutex::default(),
             alone_since: Mutex::new(now()),
             setups: Mutex::default(),
             waits: wait::Waits::default(),
@@ -126,6 +132,33 @@ impl Conn {
 
     fn logon(&self, id: u64) -> Option<Arc<Logon>> {
         self.logons.read().get(&id).cloned()
+    }
+
+    /// Takes a session out of those that there are, and remembers that it has ended, in
+    /// place of the oldest such if there are many.
+    fn forget(&self, id: u64) {
+        let mut logons = self.logons.write();
+        let Some(logon) = logons.remove(&id) else {
+            return;
+        };
+        let mut ended = self.ended.lock();
+        if ended.len() >= ENDED_MAX {
+            ended.pop_front();
+        }
+        ended.push_back(logon);
+    }
+
+    /// A session that has ended, if it is remembered.
+    fn ended(&self, id: u64) -> Option<Arc<Logon>> {
+        let ended = self.ended.lock();
+        ended.iter().find(|logon| logon.id == id).cloned()
+    }
+
+    /// The session of a connection that has one.
+    fn only_logon(&self) -> Option<Arc<Logon>> {
+        let logons = self.logons.read();
+        let mut all = logons.values();
+        all.next().filter(|_| all.next().is_none()).cloned()
     }
 
     /// Ends the connection: no further request is read, those that wait are

@@ -8,12 +8,12 @@
 use super::common::Common;
 use super::known::hash;
 use super::names::{Path, shown, to_utf16};
-use super::{short, wildcard};
+use super::short;
 use crate::call::Failure;
 use crate::config::Dialect;
 use crate::wire::fscc::file::TAG_SYMLINK;
 use crate::wire::{Out, Status, out::len32};
-use volary_core::{Attr, Caps, Cookie, DirBuf, Entry, FileKind, Kind, Mode, NodeId};
+use volary_core::{Attr, Caps, Cookie, DirBuf, Entry, FileKind, Kind, Mode, NodeId, same_name};
 use volary_session::Session;
 
 /// Entries looked at in one go when a directory is read for a name.
@@ -158,7 +158,7 @@ fn scan(
         };
         let same = |name: &[u8]| {
             let is_short = || short && short::name(name).eq_ignore_ascii_case(wanted);
-            std::str::from_utf8(name).is_ok_and(|n| wildcard::same_name(n, wanted)) || is_short()
+            same_name(name, wanted.as_bytes()) || is_short()
         };
         found = buf.iter().find(|e| same(e.name)).map(|e| e.name.to_vec());
         if let Some(build) = build.as_mut() {

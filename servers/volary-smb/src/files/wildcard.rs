@@ -4,6 +4,8 @@
 //! `>` (DOS_QM) any one, or nothing before a dot or at the end · `"` (DOS_DOT) a dot, or nothing
 //! at the end.
 
+use volary_core::fold_char;
+
 /// A search pattern, in the case that names are compared in.
 #[derive(Debug)]
 pub(crate) struct Pattern {
@@ -19,7 +21,7 @@ impl Pattern {
             "" | "*.*" => "*",
             other => other,
         };
-        let chars: Vec<char> = pattern.chars().map(fold).collect();
+        let chars: Vec<char> = pattern.chars().map(fold_char).collect();
         let wild = chars.iter().any(|c| is_wild(*c));
         Self { chars, wild }
     }
@@ -40,7 +42,7 @@ impl Pattern {
         if self.is_all() {
             return true;
         }
-        let name: Vec<char> = name.chars().map(fold).collect();
+        let name: Vec<char> = name.chars().map(fold_char).collect();
         let last_dot = name.iter().rposition(|c| *c == '.');
         let mut reached = vec![false; self.chars.len().saturating_add(1)];
         if let Some(first) = reached.first_mut() {
@@ -103,20 +105,6 @@ fn mark(places: &mut [bool], at: usize, on: bool) {
 /// Whether the character is a wildcard.
 pub(crate) fn is_wild(c: char) -> bool {
     matches!(c, '*' | '?' | '<' | '>' | '"')
-}
-
-/// The case in which names are compared: upper, one character for one.
-pub(crate) fn fold(c: char) -> char {
-    let mut upper = c.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(one), None) => one,
-        _ => c,
-    }
-}
-
-/// Whether two names differ in nothing but case.
-pub(crate) fn same_name(a: &str, b: &str) -> bool {
-    a.chars().map(fold).eq(b.chars().map(fold))
 }
 
 #[cfg(test)]

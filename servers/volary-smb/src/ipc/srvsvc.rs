@@ -3,6 +3,7 @@
 use super::ndr::{Args, Results};
 use crate::config::Config;
 use crate::wire::Short;
+use volary_core::same_name;
 
 const SHARE_ENUM: u16 = 15;
 const SHARE_GET_INFO: u16 = 16;
@@ -127,7 +128,7 @@ fn share_get_info(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault
     let shares = listed(config);
     let found = shares
         .iter()
-        .find(|s| s.name.to_lowercase() == name.to_lowercase());
+        .find(|s| same_name(s.name.as_bytes(), name.as_bytes()));
     let mut out = Results::default();
     out.u32(level);
     let status = match found {

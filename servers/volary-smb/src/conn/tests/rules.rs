@@ -1,9 +1,10 @@
 //! The protocol's rules for connections.
 
-use super::client::{Client, granted};
+use super::client::{Client, Heard, granted};
 use super::*;
 use crate::conn::compound::Broken;
-use crate::wire::header::HEADER_LEN;
+use crate::crypto::Role;
+use crate::wire::header::{HEADER_LEN, flags};
 use crate::wire::{Command, Status};
 
 const ECHO: [u8; 4] = [4, 0, 0, 0];
@@ -112,6 +113,31 @@ fn compounds_are_answered_in_one_and_bounded() {
             .all(|heard| heard.status() == Status::SUCCESS)
     );
     assert!(compound(&mut client, max + 1).is_err());
+}
+
+/// Who must have signatures believes no answer without one: that its session is gone as
+/// little as anything else.
+#[test]
+fn a_session_that_is_gone_is_told_so_under_the_signature_of_who_asked() {
+    let mut client = client();
+    let is_signed = |client: &Client, heard: &Heard| {
+        assert_eq!(heard.status(), Status::USER_SESSION_DELETED);
+        let (id, keys) = (heard.header.message_id, client.keys.as_ref());
+        let signer = &keys.expect("keys").signer;
+        heard.header.has(flags::SIGNED) && signer.verify(&heard.message, id, Role::Server)
+    };
+    let (session, body) = (client.session, ECHO);
+    client.session += 1;
+    let heard = client.ask(Command::TreeDisconnect, &body).expect("a reply");
+    assert!(is_signed(&client, &heard), "by the only one that there is");
+    client.session = session;
+    client.ask(Command::Logoff, &body).expect("a reply");
+    let heard = client.ask(Command::TreeDisconnect, &body).expect("a reply");
+    assert!(is_signed(&client, &heard), "by the one that there was");
+    let mut message = client.secured(Command::TreeDisconnect, &body);
+    message[HEADER_LEN - 1] ^= 1;
+    let heard = client.exchange(&message).expect("a reply");
+    assert!(!is_signed(&client, &heard[0]), "to who did not sign");
 }
 
 #[test]

@@ -6,17 +6,18 @@ use super::contexts::{self, Back};
 use super::request::{Action, Request, Response};
 use crate::call::{Answer, Call, Failure, FileId};
 use crate::config::Dialect;
+use crate::files::attrs;
 use crate::files::durable::{Claim, Named, Pending};
 use crate::files::names::Path;
 use crate::files::oplock::{self, level};
 use crate::files::table::File;
-use crate::files::{attrs, wildcard};
 use crate::wire::Status;
 use parking_lot::Mutex;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use volary_core::same_name;
 
 /// How long an open is kept whose client leaves that to the server.
 const TIME_USUAL: Duration = Duration::from_secs(60);
@@ -160,8 +161,7 @@ fn is_at(request: &Request<'_>, file: &File) -> bool {
     let Ok(asked) = Path::parse(request.name) else {
         return false;
     };
-    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-    let same = |(a, b): (&Vec<u8>, &Vec<u8>)| wildcard::same_name(&text(a), &text(b));
+    let same = |(a, b): (&Vec<u8>, &Vec<u8>)| same_name(a, b);
     let path = file.path.lock();
     asked.components.len() == path.len() && asked.components.iter().zip(&*path).all(same)
 }

@@ -9,13 +9,12 @@
 //! many more names than the last one found.
 
 use crate::conn::now;
-use crate::files::wildcard::fold;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::time::Instant;
-use volary_core::NodeId;
+use volary_core::{NodeId, fold_char};
 
 /// Most names of one directory, and of all: about 16 bytes each.
 const DIR_MAX: usize = 1 << 18;
@@ -30,7 +29,7 @@ pub(crate) fn hash(name: &str) -> u64 {
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = SEED.build_hasher();
     for c in name.chars() {
-        hasher.write_u32(u32::from(fold(c)));
+        hasher.write_u32(u32::from(fold_char(c)));
     }
     hasher.finish()
 }

@@ -143,12 +143,21 @@ fn evaluate(rules: &[Ace], cred: &Cred, owner: u32) -> u32 {
     allowed
 }
 
-/// The most that the caller can have by a kept descriptor.
+/// The most that the caller can have by a kept descriptor. It binds user 0 as it does
+/// Windows' administrators: who can look at the rules of what others own, and change them.
 pub(crate) fn maximal(descriptor: &Descriptor, attr: &Attr, cred: &Cred) -> u32 {
     match &descriptor.dacl {
-        _ if cred.is_root() => access::ALL,
         None | Some(Dacl::Null) => access::ALL,
-        Some(Dacl::Rules(rules)) => evaluate(rules, cred, attr.uid),
+        Some(Dacl::Rules(rules)) => evaluate(rules, cred, attr.uid) | mends(attr, cred),
+    }
+}
+
+/// What user 0 can do to what another owns, whatever the rules say.
+fn mends(attr: &Attr, cred: &Cred) -> u32 {
+    if cred.is_root() && attr.uid != cred.uid {
+        access::READ_CONTROL | access::WRITE_DAC | access::WRITE_OWNER
+    } else {
+        0
     }
 }
 

@@ -1,11 +1,16 @@
-//! Writes a line for each change.
+//! Writes a line for each change, and for reads if they are asked for.
 
+mod reads;
+
+use crate::Outside;
 use parking_lot::Mutex;
+pub use reads::AuditReads;
+use reads::Reads;
 use std::fmt::Write as _;
 use std::io::Write;
 use volary_core::{
-    Create, Ctx, Entry, Error, FileKind, Fs, Kind, Layer, Name, NodeId, Op, OpenId, RenameFlags,
-    Result, SetAttr, SetTime, escape,
+    Call, Create, Ctx, Entry, Error, FileKind, Fs, Kind, Layer, Mode, Name, NodeId, Op, OpenId,
+    RenameFlags, Result, SetAttr, SetTime, escape,
 };
 
 /// Where the lines of an [`Audit`] go.
@@ -23,8 +28,23 @@ pub type AuditSink = Box<dyn Write + Send>;
 /// node and the open, so that later lines about the open can be followed. Names
 /// and targets are escaped: a line stays a line.
 ///
-/// A line that cannot be written fails no change that has happened, but every
-/// later one (`Io`): nothing goes on unseen. Changes no caps. Put it on top, to
+/// [With reads](Self::with_reads), what looks at names and content has lines as well, refused
+/// or not: `lookup`, `open`, `close`, `read`, `readdir`, `readlink`, `getxattr`, `listxattr`:
+///
+/// ```text
+/// 1700000000.000000000 uid=1000 gid=100 lookup dir=1 name="a b" -> ok node=5
+/// 1700000000.000000000 uid=1000 gid=100 open node=5 mode=Read -> ok open=7
+/// 1700000000.000000000 uid=1000 gid=100 read open=7 offset=0 len=4096 -> ok got=12
+/// 1700000001.000000000 left-out reads=217
+/// 1700000009.000000000 reads-end size=67108864
+/// ```
+///
+/// There are at most so many of these a second, and bytes of them in all: what is left out is
+/// counted, and told with the next line about a read and when the volume is detached;
+/// `reads-end` says that no more come. Lines about changes are never left out.
+///
+/// A line that cannot be written fails no call that has happened, but every
+/// later one that has lines (`Io`): nothing goes on unseen. Changes no caps. Put it on top, to
 /// see what clients ask for, or lowest, to see what reaches the volume.
 pub struct Audit {
     below: Fs,
@@ -34,6 +54,14 @@ pub struct Audit {
 struct Sink {
     to: AuditSink,
     failed: bool,
+    reads: Option<Reads>,
+}
+
+impl Sink {
+    fn write(&mut self, line: &str) {
+        let written = self.to.write_all(line.as_bytes());
+        self.failed |= written.and_then(|()| self.to.flush()).is_err();
+    }
 }
 
 impl Audit {
@@ -42,15 +70,37 @@ impl Audit {
         let sink = Mutex::new(Sink {
             to: sink,
             failed: false,
+            reads: None,
         });
         Self { below, sink }
+    }
+
+    /// With lines about reads, within these bounds.
+    #[must_use]
+    pub fn with_reads(mut self, bounds: AuditReads) -> Self {
+        self.sink.get_mut().reads = Some(Reads::new(bounds));
+        self
+    }
+
+    /// From words: `FILE`, with `,reads` after it for lines about reads, and `,rate=N` and
+    /// `,size=SIZE` for their bounds.
+    ///
+    /// # Errors
+    /// `Invalid`, saying what is expected; those of opening the file.
+    pub fn parse(below: Fs, outside: &dyn Outside, text: &str) -> Result<Self> {
+        let (file, bounds) = reads::parse(text)?;
+        let audit = Self::new(below, outside.append(file)?);
+        Ok(match bounds {
+            Some(bounds) => audit.with_reads(bounds),
+            None => audit,
+        })
     }
 
     /// # Errors
     /// `Io` once a line could not be written.
     fn check(&self) -> Result<()> {
         if self.sink.lock().failed {
-            let words = "the audit file cannot be written; nothing is changed without it";
+            let words = "the audit file cannot be written; nothing is done without it";
             return Err(Error::note(Kind::Io, words));
         }
         Ok(())
@@ -66,29 +116,66 @@ impl Audit {
     ) -> Result<T> {
         self.check()?;
         let answer = call();
-        let mut line = String::new();
-        // Writing to a string does not fail.
-        if let Some(cx) = cx {
-            let (now, cred) = (cx.now, cx.cred);
-            let (secs, nanos) = (now.secs, now.nanos);
-            let _ = write!(line, "{secs}.{nanos:09} uid={} gid={} ", cred.uid, cred.gid);
-        }
-        let _ = match &answer {
-            Ok(got) => writeln!(line, "{what} -> ok{}", told(got)),
-            Err(e) => writeln!(line, "{what} -> {:?}", e.kind()),
-        };
-        let mut sink = self.sink.lock();
-        let written = sink
-            .to
-            .write_all(line.as_bytes())
-            .and_then(|()| sink.to.flush());
-        sink.failed |= written.is_err();
+        let line = line(cx, what, told, &answer);
+        self.sink.lock().write(&line);
         answer
+    }
+
+    /// The same for a read, if there is to be a line.
+    fn looked<T>(
+        &self,
+        cx: &Ctx<'_>,
+        what: impl FnOnce() -> String,
+        told: impl FnOnce(&T) -> String,
+        call: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if self.sink.lock().reads.is_none() {
+            return call();
+        }
+        self.check()?;
+        let answer = call();
+        let line = line(Some(cx), &what(), told, &answer);
+        let mut sink = self.sink.lock();
+        let lines = sink.reads.as_mut().map(|reads| reads.admit(cx.now, line));
+        if let Some(lines) = lines.filter(|lines| !lines.is_empty()) {
+            sink.write(&lines);
+        }
+        answer
+    }
+
+    /// Tells how many reads were left out, if any were.
+    fn tell_left_out(&self, cx: &Ctx<'_>) {
+        let mut sink = self.sink.lock();
+        let lines = sink.reads.as_mut().map(|reads| reads.left_out(cx.now));
+        if let Some(lines) = lines.filter(|lines| !lines.is_empty()) {
+            sink.write(&lines);
+        }
     }
 
     fn quiet<T>(&self, cx: &Ctx<'_>, what: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.told(Some(cx), what, |_| String::new(), call)
     }
+}
+
+/// When, who, what, and the answer.
+fn line<T>(
+    cx: Option<&Ctx<'_>>,
+    what: &str,
+    told: impl FnOnce(&T) -> String,
+    answer: &Result<T>,
+) -> String {
+    let mut line = String::new();
+    // Writing to a string does not fail.
+    if let Some(cx) = cx {
+        let (now, cred) = (cx.now, cx.cred);
+        let (secs, nanos) = (now.secs, now.nanos);
+        let _ = write!(line, "{secs}.{nanos:09} uid={} gid={} ", cred.uid, cred.gid);
+    }
+    let _ = match answer {
+        Ok(got) => writeln!(line, "{what} -> ok{}", told(got)),
+        Err(e) => writeln!(line, "{what} -> {:?}", e.kind()),
+    };
+    line
 }
 
 fn entry(call: &str, dir: NodeId, name: Name<'_>) -> String {
@@ -145,10 +232,21 @@ impl Layer for Audit {
     }
 
     fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        if !op.call.changes() {
-            return call();
+        if op.call.changes() {
+            return self.told(op.cx.as_ref(), &describe(op), |_| String::new(), call);
         }
-        self.told(op.cx.as_ref(), &describe(op), |_| String::new(), call)
+        let looks = matches!(
+            op.call,
+            Call::ReadDir | Call::ReadLink | Call::ListXattr | Call::Close
+        );
+        match &op.cx {
+            Some(cx) if looks => self.looked(cx, || describe(op), |_| String::new(), call),
+            Some(cx) if op.call == Call::Detach => {
+                self.tell_left_out(cx);
+                call()
+            }
+            _ => call(),
+        }
     }
 
     fn create(
@@ -262,13 +360,37 @@ impl Layer for Audit {
         })
     }
 
-    fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: volary_core::Mode) -> Result<OpenId> {
-        if mode == volary_core::Mode::Read {
-            return self.below.open(cx, node, mode);
-        }
-        let what = format!("open node={} mode={mode:?}", node.ino);
+    fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
+        let what = || format!("open node={} mode={mode:?}", node.ino);
         let told = |open: &OpenId| format!(" open={}", open.0);
-        self.told(Some(cx), &what, told, || self.below.open(cx, node, mode))
+        let call = || self.below.open(cx, node, mode);
+        if mode == Mode::Read {
+            self.looked(cx, what, told, call)
+        } else {
+            self.told(Some(cx), &what(), told, call)
+        }
+    }
+
+    fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        let what = || entry("lookup", dir, name);
+        self.looked(cx, what, made, || self.below.lookup(cx, dir, name))
+    }
+
+    fn read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let len = buf.len();
+        let what = || format!("read open={} offset={offset} len={len}", open.0);
+        let told = |got: &usize| format!(" got={got}");
+        self.looked(cx, what, told, || self.below.read(cx, open, offset, buf))
+    }
+
+    fn getxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
+        let what = || format!("getxattr node={} xattr=\"{}\"", node.ino, escape(name));
+        self.looked(
+            cx,
+            what,
+            |_| String::new(),
+            || self.below.getxattr(cx, node, name),
+        )
     }
 
     /// What a driver's own codes change is not known: each has its line.
