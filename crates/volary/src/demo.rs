@@ -2,7 +2,7 @@
 //! files in it, so that every command can be tried at once.
 
 use crate::block::MemDevice;
-use crate::open::{default_kind, format_of};
+use crate::kinds::{default_kind, format_of};
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Cred, Result, SetAttr, Time};
 use volary_core::{Create, Make, Mode, Options};
@@ -25,7 +25,7 @@ pub fn empty(size: u64, now: Time) -> Result<Arc<dyn BlockDevice>> {
 /// None but a defect.
 pub fn demo(now: Time) -> Result<Arc<dyn BlockDevice>> {
     let dev = make(DEMO_SIZE, "fat32", "DEMO", now)?;
-    let fs = crate::attach(Arc::clone(&dev), &Attach::default())?;
+    let fs = crate::attach(Arc::clone(&dev), &Attach::default())?.fs;
     let options = VolumeOptions {
         trust: true,
         ..VolumeOptions::new("mem:", || Time::EPOCH)
