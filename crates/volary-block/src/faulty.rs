@@ -32,8 +32,8 @@ pub enum When {
 pub enum How {
     /// `Io`, and nothing was done.
     Io,
-    /// `NoSpace`, and nothing was done.
-    NoSpace,
+    /// `Io`, as of a full disk of the host, and nothing was done.
+    Full,
     /// A write: so many of its sectors, from the first on, reach the device;
     /// then `Io`.
     Torn(u64),
@@ -90,7 +90,7 @@ impl Faulty {
     }
 
     /// Room for `bytes` more, in sectors not yet written through this device;
-    /// writes that need more fail with `NoSpace`.
+    /// writes that need more fail as of a full disk of the host.
     pub fn short_space(&self, bytes: u64) {
         self.state.lock().space = Some(Space {
             left: bytes / SECTOR,
@@ -145,7 +145,7 @@ impl Space {
         let sectors = offset / SECTOR..(offset + len).div_ceil(SECTOR);
         let new: Vec<u64> = sectors.filter(|s| !self.taken.contains(s)).collect();
         let Some(left) = self.left.checked_sub(new.len() as u64) else {
-            return Some(How::NoSpace);
+            return Some(How::Full);
         };
         self.left = left;
         self.taken.extend(new);
@@ -193,7 +193,7 @@ impl BlockDevice for Faulty {
         let told = self.state.lock().next_write(offset, len);
         match told {
             None => return self.dev.write_gather(offset, parts),
-            Some(How::NoSpace) => return Err(Kind::NoSpace.into()),
+            Some(How::Full) => return Err(Kind::NoSpace.into()),
             Some(How::Io) => {}
             Some(How::Torn(sectors)) => {
                 let mut all = parts.concat();
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn the_nth_fails_once_and_from_n_on_all_fail() {
         let (_, dev) = faulty();
-        dev.fail(On::Write, When::Nth(1), How::NoSpace);
+        dev.fail(On::Write, When::Nth(1), How::Full);
         dev.fail(On::Flush, When::From(1), How::Io);
         let writes = [0, 1, 2].map(|_| dev.write_at(0, &[1]).is_ok());
         assert_eq!(writes, [true, false, true]);

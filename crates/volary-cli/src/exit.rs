@@ -180,6 +180,9 @@ fn advice(error: &Error, source: &dyn fmt::Display) -> String {
     match error.kind() {
         Kind::Corrupt => format!("; check the volume: volary fsck -n {source}"),
         Kind::NoSpace => "; delete something, or make a larger volume".into(),
+        Kind::Io if error.is_host_full() => {
+            format!(", then check the volume: volary fsck -p {source}")
+        }
         _ => String::new(),
     }
 }

@@ -2,20 +2,52 @@
 //! end whatever happens.
 
 use crate::clock;
-use crate::exit::{Done, Exit, Fail};
+use crate::exit::{Done, Exit, Fail, warn};
 use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{
-    Attach, Commit, Cred, Entry, Error, Follow, Kind, NodeId, Options, Place, Session, Source,
-    Volume, VolumeOptions,
+    Attach, Commit, Cred, Entry, Error, Follow, Kind, NodeId, Options, Place, Replica, Session,
+    Source, TYPE_OPTION, Volume, VolumeOptions,
 };
 
 /// Options of every command that opens a volume.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct AttachArgs {
+    #[command(flatten)]
+    options: OptionArgs,
+    #[command(flatten)]
+    kind: KindArg,
+}
+
+/// What a volume is.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct KindArg {
+    /// What the images are, which are not recognised then: fat, ffs, cedar, iso9660
+    #[arg(long = "type", value_name = "KIND", value_parser = kind)]
+    kind: Option<String>,
+}
+
+impl KindArg {
+    /// As an option, among others.
+    pub(crate) fn add_to(&self, options: &mut Options) {
+        if let Some(kind) = &self.kind {
+            options.set(TYPE_OPTION, kind.as_str());
+        }
+    }
+}
+
+/// The name of a kind on the command line.
+pub(crate) fn kind(text: &str) -> Result<String, String> {
+    let known = volary::format_of(text).map(|_| text.to_owned());
+    known.map_err(|e| e.to_string())
+}
+
+/// Those that have no other meaning for any command.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct OptionArgs {
     /// How to open the volume: options of its format, with commas between
     /// them, and memory=SIZE; volary formats lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
@@ -25,6 +57,15 @@ pub(crate) struct AttachArgs {
     layers: Vec<String>,
 }
 
+impl From<OptionArgs> for AttachArgs {
+    fn from(options: OptionArgs) -> Self {
+        Self {
+            options,
+            kind: KindArg::default(),
+        }
+    }
+}
+
 impl AttachArgs {
     /// As the driver wants it.
     ///
@@ -32,9 +73,10 @@ impl AttachArgs {
     /// Of a memory bound that is none.
     pub(crate) fn attach(&self, usage: Use) -> Done<Attach> {
         let mut options = Options::new();
-        for text in &self.options {
+        for text in &self.options.options {
             options.add(text);
         }
+        self.kind.add_to(&mut options);
         attach_with(options, usage)
     }
 }
@@ -42,8 +84,11 @@ impl AttachArgs {
 /// Takes what is volary's own (`ro`, `rw`, `memory`) out of `options`.
 ///
 /// # Errors
-/// Of a memory bound that is none.
+/// Of a memory bound or a type that is none.
 pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
+    if let Some(kind) = options.get(TYPE_OPTION) {
+        volary::format_of(kind).map_err(|e| Fail::usage(format!("type: {e}")))?;
+    }
     let memory = options
         .number("memory")
         .map_err(|e| Fail::usage(e.to_string()))?;
@@ -102,6 +147,7 @@ impl At {
     /// Of the command line.
     pub(crate) fn parse(arg: &OsStr) -> Done<Self> {
         let (source, path) = Place::parse_in_volume(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+        check_slash(arg)?;
         Ok(Self { source, path })
     }
 
@@ -148,6 +194,35 @@ impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.source, volary::escape(&self.path))
     }
+}
+
+/// A place on the host or in a volume, from an argument.
+///
+/// # Errors
+/// Of the command line.
+pub(crate) fn place(arg: &OsStr) -> Done<Place> {
+    let place = Place::parse(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+    check_slash(arg)?;
+    Ok(place)
+}
+
+/// Refuses `IMAGE:path` where there is such an image, and no file of that name.
+///
+/// # Errors
+/// Of the command line, with how it is written.
+fn check_slash(arg: &OsStr) -> Done {
+    let Some((image, place)) = Place::without_slash(arg.as_bytes()) else {
+        return Ok(());
+    };
+    if !image.is_file() || std::path::Path::new(arg).symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    Err(Fail::usage(format!(
+        "{}: a place in an image has a slash: {}; a backslash before the colon makes it a file \
+         of the host",
+        volary::escape(arg.as_bytes()),
+        volary::escape(&place)
+    )))
 }
 
 /// `dir/name`.
@@ -207,7 +282,7 @@ impl Volumes {
             };
         }
         let attach = self.args.attach(usage)?;
-        let (volume, reports) = open(source, &attach, &self.args.layers)?;
+        let (volume, reports) = open(source, &attach, usage, &self.args.options.layers)?;
         self.reports.extend(reports);
         let session = volume.session(Cred::root());
         self.open.push((source.clone(), usage, session.clone()));
@@ -252,9 +327,18 @@ fn is_same_source(a: &Source, b: &Source) -> bool {
 ///
 /// # Errors
 /// In one line why it cannot be opened.
-fn open(source: &Source, attach: &Attach, layers: &[String]) -> Done<(Arc<Volume>, Vec<Report>)> {
+fn open(
+    source: &Source,
+    attach: &Attach,
+    usage: Use,
+    layers: &[String],
+) -> Done<(Arc<Volume>, Vec<Report>)> {
     let fail = |e: Error| Fail::opening(source, &e);
-    let fs = volary::open_volume(source, attach, clock::now()).map_err(fail)?;
+    let opened = volary::open_volume(source, attach, clock::now()).map_err(fail)?;
+    if let Some(replica) = &opened.replica {
+        tell_of_replica(source, replica, usage)?;
+    }
+    let fs = opened.fs;
     let options = VolumeOptions {
         // The user has the image: the volume's modes keep nothing from them.
         trust: true,
@@ -270,6 +354,22 @@ fn open(source: &Source, attach: &Attach, layers: &[String]) -> Done<(Arc<Volume
             Err(e)
         }
     }
+}
+
+/// Says that a volume is read by a replica.
+///
+/// # Errors
+/// If it is to be changed: nothing is, before the first one is whole again.
+pub(crate) fn tell_of_replica(source: &Source, replica: &Replica, usage: Use) -> Done {
+    let Replica { what, home, at, .. } = replica;
+    let why = format!("{source}: the {what} at byte {home} makes no sense");
+    let mends = format!("volary fsck -y {source} writes it anew");
+    if usage == Use::Change {
+        let line = format!("{why}, nothing is changed; {mends} from its replica at byte {at}");
+        return Err(Fail::new(Exit::Damaged, line));
+    }
+    warn(&format!("{why}, read by its replica at byte {at}; {mends}"));
+    Ok(())
 }
 
 /// Does `work` for each place. All are parsed and their volumes opened before

@@ -31,8 +31,8 @@ pub trait BlockDevice: Send + Sync {
     /// have been written.
     ///
     /// # Errors
-    /// `ReadOnly`; `Invalid` past the end; `NoSpace` when what backs the
-    /// device is full; `Io`.
+    /// `ReadOnly`; `Invalid` past the end; `Io`, [`host_full`](crate::Error::host_full) when what
+    /// backs the device is full: `NoSpace` is the volume's to say.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
     /// Writes the parts one after the other from byte `offset` on, as one

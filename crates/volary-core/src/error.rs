@@ -131,6 +131,9 @@ impl Kind {
     }
 }
 
+/// The cause of an [`Error::host_full`].
+const HOST_FULL: &str = "the host's disk is full; free some of it";
+
 /// An error: a [`Kind`], and where it helps, what exactly and where.
 /// Two words long, so that it costs nothing where it does not happen.
 pub struct Error {
@@ -197,6 +200,17 @@ impl Error {
             kind: Kind::Io,
             detail: Some(Box::new(Detail::Io(io))),
         }
+    }
+
+    /// `Io` of a device whose backing on the host has no room left. It is not the volume that is
+    /// full.
+    pub fn host_full(doing: &'static str, offset: u64, len: u64) -> Self {
+        Self::io(doing, offset, len, HOST_FULL)
+    }
+
+    /// Whether it is one of [`host_full`](Self::host_full).
+    pub fn is_host_full(&self) -> bool {
+        self.as_io().is_some_and(|io| io.cause == HOST_FULL)
     }
 
     /// Damage, in a structure named `what` that stands at byte `offset`.

@@ -12,8 +12,13 @@ pub trait Format: Send + Sync {
     /// The format's name: `fat`.
     fn name(&self) -> &'static str;
 
-    /// The kinds that [`make`](Self::make) knows: `fat12`, `fat16`, `fat32`.
+    /// The kinds of its volumes, which [`make`](Self::make) knows: `fat12`, `fat16`, `fat32`.
     fn kinds(&self) -> &'static [&'static str];
+
+    /// Whether [`make`](Self::make) makes volumes of this format, or they are for reading only.
+    fn is_made(&self) -> bool {
+        true
+    }
 
     /// Looks whether the device holds a volume of this format, by as little
     /// as tells it for sure. Damage past that is not looked for.
@@ -21,6 +26,24 @@ pub trait Format: Send + Sync {
     /// # Errors
     /// `Io`.
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>>;
+
+    /// Looks for a replica of the structure that the volume is told by, where the first one makes
+    /// no sense. It fits the device, and as much of the volume as is looked at. Reads some tens of
+    /// MiB at most. `None` where the first makes sense, where there is no such replica, and
+    /// of a format that keeps none.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn replica(&self, dev: &dyn BlockDevice) -> Result<Option<Replica>> {
+        let _ = dev;
+        Ok(None)
+    }
+
+    /// The option of [`attach`](Self::attach) and [`check`](Self::check) that names the replica to
+    /// go by, if there is one.
+    fn replica_option(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Options that [`attach`](Self::attach) knows.
     fn attach_options(&self) -> &'static [OptionSpec];
@@ -135,6 +158,21 @@ pub struct Probe {
     pub kind: &'static str,
     /// The volume's label, if it has one.
     pub label: Option<String>,
+}
+
+/// A replica of the structure that a volume is told by; see [`Format::replica`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// The kind of the volume: `ffs2`.
+    pub kind: &'static str,
+    /// What it replicates: `superblock`.
+    pub what: &'static str,
+    /// Where it stands, in bytes.
+    pub at: u64,
+    /// Where the first one belongs, in bytes.
+    pub home: u64,
+    /// The first one, as the replica has it: a device that reads so at `home` holds the volume.
+    pub bytes: Vec<u8>,
 }
 
 /// An option, or a topic: what help prints of it.
@@ -320,6 +358,8 @@ pub struct Fact {
     pub value: String,
     /// As a number, where it is one, in the unit that `value` names.
     pub number: Option<u64>,
+    /// Whether there is no such thing: `value` is `none`.
+    pub is_none: bool,
 }
 
 impl Fact {
@@ -329,7 +369,19 @@ impl Fact {
             key,
             value: value.into(),
             number: None,
+            is_none: false,
         }
+    }
+    /// A fact that the volume has none of.
+    pub fn none(key: &'static str) -> Self {
+        Self {
+            is_none: true,
+            ..Self::word(key, "none")
+        }
+    }
+    /// In words, or none.
+    pub fn maybe(key: &'static str, value: Option<String>) -> Self {
+        value.map_or_else(|| Self::none(key), |value| Self::word(key, value))
     }
     /// A figure and its unit.
     pub fn number(key: &'static str, number: u64, unit: &str) -> Self {
@@ -342,6 +394,7 @@ impl Fact {
             key,
             value,
             number: Some(number),
+            is_none: false,
         }
     }
 }

@@ -39,7 +39,7 @@ pub use error::{Corrupt, Error, IoDetail, Kind, Result};
 pub use escape::{Escaped, escape};
 pub use format::{
     Answer, Attach, Check, CheckMode, CheckReport, Fact, Finding, Format, Make, MapCell,
-    OptionSpec, Probe, Progress, Quiet, Remote, Severity, Tune, VolumeMap, unknown_kind,
+    OptionSpec, Probe, Progress, Quiet, Remote, Replica, Severity, Tune, VolumeMap, unknown_kind,
 };
 pub use fs::{
     COMMIT_TIME, Change, ChangeSink, Create, Entry, Extent, FileSystem, Fs, Lock, Mode, Place,

@@ -2,7 +2,7 @@
 //! tried at once.
 
 use crate::block::MemDevice;
-use crate::open::format_of;
+use crate::kinds::format_of;
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Cred, Result, SetAttr, Time};
 use volary_core::{Create, Make, Mode, Options};
@@ -17,7 +17,7 @@ pub const DEMO_SIZE: u64 = 64 << 20;
 /// None but a defect.
 pub fn demo(now: Time) -> Result<Arc<dyn BlockDevice>> {
     let dev = make(DEMO_SIZE, "fat32", "DEMO", now)?;
-    let fs = crate::attach(Arc::clone(&dev), &Attach::default())?;
+    let fs = crate::attach(Arc::clone(&dev), &Attach::default())?.fs;
     let options = VolumeOptions {
         trust: true,
         ..VolumeOptions::new("mem:", || Time::EPOCH)

@@ -203,12 +203,15 @@ fn ufs(head: &Head<'_>) -> Option<&'static str> {
         })
 }
 
+/// What a BSD disklabel is called.
+pub(crate) const DISKLABEL: &str = "a BSD disklabel";
+
 fn partition_table(head: &Head<'_>) -> Option<&'static str> {
     if head.has(512, b"EFI PART") || head.has(4096, b"EFI PART") {
         return Some("a GPT partition table");
     }
     if head.has(512, &[0x57, 0x45, 0x56, 0x82]) {
-        return Some("a BSD disklabel");
+        return Some(DISKLABEL);
     }
     let entries = head.0.get(446..510)?.chunks_exact(16);
     let is_entry = |e: &[u8]| matches!(e.first(), Some(0 | 0x80)) && e.get(4) != Some(&0);

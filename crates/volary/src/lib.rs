@@ -12,7 +12,7 @@
 //! # fn main() -> volary::Result<()> {
 //! let source = Source::parse(b"mem:")?;
 //! let device = volary::open_source(&source, false, Time::EPOCH)?;
-//! let fs = volary::attach(device, &Attach::default())?;
+//! let fs = volary::attach(device, &Attach::default())?.fs;
 //! let options = VolumeOptions::new("demo", || Time::EPOCH);
 //! let volume = Volume::new(fs, options);
 //!
@@ -35,6 +35,7 @@
 //! | [`open_volume`] | from a name to a file system |
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
 //! | [`identify()`] | what a device holds, foreign formats too |
+//! | [`find`] | the volume on a device, by a replica of its superblock or boot sector if need be |
 //! | [`demo`] | a small volume in memory |
 //! | [`torture`] | what a power cut leaves of volumes, and whether that is what they promised |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
@@ -51,15 +52,17 @@
 )]
 
 pub mod demo;
+mod find;
 mod identify;
+mod kinds;
 mod open;
 mod place;
 pub mod torture;
 
+pub use find::{Found, TYPE_OPTION, find};
 pub use identify::{Identity, LOOK, identify};
-pub use open::{
-    HOST_OPTIONS, attach, default_kind, format_of, open_source, open_volume, recognise,
-};
+pub use kinds::{default_kind, format_of, kind_of};
+pub use open::{HOST_OPTIONS, Opened, attach, open_source, open_volume};
 pub use place::{Place, Source};
 
 pub use volary_block as block;

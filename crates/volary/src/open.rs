@@ -1,11 +1,12 @@
 //! From a [`Source`] to a device, and from a device to a file system. Every
 //! way in which that can go wrong has a line that says what to do.
 
-use crate::block::{OpenOptions, open_image, partition, partitions};
-use crate::{Identity, Source, demo, identify};
+use crate::block::{OpenOptions, open_image, partition};
+use crate::find::{TYPE_OPTION, find};
+use crate::{Source, demo};
 use std::sync::Arc;
 use volary_core::{
-    Attach, BlockDevice, Caps, Error, Format, Fs, Kind, OptionSpec, Probe, Remote, Result, Time,
+    Attach, BlockDevice, Caps, Error, Fs, Kind, OptionSpec, Remote, Replica, Result, Time,
 };
 use volary_host::HostOptions;
 use volary_mem::{Mem, MemOptions};
@@ -55,56 +56,43 @@ pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dy
     }
 }
 
-/// The format of what is on the device.
-///
-/// # Errors
-/// `Unsupported`, naming what is there instead and what to do; `Io`.
-pub fn recognise(dev: &dyn BlockDevice) -> Result<(&'static dyn Format, Probe)> {
-    let words = match identify(dev)? {
-        Identity::Volume(format, probe) => return Ok((format, probe)),
-        Identity::Partitions(words) => match partitions(dev) {
-            Ok(all) if !all.is_empty() => {
-                let ids: Vec<String> = all.iter().map(|p| format!("IMAGE#{}", p.id)).collect();
-                format!("{words}; name a partition: {}", ids.join(", "))
-            }
-            _ => format!("{words} without a partition; make one first"),
-        },
-        Identity::Foreign(words) => format!("{words}; volary opens: {}", names()),
-        Identity::Blank => {
-            "no volume, nothing but zeros; make one with: volary mkfs IMAGE".to_string()
-        }
-        Identity::Unknown => format!("no volume that is known; volary opens: {}", names()),
-    };
-    Err(Error::note(Kind::Unsupported, words))
+/// A volume that was opened.
+pub struct Opened {
+    /// The file system.
+    pub fs: Fs,
+    /// The replica that it is read by, since its first superblock or boot sector makes no sense:
+    /// it takes no changes.
+    pub replica: Option<Replica>,
 }
 
-/// The kinds of volume, for people.
-fn names() -> String {
-    let kinds: Vec<&str> = crate::formats()
-        .iter()
-        .flat_map(|f| f.kinds())
-        .copied()
-        .collect();
-    kinds.join(", ")
+impl From<Fs> for Opened {
+    fn from(fs: Fs) -> Self {
+        Self { fs, replica: None }
+    }
 }
 
-/// Recognises the volume on a device and attaches it. The option `commit` is one of every
+/// Finds the volume on a device, as [`find`] does, and attaches it. The option `commit` is one of every
 /// volume: for whoever shares it ([`Commit`](crate::Commit)), and for drivers that know it.
 ///
 /// # Errors
-/// As [`recognise`] and [`Format::attach`].
-pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
-    let (format, _) = recognise(&*dev)?;
-    format.attach(dev, &told(how, format.attach_options())?)
+/// As [`find`] and [`Format::attach`](volary_core::Format::attach).
+pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Opened> {
+    let found = find(dev, &how.options)?;
+    let how = told(how, found.format.attach_options())?;
+    Ok(Opened {
+        fs: found.format.attach(found.device, &how)?,
+        replica: found.replica,
+    })
 }
 
-/// What a driver is told that has these options of its own. `sync` without a value is a commit
+/// What a driver is told that has these options of its own. `type` was for [`find`]. `sync` without a value is a commit
 /// time of 0 where a driver has none of its own: a matter of who shares the volume.
 ///
 /// # Errors
 /// `Invalid` for a commit time that is none.
 fn told(how: &Attach, own: &[OptionSpec]) -> Result<Attach> {
     let mut how = how.clone();
+    how.options.take(TYPE_OPTION);
     how.options.seconds("commit")?;
     if !own.iter().any(|spec| spec.name == "commit") {
         how.options.take("commit");
@@ -123,7 +111,8 @@ pub const HOST_OPTIONS: &[OptionSpec] = &[OptionSpec {
 }];
 
 /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
-/// on it, over the one that the option `remote` names if it is given; a volume in memory of a size,
+/// on it, as what the option `type` says if it is given, over the one that the option `remote`
+/// names if it is given; a volume in memory of a size,
 /// without a device; a directory of the host, for which this process may from now on
 /// have as many descriptors as the host allows it; or an NFS export.
 ///
@@ -131,11 +120,11 @@ pub const HOST_OPTIONS: &[OptionSpec] = &[OptionSpec {
 /// As [`open_source`] and [`attach`]; of a directory, `NotFound`, `NotDir`,
 /// `Access`, and `Invalid` for options; of an export, as
 /// [`attach`](volary_nfs_client::attach) and [`with`](NfsOptions::with).
-pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
+pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
     let path = match source {
         Source::Host { path } => path,
-        Source::Nfs(location) => return open_export(location, &told(how, &[])?),
-        Source::Memory { size: Some(size) } => return open_memory(*size, how, now),
+        Source::Nfs(location) => return Ok(open_export(location, &told(how, &[])?)?.into()),
+        Source::Memory { size: Some(size) } => return Ok(open_memory(*size, how, now)?.into()),
         Source::Image { .. } | Source::Memory { size: None } => {
             let dev = open_source(source, how.read_only, now)?;
             return match how.options.get("remote") {
@@ -154,15 +143,15 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Fs> {
         nodes_max,
         ..HostOptions::default()
     };
-    volary_host::attach(path, &options)
+    volary_host::attach(path, &options).map(Opened::from)
 }
 
 /// Attaches a volume that keeps files of another one, which `remote` names. That is opened
 /// for reading, in half of the memory.
-fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time) -> Result<Fs> {
-    let (format, _) = recognise(&*dev)?;
+fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time) -> Result<Opened> {
+    let found = find(dev, &how.options)?;
     let source = Source::parse(remote.as_bytes())?;
-    let mut how = told(how, format.attach_options())?;
+    let mut how = told(how, found.format.attach_options())?;
     how.options.take("remote");
     how.memory /= 2;
     let other = Attach {
@@ -170,8 +159,12 @@ fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time)
         memory: how.memory,
         ..Attach::default()
     };
-    let remote = Remote::new(remote, move || open_volume(&source, &other, now));
-    format.attach_over(dev, &how, remote)
+    let open = move || open_volume(&source, &other, now).map(|opened| opened.fs);
+    let remote = Remote::new(remote, open);
+    Ok(Opened {
+        fs: found.format.attach_over(found.device, &how, remote)?,
+        replica: found.replica,
+    })
 }
 
 /// An empty volume with every ability that the driver has, owned by who attaches it.
@@ -199,28 +192,3 @@ fn open_export(location: &Location, how: &Attach) -> Result<Fs> {
 
 /// About what a node of a directory of the host takes in memory, in bytes.
 const NODE_BYTES: u64 = 256;
-
-/// The kind that a volume of `size` bytes is made as unless the user says
-/// otherwise: what other systems take for disks of that size.
-pub fn default_kind(size: u64) -> &'static str {
-    const MIB: u64 = 1 << 20;
-    match size {
-        0..=0x3f_ffff => "fat12",
-        n if n < 512 * MIB => "fat16",
-        _ => "fat32",
-    }
-}
-
-/// The format that makes volumes of this kind.
-///
-/// # Errors
-/// `Invalid`, naming the kinds that there are.
-pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
-    let found = crate::formats()
-        .iter()
-        .find(|f| f.kinds().contains(&kind) || f.name() == kind);
-    let words = || format!("unknown kind '{kind}'; there are: {}", names());
-    found
-        .copied()
-        .ok_or_else(|| Error::note(Kind::Invalid, words()))
-}

@@ -51,9 +51,10 @@ impl Source {
     /// `nfs://HOST/EXPORT`.
     ///
     /// # Errors
-    /// `Invalid` for no name, for a size that is none, and for an export that is
-    /// not named so.
+    /// `Invalid` for no name, for a size that is none, for an export that is
+    /// not named so, and for a URL of something else.
     pub fn parse(text: &[u8]) -> Result<Self> {
+        refuse_url(text)?;
         if let Some(size) = text.strip_prefix(b"mem:") {
             return memory(size);
         }
@@ -198,6 +199,7 @@ impl Place {
     /// # Errors
     /// As [`Source::parse`].
     pub fn parse(text: &[u8]) -> Result<Self> {
+        refuse_url(text)?;
         match split(text) {
             None => Ok(Self::Host(PathBuf::from(OsString::from_vec(unescape(
                 text,
@@ -209,14 +211,60 @@ impl Place {
         }
     }
 
+    /// Of what was written `IMAGE:path`, which is a path of the host: the image, and how the
+    /// place in it is written. `None` for anything else.
+    pub fn without_slash(text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
+        let mut colons = unescaped(text, |rest| rest.starts_with(b":"));
+        if split(text).is_some() {
+            return None;
+        }
+        let at = colons.next()?;
+        let (image, path) = (text.get(..at)?, text.get(at + 1..)?);
+        let (name, _) = split_partition(image);
+        let name = PathBuf::from(OsString::from_vec(unescape(name)));
+        Some((name, [image, b":/", path].concat()))
+    }
+
     /// The same, but that a name without a path is a volume's root: for
     /// commands that have nothing to do with places of the host.
     ///
     /// # Errors
     /// As [`Source::parse`].
     pub fn parse_in_volume(text: &[u8]) -> Result<(Source, Vec<u8>)> {
+        refuse_url(text)?;
         let (source, path) = split(text).unwrap_or((text, b"/"));
         Ok((Source::parse(source)?, path.to_vec()))
+    }
+}
+
+/// What is no source, though it is written as one of the network's.
+const URLS: &[(&str, &str)] = &[
+    ("smb", MOUNT_IT),
+    ("cifs", MOUNT_IT),
+    ("dav", MOUNT_IT),
+    ("davs", MOUNT_IT),
+    ("file", "name the file itself, or host:DIR for a directory"),
+    ("http", FETCH_IT),
+    ("https", FETCH_IT),
+    ("ftp", FETCH_IT),
+    ("sftp", FETCH_IT),
+    ("ssh", FETCH_IT),
+    ("s3", FETCH_IT),
+];
+const MOUNT_IT: &str = "volary serves SMB and opens nfs://HOST/EXPORT, but is no client of this: \
+                        mount it, and name the directory as host:DIR";
+const FETCH_IT: &str = "volary does not fetch images: fetch it, and name the file";
+
+/// # Errors
+/// `Invalid` for a URL of which volary is no client, with what to do.
+fn refuse_url(text: &[u8]) -> Result<()> {
+    let is_of = |scheme: &str| {
+        let (name, rest) = text.split_at_checked(scheme.len())?;
+        (name.eq_ignore_ascii_case(scheme.as_bytes()) && rest.starts_with(b"://")).then_some(())
+    };
+    match URLS.iter().find(|(scheme, _)| is_of(scheme).is_some()) {
+        Some((_, words)) => Err(Error::note(Kind::Invalid, *words)),
+        None => Ok(()),
     }
 }
 
@@ -331,6 +379,25 @@ mod tests {
     }
 
     #[test]
+    fn a_path_of_an_image_that_has_no_slash_is_known_as_one() {
+        let (image, place) = Place::without_slash(b"d/disk.img#2a:a/b").unwrap();
+        assert_eq!(
+            (image, place),
+            ("d/disk.img".into(), b"d/disk.img#2a:/a/b".to_vec())
+        );
+        for text in [
+            "disk.img:/a",
+            "disk.img:",
+            "disk.img",
+            r"disk\:a",
+            "mem:a",
+            "host:a",
+        ] {
+            assert_eq!(Place::without_slash(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
     fn what_names_nothing_is_refused_in_words() {
         for text in [
             "mem:lots",
@@ -341,6 +408,9 @@ mod tests {
             "nfs:server",
             "nfs:///export",
             "nfs://server:0/export",
+            "smb://server/share",
+            "HTTPS://server/disk.img",
+            "file:///disk.img",
         ] {
             let e = Place::parse(text.as_bytes()).unwrap_err();
             assert_eq!(e.kind(), Kind::Invalid, "{text}");

@@ -77,7 +77,7 @@ fn cache(image: &Path, remote: Option<&str>, make: bool) -> Result<Fs> {
         options,
         ..Attach::default()
     };
-    volary::open_volume(&source, &how, clock())
+    volary::open_volume(&source, &how, clock()).map(|opened| opened.fs)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the image is free then")]

@@ -23,7 +23,7 @@ impl Outside for Dice {
 }
 
 fn encrypted(dev: Arc<dyn BlockDevice>) -> Fs {
-    let fat = volary::attach(dev, &Attach::default()).expect("attach");
+    let fat = volary::attach(dev, &Attach::default()).expect("attach").fs;
     let cost = CryptCost {
         memory: 8,
         passes: 1,

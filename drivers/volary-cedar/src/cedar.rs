@@ -3,12 +3,12 @@
 use crate::dump::DUMP_TOPICS;
 use crate::make::MAKE_OPTIONS;
 use crate::options::MOUNT_OPTIONS;
-use crate::roots::read_roots;
+use crate::roots::{at_start, replica};
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Remote, Result, Tune, VolumeMap, unknown_kind,
+    Probe, Progress, Remote, Replica, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// Cedar's file system.
@@ -28,13 +28,17 @@ impl Format for Cedar {
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
-        let roots = read_roots(dev)?;
-        let mut layouts = roots.iter().filter_map(|(_, found)| found.as_ref());
+        let roots = at_start(dev)?;
+        let mut layouts = roots.iter();
         let label = |l: &str| (!l.is_empty()).then(|| l.to_owned());
         Ok(layouts.next().map(|found| Probe {
             kind: "cedar",
             label: found.as_ref().ok().and_then(|l| label(&l.label)),
         }))
+    }
+
+    fn replica(&self, dev: &dyn BlockDevice) -> Result<Option<Replica>> {
+        replica(dev)
     }
 
     fn attach_options(&self) -> &'static [OptionSpec] {

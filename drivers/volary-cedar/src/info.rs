@@ -17,11 +17,16 @@ pub(crate) const LOOK: How = How {
     salvage: true,
 };
 
+/// A text that is not empty.
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
 /// What the layout says.
 pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
     let place = |start: u32, len: u32| format!("pages {start} to {}", start + len - 1);
     vec![
-        Fact::word("label", layout.label.clone()),
+        Fact::maybe("label", some(&layout.label)),
         Fact::number("page size", u64::from(layout.page), "bytes"),
         Fact::number("pages", u64::from(layout.pages), ""),
         Fact::number("pages for files", u64::from(layout.data_pages()), ""),
@@ -55,13 +60,7 @@ pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
             "checksums of data",
             if layout.has_sums { "kept" } else { "not kept" },
         ),
-        Fact::word(
-            "remote",
-            match layout.has_remote() {
-                true => layout.remote.clone(),
-                false => "none".into(),
-            },
-        ),
+        Fact::maybe("remote", some(&layout.remote)),
         Fact::number("longest name", layout.name_max() as u64, "bytes"),
         Fact::word("volume number", format!("{:016x}", layout.nonce)),
     ]

@@ -1,8 +1,9 @@
 //! Finding the copies of the root, whatever the size of pages is.
 
-use crate::ondisk::{HEADER, Header, PAGE_MAX, PAGE_MIN, PageType, get_u32};
+use crate::ondisk::{HEADER, Header, MAGIC, PAGE_MAX, PAGE_MIN, PageType, get_u32};
 use crate::volume::{Checked, Layout};
-use volary_core::{BlockDevice, Result};
+use std::cmp::Reverse;
+use volary_core::{BlockDevice, Kind, Replica, Result};
 
 /// Where a root has the size of pages.
 const AT_PAGE: usize = HEADER + 4;
@@ -51,6 +52,52 @@ pub(crate) fn read_roots(dev: &dyn BlockDevice) -> Result<Vec<RootCopy>> {
         (true, Some(e)) => Err(e),
         _ => Ok(copies),
     }
+}
+
+/// What the copies of the root at the start say, whole or not: by these a volume is recognised, if
+/// the device begins as one. What is put over a volume may leave copies, but not the beginning;
+/// a root that was torn while it was written has that still.
+///
+/// # Errors
+/// As [`read_roots`].
+pub(crate) fn at_start(dev: &dyn BlockDevice) -> Result<Vec<Checked<Layout>>> {
+    if !begins_as_root(dev) {
+        return Ok(Vec::new());
+    }
+    let copies = read_roots(dev)?.into_iter().filter(|(at, _)| *at <= 2);
+    Ok(copies.filter_map(|(_, said)| said).collect())
+}
+
+/// Whether the device begins as a root does, or its beginning cannot be read.
+fn begins_as_root(dev: &dyn BlockDevice) -> bool {
+    let mut start = vec![0; PAGE_MIN];
+    if let Err(e) = dev.read_at(0, &mut start) {
+        return e == Kind::Io;
+    }
+    let header = Header::read_unchecked(&start).filter(|_| get_u32(&start, 0) == MAGIC);
+    header.is_some_and(|header| header.kind == PageType::Root)
+}
+
+/// The newest of the other copies, to go by where the volume is not recognised by one at the start.
+///
+/// # Errors
+/// As [`read_roots`].
+pub(crate) fn replica(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
+    if at_start(dev)?.iter().any(|said| said.is_ok()) {
+        return Ok(None);
+    }
+    let whole = read_roots(dev)?.into_iter();
+    let whole = whole.filter_map(|(at, said)| Some((at, said?.ok()?)));
+    let fitting = whole.filter(|(_, layout)| layout.offset(layout.pages) <= dev.geometry().size);
+    // Of those that are as new, the first.
+    let newest = fitting.min_by_key(|(at, layout)| (Reverse(layout.version), *at));
+    Ok(newest.map(|(at, layout)| Replica {
+        kind: "cedar",
+        what: "root",
+        at: layout.offset(at),
+        home: 0,
+        bytes: layout.encode(0),
+    }))
 }
 
 /// What the first two copies of the root say, if both are whole and say the same. Then the

@@ -240,7 +240,7 @@ impl Dump<'_> {
         let mut name = Vec::new();
         self.names.show(r, &mut name);
         let name = if r.short.is_label() {
-            label_words(Some(r.short.DIR_Name), &self.names.page)
+            label_words(r.short.DIR_Name, &self.names.page).unwrap_or_else(|| "none".into())
         } else {
             escape(&name).to_string()
         };

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Kind, Make,
-    OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+    OptionSpec, Probe, Progress, Replica, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// FAT12, FAT16 and FAT32.
@@ -36,6 +36,14 @@ impl Format for Fat {
             Err(e) if e == Kind::Io => Err(e),
             Err(_) => Ok(claimed_kind(dev)?.map(|kind| Probe { kind, label: None })),
         }
+    }
+
+    fn replica(&self, dev: &dyn BlockDevice) -> Result<Option<Replica>> {
+        crate::replica::find(dev)
+    }
+
+    fn replica_option(&self) -> Option<&'static str> {
+        Some("boot")
     }
 
     fn attach_options(&self) -> &'static [OptionSpec] {

@@ -119,10 +119,9 @@ fn root_facts(dev: &dyn BlockDevice, layout: &Layout) -> Result<Vec<Fact>> {
         }
         true
     });
-    let mut facts = vec![Fact::word(
-        "label",
-        label_words(label.or(layout.label), &page),
-    )];
+    let label = label.or(layout.label);
+    let label = label.and_then(|label| label_words(label, &page));
+    let mut facts = vec![Fact::maybe("label", label)];
     facts.push(Fact::number("entries in the root directory", entries, ""));
     if let Err(e) = damage {
         facts.push(Fact::word("root directory", e.to_string()));
@@ -133,23 +132,21 @@ fn root_facts(dev: &dyn BlockDevice, layout: &Layout) -> Result<Vec<Fact>> {
     });
     facts.push(match table {
         Some(table) => Fact::number("UNIX extension", table.len() as u64, "owners"),
-        None => Fact::word("UNIX extension", "none"),
+        None => Fact::none("UNIX extension"),
     });
     Ok(facts)
 }
 
-/// A label for people; "none" where there is none.
-pub(crate) fn label_words(label: Option<Short>, page: &CodePage) -> String {
-    match label {
-        Some(label) if label != *b"NO NAME    " && !label.trim_spaces().is_empty() => {
-            let mut real = label;
-            crate::short::unhide_first(&mut real);
-            let mut out = Vec::new();
-            page.decode(real.trim_spaces(), false, &mut out);
-            escape(&out).to_string()
-        }
-        _ => "none".into(),
+/// A label for people; `None` where it stands for none.
+pub(crate) fn label_words(label: Short, page: &CodePage) -> Option<String> {
+    if label == *b"NO NAME    " || label.trim_spaces().is_empty() {
+        return None;
     }
+    let mut real = label;
+    crate::short::unhide_first(&mut real);
+    let mut out = Vec::new();
+    page.decode(real.trim_spaces(), false, &mut out);
+    Some(escape(&out).to_string())
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(crate) const CHECK_OPTION: OptionSpec = OptionSpec {
     name: "superblock",
     value: "SECTOR",
     help: "goes by the replica of the superblock at this sector of 512 bytes (default: by the \
-           first superblock)",
+           first superblock, or by the first replica that is found)",
 };
 
 /// Memory for looking at a volume, in bytes.

@@ -3,12 +3,12 @@
 use crate::attached::{Attached, CHECK_OPTION, OPTIONS};
 use crate::fs::FfsFs;
 use crate::superblock::Found;
-use crate::{badsect, check, dump, info, make, map, tune};
+use crate::{badsect, check, dump, info, make, map, replica, tune};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+    Probe, Progress, Replica, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// The Fast File System.
@@ -33,6 +33,14 @@ impl Format for Ffs {
             kind: if found.is_ufs2 { "ffs2" } else { "ffs1" },
             label: info::label(&found),
         }))
+    }
+
+    fn replica(&self, dev: &dyn BlockDevice) -> Result<Option<Replica>> {
+        replica::find(dev)
+    }
+
+    fn replica_option(&self) -> Option<&'static str> {
+        Some(CHECK_OPTION.name)
     }
 
     fn attach_options(&self) -> &'static [OptionSpec] {

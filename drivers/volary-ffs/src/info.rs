@@ -18,8 +18,7 @@ pub(crate) fn info(dev: &dyn BlockDevice) -> Result<Vec<Fact>> {
         Fact::word("format", variant_words(volume.variant)),
         Fact::word("byte order", volume.order.word()),
     ];
-    let label = label(&volume.found).map(|label| Fact::word("label", label));
-    facts.extend(label);
+    facts.push(Fact::maybe("label", label(&volume.found)));
     if let Some(at) = text(&volume.found, FSMNT) {
         facts.push(Fact::word("last mounted at", at));
     }

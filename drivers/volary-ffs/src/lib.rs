@@ -70,6 +70,7 @@ mod ondisk;
 mod policy;
 mod quota;
 mod realloc;
+mod replica;
 mod scan;
 mod store;
 mod superblock;

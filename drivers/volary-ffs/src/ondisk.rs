@@ -293,6 +293,9 @@ layout! {
 pub(crate) const CG_MAGIC: u32 = 0x0009_0255;
 /// Byte offset of `cg_magic`.
 pub(crate) const CG_MAGIC_AT: usize = 4;
+/// Byte offsets of `cg_cgx`, the group's number, and of `cg_ndblk`, its fragments.
+pub(crate) const CG_CGX_AT: usize = 12;
+pub(crate) const CG_NDBLK_AT: usize = 20;
 /// Byte offset of `cg_initediblk`, of UFS2.
 pub(crate) const CG_INITEDIBLK_AT: usize = 120;
 

@@ -16,6 +16,32 @@ fn has_magic(bytes: &[u8]) -> bool {
 /// Bytes of a device that are searched at a time.
 const WINDOW: usize = 1 << 20;
 
+/// Shows `each` the first `len` bytes of the device, piece by piece, until it says that this is
+/// enough: a piece and where it begins. Each goes on by the length of a superblock into the next.
+///
+/// # Errors
+/// `Io`; of `each`.
+pub(crate) fn windows(
+    dev: &dyn BlockDevice,
+    len: u64,
+    each: &mut dyn FnMut(u64, &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let size = dev.geometry().size;
+    let mut window = vec![0; WINDOW + Superblock::SIZE];
+    let mut start = 0;
+    while start < size.min(len) {
+        let left = usize::try_from(size - start).unwrap_or(usize::MAX);
+        let len = left.min(window.len());
+        let bytes = window.get_mut(..len).unwrap_or_default();
+        dev.read_at(start, bytes)?;
+        if !each(start, bytes)? {
+            break;
+        }
+        start += WINDOW as u64;
+    }
+    Ok(())
+}
+
 /// A superblock, not checked but for its magic.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
@@ -100,23 +126,17 @@ impl Found {
         said.filter(|at| SBLOCKSEARCH.contains(at)).unwrap_or(8192)
     }
 
-    /// Tells `each` of all that has a superblock's magic, the replicas among them, until it says
-    /// that this is enough.
+    /// Tells `each` of all that has a superblock's magic in the first `len` bytes, the replicas
+    /// among them, until it says that this is enough.
     ///
     /// # Errors
     /// `Io`; of `each`.
     pub(crate) fn search(
         dev: &dyn BlockDevice,
+        len: u64,
         each: &mut dyn FnMut(Self) -> Result<bool>,
     ) -> Result<()> {
-        let size = dev.geometry().size;
-        let mut window = vec![0; WINDOW + Superblock::SIZE];
-        let mut start = 0;
-        while start < size {
-            let left = usize::try_from(size - start).unwrap_or(usize::MAX);
-            let len = left.min(window.len());
-            let bytes = window.get_mut(..len).unwrap_or_default();
-            dev.read_at(start, bytes)?;
+        windows(dev, len, &mut |start, bytes| {
             for at in (0..WINDOW).step_by(512) {
                 let Some(one) = bytes.get(at..at + Superblock::SIZE) else {
                     break;
@@ -125,12 +145,11 @@ impl Found {
                     && let Some(found) = Self::parse(start + at as u64, one.to_vec())
                     && !each(found)?
                 {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
-            start += WINDOW as u64;
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     /// The superblock at a sector that the user names.

@@ -26,6 +26,10 @@ impl Format for Iso9660 {
         &["iso9660"]
     }
 
+    fn is_made(&self) -> bool {
+        false
+    }
+
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
         let Some(primary) = volume::looks_like(dev)? else {
             return Ok(None);

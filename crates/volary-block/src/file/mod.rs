@@ -167,7 +167,7 @@ fn bytes_of(len: u64) -> usize {
 }
 
 /// Why a file cannot be made, and what to do.
-fn not_made(e: &std::io::Error) -> Error {
+pub(crate) fn not_made(e: &std::io::Error) -> Error {
     use std::io::ErrorKind;
     let (kind, words) = match e.kind() {
         ErrorKind::AlreadyExists => (Kind::Exists, "already there"),
@@ -178,6 +178,7 @@ fn not_made(e: &std::io::Error) -> Error {
         ErrorKind::FileTooLarge | ErrorKind::InvalidInput => {
             (Kind::TooBig, "larger than a file can be there")
         }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => return Error::host_full("make", 0, 0),
         _ => return Error::note(Kind::Io, e.to_string()),
     };
     Error::note(kind, words)
@@ -186,10 +187,7 @@ fn not_made(e: &std::io::Error) -> Error {
 /// What the host said, as an error of the device.
 pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io::Error) -> Error {
     match Errno::from_io_error(e) {
-        Some(Errno::NOSPC | Errno::DQUOT) => Error::note(
-            Kind::NoSpace,
-            format!("no space left on the host for {len} bytes at byte {offset} of the image"),
-        ),
+        Some(Errno::NOSPC | Errno::DQUOT) => Error::host_full(doing, offset, len as u64),
         None if e.kind() == std::io::ErrorKind::UnexpectedEof => {
             Error::io(doing, offset, len as u64, "the file ends before")
         }

@@ -4,12 +4,15 @@ mod header;
 #[cfg(test)]
 mod tests;
 
-use crate::file::{io_error, open_locked};
+use crate::file::{io_error, not_made, open_locked};
 use crate::range::check_range;
 use crate::{FileDevice, OpenOptions};
 use header::{HEADER_LEN, MAGIC};
 use imago::file::File as Storage;
-use imago::{DenyImplicitOpenGate, FormatAccess, FormatDriverBuilder, PermissiveImplicitOpenGate};
+use imago::{
+    DenyImplicitOpenGate, FormatAccess, FormatCreateBuilder, FormatDriverBuilder,
+    PermissiveImplicitOpenGate,
+};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +59,53 @@ impl Qcow2 {
     /// encrypted or stands on another file; `Io`.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         Self::open_with(path.as_ref(), options, false)
+    }
+
+    /// Makes an image of `size` bytes, all zeros, with clusters of 64 KiB, where there is no
+    /// file or an empty one.
+    ///
+    /// # Errors
+    /// As [`FileDevice::create`].
+    pub fn create(path: impl AsRef<Path>, size: u64) -> Result<()> {
+        let path = path.as_ref();
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let file = file.map_err(|e| not_made(&e))?;
+        let had = file.metadata().map_err(|e| not_made(&e))?;
+        if !had.is_file() || had.len() > 0 {
+            return Err(Error::note(Kind::Exists, "already there"));
+        }
+        let make = || {
+            let how = imago::StorageOpenOptions::new().filename(path).write(true);
+            let storage = Storage::from_open_file(file, how)?;
+            let image = imago::qcow2::Qcow2::<Storage>::create_builder(storage);
+            image.size(size).create()
+        };
+        let made = catch_unwind(AssertUnwindSafe(make)).map_err(|_| led_astray())?;
+        made.map_err(|e| {
+            // What could not be made whole is not left behind.
+            let _ = std::fs::remove_file(path);
+            not_made(&e)
+        })
+    }
+
+    /// How many bytes the image in a file holds; `None` if it is no qcow2 one.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn size_of(path: impl AsRef<Path>) -> Result<Option<u64>> {
+        let read = |e: std::io::Error| io_error("read", 0, HEADER_LEN, &e);
+        let file = File::open(path).map_err(read)?;
+        let mut head = [0; HEADER_LEN];
+        match file.read_exact_at(&mut head, 0) {
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+            done => done.map_err(read)?,
+        }
+        Ok(header::size(&head))
     }
 
     /// Opens the image at `path`, and the files that it stands on, whichever

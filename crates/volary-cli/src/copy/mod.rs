@@ -183,7 +183,7 @@ impl Cp {
         if arg == "-" {
             return Ok(Into::Output);
         }
-        match Place::parse(arg.as_bytes()).map_err(|e| volumes::usage(arg, &e))? {
+        match volumes::place(arg)? {
             Place::Host(path) => Ok(Into::Host(path)),
             Place::Volume { source, path } => {
                 let session = volumes.session(&source, Use::Change)?;
@@ -265,7 +265,7 @@ fn from(volumes: &mut Volumes, arg: &OsStr) -> Done<From> {
     if arg == "-" {
         return Ok(From::Input);
     }
-    match Place::parse(arg.as_bytes()).map_err(|e| volumes::usage(arg, &e))? {
+    match volumes::place(arg)? {
         Place::Host(path) => Ok(From::Host(path)),
         Place::Volume { source, path } => {
             let session = volumes.session(&source, Use::Look)?;

@@ -312,12 +312,14 @@ impl Truncate {
     pub(crate) fn run(&self) -> Done<Exit> {
         volumes::for_each(&self.places, &self.attach, Use::Change, |session, at| {
             let fail = |e: volary::Error| Fail::at(at, &e);
+            let mut is_new = false;
             let (node, old) = match session.walk(&at.path, volary::Follow::Yes) {
                 Ok(found) => (found.node, found.attr.size),
                 Err(e) if e.kind() == Kind::NotFound => {
                     if self.no_create {
                         return Ok(());
                     }
+                    is_new = true;
                     (make_empty(session, at)?, 0)
                 }
                 Err(e) => return Err(fail(e)),
@@ -327,10 +329,15 @@ impl Truncate {
                 SizeChange::More(n) => old.saturating_add(n),
                 SizeChange::Less(n) => old.saturating_sub(n),
             };
-            session
-                .setattr(node, &SetAttr::size(new))
-                .map(drop)
-                .map_err(fail)
+            let set = session.setattr(node, &SetAttr::size(new));
+            if set.is_err()
+                && is_new
+                && let Ok((dir, name)) = volumes::find_parent(session, at)
+            {
+                // It was made for this size only; its own error is the one to tell.
+                let _ = session.unlink(dir, &name);
+            }
+            set.map(drop).map_err(fail)
         })
     }
 }

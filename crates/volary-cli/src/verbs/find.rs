@@ -3,7 +3,7 @@
 use crate::exit::{Done, Exit, Fail};
 use crate::out::{self, List};
 use crate::row::{self, NodeJson};
-use crate::volumes::{self, At, AttachArgs, Tally, Use};
+use crate::volumes::{self, At, AttachArgs, OptionArgs, Tally, Use};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,8 @@ use volary::Attr;
 Examples:
   volary find disk.img
   volary find disk.img:/docs -name '*.txt' -type f
-The long options can be written with one dash, as find(1) has them.")]
+The long options can be written with one dash, as find(1) has them. What an image is, which is
+not recognised then, says -o type=KIND.")]
 pub(crate) struct Find {
     /// VOLUME or VOLUME:/path
     #[arg(required = true, value_name = "PLACE")]
@@ -39,7 +40,7 @@ pub(crate) struct Find {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    attach: AttachArgs,
+    attach: OptionArgs,
 }
 
 /// Options of find(1) that are written with one dash.
@@ -56,7 +57,8 @@ impl Find {
         };
         let mut tally = Tally::default();
         let mut line = Vec::new();
-        let exit = volumes::for_each(&self.places, &self.attach, Use::Look, |session, at| {
+        let attach = AttachArgs::from(self.attach.clone());
+        let exit = volumes::for_each(&self.places, &attach, Use::Look, |session, at| {
             let mut left: Vec<Fail> = Vec::new();
             let mut each = |at: &At, attr: &Attr, depth: usize| {
                 if !self.fits(at, attr, depth) {

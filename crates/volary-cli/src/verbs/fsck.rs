@@ -4,13 +4,18 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
-use crate::verbs::info::{FactJson, device, facts_text, recognised};
+use crate::verbs::info::{FactJson, device, facts_text, found};
+use crate::volumes::kind;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
-use volary::{Answer, Check, CheckMode, CheckReport, Finding, Options, Severity, escape};
+use std::sync::Arc;
+use volary::{
+    Answer, BlockDevice, Check, CheckMode, CheckReport, Finding, Format, Options, Severity, Source,
+    TYPE_OPTION, escape,
+};
 
 /// Checks volumes, and mends them.
 ///
@@ -37,9 +42,9 @@ pub(crate) struct Fsck {
     /// Mends everything, without asking
     #[arg(short = 'y', long)]
     yes: bool,
-    /// What it was, if it cannot be recognised any more: fat, ffs
-    #[arg(short = 't', long = "type", value_name = "FORMAT")]
-    format: Option<String>,
+    /// What it is, if it is not to be recognised: fat, ffs, cedar
+    #[arg(short = 't', long = "type", value_name = "KIND", value_parser = kind)]
+    kind: Option<String>,
     /// The format's own options, with commas between them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
@@ -107,20 +112,13 @@ impl Fsck {
     fn check(&self) -> Done<Exit> {
         let mode = self.mode();
         let read_only = mode == CheckMode::Look;
-        let (source, dev, format) = match &self.format {
-            None => recognised(&self.volume, read_only)?,
-            Some(name) => {
-                let format = volary::format_of(name);
-                let format = format.map_err(|e| Fail::usage(format!("-t: {e}")))?;
-                let (source, dev) = device(&self.volume, read_only)?;
-                (source, dev, format)
-            }
-        };
         let mut options = Options::new();
         self.options.iter().for_each(|text| options.add(text));
         if let Some(sector) = self.superblock {
             options.add(&format!("superblock={sector}"));
         }
+        let (source, dev) = device(&self.volume, read_only)?;
+        let format = self.format(&source, &dev, &options)?;
         let how = Check {
             mode,
             now: clock::now(),
@@ -150,6 +148,20 @@ impl Fsck {
             (_, 0) => Exit::Mended,
             _ => Exit::Left,
         })
+    }
+
+    /// The format, by a replica too: the check finds that itself, and tells of it.
+    fn format(
+        &self,
+        source: &Source,
+        dev: &Arc<dyn BlockDevice>,
+        options: &Options,
+    ) -> Done<&'static dyn Format> {
+        let mut options = options.clone();
+        if let Some(kind) = &self.kind {
+            options.set(TYPE_OPTION, kind.as_str());
+        }
+        found(source, Arc::clone(dev), &options).map(|found| found.format)
     }
 
     fn tell(&self, source: &str, report: &CheckReport, findings: &[FindingJson]) -> Done {

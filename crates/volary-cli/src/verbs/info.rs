@@ -3,14 +3,14 @@
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
-use crate::volumes::usage;
+use crate::volumes::{KindArg, Use, tell_of_replica, usage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use volary::{BlockDevice, Error, Fact, Format, Kind, OptionSpec, Source};
+use volary::{BlockDevice, Error, Fact, Format, Found, Kind, OptionSpec, Options, Source};
 
 /// Opens what a command that works on the device was given.
 ///
@@ -23,17 +23,34 @@ pub(crate) fn device(arg: &OsStr, read_only: bool) -> Done<(Source, Arc<dyn Bloc
         .map_err(|e| Fail::opening(&source, &e))
 }
 
-/// Opens a device and recognises its format.
+/// Finds what is on a device.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn found(source: &Source, dev: Arc<dyn BlockDevice>, options: &Options) -> Done<Found> {
+    volary::find(dev, options).map_err(|e| match e.kind() {
+        Kind::Invalid => Fail::usage(format!("type: {e}")),
+        _ => Fail::opening(source, &e),
+    })
+}
+
+/// Opens a device, and the volume on it: to be looked at, by a replica too, or to be changed.
 ///
 /// # Errors
 /// In one line.
 pub(crate) fn recognised(
     arg: &OsStr,
-    read_only: bool,
+    kind: &KindArg,
+    usage: Use,
 ) -> Done<(Source, Arc<dyn BlockDevice>, &'static dyn Format)> {
-    let (source, dev) = device(arg, read_only)?;
-    let (format, _) = volary::recognise(&*dev).map_err(|e| Fail::opening(&source, &e))?;
-    Ok((source, dev, format))
+    let (source, dev) = device(arg, usage == Use::Look)?;
+    let mut options = Options::new();
+    kind.add_to(&mut options);
+    let found = found(&source, dev, &options)?;
+    if let Some(replica) = &found.replica {
+        tell_of_replica(&source, replica, usage)?;
+    }
+    Ok((source, found.device, found.format))
 }
 
 /// A failure of an operation on a device, in one line.
@@ -54,6 +71,8 @@ pub(crate) struct Info {
     /// The volume
     #[arg(value_name = "VOLUME")]
     volume: OsString,
+    #[command(flatten)]
+    kind: KindArg,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -62,7 +81,7 @@ pub(crate) struct Info {
 impl Info {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, true)?;
+        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Look)?;
         let facts = format.info(dev).map_err(|e| Fail::opening(&source, &e))?;
         let mut out = out::out();
         if self.json {
@@ -75,12 +94,13 @@ impl Info {
     }
 }
 
-/// A fact as JSON: a number where it is one.
+/// A fact as JSON: a number where it is one, null where there is none.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum FactJson {
     Number(u64),
     Word(String),
+    None,
 }
 
 impl FactJson {
@@ -88,6 +108,7 @@ impl FactJson {
     pub(crate) fn all(facts: &[Fact]) -> BTreeMap<&'static str, Self> {
         let json = |fact: &Fact| match fact.number {
             Some(number) => Self::Number(number),
+            None if fact.is_none => Self::None,
             None => Self::Word(fact.value.clone()),
         };
         facts.iter().map(|fact| (fact.key, json(fact))).collect()
@@ -119,16 +140,20 @@ pub(crate) struct Dump {
     /// Which structure
     #[arg(value_name = "WHAT")]
     what: Vec<String>,
+    #[command(flatten)]
+    kind: KindArg,
 }
 
 /// Standard output for a driver that writes text.
 struct Text {
     out: out::Out,
+    is_begun: bool,
     error: Option<std::io::Error>,
 }
 
 impl std::fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.is_begun = true;
         self.out.write_all(text.as_bytes()).map_err(|e| {
             self.error = Some(e);
             std::fmt::Error
@@ -139,23 +164,45 @@ impl std::fmt::Write for Text {
 impl Dump {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, true)?;
+        let (source, dev) = device(&self.volume, true)?;
+        let mut options = Options::new();
+        self.kind.add_to(&mut options);
+        let found = found(&source, Arc::clone(&dev), &options)?;
         let mut text = Text {
             out: out::out(),
+            is_begun: false,
             error: None,
         };
         if self.what.is_empty() {
-            text.out
-                .write_all(specs_text(format.dump_topics()).as_bytes())?;
+            let topics = specs_text(found.format.dump_topics());
+            text.out.write_all(topics.as_bytes())?;
         } else {
-            let dumped = format.dump(dev, &self.what, &mut text);
+            let dumped = self.dump(&source, dev, &found, &mut text);
             if let Some(e) = text.error.take() {
                 return Err(e.into());
             }
-            dumped.map_err(|e| failed(&source, &e))?;
+            dumped?;
         }
         out::end(text.out)?;
         Ok(Exit::Done)
+    }
+
+    /// What is asked for, as the device has it; what only a volume has, by the replica.
+    fn dump(
+        &self,
+        source: &Source,
+        dev: Arc<dyn BlockDevice>,
+        found: &Found,
+        text: &mut Text,
+    ) -> Done {
+        let format = found.format;
+        let mut dumped = format.dump(dev, &self.what, text);
+        let is_lost = matches!(&dumped, Err(e) if *e == Kind::Corrupt) && !text.is_begun;
+        if let Some(replica) = found.replica.as_ref().filter(|_| is_lost) {
+            tell_of_replica(source, replica, Use::Look)?;
+            dumped = format.dump(Arc::clone(&found.device), &self.what, text);
+        }
+        dumped.map_err(|e| failed(source, &e))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::verbs::info::recognised;
+use crate::volumes::{KindArg, Use};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -23,6 +24,8 @@ pub(crate) struct Map {
     /// The volume
     #[arg(value_name = "VOLUME")]
     volume: OsString,
+    #[command(flatten)]
+    kind: KindArg,
     /// Draws into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -132,7 +135,7 @@ struct CellJson {
 impl Map {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, true)?;
+        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Look)?;
         let columns = if self.svg.is_some() {
             SVG_COLUMNS
         } else {

@@ -37,6 +37,10 @@ pub(crate) struct Mkfs {
     /// The size of an image that is not there: 64M, 0x1000
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
+    /// What an image that is not there becomes
+    /// [default: qcow2 if its name ends so, else raw]
+    #[arg(long, value_name = "raw|qcow2")]
+    format: Option<ImageFormat>,
     /// The volume's label
     #[arg(long, short = 'L', value_name = "LABEL")]
     label: Option<String>,
@@ -59,6 +63,45 @@ pub(crate) struct Mkfs {
     /// As JSON
     #[arg(long)]
     json: bool,
+}
+
+/// What a file keeps the bytes of an image in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ImageFormat {
+    Raw,
+    Qcow2,
+}
+
+impl ImageFormat {
+    /// What people expect of a file of this name.
+    ///
+    /// # Errors
+    /// Of a format that is not made.
+    fn of(path: &Path) -> Done<Self> {
+        let ending = path.extension().map(|e| e.to_ascii_lowercase());
+        match ending.as_ref().and_then(|ending| ending.to_str()) {
+            Some("qcow2") => Ok(Self::Qcow2),
+            Some(ending @ ("qcow" | "qed" | "vdi" | "vhd" | "vhdx" | "vmdk" | "dmg")) => {
+                Err(Fail::usage(format!(
+                    "{}: volary makes no {ending} images; --format raw or qcow2 makes one of \
+                     that name",
+                    volary::escape(path.as_os_str().as_bytes())
+                )))
+            }
+            _ => Ok(Self::Raw),
+        }
+    }
+
+    /// Makes an image of `size` bytes, where there is no file or an empty one.
+    ///
+    /// # Errors
+    /// As [`volary::block::FileDevice::create`].
+    fn make(self, path: &Path, size: u64) -> volary::Result<()> {
+        match self {
+            Self::Raw => volary::block::FileDevice::create(path, size).map(drop),
+            Self::Qcow2 => volary::block::Qcow2::create(path, size),
+        }
+    }
 }
 
 /// A size on the command line.
@@ -127,20 +170,13 @@ impl Mkfs {
             let line = format!("{source}: no such image; say how large it is to be: --size 64M");
             return Err(Fail::new(Exit::NotOpened, line));
         };
-        let fail = |e: std::io::Error| Fail {
-            exit: Exit::NotOpened,
-            ..Fail::host(source, e)
-        };
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .map_err(fail)?;
-        if let Err(e) = file.set_len(size) {
-            let _ = std::fs::remove_file(path);
-            return Err(fail(e));
-        }
-        Ok(Some(path.clone()))
+        self.create(source, path, size).map(|()| Some(path.clone()))
+    }
+
+    fn create(&self, source: &Source, path: &Path, size: u64) -> Done {
+        let format = self.format.map_or_else(|| ImageFormat::of(path), Ok)?;
+        let made = format.make(path, size);
+        made.map_err(|e| Fail::new(Exit::NotOpened, format!("{source}: {e}")))
     }
 
     /// An image that is there keeps its size, unless it is empty or --force
@@ -151,8 +187,20 @@ impl Mkfs {
             ..Fail::host(source, e)
         };
         let stat = std::fs::metadata(path).map_err(fail)?;
-        if !stat.is_file() || stat.len() == size {
+        let opening = |e: volary::Error| Fail::opening(source, &e);
+        let within = volary::block::Qcow2::size_of(path).map_err(opening)?;
+        if !stat.is_file() || within.unwrap_or(stat.len()) == size {
             return Ok(());
+        }
+        if let Some(len) = within {
+            let line = format!(
+                "{source}: is there, a qcow2 image of {len} bytes; leave out --size, or remove it"
+            );
+            return Err(Fail::new(Exit::Failed, line));
+        }
+        let format = self.format.map_or_else(|| ImageFormat::of(path), Ok)?;
+        if stat.len() == 0 && format == ImageFormat::Qcow2 {
+            return self.create(source, path, size);
         }
         if stat.len() > 0 && !self.force {
             let line = format!(
@@ -171,11 +219,9 @@ impl Mkfs {
         if !is_fresh && !self.force {
             refuse_to_overwrite(source, &*dev)?;
         }
-        let kind = match &self.kind {
-            Some(kind) => kind.as_str(),
-            None => volary::default_kind(dev.geometry().size),
-        };
-        let format = volary::format_of(kind).map_err(|e| Fail::usage(format!("-t: {e}")))?;
+        let kind = self.kind.as_deref().unwrap_or("fat");
+        let kind = volary::kind_of(kind, dev.geometry().size);
+        let (format, kind) = kind.map_err(|e| Fail::usage(format!("-t: {e}")))?;
         let how = self.how();
         format.make(dev, kind, &how).map_err(|e| match e.kind() {
             volary::Kind::Invalid => Fail::usage(format!("{source}: {e}")),

@@ -5,7 +5,7 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, warn};
 use crate::stack::{Report, stack};
-use crate::volumes::{At, COMMIT_HELP, Use, attach_with, commit_of};
+use crate::volumes::{At, COMMIT_HELP, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -37,6 +37,8 @@ pub(crate) struct Mount {
     /// Options, with commas between them; mount --help lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
+    #[command(flatten)]
+    kind: KindArg,
     /// Puts a layer over the volume, the first lowest; mount --help lists them
     #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
     layers: Vec<String>,
@@ -80,6 +82,7 @@ impl Mount {
         let at = At::parse(&self.volume)?;
         let mut options = Options::new();
         self.options.iter().for_each(|text| options.add(text));
+        self.kind.add_to(&mut options);
         let usage = |e: volary::Error| Fail::usage(format!("-o: {e}"));
         let mount = MountOptions::from_options(&mut options).map_err(usage)?;
         if mount.suid && matches!(at.source, volary::Source::Host { .. }) {
@@ -127,7 +130,11 @@ impl Mount {
         let mut attach = attach_with(options, usage)?;
         attach.umask = umask();
         let fail = |e: volary::Error| Fail::opening(source, &e);
-        let mut fs = volary::open_volume(source, &attach, clock::now()).map_err(fail)?;
+        let opened = volary::open_volume(source, &attach, clock::now()).map_err(fail)?;
+        if let Some(replica) = &opened.replica {
+            tell_of_replica(source, replica, Use::Look)?;
+        }
+        let mut fs = opened.fs;
         if at.path != b"/" {
             let subtree = Subtree::new(fs, &at.path).map_err(|e| Fail::usage(e.to_string()))?;
             fs = Arc::new(subtree);

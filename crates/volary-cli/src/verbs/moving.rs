@@ -171,7 +171,7 @@ impl Mv {
 
 impl Spot {
     fn open(volumes: &mut Volumes, arg: &OsStr) -> Done<Self> {
-        match Place::parse(arg.as_bytes()).map_err(|e| volumes::usage(arg, &e))? {
+        match volumes::place(arg)? {
             Place::Host(path) => Ok(Self::Host(path)),
             Place::Volume { source, path } => {
                 let session = volumes.session(&source, Use::Change)?;

@@ -11,7 +11,7 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::stack::{Report, stack};
-use crate::volumes::{At, COMMIT_HELP, Use, attach_with, commit_of};
+use crate::volumes::{At, COMMIT_HELP, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
 use config::{Config, Entry};
 use mounts::Mounts;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use volary::layers::{Alarm, Subtree};
 use volary::nfs::{self, Clients, ExportOptions, LockState, ServeOptions, Squash};
-use volary::{Cred, Options, Source, Volume, VolumeOptions};
+use volary::{Cred, Options, Source, TYPE_OPTION, Volume, VolumeOptions};
 
 /// Serves volumes over NFS or SMB, on this host's own address.
 ///
@@ -104,6 +104,8 @@ pub(crate) struct Serve {
     /// How to open the volumes: options of their formats, with commas between
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
+    #[command(flatten)]
+    kind: KindArg,
     /// Puts a layer over each volume, the first lowest; --help lists them
     #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
     layers: Vec<String>,
@@ -288,6 +290,10 @@ impl Serve {
         let mut options = Options::new();
         let given = self.options.iter().chain(&entry.options);
         given.for_each(|text| options.add(text));
+        self.kind.add_to(&mut options);
+        if let Some(kind) = &entry.kind {
+            options.set(TYPE_OPTION, kind.as_str());
+        }
         let read_only = options
             .flag("ro", export.read_only)
             .map_err(|e| Fail::usage(format!("-o: {e}")))?;
@@ -297,7 +303,11 @@ impl Serve {
         attach.umask = super::mount::umask();
         let source = at.source.clone();
         let fail = |e: volary::Error| Fail::opening(&source, &e);
-        let below = volary::open_volume(&source, &attach, clock::now()).map_err(fail)?;
+        let opened = volary::open_volume(&source, &attach, clock::now()).map_err(fail)?;
+        if let Some(replica) = &opened.replica {
+            tell_of_replica(&source, replica, Use::Look)?;
+        }
+        let below = opened.fs;
         let layers: Vec<String> = [&entry.layers[..], &self.layers].concat();
         let layered = if at.path == b"/" {
             Ok(below.clone())

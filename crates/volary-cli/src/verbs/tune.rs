@@ -6,6 +6,7 @@ use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
 use crate::verbs::info::{FactJson, facts_text, failed, recognised, specs_text};
+use crate::volumes::{KindArg, Use};
 use std::ffi::OsString;
 use std::io::Write;
 use volary::{Fact, Options, Tune as How};
@@ -25,6 +26,8 @@ pub(crate) struct Tune {
     /// The volume
     #[arg(value_name = "VOLUME")]
     volume: OsString,
+    #[command(flatten)]
+    kind: KindArg,
     /// A new label; an empty one takes it away
     #[arg(long, short = 'L', value_name = "LABEL")]
     label: Option<String>,
@@ -81,7 +84,7 @@ impl Tune {
             options,
         };
         crate::interrupt::catch();
-        let (source, dev, format) = recognised(&self.volume, false)?;
+        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Change)?;
         let bar = Bar::new("moved");
         let facts = format
             .tune(dev, &how, &bar)
@@ -112,6 +115,8 @@ pub(crate) struct Label {
     /// The volume
     #[arg(value_name = "VOLUME")]
     volume: OsString,
+    #[command(flatten)]
+    kind: KindArg,
     /// The new label; an empty one takes it away
     #[arg(value_name = "LABEL")]
     label: Option<String>,
@@ -120,7 +125,11 @@ pub(crate) struct Label {
 impl Label {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, self.label.is_none())?;
+        let usage = match self.label {
+            None => Use::Look,
+            Some(_) => Use::Change,
+        };
+        let (source, dev, format) = recognised(&self.volume, &self.kind, usage)?;
         let fail = |e: volary::Error| failed(&source, &e);
         if self.label.is_some() {
             let how = How {
@@ -160,6 +169,8 @@ pub(crate) struct Badsect {
     /// The volume
     #[arg(value_name = "VOLUME")]
     volume: OsString,
+    #[command(flatten)]
+    kind: KindArg,
     /// Sectors, counted from the start of the volume
     #[arg(required = true, value_name = "SECTOR", value_parser = super::mkfs::size)]
     sectors: Vec<u64>,
@@ -171,7 +182,7 @@ pub(crate) struct Badsect {
 impl Badsect {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, false)?;
+        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Change)?;
         let facts = format
             .mark_bad(dev, &self.sectors)
             .map_err(|e| failed(&source, &e))?;

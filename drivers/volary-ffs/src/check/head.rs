@@ -2,6 +2,7 @@
 
 use super::findings::{Findings, finding, wrong_hash};
 use crate::hash::is_superblock_right;
+use crate::replica::is_replica;
 use crate::superblock::Found;
 use crate::volume::Volume;
 use volary_core::{BlockDevice, Error, Finding, Result, Severity};
@@ -38,7 +39,7 @@ impl Chosen {
             }
         };
         let mut replica = None;
-        Found::search(dev, &mut |found| {
+        Found::search(dev, size, &mut |found| {
             let at = found.at;
             let found = Found::read(dev, at)?;
             let volume = found.and_then(|found| Volume::new(found, size).ok());
@@ -90,11 +91,6 @@ impl Chosen {
             ..finding(Severity::Damage, self.volume.found.at, words.clone())
         })
     }
-}
-
-/// Whether it stands where it says that one of its groups has a replica.
-fn is_replica(volume: &Volume, at: u64) -> bool {
-    (0..volume.ncg).any(|group| volume.replica_at(group) == at)
 }
 
 /// Whether two superblocks agree in what does not change.

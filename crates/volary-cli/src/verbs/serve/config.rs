@@ -37,6 +37,7 @@ pub(super) const EXAMPLE: &str = r#"
   volume = "unix.img:/docs"
   name = "docs"
   read-only = true
+  type = "fat"                    # as --type; else it is recognised
   options = ["names=unix"]        # as -o
   layers = ["count"]              # as --layer
   squash = "all"                  # root, all or none
@@ -72,6 +73,8 @@ pub(super) struct Entry {
     pub(super) mount: Option<PathBuf>,
     #[serde(default)]
     pub(super) read_only: bool,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
     #[serde(default)]
     pub(super) options: Vec<String>,
     #[serde(default)]
@@ -140,6 +143,7 @@ impl Entry {
             name: None,
             mount: None,
             read_only: false,
+            kind: None,
             options: Vec::new(),
             layers: Vec::new(),
             squash: None,

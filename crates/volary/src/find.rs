@@ -1,0 +1,261 @@
+//! What is on a device, and how it is reached: by its first superblock or boot sector, by a
+//! replica of that, or as what the user says it is.
+
+use crate::block::partitions;
+use crate::{Identity, identify, kinds};
+use std::fmt;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Error, Format, Geometry, Kind, Options, Read, Replica, Result};
+
+/// The option that says what a volume is, where it is not to be recognised.
+pub const TYPE_OPTION: &str = "type";
+
+/// What is on a device.
+pub struct Found {
+    /// What reads it.
+    pub format: &'static dyn Format,
+    /// The device to read it from. Where [`replica`](Self::replica) is something, that stands on
+    /// it in the first one's place, and it takes no changes.
+    pub device: Arc<dyn BlockDevice>,
+    /// The replica that it is read by, since the first one makes no sense.
+    pub replica: Option<Replica>,
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Found");
+        let out = out.field("format", &self.format.name());
+        out.field("replica", &self.replica).finish_non_exhaustive()
+    }
+}
+
+/// Finds the volume on a device. Its format is the one that the option `type` says; else the
+/// one that is recognised; else the one whose replica an option names; else the one of which a
+/// replica is found. What holds something else that has a name, or a partition table, is not
+/// searched for replicas: it may have been made over an old volume.
+///
+/// # Errors
+/// `Invalid` for a type that is none; `Unsupported`, naming what is there instead and what to
+/// do; `Io`.
+pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
+    if let Some(kind) = options.get(TYPE_OPTION) {
+        return found(kinds::format_of(kind)?, device, options);
+    }
+    let identity = identify(&*device)?;
+    if let Identity::Volume(format, _) = identity {
+        return found(format, device, options);
+    }
+    if may_be_damaged(&identity, &*device) {
+        let mut formats = crate::formats().iter();
+        if let Some(format) = formats.find(|f| names_replica(**f, options)) {
+            return found(*format, device, options);
+        }
+        for format in crate::formats() {
+            if let Some(replica) = format.replica(&*device)? {
+                return Ok(by_replica(*format, device, replica));
+            }
+        }
+    }
+    Err(unknown(&identity, &*device))
+}
+
+/// A volume of this format, by a replica if it needs one and the user names none.
+fn found(
+    format: &'static dyn Format,
+    device: Arc<dyn BlockDevice>,
+    options: &Options,
+) -> Result<Found> {
+    let replica = match names_replica(format, options) {
+        true => None,
+        false => format.replica(&*device)?,
+    };
+    Ok(match replica {
+        Some(replica) => by_replica(format, device, replica),
+        None => Found {
+            format,
+            device,
+            replica: None,
+        },
+    })
+}
+
+fn by_replica(
+    format: &'static dyn Format,
+    device: Arc<dyn BlockDevice>,
+    replica: Replica,
+) -> Found {
+    let laid = Laid {
+        below: device,
+        home: replica.home,
+        bytes: replica.bytes.clone(),
+    };
+    Found {
+        format,
+        device: Arc::new(laid),
+        replica: Some(replica),
+    }
+}
+
+fn names_replica(format: &dyn Format, options: &Options) -> bool {
+    let option = format.replica_option();
+    option.is_some_and(|name| options.get(name).is_some())
+}
+
+/// Whether what was found may be a volume without its first superblock or boot sector. A disklabel
+/// stands beside that of a partition at the start of the disk.
+fn may_be_damaged(identity: &Identity, device: &dyn BlockDevice) -> bool {
+    match identity {
+        Identity::Blank | Identity::Unknown => true,
+        Identity::Partitions(crate::identify::DISKLABEL) => {
+            let all = partitions(device).unwrap_or_default();
+            all.iter().any(|partition| partition.offset == 0)
+        }
+        _ => false,
+    }
+}
+
+/// How many bytes of what is not known are shown.
+const SHOWN: usize = 8;
+
+/// Why there is no volume to open, and what to do.
+fn unknown(identity: &Identity, device: &dyn BlockDevice) -> Error {
+    let opens = kinds::opened();
+    let words = match identity {
+        Identity::Partitions(words) => match partitions(device) {
+            Ok(all) if !all.is_empty() => {
+                let ids: Vec<String> = all.iter().map(|p| format!("IMAGE#{}", p.id)).collect();
+                format!("{words}; name a partition: {}", ids.join(", "))
+            }
+            _ => format!("{words} without a partition; make one first"),
+        },
+        Identity::Blank => {
+            "no volume, nothing but zeros; make one with: volary mkfs IMAGE".to_string()
+        }
+        Identity::Unknown => {
+            let begins = beginning(device);
+            format!(
+                "no volume that is known: it begins with {begins}, and no replica of a superblock \
+                 or boot sector was found; --type KIND opens it as one of: {opens}"
+            )
+        }
+        other => format!("{}; volary opens: {opens}", other.words()),
+    };
+    Error::note(Kind::Unsupported, words)
+}
+
+/// The first bytes, in hexadecimal digits.
+fn beginning(device: &dyn BlockDevice) -> String {
+    let len = usize::try_from(device.geometry().size).unwrap_or(SHOWN);
+    let mut bytes = vec![0; len.min(SHOWN)];
+    if let Err(e) = device.read_at(0, &mut bytes) {
+        return e.to_string();
+    }
+    let words: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    words.join(" ")
+}
+
+/// A device that reads as if a replica stood where the first one belongs, and takes no changes.
+struct Laid {
+    below: Arc<dyn BlockDevice>,
+    home: u64,
+    bytes: Vec<u8>,
+}
+
+impl Laid {
+    /// Puts into `buf`, which was read at `offset`, what the replica says.
+    fn lay(&self, offset: u64, buf: &mut [u8]) {
+        let end = offset.saturating_add(buf.len() as u64);
+        let from = offset.max(self.home);
+        let to = end.min(self.home.saturating_add(self.bytes.len() as u64));
+        if from >= to {
+            return;
+        }
+        // Both are within `usize`: they are lengths of slices, or parts of them.
+        let part = |start: u64| (from - start) as usize..(to - start) as usize;
+        let (into, of) = (part(offset), part(self.home));
+        if let (Some(into), Some(of)) = (buf.get_mut(into), self.bytes.get(of)) {
+            into.copy_from_slice(of);
+        }
+    }
+}
+
+fn refused<T>() -> Result<T> {
+    let words = "the volume is read by a replica: volary fsck -y first";
+    Err(Error::note(Kind::ReadOnly, words))
+}
+
+impl BlockDevice for Laid {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            read_only: true,
+            ..self.below.geometry()
+        }
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.below.read_at(offset, buf)?;
+        self.lay(offset, buf);
+        Ok(())
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
+        refused()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.below.flush()
+    }
+
+    fn zero(&self, _: u64, _: u64) -> Result<()> {
+        refused()
+    }
+
+    fn is_cached(&self) -> bool {
+        self.below.is_cached()
+    }
+
+    fn read_batch(&self, reads: &mut [Read<'_>]) {
+        self.below.read_batch(reads);
+        for read in reads {
+            if read.result.is_ok() {
+                self.lay(read.offset, read.buf);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::MemDevice;
+
+    #[test]
+    fn a_replica_is_laid_over_whatever_part_of_it_is_read() {
+        let below = Arc::new(MemDevice::new(4096, 512).unwrap());
+        below.write_at(0, &[7; 4096]).unwrap();
+        let laid = Laid {
+            below,
+            home: 1000,
+            bytes: (0..100).collect(),
+        };
+        let expected = |at: u64| match at.checked_sub(1000) {
+            Some(within @ 0..100) => within as u8,
+            _ => 7,
+        };
+        for (from, to) in [
+            (0, 4096),
+            (0, 1000),
+            (0, 1001),
+            (990, 1110),
+            (1050, 1060),
+            (1099, 1200),
+            (1100, 4096),
+        ] {
+            let mut buf = vec![0; (to - from) as usize];
+            laid.read_at(from, &mut buf).unwrap();
+            assert!((from..to).map(expected).eq(buf), "{from} to {to}");
+        }
+        assert_eq!(laid.write_at(0, &[1]).unwrap_err(), Kind::ReadOnly);
+        assert!(laid.geometry().read_only);
+    }
+}
