@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_replica_is_laid_over_whatever_part_of_it_is_read() {
-        let below = Arc::new(MemDevice::new(4096, 512).unwrap());
+        let below = Arc::new(MemDevice::new(4096));
         below.write_at(0, &[7; 4096]).unwrap();
         let laid = Laid {
             below,

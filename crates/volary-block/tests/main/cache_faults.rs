@@ -54,9 +54,9 @@ fn a_failed_write_stays_dirty_until_the_device_takes_it() {
     cache.write(0, &[1; 512], Stage(0)).unwrap();
     cache.write(PAGE, &[2; 512], Stage(1)).unwrap();
     cache.write(2 * PAGE, &[3; 512], Stage(2)).unwrap();
-    faulty.fail(On::Write, When::Nth(1), How::NoSpace);
+    faulty.fail(On::Write, When::Nth(1), How::Full);
     faulty.fail(On::Write, When::Nth(2), How::Io);
-    assert_eq!(cache.commit().unwrap_err(), Kind::NoSpace);
+    assert_eq!(cache.commit().unwrap_err(), Kind::Io);
     assert_eq!((cache.dirty(), cache.held()), (1024, 1024));
     assert_eq!(
         on_device(&cache, 2 * PAGE),
@@ -117,11 +117,11 @@ fn a_failed_flush_ends_writing_for_good_and_reading_goes_on() {
 #[test]
 fn writes_that_find_no_room_fail_and_reads_do_not() {
     let (faulty, cache) = cache();
-    faulty.fail(On::Write, When::From(0), How::NoSpace);
+    faulty.fail(On::Write, When::From(0), How::Full);
     let mut refused = 0;
     for i in 0..200 {
         if let Err(e) = cache.write(i * PAGE, &[1; PAGE as usize], Stage::DATA) {
-            assert_eq!(e, Kind::NoSpace);
+            assert_eq!(e, Kind::Io);
             refused += 1;
         }
     }

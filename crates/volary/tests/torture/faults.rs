@@ -68,7 +68,7 @@ fn run_all(volume: &Volume, base: &[u8], seed: u64, steps: usize) -> u64 {
     let mut runs = 0;
     for (on, how) in [
         (On::Write, How::Io),
-        (On::Write, How::NoSpace),
+        (On::Write, How::Full),
         (On::Write, How::Torn(1)),
         (On::Flush, How::Io),
         (On::Read, How::Io),
