@@ -99,6 +99,7 @@ impl Attached {
         }
         self.detached = true;
         self.opens.clear();
+        self.core.reserved.give_all_back();
         let open = std::mem::take(&mut self.core.open_nodes);
         let mut result = Ok(());
         for uid in open.into_keys() {
@@ -323,6 +324,7 @@ impl Attached {
             return Ok(());
         }
         self.core.open_nodes.remove(&uid);
+        self.core.reserved.give_back(uid);
         self.core.seal(uid, cx.now)?;
         self.release(cx, uid)
     }

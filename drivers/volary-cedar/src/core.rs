@@ -12,10 +12,11 @@ use crate::log::Anchor;
 use crate::logged_map::MapHome;
 use crate::mistakes::{Mistake, made};
 use crate::page::Image;
+use crate::reserve::Reservations;
 use crate::runs::{Run, Runs};
 use crate::sums::{Known, Sums};
 use crate::table::Table;
-use crate::vam::Vam;
+use crate::vam::{Vam, Want};
 use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -133,6 +134,8 @@ pub(crate) struct Core {
     pub(crate) cache: Cache,
     pub(crate) table: Table,
     pub(crate) vam: Vam,
+    /// Room that is kept behind open files.
+    pub(crate) reserved: Reservations,
     pub(crate) txn: Txn,
     pub(crate) batch: Batch,
     pub(crate) log: LogState,
@@ -173,6 +176,7 @@ impl Core {
             cache,
             table,
             vam,
+            reserved: Reservations::default(),
             txn: Txn::default(),
             batch: Batch::default(),
             log,
@@ -257,12 +261,13 @@ impl Core {
 
     // ---- Room ----
 
-    /// Takes pages for a file that will have `total`.
+    /// Takes pages for a file.
     ///
     /// # Errors
     /// `NoSpace`.
-    pub(crate) fn take(&mut self, len: u32, near: Option<u32>, total: u32) -> Result<Vec<Run>> {
-        let runs = self.vam.take(len, near, total).ok_or(Kind::NoSpace)?;
+    pub(crate) fn take(&mut self, want: &Want) -> Result<Vec<Run>> {
+        let taken = self.vam.take(want, &mut self.reserved);
+        let runs = taken.ok_or(Kind::NoSpace)?;
         self.txn.taken.extend(&runs);
         Ok(runs)
     }

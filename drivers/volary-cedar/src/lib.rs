@@ -11,7 +11,7 @@
 //! | [`ondisk`], [`volume`], `roots` | pages as stored; the checked root, and its copies |
 //! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
-//! | `vam`, `delta`, `logged_map` | room: in memory, in records, at home |
+//! | `vam`, `reserve`, `delta`, `logged_map` | room: in memory, kept for open files, in records, at home |
 //! | `runs`, `leader`, `sums` | where files lie, leader pages, checksums of data |
 //! | `core` | changes that are made whole or not at all |
 //! | `entry`, `nodes`, `names`, `versions`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
@@ -67,6 +67,7 @@ pub mod options;
 mod page;
 mod reach;
 mod recover;
+mod reserve;
 mod roots;
 mod runs;
 mod sums;
