@@ -160,6 +160,8 @@ pub(crate) struct Core {
     pub(crate) to_seal: BTreeMap<u64, Sums>,
     /// How often each node is open.
     pub(crate) open_nodes: BTreeMap<u64, u64>,
+    /// Whether the last change failed as no log record holds it: in steps it may be made.
+    pub(crate) too_much: bool,
     /// Nodes that lost their last name, or have a version too many.
     pub(crate) leaving: Vec<u64>,
     next_uid: u64,
@@ -191,6 +193,7 @@ impl Core {
             known: None,
             to_seal: BTreeMap::new(),
             open_nodes: BTreeMap::new(),
+            too_much: false,
             leaving: Vec::new(),
             next_uid: 1,
         }
@@ -373,6 +376,7 @@ impl Core {
         now: Time,
         change: &mut impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<T> {
+        self.too_much = false;
         let result = change(self).and_then(|done| self.install(now).map(|()| done));
         if result.is_err() {
             self.undo();
@@ -468,11 +472,12 @@ impl Core {
     /// Holds if one record can log the txn as it is.
     ///
     /// # Errors
-    /// `NoSpace`.
-    pub(crate) fn check_fits(&self) -> Result<()> {
+    /// `NoSpace`, and [`too_much`](Self::too_much) is set.
+    pub(crate) fn check_fits(&mut self) -> Result<()> {
         let own = self.txn.pages.len() + self.txn.leaders.len();
         let most = self.layout.logged_max as usize;
-        if own > most {
+        self.too_much = own > most;
+        if self.too_much {
             return Err(Error::note(
                 Kind::NoSpace,
                 format!("a change of {own} pages; a log record of this volume holds {most}"),
