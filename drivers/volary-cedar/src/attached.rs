@@ -368,11 +368,15 @@ impl Attached {
     }
 
     pub(crate) fn read(&mut self, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let found = self.opens.get_mut(&open).ok_or(Kind::Stale)?;
-        let (uid, first) = (found.uid, !std::mem::replace(&mut found.checked, true));
+        let found = self.opens.get(&open).ok_or(Kind::Stale)?;
+        let (uid, first) = (found.uid, offset == 0 && !found.checked);
         let (_, head) = self.core.home(uid)?;
         Core::check_file(&head)?;
-        self.core.read(&head, offset, buf, first)
+        let read = self.core.read(&head, offset, buf, first)?;
+        if let Some(found) = self.opens.get_mut(&open).filter(|_| first && read > 0) {
+            found.checked = true;
+        }
+        Ok(read)
     }
 
     pub(crate) fn write(

@@ -7,6 +7,7 @@
 //! be committed first.
 
 use crate::delta::{Delta, RunSet};
+use crate::found::Found;
 use crate::leader::Leader;
 use crate::log::Anchor;
 use crate::logged_map::MapHome;
@@ -162,6 +163,8 @@ pub(crate) struct Core {
     pub(crate) open_nodes: BTreeMap<u64, u64>,
     /// Whether the last change failed as no log record holds it: in steps it may be made.
     pub(crate) too_much: bool,
+    /// What was found wrong in passing.
+    pub(crate) found: Found,
     /// Nodes that lost their last name, or have a version too many.
     pub(crate) leaving: Vec<u64>,
     next_uid: u64,
@@ -194,6 +197,7 @@ impl Core {
             to_seal: BTreeMap::new(),
             open_nodes: BTreeMap::new(),
             too_much: false,
+            found: Found::default(),
             leaving: Vec::new(),
             next_uid: 1,
         }
@@ -330,18 +334,18 @@ impl Core {
         Ok(Leader::decode(&self.layout, page, &bytes))
     }
 
-    /// Has a leader that does not agree with the name table written anew.
-    pub(crate) fn mend_leader(&mut self, uid: u64, runs: &Runs) {
+    /// Has a leader that does not agree with the name table written anew, if there is
+    /// room for it in the next record; whether it is.
+    pub(crate) fn mend_leader(&mut self, uid: u64, runs: &Runs) -> bool {
         let logged = self.batch.pages.len() + self.batch.leaders.len();
         let room = logged < self.layout.logged_max as usize && self.txn.leaders.is_empty();
-        if let Some(page) = runs
-            .leader()
-            .filter(|_| room && self.takes == Takes::Changes)
-        {
-            self.batch
-                .leaders
-                .insert(page, Leader::of(uid, runs, &self.layout));
-        }
+        let page = runs.leader().filter(|_| room);
+        let Some(page) = page.filter(|_| self.takes == Takes::Changes) else {
+            return false;
+        };
+        let leader = Leader::of(uid, runs, &self.layout);
+        self.batch.leaders.insert(page, leader);
+        true
     }
 
     // ---- Changes ----
@@ -360,7 +364,7 @@ impl Core {
         self.writable()?;
         self.begin()?;
         let mut result = self.attempt(now, &mut change);
-        let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace);
+        let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace) && !self.too_much;
         if no_room && !(self.batch.freed.is_empty() && self.batch.cut.is_empty()) {
             self.commit(now)?;
             result = self.attempt(now, &mut change);

@@ -318,7 +318,8 @@ impl Core {
                 ));
             }
         }
-        self.mend_leader(uid, runs);
+        let mended = self.mend_leader(uid, runs);
+        self.leader_differs(uid, page, mended);
         Ok(())
     }
 

@@ -13,7 +13,7 @@
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
 //! | `vam`, `reserve`, `delta`, `logged_map` | room: in memory, kept for open files, in records, at home |
 //! | `runs`, `leader`, `sums` | where files lie, leader pages, checksums of data |
-//! | `core` | changes that are made whole or not at all |
+//! | `core`, `found` | changes that are made whole or not at all; what is wrong in passing |
 //! | `entry`, `nodes`, `names`, `versions`, `file`, `steps`, `xattrs`, `cookies` | what UNIX asks of it |
 //! | `far`, `copies`, `reach`, `bring`, `cached` | files of a remote: links, copies, the way there |
 //! | [`check`], [`dump`], [`make`] and others | the tools |
@@ -52,6 +52,7 @@ pub mod dump;
 mod entry;
 mod far;
 mod file;
+mod found;
 mod fs;
 pub mod info;
 mod leader;

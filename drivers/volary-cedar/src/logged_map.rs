@@ -168,6 +168,9 @@ impl Core {
                 }
             }
         };
+        if made(Mistake::ReservedInMap) {
+            self.reserved.iter().for_each(|kept| set(kept.run, true));
+        }
         if !made(Mistake::MapHomeAsInMemory) {
             self.taken_since().for_each(|run| set(run, false));
             self.table_before().for_each(|(page, was)| set(page, was));

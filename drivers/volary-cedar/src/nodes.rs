@@ -331,8 +331,8 @@ impl Core {
     pub(crate) fn hand_runs_over(&mut self, head: &mut Head) -> Result<()> {
         match self.layout.has_chains {
             // It is kept under the leader, which stays.
-            true => head.set_parts_of(Part::Runs, 0),
-            false => self.set_parts(head, Part::Runs, &[])?,
+            true if !made(Mistake::ChainGoesWithName) => head.set_parts_of(Part::Runs, 0),
+            _ => self.set_parts(head, Part::Runs, &[])?,
         }
         head.runs.clear();
         Ok(())

@@ -59,6 +59,11 @@ impl Reservations {
         *self = Self::default();
     }
 
+    /// All of them, in the order of their pages.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Reservation> {
+        self.by_start.values()
+    }
+
     /// Returns the run that holds a page.
     pub(crate) fn holding(&self, page: u32) -> Option<Run> {
         let (_, kept) = self.by_start.range(..=page).next_back()?;

@@ -433,14 +433,12 @@ impl Nodes {
         };
         let found = core.leader(page).ok().flatten();
         if found != Some(Leader::of(head.uid, &runs, &core.layout)) {
-            let message = "its leader page is bad or does not agree with the name table".to_owned();
-            self.damage(
-                "leader",
-                message,
-                "write it anew",
-                Fix::Leader(head.uid),
-                self.path(head.uid),
-            );
+            let message = crate::leader::DIFFERS.to_owned();
+            let (fix, path) = (Fix::Leader(head.uid), self.path(head.uid));
+            self.damage("leader", message, "write it anew", fix, path);
+            if let Some(problem) = self.problems.last_mut() {
+                problem.finding.offset = Some(core.layout.offset(page));
+            }
         }
         Ok(())
     }
