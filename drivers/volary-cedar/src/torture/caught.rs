@@ -300,6 +300,18 @@ fn what_catches_mistakes_with_the_logged_map_finds_none_where_none_is() {
 }
 
 #[test]
+fn a_file_in_many_pieces_stands_cuts() {
+    for attach in ["commit=0", ""] {
+        let mut volume = volume(attach);
+        riddled(&mut volume);
+        let disk = volume.make().unwrap();
+        let trial = in_many_pieces();
+        volume.lap = trial.lap;
+        try_script(&volume, &disk, &trial.script).unwrap();
+    }
+}
+
+#[test]
 fn the_first_mistakes_are_caught() {
     all_are_caught(&Mistake::ALL[..9]);
 }
