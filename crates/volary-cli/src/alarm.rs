@@ -45,7 +45,9 @@ fn words(finding: &Finding) -> String {
 /// What the driver under a command's volume has found, in lines.
 pub(crate) fn found(fs: &Fs, name: &str) -> String {
     let lines = fs.findings();
-    let lines = lines.iter().map(|f| format!("volary: {name}: {}\n", words(f)));
+    let lines = lines
+        .iter()
+        .map(|f| format!("volary: {name}: {}\n", words(f)));
     lines.collect()
 }
 

@@ -7,8 +7,8 @@
 
 use crate::{
     Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Extent, FileKind,
-    FileSystem, Finding, Fs, Lock, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result,
-    SetAttr, SetQuota, StatFs, Watch,
+    FileSystem, Finding, Fs, Lock, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags,
+    Result, SetAttr, SetQuota, StatFs, Watch,
 };
 use std::sync::Arc;
 use std::time::Duration;

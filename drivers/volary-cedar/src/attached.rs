@@ -252,9 +252,9 @@ impl Attached {
         }
         let done = self.try_set(cx, uid, set);
         let head = match (done, set.size) {
-            (Err(_), Some(size)) if self.core.too_much => self.grow_and(cx, uid, size, |this| {
-                this.try_set(cx, uid, set)
-            })?,
+            (Err(_), Some(size)) if self.core.too_much => {
+                self.grow_and(cx, uid, size, |this| this.try_set(cx, uid, set))?
+            }
             (done, _) => done?,
         };
         self.see_off(cx)?;

@@ -244,7 +244,9 @@ fn key_words(key: &[u8]) -> String {
         return format!("name {number} of {uid:#x}");
     }
     match part_of_key(key) {
-        Some((page, CHAIN, number)) => format!("part {CHAIN}.{number} of the leader in page {page}"),
+        Some((page, CHAIN, number)) => {
+            format!("part {CHAIN}.{number} of the leader in page {page}")
+        }
         Some((uid, kind, number)) => format!("part {kind}.{number} of {uid:#x}"),
         None => format!("key of {} bytes", key.len()),
     }

@@ -564,7 +564,10 @@ mod tests {
         for len in 0..HEAD {
             assert_eq!(Entry::decode(&bytes[..len]), None, "{len}");
         }
-        assert_eq!(part_of_key(&part_key(9, Part::Xattrs as u8, 2)), Some((9, 3, 2)));
+        assert_eq!(
+            part_of_key(&part_key(9, Part::Xattrs as u8, 2)),
+            Some((9, 3, 2))
+        );
         assert_eq!(place_of_key(&place_key(9, 2)), Some((9, 2)));
     }
 }

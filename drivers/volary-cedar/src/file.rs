@@ -56,13 +56,7 @@ impl Core {
     ///
     /// # Errors
     /// `NoSpace`, for that past the end of its last page too.
-    fn grow(
-        &mut self,
-        head: &mut Head,
-        runs: &mut Runs,
-        size: u64,
-        grows: bool,
-    ) -> Result<()> {
+    fn grow(&mut self, head: &mut Head, runs: &mut Runs, size: u64, grows: bool) -> Result<()> {
         let (total, have) = (self.pages_for(size), runs.pages());
         if size > head.size
             && let Some(page) = self.page_past(runs, head.size)

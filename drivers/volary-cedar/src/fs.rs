@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use volary_core::{
     Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind,
-    FileSystem, Finding, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
+    FileSystem, Finding, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result,
+    SetAttr, StatFs,
 };
 
 /// Longest target of a symlink, in bytes, where the pages hold it.

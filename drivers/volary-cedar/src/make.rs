@@ -43,7 +43,7 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "cache",
         value: "VOLUME",
-        help: "Make a cache of another volume, an NFS export say: its root is that volume's",
+        help: "Make a read-only cache of another volume, an NFS export say: its root is that volume's",
     },
     OptionSpec {
         name: "remote",

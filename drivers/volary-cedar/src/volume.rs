@@ -1,9 +1,9 @@
 //! The checked root page: where everything lies.
 
 use crate::ondisk::{
-    FEATURE_CHAINS, FEATURE_MAP, FEATURE_REMOTE, FEATURE_SUMS, HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN,
-    PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP, VERSION_REMOTE,
-    VERSION_SUMS, get_u32, put, seal,
+    FEATURE_CHAINS, FEATURE_MAP, FEATURE_REMOTE, FEATURE_SUMS, HEADER, Header, LABEL_MAX, PAGE_MAX,
+    PAGE_MIN, PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP,
+    VERSION_REMOTE, VERSION_SUMS, get_u32, put, seal,
 };
 use crate::roots::{agreed, read_roots};
 use crate::runs::Run;

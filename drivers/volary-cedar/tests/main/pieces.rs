@@ -41,7 +41,8 @@ fn riddle(fs: &Fs, cx: &Ctx<'_>, holes: usize) {
         count += 1;
     }
     for i in (0..2 * holes).step_by(2) {
-        fs.unlink(cx, fs.root(), name(&format!("small {i}"))).unwrap();
+        fs.unlink(cx, fs.root(), name(&format!("small {i}")))
+            .unwrap();
     }
     fs.sync(cx).unwrap();
 }
@@ -117,10 +118,7 @@ fn what_no_record_holds_does_nothing_where_the_room_ends() {
         let node = put(&fs, cx, "big", 700).unwrap();
         let open = fs.open(cx, node, Mode::Write).unwrap();
         let all = vec![1; before as usize];
-        assert_eq!(
-            fs.write(cx, open, None, &all).unwrap_err(),
-            Kind::NoSpace
-        );
+        assert_eq!(fs.write(cx, open, None, &all).unwrap_err(), Kind::NoSpace);
         assert_eq!(fs.getattr(cx, node).unwrap().size, 700);
         fs.close(cx, open).unwrap();
         fs.unlink(cx, fs.root(), name("big")).unwrap();
@@ -174,10 +172,7 @@ fn a_volume_without_chains_holds_as_many_pieces_as_before() {
         riddle(&fs, cx, 100);
         let node = put(&fs, cx, "big", 40_000).unwrap();
         let set = SetAttr::size(80_000);
-        assert_eq!(
-            fs.setattr(cx, node, &set).unwrap_err(),
-            Kind::NoSpace
-        );
+        assert_eq!(fs.setattr(cx, node, &set).unwrap_err(), Kind::NoSpace);
         fs.detach(cx).unwrap();
     });
     clean(dev).unwrap();
