@@ -4,6 +4,7 @@
 use crate::mounting::Mounting;
 use crate::sandbox::{Sandbox, noise};
 use crate::serving::Serving;
+use std::io::Write;
 use std::process::Command;
 use volary_testkit::nfs::client as nfs;
 use volary_testkit::smb::{self, access, disposition};
@@ -75,14 +76,18 @@ fn what_was_reserved_is_free_after_the_server_is_killed() {
     let Some(mount) = Mounting::start(&sandbox, &["c.img"]) else {
         return;
     };
-    // The shell has the file open until it is told to go on.
-    let line = "exec 3>mnt/open; dd if=/dev/zero bs=64k count=100 >&3 2>/dev/null; \
-                sync mnt/open; stat -f -c %f mnt";
-    let free: u64 = sandbox.shell(line).ok().trim().parse().unwrap();
+    let mut open = std::fs::File::create(sandbox.path("mnt/open")).unwrap();
+    for _ in 0..100 {
+        open.write_all(&[7; 65_536]).unwrap();
+    }
+    open.sync_all().unwrap();
+    let free = sandbox.shell("stat -f -c %f mnt").ok();
+    let free: u64 = free.trim().parse().unwrap();
     drop(mount);
     sandbox.run("fsck -p c.img");
     let info = sandbox.run("info --json c.img").ok();
-    assert!(info.contains(&format!("{}", free * 4096)), "{free}: {info}");
+    assert!(info.contains(&(free * 4096).to_string()), "{free}: {info}");
+    drop(open);
     clean(&sandbox);
 }
 
