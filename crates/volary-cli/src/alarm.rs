@@ -33,8 +33,11 @@ pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
 
 /// What a driver has found, in a line.
 fn words(finding: &Finding) -> String {
-    let place = finding.path.as_deref();
-    let place = place.map_or_else(String::new, |path| format!("{}: ", escape(path)));
+    let place = match (&finding.path, finding.offset) {
+        (Some(path), _) => format!("{}: ", escape(path)),
+        (None, Some(offset)) => format!("at byte {offset}: "),
+        (None, None) => String::new(),
+    };
     let repair = match finding.repair.as_str() {
         "" => String::new(),
         repair => format!("; {repair}"),

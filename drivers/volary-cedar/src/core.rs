@@ -361,6 +361,7 @@ impl Core {
         now: Time,
         mut change: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<T> {
+        self.too_much = false;
         self.writable()?;
         self.begin()?;
         let mut result = self.attempt(now, &mut change);

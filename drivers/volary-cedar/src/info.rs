@@ -55,7 +55,7 @@ pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
             "checksums of data",
             if layout.has_sums { "kept" } else { "not kept" },
         ),
-        Fact::number("pieces of a file", layout.runs_max() as u64, "at most"),
+        Fact::number("most pieces of a file", layout.runs_max() as u64, ""),
         Fact::word(
             "remote",
             match layout.has_remote() {

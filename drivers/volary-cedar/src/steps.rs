@@ -32,7 +32,8 @@ impl Attached {
         })
     }
 
-    /// Writes bytes in as few changes as it takes.
+    /// Writes bytes in as few changes as it takes: those past the end first, so that no
+    /// byte that the file has is changed if there is no room.
     ///
     /// # Errors
     /// As [`try_write`](Self::try_write).
@@ -44,7 +45,9 @@ impl Attached {
         data: &[u8],
     ) -> Result<u64> {
         let page = self.core.layout.page_len();
-        let (mut end, mut rest, mut step) = (at, data, data.len());
+        let had = self.core.home(uid)?.1.size.saturating_sub(at);
+        let (over, mut rest) = data.split_at(data.len().min(had as usize));
+        let (mut end, mut step) = (at + over.len() as u64, rest.len());
         while !rest.is_empty() {
             let (now, later) = rest.split_at(step.min(rest.len()));
             match self.try_write(cx, uid, end, now) {
@@ -52,6 +55,9 @@ impl Attached {
                 Err(_) if self.core.too_much && step > page => step /= 2,
                 Err(e) => return Err(e),
             }
+        }
+        if !over.is_empty() {
+            self.try_write(cx, uid, at, over)?;
         }
         Ok(end)
     }
