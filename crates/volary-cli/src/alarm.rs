@@ -4,7 +4,7 @@
 use crate::exit::{Done, Exit, Fail, warn};
 use std::sync::Arc;
 use volary::layers::{Alarm, Alert};
-use volary::{Fs, Kind, Source};
+use volary::{Finding, Fs, Kind, Source, escape};
 
 /// Puts an alarm over `fs` that tells of it on standard error.
 pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
@@ -24,10 +24,34 @@ pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
             "{name}: failed while it was served: its root is gone; {then}"
         )),
         Alert::Fails(e) => warn(&format!("{name}: failed while it was served: {e}; {then}")),
+        Alert::Found(finding) => warn(&format!("{name}: {}", words(finding))),
         Alert::Answers(failed) => {
             warn(&format!("{name}: answers again; {failed} calls had failed"));
         }
     }))
+}
+
+/// What a driver has found, in a line.
+fn words(finding: &Finding) -> String {
+    let place = match (&finding.path, finding.offset) {
+        (Some(path), _) => format!("{}: ", escape(path)),
+        (None, Some(offset)) => format!("at byte {offset}: "),
+        (None, None) => String::new(),
+    };
+    let repair = match finding.repair.as_str() {
+        "" => String::new(),
+        repair => format!("; {repair}"),
+    };
+    format!("{place}{}{repair} [{}]", finding.message, finding.code)
+}
+
+/// What the driver under a command's volume has found, in lines.
+pub(crate) fn found(fs: &Fs, name: &str) -> String {
+    let lines = fs.findings();
+    let lines = lines
+        .iter()
+        .map(|f| format!("volary: {name}: {}\n", words(f)));
+    lines.collect()
 }
 
 /// Tells of a commit that a volume made by itself, and that failed in a way of which its

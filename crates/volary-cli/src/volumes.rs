@@ -347,7 +347,11 @@ fn open(
         ..VolumeOptions::new(source.to_string(), clock::now)
     };
     match stack(fs.clone(), layers) {
-        Ok((fs, reports)) => Ok((Volume::new(fs, options), reports)),
+        Ok((over, mut reports)) => {
+            let name = source.to_string();
+            reports.push(Box::new(move || crate::alarm::found(&fs, &name)));
+            Ok((Volume::new(over, options), reports))
+        }
         Err(e) => {
             // It was not used; the layer's own error is the one to tell.
             let _ = Volume::new(fs, options).detach();

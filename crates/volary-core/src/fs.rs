@@ -6,8 +6,8 @@
 )]
 
 use crate::{
-    Access, Attr, Caps, Cookie, Cred, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, QuotaOf,
-    QuotaReport, Result, SetAttr, SetQuota,
+    Access, Attr, Caps, Cookie, Cred, Ctx, DirBuf, FileKind, Finding, Kind, Name, NodeId, OpenId,
+    QuotaOf, QuotaReport, Result, SetAttr, SetQuota,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,6 +113,13 @@ pub trait FileSystem: Send + Sync {
     /// unless they are told otherwise. Constant while it is attached.
     fn commit_time(&self) -> Duration {
         COMMIT_TIME
+    }
+
+    /// Takes what the driver has found wrong with its volume, in passing, since this was
+    /// asked last; calls were answered all the same. Each matter comes once. Cheap when there
+    /// is nothing, and answered after [`detach`](Self::detach) too.
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
     }
 
     // ---- Names ----

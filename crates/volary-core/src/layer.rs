@@ -7,8 +7,8 @@
 
 use crate::{
     Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Extent, FileKind,
-    FileSystem, Fs, Lock, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result,
-    SetAttr, SetQuota, StatFs, Watch,
+    FileSystem, Finding, Fs, Lock, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags,
+    Result, SetAttr, SetQuota, StatFs, Watch,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +119,8 @@ macro_rules! operations {
             fn caller(&self, cred: &Cred) -> Option<Cred> { self.below().caller(cred) }
             /// How old a change may get; not seen by `around`.
             fn commit_time(&self) -> Duration { self.below().commit_time() }
+            /// What the driver has found; not seen by `around`.
+            fn findings(&self) -> Vec<Finding> { self.below().findings() }
             /// A hint; not seen by `around`.
             fn forget(&self, node: NodeId, lookups: u64) { self.below().forget(node, lookups); }
 
@@ -137,6 +139,7 @@ macro_rules! operations {
             fn root(&self) -> NodeId { Layer::root(self) }
             fn caller(&self, cred: &Cred) -> Option<Cred> { Layer::caller(self, cred) }
             fn commit_time(&self) -> Duration { Layer::commit_time(self) }
+            fn findings(&self) -> Vec<Finding> { Layer::findings(self) }
             fn forget(&self, node: NodeId, lookups: u64) { Layer::forget(self, node, lookups); }
             $( fn $method(&self, $($arg: $ty),*) -> $out { Layer::$method(self, $($arg),*) } )*
         }

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use volary_core::{Call, Caps, Cred, Ctx, Error, Fs, Kind, Layer, Op, Result, Time};
+use volary_core::{Call, Caps, Cred, Ctx, Error, Finding, Fs, Kind, Layer, Op, Result, Time};
 
 /// What an [`Alarm`] has to tell.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub enum Alert<'a> {
     Fails(&'a Error),
     /// The volume answers again, after so many calls that failed.
     Answers(u64),
+    /// Something is wrong on the volume, which the call was answered in spite of.
+    Found(&'a Finding),
 }
 
 /// Takes alerts. Called by the thread whose call failed, before the call returns; must
@@ -18,7 +20,8 @@ pub enum Alert<'a> {
 pub type AlertSink = Box<dyn Fn(Alert<'_>) + Send + Sync>;
 
 /// Over a volume that is served: tells once that what lies below has failed (`Io`, or a
-/// root that is `Stale`), not for each call. It changes no answer.
+/// root that is `Stale`), not for each call; and what a driver has
+/// [found](volary_core::FileSystem::findings) in passing. It changes no answer.
 ///
 /// A volume that stands on a device stays failed: what it has in memory it still answers,
 /// whatever becomes of the device. One that others have too (a directory of the host, an
@@ -125,6 +128,9 @@ impl Layer for Alarm {
                 self.ask_again(op);
             }
             _ => {}
+        }
+        for finding in self.below.findings() {
+            (self.tell)(Alert::Found(&finding));
         }
         answer
     }

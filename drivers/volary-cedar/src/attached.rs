@@ -99,6 +99,7 @@ impl Attached {
         }
         self.detached = true;
         self.opens.clear();
+        self.core.reserved.give_all_back();
         let open = std::mem::take(&mut self.core.open_nodes);
         let mut result = Ok(());
         for uid in open.into_keys() {
@@ -164,10 +165,15 @@ impl Attached {
         set: &SetAttr,
     ) -> Result<Entry> {
         let dir = uid_of(dir)?;
-        let head = self
+        let made = self
             .core
-            .change(cx.now, |c| c.make(dir, name.as_bytes(), what, set, cx.now))?;
-        self.entry(&head)
+            .change(cx.now, |c| c.make(dir, name.as_bytes(), what, set, cx.now));
+        match made {
+            Err(_) if self.core.too_much && set.size.is_some_and(|size| size > 0) => {
+                self.make_in_steps(cx, dir, name, what, set)
+            }
+            made => self.entry(&made?),
+        }
     }
 
     pub(crate) fn create(
@@ -244,7 +250,22 @@ impl Attached {
             let head = self.head(node)?;
             return self.attr_of(&head);
         }
-        let head = self.core.change(cx.now, |c| {
+        let done = self.try_set(cx, uid, set);
+        let head = match (done, set.size) {
+            (Err(_), Some(size)) if self.core.too_much => {
+                self.grow_and(cx, uid, size, |this| this.try_set(cx, uid, set))?
+            }
+            (done, _) => done?,
+        };
+        self.see_off(cx)?;
+        if !self.core.is_open(uid) {
+            self.core.seal(uid, cx.now)?;
+        }
+        self.attr_of(&head)
+    }
+
+    fn try_set(&mut self, cx: &Ctx<'_>, uid: u64, set: &SetAttr) -> Result<Head> {
+        self.core.change(cx.now, |c| {
             let (place, mut head) = c.home(uid)?;
             if set.dos.is_some() {
                 return Err(Kind::Unsupported.into());
@@ -261,12 +282,7 @@ impl Attached {
             head.touch(cx.now, false);
             c.keep(&place, head.clone())?;
             Ok(head)
-        })?;
-        self.see_off(cx)?;
-        if !self.core.is_open(uid) {
-            self.core.seal(uid, cx.now)?;
-        }
-        self.attr_of(&head)
+        })
     }
 
     pub(crate) fn read_link(&mut self, node: NodeId) -> Result<Vec<u8>> {
@@ -323,6 +339,7 @@ impl Attached {
             return Ok(());
         }
         self.core.open_nodes.remove(&uid);
+        self.core.reserved.give_back(uid);
         self.core.seal(uid, cx.now)?;
         self.release(cx, uid)
     }
@@ -351,11 +368,15 @@ impl Attached {
     }
 
     pub(crate) fn read(&mut self, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let found = self.opens.get_mut(&open).ok_or(Kind::Stale)?;
-        let (uid, first) = (found.uid, !std::mem::replace(&mut found.checked, true));
+        let found = self.opens.get(&open).ok_or(Kind::Stale)?;
+        let (uid, first) = (found.uid, offset == 0 && !found.checked);
         let (_, head) = self.core.home(uid)?;
         Core::check_file(&head)?;
-        self.core.read(&head, offset, buf, first)
+        let read = self.core.read(&head, offset, buf, first)?;
+        if let Some(found) = self.opens.get_mut(&open).filter(|_| first && read > 0) {
+            found.checked = true;
+        }
+        Ok(read)
     }
 
     pub(crate) fn write(
@@ -381,16 +402,10 @@ impl Attached {
         }
         let at = offset.unwrap_or(head.size);
         self.core.unseal(uid, at, cx.now)?;
-        let end = self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
-            let len = data.len() as u64;
-            let runs = c.make_room(&mut head, at, len)?;
-            head.touch(cx.now, true);
-            c.keep(&place, head)?;
-            c.check_fits()?;
-            c.fill(&runs, at, data)?;
-            Ok(at + len)
-        });
+        let mut end = self.try_write(cx, uid, at, data);
+        if end.is_err() && self.core.too_much {
+            end = self.grow_and(cx, uid, at, |this| this.write_in_steps(cx, uid, at, data));
+        }
         if end.is_err() {
             self.core.note_failed_write(uid, at);
         }

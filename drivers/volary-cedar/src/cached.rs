@@ -20,8 +20,8 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use volary_core::{
-    Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Fs, Kind,
-    Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
+    Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
+    Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
 };
 
 /// Entries of a listing of the remote that are asked for together, and bytes of their names.
@@ -281,6 +281,10 @@ impl FileSystem for CachedFs {
 
     fn commit_time(&self) -> Duration {
         self.local.commit_time()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.local.findings()
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {

@@ -7,15 +7,17 @@
 //! be committed first.
 
 use crate::delta::{Delta, RunSet};
+use crate::found::Found;
 use crate::leader::Leader;
 use crate::log::Anchor;
 use crate::logged_map::MapHome;
 use crate::mistakes::{Mistake, made};
 use crate::page::Image;
+use crate::reserve::Reservations;
 use crate::runs::{Run, Runs};
 use crate::sums::{Known, Sums};
 use crate::table::Table;
-use crate::vam::Vam;
+use crate::vam::{Vam, Want};
 use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -133,6 +135,8 @@ pub(crate) struct Core {
     pub(crate) cache: Cache,
     pub(crate) table: Table,
     pub(crate) vam: Vam,
+    /// Room that is kept behind open files.
+    pub(crate) reserved: Reservations,
     pub(crate) txn: Txn,
     pub(crate) batch: Batch,
     pub(crate) log: LogState,
@@ -157,6 +161,10 @@ pub(crate) struct Core {
     pub(crate) to_seal: BTreeMap<u64, Sums>,
     /// How often each node is open.
     pub(crate) open_nodes: BTreeMap<u64, u64>,
+    /// Whether the last change failed as no log record holds it: in steps it may be made.
+    pub(crate) too_much: bool,
+    /// What was found wrong in passing.
+    pub(crate) found: Found,
     /// Nodes that lost their last name, or have a version too many.
     pub(crate) leaving: Vec<u64>,
     next_uid: u64,
@@ -173,6 +181,7 @@ impl Core {
             cache,
             table,
             vam,
+            reserved: Reservations::default(),
             txn: Txn::default(),
             batch: Batch::default(),
             log,
@@ -187,6 +196,8 @@ impl Core {
             known: None,
             to_seal: BTreeMap::new(),
             open_nodes: BTreeMap::new(),
+            too_much: false,
+            found: Found::default(),
             leaving: Vec::new(),
             next_uid: 1,
         }
@@ -257,12 +268,13 @@ impl Core {
 
     // ---- Room ----
 
-    /// Takes pages for a file that will have `total`.
+    /// Takes pages for a file.
     ///
     /// # Errors
     /// `NoSpace`.
-    pub(crate) fn take(&mut self, len: u32, near: Option<u32>, total: u32) -> Result<Vec<Run>> {
-        let runs = self.vam.take(len, near, total).ok_or(Kind::NoSpace)?;
+    pub(crate) fn take(&mut self, want: &Want) -> Result<Vec<Run>> {
+        let taken = self.vam.take(want, &mut self.reserved);
+        let runs = taken.ok_or(Kind::NoSpace)?;
         self.txn.taken.extend(&runs);
         Ok(runs)
     }
@@ -322,18 +334,18 @@ impl Core {
         Ok(Leader::decode(&self.layout, page, &bytes))
     }
 
-    /// Has a leader that does not agree with the name table written anew.
-    pub(crate) fn mend_leader(&mut self, uid: u64, runs: &Runs) {
+    /// Has a leader that does not agree with the name table written anew, if there is
+    /// room for it in the next record; whether it is.
+    pub(crate) fn mend_leader(&mut self, uid: u64, runs: &Runs) -> bool {
         let logged = self.batch.pages.len() + self.batch.leaders.len();
         let room = logged < self.layout.logged_max as usize && self.txn.leaders.is_empty();
-        if let Some(page) = runs
-            .leader()
-            .filter(|_| room && self.takes == Takes::Changes)
-        {
-            self.batch
-                .leaders
-                .insert(page, Leader::of(uid, runs, &self.layout));
-        }
+        let page = runs.leader().filter(|_| room);
+        let Some(page) = page.filter(|_| self.takes == Takes::Changes) else {
+            return false;
+        };
+        let leader = Leader::of(uid, runs, &self.layout);
+        self.batch.leaders.insert(page, leader);
+        true
     }
 
     // ---- Changes ----
@@ -349,10 +361,11 @@ impl Core {
         now: Time,
         mut change: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<T> {
+        self.too_much = false;
         self.writable()?;
         self.begin()?;
         let mut result = self.attempt(now, &mut change);
-        let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace);
+        let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace) && !self.too_much;
         if no_room && !(self.batch.freed.is_empty() && self.batch.cut.is_empty()) {
             self.commit(now)?;
             result = self.attempt(now, &mut change);
@@ -368,6 +381,7 @@ impl Core {
         now: Time,
         change: &mut impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<T> {
+        self.too_much = false;
         let result = change(self).and_then(|done| self.install(now).map(|()| done));
         if result.is_err() {
             self.undo();
@@ -463,11 +477,12 @@ impl Core {
     /// Holds if one record can log the txn as it is.
     ///
     /// # Errors
-    /// `NoSpace`.
-    pub(crate) fn check_fits(&self) -> Result<()> {
+    /// `NoSpace`, and [`too_much`](Self::too_much) is set.
+    pub(crate) fn check_fits(&mut self) -> Result<()> {
         let own = self.txn.pages.len() + self.txn.leaders.len();
         let most = self.layout.logged_max as usize;
-        if own > most {
+        self.too_much = own > most;
+        if self.too_much {
             return Err(Error::note(
                 Kind::NoSpace,
                 format!("a change of {own} pages; a log record of this volume holds {most}"),

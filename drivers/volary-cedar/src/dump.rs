@@ -1,7 +1,7 @@
 //! Structures as they are stored.
 
 use crate::delta::Delta;
-use crate::entry::{Entry, Part, Place, part_of_key, place_of_key};
+use crate::entry::{CHAIN, Entry, Place, is_of_runs, part_of_key, place_of_key};
 use crate::leader::Leader;
 use crate::log::{LogImage, read_anchors};
 use crate::ondisk::{Header, PageType};
@@ -228,7 +228,7 @@ fn dump_cell(key: &[u8], value: &[u8], out: &mut String) -> fmt::Result {
     }
     match (place_of_key(key), Place::decode(value), part_of_key(key)) {
         (Some(_), Some(place), _) => writeln!(out, "{}", key_words(&place.key())),
-        (_, _, Some((_, kind, _))) if kind == Part::Runs as u8 => {
+        (_, _, Some((_, kind, _))) if is_of_runs(kind) => {
             let runs: Vec<Run> = crate::runs::Runs::decode(value).collect();
             writeln!(out, "{runs:?}")
         }
@@ -244,6 +244,9 @@ fn key_words(key: &[u8]) -> String {
         return format!("name {number} of {uid:#x}");
     }
     match part_of_key(key) {
+        Some((page, CHAIN, number)) => {
+            format!("part {CHAIN}.{number} of the leader in page {page}")
+        }
         Some((uid, kind, number)) => format!("part {kind}.{number} of {uid:#x}"),
         None => format!("key of {} bytes", key.len()),
     }

@@ -42,7 +42,7 @@ const PARTS: u8 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Part {
-    /// Runs after those in the head.
+    /// Runs after those in the head; where there are chains, see [`CHAIN`].
     Runs = 1,
     /// A symlink's target.
     Target = 2,
@@ -60,6 +60,22 @@ impl Part {
     pub(crate) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|part| *part as u8 == code)
     }
+}
+
+/// The kind of parts in which runs go on under the leader's page in place of the uid: so
+/// a file's pages become another node's with no part written anew.
+pub(crate) const CHAIN: u8 = 5;
+/// Most parts of runs that a head counts.
+pub(crate) const CHAIN_MAX: u16 = 0xfff;
+
+/// Whether a part's kind is one.
+pub(crate) fn is_part(kind: u8) -> bool {
+    kind == CHAIN || Part::of_code(kind).is_some()
+}
+
+/// Whether a part's kind is of runs.
+pub(crate) fn is_of_runs(kind: u8) -> bool {
+    kind == CHAIN || kind == Part::Runs as u8
 }
 
 /// A name in a directory, with its version.
@@ -167,13 +183,13 @@ pub(crate) fn place_of_key(key: &[u8]) -> Option<(u64, u32)> {
     (*space == PLACES).then(|| (u64::from_be_bytes(*uid), u32::from_be_bytes(number)))
 }
 
-/// The key of a part.
-pub(crate) fn part_key(uid: u64, part: Part, number: u16) -> Vec<u8> {
-    let (uid, number) = (uid.to_be_bytes(), number.to_be_bytes());
-    [&[PARTS][..], &uid, &[part as u8], &number].concat()
+/// The key of a part, by whose it is: a node's uid, or a leader's page.
+pub(crate) fn part_key(of: u64, kind: u8, number: u16) -> Vec<u8> {
+    let (of, number) = (of.to_be_bytes(), number.to_be_bytes());
+    [&[PARTS][..], &of, &[kind], &number].concat()
 }
 
-/// The uid, kind and number in a part's key.
+/// Whose it is, the kind and the number in a part's key.
 pub(crate) fn part_of_key(key: &[u8]) -> Option<(u64, u8, u16)> {
     let (space, rest) = key.split_first()?;
     let (uid, rest) = rest.split_first_chunk::<8>()?;
@@ -224,7 +240,7 @@ pub(crate) struct Head {
     /// What its older versions are kept under; 0 if it never had any.
     pub(crate) line: u64,
     /// Parts of each kind: runs, target, attributes, checksums.
-    pub(crate) parts: [u8; 4],
+    pub(crate) parts: [u16; 4],
     /// What it stands for, of a node of the remote.
     pub(crate) far: Option<Far>,
     /// The first runs.
@@ -343,10 +359,11 @@ impl Head {
         let mut out = Vec::with_capacity(HEAD + FAR + RUN * self.runs.len());
         out.resize(HEAD, 0);
         put(&mut out, 0, &self.uid.to_le_bytes());
-        let [runs, target, xattrs, sums] = self.parts;
+        let [[runs, more], [target, _], [xattrs, _], [sums, _]] = self.parts.map(u16::to_le_bytes);
         let far = self.far.map_or(0, |far| far.code());
         put(&mut out, 8, &[kind_code(self.kind) | far, sums]);
-        put(&mut out, 10, &(self.mode as u16).to_le_bytes());
+        let mode = self.mode as u16 & 0o7777 | u16::from(more) << 12;
+        put(&mut out, 10, &mode.to_le_bytes());
         put(&mut out, 12, &self.owner.to_le_bytes());
         put(&mut out, 16, &self.group.to_le_bytes());
         put(&mut out, 20, &self.nlink.to_le_bytes());
@@ -388,7 +405,8 @@ impl Head {
 
     pub(crate) fn decode(value: &[u8]) -> Option<Self> {
         let (kind, far, tail) = Self::split(value)?;
-        let [runs, target, xattrs] = *value.get(98..101)?.first_chunk()?;
+        let [runs, target, xattrs] = value.get(98..101)?.first_chunk::<3>()?.map(u16::from);
+        let runs = runs | get_u16(value, 10) >> 12 << 8;
         Some(Self {
             uid: get_u64(value, 0),
             kind,
@@ -405,7 +423,7 @@ impl Head {
             number: get_u32(value, 88),
             next_number: get_u32(value, 92),
             keep: get_u16(value, 96),
-            parts: [runs, target, xattrs, *value.get(9)?],
+            parts: [runs, target, xattrs, u16::from(*value.get(9)?)],
             version: get_u32(value, 100) >> 8,
             line: get_u64(value, 104),
             far,
@@ -421,12 +439,12 @@ impl Head {
     /// How many parts of a kind there are.
     pub(crate) fn parts_of(&self, part: Part) -> u16 {
         let found = self.parts.get(part as usize - 1);
-        found.map_or(0, |n| u16::from(*n))
+        found.copied().unwrap_or(0)
     }
 
     pub(crate) fn set_parts_of(&mut self, part: Part, count: u16) {
         if let Some(n) = self.parts.get_mut(part as usize - 1) {
-            *n = u8::try_from(count).unwrap_or(u8::MAX);
+            *n = count.min(if part == Part::Runs { CHAIN_MAX } else { 0xff });
         }
     }
 
@@ -546,7 +564,10 @@ mod tests {
         for len in 0..HEAD {
             assert_eq!(Entry::decode(&bytes[..len]), None, "{len}");
         }
-        assert_eq!(part_of_key(&part_key(9, Part::Xattrs, 2)), Some((9, 3, 2)));
+        assert_eq!(
+            part_of_key(&part_key(9, Part::Xattrs as u8, 2)),
+            Some((9, 3, 2))
+        );
         assert_eq!(place_of_key(&place_key(9, 2)), Some((9, 2)));
     }
 }

@@ -354,7 +354,7 @@ impl Core {
             return Ok(false);
         }
         let runs = self.runs(&temp)?;
-        self.set_parts(&mut temp, Part::Runs, &[])?;
+        self.hand_runs_over(&mut temp)?;
         self.set_parts(&mut temp, Part::Sums, &[])?;
         self.remove(&from.key())?;
         self.remove(&crate::entry::place_key(copy, temp.number))?;

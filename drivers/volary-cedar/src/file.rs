@@ -4,6 +4,7 @@ use crate::core::{Batch, Core};
 use crate::entry::Head;
 use crate::leader::Leader;
 use crate::runs::{Run, Runs};
+use crate::vam::Want;
 use volary_block::Stage;
 use volary_core::{Error, Extent, FileKind, Kind, Place, Result};
 
@@ -50,11 +51,12 @@ impl Core {
         }
     }
 
-    /// Gives a file room for `size` bytes at least. New pages are not written.
+    /// Gives a file room for `size` bytes at least. New pages are not written. If it
+    /// `grows` while it is open, more is reserved behind them.
     ///
     /// # Errors
     /// `NoSpace`, for that past the end of its last page too.
-    fn grow(&mut self, head: &mut Head, runs: &mut Runs, size: u64) -> Result<()> {
+    fn grow(&mut self, head: &mut Head, runs: &mut Runs, size: u64, grows: bool) -> Result<()> {
         let (total, have) = (self.pages_for(size), runs.pages());
         if size > head.size
             && let Some(page) = self.page_past(runs, head.size)
@@ -64,9 +66,14 @@ impl Core {
         if total <= have {
             return Ok(());
         }
-        let near = runs.0.last().map(|r| r.start + r.len);
+        let want = Want {
+            len: total - have,
+            near: runs.0.last().map(|r| r.start + r.len),
+            total,
+            grows: Some(head.uid).filter(|uid| grows && self.is_open(*uid)),
+        };
         let old = runs.leader();
-        for run in self.take(total - have, near, total)? {
+        for run in self.take(&want)? {
             runs.push(run);
         }
         self.set_runs(head, old, runs)
@@ -100,6 +107,8 @@ impl Core {
         if size < head.size {
             let old = runs.leader();
             let gone = runs.cut(self.pages_for(size));
+            // What is kept for it is not behind its end any more.
+            self.reserved.give_back(head.uid);
             if !gone.is_empty() {
                 self.free(gone);
                 self.set_runs(head, old, &runs)?;
@@ -108,7 +117,7 @@ impl Core {
                 self.free_rest(page);
             }
         } else if size > head.size {
-            self.grow(head, &mut runs, size)?;
+            self.grow(head, &mut runs, size, false)?;
             self.zero(&runs, head.size, self.room_end(&runs))?;
         }
         head.size = size;
@@ -172,7 +181,7 @@ impl Core {
         }
         let mut runs = self.runs(head)?;
         let had = self.room_end(&runs);
-        self.grow(head, &mut runs, end.max(head.size))?;
+        self.grow(head, &mut runs, end.max(head.size), true)?;
         if offset > head.size {
             self.zero(&runs, head.size, offset)?;
         }
@@ -303,7 +312,8 @@ impl Core {
                 ));
             }
         }
-        self.mend_leader(uid, runs);
+        let mended = self.mend_leader(uid, runs);
+        self.leader_differs(uid, page, mended);
         Ok(())
     }
 

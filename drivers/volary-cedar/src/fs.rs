@@ -8,10 +8,12 @@ use crate::names::Make;
 use crate::nodes::node_id;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use volary_core::{
     Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind,
-    FileSystem, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
+    FileSystem, Finding, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result,
+    SetAttr, StatFs,
 };
 
 /// Longest target of a symlink, in bytes, where the pages hold it.
@@ -22,6 +24,8 @@ pub(crate) struct CedarFs {
     caps: Caps,
     root: NodeId,
     commit_time: Duration,
+    /// Whether there is something to tell.
+    found: Arc<AtomicBool>,
     state: Mutex<Attached>,
 }
 
@@ -79,6 +83,7 @@ fn local(attached: Attached) -> Result<CedarFs> {
         caps,
         commit_time: attached.core.commit_time,
         root: node_id(ROOT_UID)?,
+        found: attached.core.found.any(),
         state: Mutex::new(attached),
     })
 }
@@ -126,6 +131,13 @@ impl FileSystem for CedarFs {
 
     fn commit_time(&self) -> Duration {
         self.commit_time
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        match self.found.load(Ordering::Acquire) {
+            true => self.state.lock().core.found.take(),
+            false => Vec::new(),
+        }
     }
 
     fn lookup(&self, _cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {

@@ -60,6 +60,7 @@ pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
             "checksums of data",
             if layout.has_sums { "kept" } else { "not kept" },
         ),
+        Fact::number("most pieces of a file", layout.runs_max() as u64, ""),
         Fact::maybe("remote", some(&layout.remote)),
         Fact::number("longest name", layout.name_max() as u64, "bytes"),
         Fact::word("volume number", format!("{:016x}", layout.nonce)),

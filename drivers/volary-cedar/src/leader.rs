@@ -6,6 +6,9 @@ use crate::ondisk::{HEADER, Header, LEADER_FIXED, PageType, get_u32, get_u64, pu
 use crate::runs::{RUN, Run, Runs};
 use crate::volume::Layout;
 
+/// What is said of a leader that is bad, or of other runs than the name table has.
+pub(crate) const DIFFERS: &str = "its leader page is bad or does not agree with the name table";
+
 /// What a leader says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leader {

@@ -11,16 +11,16 @@
 //! | [`ondisk`], [`volume`], `roots` | pages as stored; the checked root, and its copies |
 //! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
-//! | `vam`, `delta`, `logged_map` | room: in memory, in records, at home |
+//! | `vam`, `reserve`, `delta`, `logged_map` | room: in memory, kept for open files, in records, at home |
 //! | `runs`, `leader`, `sums` | where files lie, leader pages, checksums of data |
-//! | `core` | changes that are made whole or not at all |
-//! | `entry`, `nodes`, `names`, `versions`, `file`, `xattrs`, `cookies` | what UNIX asks of it |
+//! | `core`, `found` | changes that are made whole or not at all; what is wrong in passing |
+//! | `entry`, `nodes`, `names`, `versions`, `file`, `steps`, `xattrs`, `cookies` | what UNIX asks of it |
 //! | `far`, `copies`, `reach`, `bring`, `cached` | files of a remote: links, copies, the way there |
 //! | [`check`], [`dump`], [`make`] and others | the tools |
 //!
 //! # Limits
-//! Names of 255 bytes (90 in pages of 512), 2^32 pages, files in at most some
-//! hundred to some thousand pieces. Extended attributes of a node and targets
+//! Names of 255 bytes (90 in pages of 512), 2^32 pages, files in about a million pieces
+//! (110,000 in pages of 512; without chains as many as a record holds). Extended attributes of a node and targets
 //! of symlinks are bounded by what one log record holds. Versions are made when
 //! a file is emptied or replaced, not when it is written in place.
 //!
@@ -52,6 +52,7 @@ pub mod dump;
 mod entry;
 mod far;
 mod file;
+mod found;
 mod fs;
 pub mod info;
 mod leader;
@@ -67,8 +68,10 @@ pub mod options;
 mod page;
 mod reach;
 mod recover;
+mod reserve;
 mod roots;
 mod runs;
+mod steps;
 mod sums;
 mod table;
 mod tree;

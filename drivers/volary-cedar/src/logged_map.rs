@@ -168,6 +168,9 @@ impl Core {
                 }
             }
         };
+        if made(Mistake::ReservedInMap) {
+            self.reserved.iter().for_each(|kept| set(kept.run, true));
+        }
         if !made(Mistake::MapHomeAsInMemory) {
             self.taken_since().for_each(|run| set(run, false));
             self.table_before().for_each(|(page, was)| set(page, was));
@@ -331,6 +334,7 @@ mod tests {
     use crate::info::LOOK;
     use crate::recover::{How, open};
     use crate::torture::script::{Player, as_root, script};
+    use crate::vam::Want;
     use std::sync::Arc;
     use volary_block::MemDevice;
     use volary_core::{Attach, BlockDevice, Format, Make, Options, Time};
@@ -438,7 +442,12 @@ mod tests {
         let (mut core, _) = open(dev.clone(), &how).unwrap();
         let most = Delta::most(512) as u32;
         core.change(Time::EPOCH, |c| {
-            let all = c.take(4 * most, None, 1)?;
+            let all = c.take(&Want {
+                len: 4 * most,
+                near: None,
+                total: 1,
+                grows: None,
+            })?;
             let first = all.first().map_or(0, |run| run.start);
             let odd = (0..2 * most).map(|i| Run {
                 start: first + i * 2,

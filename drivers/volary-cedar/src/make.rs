@@ -43,7 +43,7 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "cache",
         value: "VOLUME",
-        help: "Make a cache of another volume, an NFS export say: its root is that volume's",
+        help: "Make a read-only cache of another volume, an NFS export say: its root is that volume's",
     },
     OptionSpec {
         name: "remote",
@@ -138,6 +138,8 @@ fn plan(dev: &dyn BlockDevice, how: &Make) -> Result<Layout> {
     };
     let mut layout = Layout::plan(wanted, hasher.finish(), how.now.secs as u64, &label)?;
     layout.has_sums = how.options.flag("checksums", false)?;
+    // Releases that know no logged map know no chains either.
+    layout.has_chains = layout.logs_map;
     layout.remote = remote(how)?.0;
     Ok(layout)
 }

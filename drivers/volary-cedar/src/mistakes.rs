@@ -81,12 +81,16 @@ pub(crate) enum Mistake {
     ToldTwice,
     /// The map does not go home after a record that could not tell all.
     UntoldStaysAway,
+    /// A page of the map goes home with what is only kept for open files.
+    ReservedInMap,
+    /// A file's runs are taken away when its pages become another node's.
+    ChainGoesWithName,
 }
 
 #[cfg(test)]
 impl Mistake {
     /// All of them.
-    pub(crate) const ALL: [Self; 38] = [
+    pub(crate) const ALL: [Self; 40] = [
         Self::TagByEnd,
         Self::SkipChangedAgain,
         Self::HomeFromCache,
@@ -125,6 +129,8 @@ impl Mistake {
         Self::MapCopiesAtOnce,
         Self::ToldTwice,
         Self::UntoldStaysAway,
+        Self::ReservedInMap,
+        Self::ChainGoesWithName,
     ];
 }
 

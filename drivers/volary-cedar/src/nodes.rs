@@ -2,8 +2,8 @@
 
 use crate::core::Core;
 use crate::entry::{
-    Entry, FAR, FIRST_VERSION, HEAD, Head, NAME_KEY, NOWHERE, PART_KEY, Part, Place, ROOT_NAME,
-    ROOT_UID, name_prefix, part_key, place_key, place_of_key, place_prefix,
+    CHAIN, CHAIN_MAX, Entry, FAR, FIRST_VERSION, HEAD, Head, NAME_KEY, NOWHERE, PART_KEY, Part,
+    Place, ROOT_NAME, ROOT_UID, name_prefix, part_key, place_key, place_of_key, place_prefix,
 };
 use crate::mistakes::{Mistake, made};
 use crate::page::cell_max;
@@ -43,9 +43,31 @@ impl Layout {
         (self.logged_max as usize / 6).clamp(2, 32)
     }
 
-    /// Most bytes in parts of a kind.
+    /// Most bytes in parts of a kind but runs.
     pub(crate) fn parts_len(&self) -> usize {
         self.parts_max() * self.part_len()
+    }
+
+    /// Most bytes in parts of runs. In a chain no change writes more than the parts that
+    /// it adds or cuts, so that a record does not bound them.
+    fn runs_len(&self) -> usize {
+        match self.has_chains {
+            true => usize::from(CHAIN_MAX) * self.part_len(),
+            false => self.parts_len(),
+        }
+    }
+
+    /// Most runs of a file.
+    pub(crate) fn runs_max(&self) -> usize {
+        self.runs_in_head() + self.runs_len() / RUN
+    }
+
+    /// What a node's parts of a kind are kept under: whose they are, and the kind in keys.
+    pub(crate) fn parts_under(&self, head: &Head, part: Part) -> (u64, u8) {
+        match head.runs.first() {
+            Some(first) if part == Part::Runs && self.has_chains => (first.start.into(), CHAIN),
+            _ => (head.uid, part as u8),
+        }
     }
 }
 
@@ -288,13 +310,31 @@ impl Core {
     ) -> Result<()> {
         let in_head = self.layout.runs_in_head().min(runs.0.len());
         let (first, rest) = runs.0.split_at(in_head);
-        if rest.len() * RUN > self.layout.parts_len() {
+        if rest.len() * RUN > self.layout.runs_len() {
             let words = "the free room is in too many pieces for one file";
             return Err(Error::note(Kind::NoSpace, words));
+        }
+        if head.runs.first().map(|run| run.start) != runs.leader() {
+            // A chain is kept under the leader, which goes.
+            self.set_parts(head, Part::Runs, &[])?;
         }
         head.runs = first.to_vec();
         self.set_parts(head, Part::Runs, &Runs::encode(rest))?;
         self.set_leader(head.uid, old, runs);
+        Ok(())
+    }
+
+    /// Has a head know of no runs, which are another node's from now on.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Corrupt`, `Io`.
+    pub(crate) fn hand_runs_over(&mut self, head: &mut Head) -> Result<()> {
+        match self.layout.has_chains {
+            // It is kept under the leader, which stays.
+            true if !made(Mistake::ChainGoesWithName) => head.set_parts_of(Part::Runs, 0),
+            _ => self.set_parts(head, Part::Runs, &[])?,
+        }
+        head.runs.clear();
         Ok(())
     }
 
@@ -304,8 +344,9 @@ impl Core {
     /// `Corrupt`, `Io`.
     pub(crate) fn parts(&mut self, head: &Head, part: Part) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
+        let (of, kind) = self.layout.parts_under(head, part);
         for number in 0..head.parts_of(part) {
-            let value = self.get(&part_key(head.uid, part, number))?;
+            let value = self.get(&part_key(of, kind, number))?;
             bytes.extend(value.ok_or_else(|| self.bad_entry("part"))?);
         }
         Ok(bytes)
@@ -315,21 +356,26 @@ impl Core {
     /// written. The head is to be kept after.
     ///
     /// # Errors
-    /// `TooBig` past [`Layout::parts_len`]; `NoSpace`, `Corrupt`, `Io`.
+    /// `TooBig` for more than parts of the kind hold; `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn set_parts(&mut self, head: &mut Head, part: Part, bytes: &[u8]) -> Result<()> {
-        if bytes.len() > self.layout.parts_len() {
+        let most = match part {
+            Part::Runs => self.layout.runs_len(),
+            _ => self.layout.parts_len(),
+        };
+        if bytes.len() > most {
             return Err(Kind::TooBig.into());
         }
+        let (of, kind) = self.layout.parts_under(head, part);
         let len = self.layout.part_len();
         let count = bytes.len().div_ceil(len) as u16;
         for (number, value) in (0..).zip(bytes.chunks(len)) {
-            let key = part_key(head.uid, part, number);
+            let key = part_key(of, kind, number);
             if self.get(&key)?.as_deref() != Some(value) {
                 self.put(&key, value)?;
             }
         }
         for number in count..head.parts_of(part) {
-            self.remove(&part_key(head.uid, part, number))?;
+            self.remove(&part_key(of, kind, number))?;
         }
         head.set_parts_of(part, count);
         Ok(())

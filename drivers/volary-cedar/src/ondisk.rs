@@ -28,6 +28,8 @@ pub const FEATURE_SUMS: u32 = 1;
 pub const FEATURE_REMOTE: u32 = 2;
 /// The feature of a logged allocation map.
 pub const FEATURE_MAP: u32 = 4;
+/// The feature of files in any number of pieces: their runs go on under the leader's page.
+pub const FEATURE_CHAINS: u32 = 8;
 /// Bytes of a label.
 pub const LABEL_MAX: usize = 63;
 /// Most bytes of the name of a remote.

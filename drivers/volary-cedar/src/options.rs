@@ -24,7 +24,7 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "remote",
         value: "VOLUME",
-        help: "Reach the volume that this one was made to keep files of (only what is here)",
+        help: "Reach, for reading, the volume that this one keeps files of (only what is here)",
     },
     OptionSpec {
         name: "iosize",

@@ -7,6 +7,7 @@
 
 use crate::mistakes::{Mistake, made};
 use crate::ondisk::{HEADER, Header, PageType, get_u64, put, seal};
+use crate::reserve::{Reservation, Reservations, pages_ahead};
 use crate::runs::Run;
 use crate::volume::{DATA_START, Layout};
 use std::ops::Range;
@@ -16,6 +17,21 @@ pub(crate) const SMALL: u32 = 8;
 /// Pages for a new piece of a big file and for what it grows by, at least: as many as the
 /// file has, so that one that is written bit by bit has few pieces.
 const ROOM_TO_GROW: u32 = 64;
+/// Free runs that are looked at for one with room to grow.
+const LOOKED_AT: usize = 64;
+
+/// Room that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Want {
+    /// How many pages.
+    pub(crate) len: u32,
+    /// Where the file ends so far.
+    pub(crate) near: Option<u32>,
+    /// Pages that the file will have.
+    pub(crate) total: u32,
+    /// The file, if room is to be kept for what it grows by next.
+    pub(crate) grows: Option<u64>,
+}
 
 /// The map.
 #[derive(Clone, PartialEq, Eq)]
@@ -134,30 +150,54 @@ impl Vam {
         None
     }
 
-    /// The free run that begins at `start`, of at most `most` pages.
-    fn free_from(&self, start: u32, most: u32) -> Option<Run> {
+    /// The first page in `from..to` that anyone may take.
+    fn next_open(&self, mut from: u32, to: u32, kept: &Reservations) -> Option<u32> {
+        loop {
+            let page = self.next(from, to, false)?;
+            match kept.holding(page) {
+                Some(run) => from = run.start.saturating_add(run.len),
+                None => return Some(page),
+            }
+        }
+    }
+
+    /// The last page in `from..to` that anyone may take.
+    fn prev_open(&self, from: u32, mut to: u32, kept: &Reservations) -> Option<u32> {
+        loop {
+            let page = self.prev(from, to, false)?;
+            match kept.holding(page) {
+                Some(run) => to = run.start,
+                None => return Some(page),
+            }
+        }
+    }
+
+    /// The run from `start` on that anyone may take, of at most `most` pages.
+    fn open_from(&self, start: u32, most: u32, kept: &Reservations) -> Option<Run> {
         let area = self.areas.iter().find(|a| a.contains(&start))?;
         let to = area.end.min(start.saturating_add(most));
         let end = self.next(start, to, true).unwrap_or(to);
+        let end = kept.next(start, end).unwrap_or(end);
         (end > start).then_some(Run {
             start,
             len: end - start,
         })
     }
 
-    /// The first free run of at least `len` pages, from the low end; or the
-    /// longest.
-    fn fit_low(&self, len: u32) -> Option<Run> {
-        let mut best: Option<Run> = None;
+    /// The first free run from the low end of at least `len` pages and `ahead` more; of the
+    /// first that were looked at the longest, if it has `len`; or the longest of all.
+    fn fit_low(&self, len: u32, ahead: u32, kept: &Reservations) -> Option<Run> {
+        let (mut best, mut looked) = (None::<Run>, 0);
         for area in &self.areas {
             let mut at = area.start;
-            while let Some(start) = self.next(at, area.end, false) {
-                let run = self.free_from(start, u32::MAX)?;
-                if run.len >= len {
-                    return Some(Run { start, len });
-                }
+            while let Some(start) = self.next_open(at, area.end, kept) {
+                let run = self.open_from(start, u32::MAX, kept)?;
                 if best.is_none_or(|b| run.len > b.len) {
                     best = Some(run);
+                }
+                looked += 1;
+                if best.is_some_and(|b| is_enough(b, len, ahead, looked)) {
+                    return best;
                 }
                 at = start + run.len;
             }
@@ -165,50 +205,72 @@ impl Vam {
         best
     }
 
-    /// A free run of at least `len` pages from the high end, with room behind
-    /// it for a file of `total`; or the longest.
-    fn fit_high(&self, len: u32, total: u32) -> Option<Run> {
-        let mut best: Option<Run> = None;
-        for area in self.areas.iter().rev() {
+    /// A free run from the high end as [`fit_low`](Self::fit_low) finds one from the low:
+    /// where it ends with room for `wanted` pages, `len` of them.
+    fn fit_high(&self, len: u32, wanted: u32, ahead: u32, kept: &Reservations) -> Option<Run> {
+        let (mut best, mut looked) = (None::<Run>, 0);
+        'all: for area in self.areas.iter().rev() {
             let mut end = area.end;
-            while let Some(last) = self.prev(area.start, end, false) {
-                let start = self
-                    .prev(area.start, last, true)
-                    .map_or(area.start, |p| p + 1);
+            while let Some(last) = self.prev_open(area.start, end, kept) {
+                let used = self.prev(area.start, last, true);
+                let start = used.max(kept.prev(area.start, last));
+                let start = start.map_or(area.start, |p| p + 1);
                 let run = Run {
                     start,
                     len: last + 1 - start,
                 };
-                if run.len >= len {
-                    let wanted = len.saturating_mul(4).max(total).max(ROOM_TO_GROW);
-                    let room = wanted.min(run.len);
-                    let start = run.start + (run.len - room);
-                    return Some(Run { start, len });
-                }
                 if best.is_none_or(|b| run.len > b.len) {
                     best = Some(run);
+                }
+                looked += 1;
+                if best.is_some_and(|b| is_enough(b, len, ahead, looked)) {
+                    break 'all;
                 }
                 end = start;
             }
         }
-        best
+        best.map(|run| Run {
+            start: run.start + (run.len - wanted.max(len).min(run.len)),
+            len: run.len.min(len),
+        })
     }
 
-    /// Takes `len` pages for a file that will have `total`: behind `near` where
-    /// that is free, else in the area for files of that size. None if there are
-    /// not so many; nothing is taken then.
-    pub(crate) fn take(&mut self, len: u32, near: Option<u32>, total: u32) -> Option<Vec<Run>> {
+    /// Takes pages for a file: behind `near` where that is free, else in the area for
+    /// files of that size. None if there are not so many; nothing is taken then. What is
+    /// kept for other files is passed over, and is given back if the rest of the room would
+    /// not do in one piece.
+    pub(crate) fn take(&mut self, want: &Want, kept: &mut Reservations) -> Option<Vec<Run>> {
+        let (len, total) = (want.len, want.total);
         if len > self.free {
             return None;
         }
+        let own = want.grows.and_then(|uid| kept.give_back(uid));
+        let ahead = want.grows.map_or(0, |_| {
+            pages_ahead(total.saturating_sub(len), total, self.free - len)
+        });
         let mut left = len;
-        let mut taken = Vec::new();
-        let mut near = near.and_then(|at| self.free_from(at, len));
+        let mut taken: Vec<Run> = Vec::new();
+        let mut near = want.near.and_then(|at| self.open_from(at, len, kept));
         while left > 0 {
-            let found = near.take().or_else(|| match total <= SMALL {
-                true => self.fit_low(left),
-                false => self.fit_high(left, total),
-            })?;
+            let found = near.take().or_else(|| {
+                let fit = match total <= SMALL {
+                    true => self.fit_low(left, ahead, kept),
+                    false => {
+                        let room = left.saturating_mul(4).max(total).max(ROOM_TO_GROW);
+                        self.fit_high(left, room.max(left.saturating_add(ahead)), ahead, kept)
+                    }
+                };
+                fit.filter(|run| run.len >= left || kept.is_empty())
+            });
+            let Some(found) = found else {
+                if kept.is_empty() {
+                    taken.iter().for_each(|r| self.mark(r.start, r.len, false));
+                    return None;
+                }
+                // Room is short: what is kept is for all.
+                kept.give_all_back();
+                continue;
+            };
             let run = Run {
                 start: found.start,
                 len: found.len.min(left),
@@ -217,7 +279,30 @@ impl Vam {
             left -= run.len;
             taken.push(run);
         }
+        self.keep_behind(want, &taken, own, ahead, kept);
         Some(taken)
+    }
+
+    /// Keeps room behind what was taken: what is left of the file's own, or else
+    /// `ahead` pages as far as they are free.
+    fn keep_behind(
+        &self,
+        want: &Want,
+        taken: &[Run],
+        own: Option<Run>,
+        ahead: u32,
+        kept: &mut Reservations,
+    ) {
+        let Some((uid, last)) = want.grows.zip(taken.last()) else {
+            return;
+        };
+        let end = last.start + last.len;
+        let own_end = own.map_or(0, |own| own.start + own.len);
+        let goes_on = own.is_some_and(|own| (own.start..own_end).contains(&end));
+        let most = if goes_on { own_end - end } else { ahead };
+        if let Some(run) = self.open_from(end, most, kept) {
+            kept.reserve(Reservation { uid, run });
+        }
     }
 
     /// Takes a page of the name table: its number within a copy.
@@ -238,9 +323,9 @@ impl Vam {
             let mut at = area.start;
             std::iter::from_fn(move || {
                 let start = self.next(at, area.end, false)?;
-                let run = self.free_from(start, u32::MAX)?;
-                at = start + run.len;
-                Some(run)
+                let len = self.next(start, area.end, true).unwrap_or(area.end) - start;
+                at = start + len;
+                Some(Run { start, len })
             })
         })
     }
@@ -293,6 +378,11 @@ impl Vam {
     }
 }
 
+/// Whether the longest of the free runs that were looked at will do.
+fn is_enough(best: Run, len: u32, ahead: u32, looked: usize) -> bool {
+    best.len >= len.saturating_add(ahead) || looked >= LOOKED_AT && best.len >= len
+}
+
 /// A page of a saved map, as of commit `seq`.
 pub(crate) fn page(layout: &Layout, number: u32, words: &[u64], epoch: u32, seq: u64) -> Vec<u8> {
     let header = Header {
@@ -321,6 +411,19 @@ mod tests {
     use super::*;
     use crate::volume::Wanted;
 
+    impl Vam {
+        /// Takes pages, and keeps none for later.
+        fn get(&mut self, len: u32, near: Option<u32>, total: u32) -> Option<Vec<Run>> {
+            let want = Want {
+                len,
+                near,
+                total,
+                grows: None,
+            };
+            self.take(&want, &mut Reservations::default())
+        }
+    }
+
     fn layout() -> Layout {
         let wanted = Wanted {
             page: 512,
@@ -346,7 +449,7 @@ mod tests {
     fn small_files_lie_low_and_big_ones_high() {
         let mut vam = Vam::empty(&layout());
         assert_eq!(vam.free(), layout().data_pages());
-        let small = vam.take(2, None, 2).unwrap();
+        let small = vam.get(2, None, 2).unwrap();
         assert_eq!(
             small,
             [Run {
@@ -354,9 +457,9 @@ mod tests {
                 len: 2
             }]
         );
-        let big = vam.take(20, None, 20).unwrap();
+        let big = vam.get(20, None, 20).unwrap();
         assert!(big[0].start > layout().middle_end());
-        let more = vam.take(5, Some(big[0].start + 20), 25).unwrap();
+        let more = vam.get(5, Some(big[0].start + 20), 25).unwrap();
         assert_eq!(more[0].start, big[0].start + 20);
     }
 
@@ -366,7 +469,7 @@ mod tests {
         let mut pieces: Vec<Run> = Vec::new();
         for total in (10..=500).step_by(10) {
             let near = pieces.last().map(|run| run.start + run.len);
-            for run in vam.take(10, near, total).unwrap() {
+            for run in vam.get(10, near, total).unwrap() {
                 match pieces.last_mut() {
                     Some(last) if last.start + last.len == run.start => last.len += run.len,
                     _ => pieces.push(run),
@@ -376,13 +479,88 @@ mod tests {
         assert!(pieces.len() <= 5, "{pieces:?}");
     }
 
+    /// A large volume, its map and what is kept.
+    fn large(pages: u32) -> (Vam, Reservations) {
+        let wanted = Wanted {
+            page: 4096,
+            pages,
+            table: 1024,
+            third: 512,
+            logs_map: true,
+        };
+        let layout = Layout::plan(wanted, 1, 0, "").unwrap();
+        (Vam::empty(&layout), Reservations::default())
+    }
+
+    /// Files that grow in turns, each by `piece` pages until it has `total`: its runs.
+    fn grow_in_turns(
+        vam: &mut Vam,
+        kept: &mut Reservations,
+        files: u64,
+        (piece, total): (u32, u32),
+    ) -> Vec<crate::runs::Runs> {
+        let mut all = vec![crate::runs::Runs::default(); files as usize];
+        while all.iter().any(|runs| runs.pages() < total) {
+            for (uid, runs) in (1..).zip(&mut all) {
+                // The first write needs a page for the leader too.
+                let len = piece + u32::from(runs.0.is_empty());
+                let want = Want {
+                    len,
+                    near: runs.0.last().map(|r| r.start + r.len),
+                    total: runs.pages() + len,
+                    grows: Some(uid),
+                };
+                let taken = vam.take(&want, kept).unwrap();
+                taken.into_iter().for_each(|run| runs.push(run));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn files_that_grow_in_turns_lie_in_eight_runs_at_most() {
+        // 200 pieces of a page; 300 MB in pieces of 64 KiB, and of 4 KiB; with little room.
+        for (pages, piece, total) in [
+            (1 << 19, 1, 200),
+            (1 << 19, 16, 73_250),
+            (1 << 19, 1, 73_250),
+            (1 << 18, 16, 73_250),
+        ] {
+            let (mut vam, mut kept) = large(pages);
+            let all = grow_in_turns(&mut vam, &mut kept, 3, (piece, total));
+            let runs: Vec<usize> = all.iter().map(|runs| runs.0.len()).collect();
+            println!("{pages} pages, by {piece} to {total}: {runs:?} runs");
+            assert!(runs.iter().all(|n| *n <= 8), "{piece} to {total}: {runs:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_free_and_is_given_to_whoever_needs_it() {
+        let (mut vam, mut kept) = large(1 << 14);
+        let all = vam.free();
+        grow_in_turns(&mut vam, &mut kept, 3, (4, 200));
+        assert!(!kept.is_empty());
+        let taken: u32 = 3 * 201;
+        assert_eq!(vam.free(), all - taken);
+        let rest = vam.free();
+        let want = Want {
+            len: rest,
+            near: None,
+            total: rest,
+            grows: None,
+        };
+        vam.take(&want, &mut kept).unwrap();
+        assert_eq!(vam.free(), 0);
+        assert!(kept.is_empty());
+    }
+
     #[test]
     fn all_pages_can_be_taken_and_given_back() {
         let mut vam = Vam::empty(&layout());
         let fresh = vam.clone();
-        let all = vam.take(vam.free(), None, 1000).unwrap();
+        let all = vam.get(vam.free(), None, 1000).unwrap();
         assert_eq!(vam.free(), 0);
-        assert_eq!(vam.take(1, None, 1), None);
+        assert_eq!(vam.get(1, None, 1), None);
         assert_eq!(vam.free_runs().count(), 0);
         assert!(all.iter().all(|r| layout().is_data_run(r.start, r.len)));
         for run in all {
@@ -395,7 +573,7 @@ mod tests {
     fn a_saved_map_is_believed_only_whole_and_of_its_commit() {
         let layout = layout();
         let mut vam = Vam::empty(&layout);
-        vam.take(30, None, 30).unwrap();
+        vam.get(30, None, 30).unwrap();
         vam.take_table().unwrap();
         let bytes = vam.encode(&layout, layout.map, 1, 9);
         let back = Vam::decode(&layout, layout.map, &bytes, 9).unwrap();

@@ -148,8 +148,7 @@ impl Core {
         self.set_runs(&mut old, None, &runs)?;
         self.set_parts(&mut old, Part::Xattrs, &xattrs)?;
         self.hand_sums_over(head, &mut old)?;
-        self.set_parts(head, Part::Runs, &[])?;
-        head.runs.clear();
+        self.hand_runs_over(head)?;
         head.size = 0;
         let place = Place::of_version(head.line, head.version);
         self.put_entry(&place, &Entry::Head(old))?;

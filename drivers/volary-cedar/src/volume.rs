@@ -1,9 +1,9 @@
 //! The checked root page: where everything lies.
 
 use crate::ondisk::{
-    FEATURE_MAP, FEATURE_REMOTE, FEATURE_SUMS, HEADER, Header, LABEL_MAX, PAGE_MAX, PAGE_MIN,
-    PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP, VERSION_REMOTE,
-    VERSION_SUMS, get_u32, put, seal,
+    FEATURE_CHAINS, FEATURE_MAP, FEATURE_REMOTE, FEATURE_SUMS, HEADER, Header, LABEL_MAX, PAGE_MAX,
+    PAGE_MIN, PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP,
+    VERSION_REMOTE, VERSION_SUMS, get_u32, put, seal,
 };
 use crate::roots::{agreed, read_roots};
 use crate::runs::Run;
@@ -63,6 +63,9 @@ pub struct Layout {
     pub label: String,
     /// Whether checksums of data are kept.
     pub has_sums: bool,
+    /// Whether runs past those in a head are kept under the leader's page, in as many
+    /// parts as it takes.
+    pub has_chains: bool,
     /// The remote of which files may be kept, as the user named it; none if empty.
     pub remote: String,
 }
@@ -134,6 +137,7 @@ impl Layout {
             made,
             label: label.to_owned(),
             has_sums: false,
+            has_chains: false,
             remote: String::new(),
         };
         layout
@@ -153,6 +157,7 @@ impl Layout {
             (self.has_sums, FEATURE_SUMS),
             (self.has_remote(), FEATURE_REMOTE),
             (self.logs_map, FEATURE_MAP),
+            (self.has_chains, FEATURE_CHAINS),
         ];
         let features = kept
             .iter()
@@ -325,6 +330,7 @@ impl Layout {
             made: crate::ondisk::get_u64(bytes, AT_MADE),
             label: String::from_utf8_lossy(label.unwrap_or_default()).into_owned(),
             has_sums: kept & FEATURE_SUMS != 0,
+            has_chains: kept & FEATURE_CHAINS != 0,
             remote,
         };
         Some(layout.check().map(|()| layout))
@@ -443,7 +449,7 @@ fn features(root: &[u8]) -> Checked<(u32, String)> {
         VERSION => return Ok((0, String::new())),
         VERSION_SUMS => return Ok((FEATURE_SUMS, String::new())),
         VERSION_REMOTE => (FEATURE_REMOTE, FEATURE_SUMS),
-        VERSION_MAP => (FEATURE_MAP, FEATURE_SUMS | FEATURE_REMOTE),
+        VERSION_MAP => (FEATURE_MAP, FEATURE_SUMS | FEATURE_REMOTE | FEATURE_CHAINS),
         _ => {
             return Err(format!(
                 "version {version}, {VERSION} to {VERSION_MAP} are known"
@@ -505,17 +511,19 @@ mod tests {
 
     #[test]
     fn versions_of_the_format_are_told_apart() {
-        for (logs_map, has_sums, remote, version) in [
-            (false, false, "", VERSION),
-            (false, true, "", VERSION_SUMS),
-            (false, true, "nfs://host/dir", VERSION_REMOTE),
-            (true, false, "", VERSION_MAP),
-            (true, true, "nfs://host/dir", VERSION_MAP),
+        for (logs_map, has_sums, has_chains, remote, version) in [
+            (false, false, false, "", VERSION),
+            (false, true, false, "", VERSION_SUMS),
+            (false, true, false, "nfs://host/dir", VERSION_REMOTE),
+            (true, false, false, "", VERSION_MAP),
+            (true, true, false, "nfs://host/dir", VERSION_MAP),
+            (true, false, true, "", VERSION_MAP),
         ] {
             let remote = remote.into();
             let layout = Layout {
                 logs_map,
                 has_sums,
+                has_chains,
                 remote,
                 ..layout()
             };

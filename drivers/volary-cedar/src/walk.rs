@@ -2,7 +2,7 @@
 //! to draw a picture.
 
 use crate::core::Core;
-use crate::entry::{Entry, Part, Place, part_of_key};
+use crate::entry::{Entry, Place, is_of_runs, part_of_key};
 use crate::mistakes::{Mistake, made};
 use crate::page;
 use crate::runs::{Run, Runs};
@@ -223,7 +223,7 @@ pub(crate) fn runs_of_cell(key: &[u8], value: &[u8]) -> Vec<Run> {
         };
     }
     match part_of_key(key) {
-        Some((_, kind, _)) if kind == Part::Runs as u8 && !made(Mistake::MapWithoutParts) => {
+        Some((_, kind, _)) if is_of_runs(kind) && !made(Mistake::MapWithoutParts) => {
             Runs::decode(value).collect()
         }
         _ => Vec::new(),

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod cedar;
+mod cedar_pieces;
 mod claims;
 mod copying;
 mod examples;

@@ -14,6 +14,7 @@ fn rig(below: Fs) -> (Rig, Arc<Alarm>, Told) {
         lines.lock().push(match alert {
             Alert::Fails(e) => format!("fails: {:?}", e.kind()),
             Alert::Answers(failed) => format!("answers: {failed}"),
+            Alert::Found(finding) => format!("found: {}", finding.message),
         });
     }));
     (Rig::over(alarm.clone()), alarm, told)

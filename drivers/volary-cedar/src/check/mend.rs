@@ -124,10 +124,11 @@ fn empty(core: &mut Core, head: &mut Head) -> Result<()> {
         false => Vec::new(),
     };
     let was_link = head.is_link();
+    // What of its runs is another's stays; what is nobody's is seen in the next round.
+    core.hand_runs_over(head)?;
     for part in Part::ALL {
         core.set_parts(head, part, &[])?;
     }
-    head.runs.clear();
     match &mut head.far {
         Some(far) if !was_link || !path.is_empty() => far.whole = false,
         _ => (head.far, head.size) = (None, 0),
@@ -140,10 +141,8 @@ fn empty(core: &mut Core, head: &mut Head) -> Result<()> {
 
 /// Has a node be one of the remote that was never seen.
 fn make_away(core: &mut Core, head: &mut Head, now: Time) -> Result<()> {
-    for part in [Part::Runs, Part::Sums] {
-        core.set_parts(head, part, &[])?;
-    }
-    head.runs.clear();
+    core.hand_runs_over(head)?;
+    core.set_parts(head, Part::Sums, &[])?;
     head.far = Some(Far::never_seen(now));
     Ok(())
 }
@@ -151,8 +150,8 @@ fn make_away(core: &mut Core, head: &mut Head, now: Time) -> Result<()> {
 /// Has a node stand for nothing of the remote any more; of what is not here, nothing is left.
 fn make_own(core: &mut Core, head: &mut Head) -> Result<()> {
     if head.is_away() {
-        (head.size, head.runs) = (0, Vec::new());
-        core.set_parts(head, Part::Runs, &[])?;
+        head.size = 0;
+        core.hand_runs_over(head)?;
     }
     if head.kind != FileKind::Symlink {
         core.set_parts(head, Part::Target, &[])?;

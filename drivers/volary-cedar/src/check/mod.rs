@@ -107,12 +107,15 @@ pub(crate) fn run(
     Ok(out)
 }
 
+/// What tells a finding from all others: its code, words, path and place.
+type Matter = (&'static str, String, Option<Vec<u8>>, Option<u64>);
+
 /// Reports problems, and gives the repairs that are to be made.
 fn choose(
     problems: Vec<Problem>,
     mode: CheckMode,
     report: &mut dyn FnMut(&Finding) -> Answer,
-    refused: &mut BTreeSet<(&'static str, String)>,
+    refused: &mut BTreeSet<Matter>,
     out: &mut CheckReport,
 ) -> Vec<Fix> {
     let mut chosen = Vec::new();
@@ -121,7 +124,12 @@ fn choose(
             .iter()
             .any(|p| p.finding.severity == Severity::Damage);
     for Problem { finding, fix } in problems {
-        let key = (finding.code, finding.message.clone());
+        let key = (
+            finding.code,
+            finding.message.clone(),
+            finding.path.clone(),
+            finding.offset,
+        );
         if refused.contains(&key) {
             continue;
         }

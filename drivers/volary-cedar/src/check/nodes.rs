@@ -4,13 +4,15 @@ use super::look::finding;
 use super::{Fix, Problem};
 use crate::core::Core;
 use crate::entry::{
-    Entry, Head, NOWHERE, Part, Place, ROOT_UID, part_of_key, place_key, place_of_key,
+    CHAIN, Entry, Head, NOWHERE, Part, Place, ROOT_UID, is_part, part_of_key, place_key,
+    place_of_key,
 };
 use crate::file::pages_of;
 use crate::leader::Leader;
 use crate::nodes::is_named;
 use crate::runs::Runs;
 use crate::vam::Vam;
+use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{FileKind, Finding, Kind, Progress, Result, Severity};
 
@@ -65,8 +67,8 @@ impl Nodes {
                 self.links.push((place, uid, number));
             }
             (None, Some((id, place)), _) => drop(self.places.insert(id, place)),
-            (None, None, Some((uid, kind, number))) if Part::of_code(kind).is_some() => {
-                self.parts.entry((uid, kind)).or_default().insert(number);
+            (None, None, Some((of, kind, number))) if is_part(kind) => {
+                self.parts.entry((of, kind)).or_default().insert(number);
             }
             _ => {
                 let message = format!(
@@ -113,7 +115,7 @@ impl Nodes {
         self.judge_names();
         self.judge_places();
         self.judge_links();
-        self.judge_parts();
+        self.judge_parts(&core.layout);
         self.judge_far(core.layout.has_remote());
         let heads: Vec<Head> = self.heads.values().map(|(_, head)| head.clone()).collect();
         for (i, head) in heads.iter().enumerate() {
@@ -292,29 +294,28 @@ impl Nodes {
     }
 
     /// Parts must be of a node, and be as many as it says.
-    fn judge_parts(&mut self) {
-        let mut wrong = Vec::new();
-        for ((uid, kind), numbers) in &self.parts {
-            let said = self.heads.get(uid).map_or(0, |(_, h)| {
-                Part::of_code(*kind).map_or(0, |p| h.parts_of(p))
-            });
-            wrong.extend(
-                numbers
-                    .iter()
-                    .filter(|n| **n >= said)
-                    .map(|n| (*uid, *kind, *n)),
-            );
+    fn judge_parts(&mut self, layout: &Layout) {
+        let mut said: BTreeMap<(u64, u8), u16> = BTreeMap::new();
+        for (_, head) in self.heads.values() {
+            for part in Part::ALL {
+                let count = said.entry(layout.parts_under(head, part)).or_default();
+                *count = head.parts_of(part).max(*count);
+            }
         }
-        for (uid, kind, number) in wrong {
-            let Some(part) = Part::of_code(kind) else {
-                continue;
-            };
-            let fix = Fix::Remove(crate::entry::part_key(uid, part, number));
-            let message = format!("a part of node {uid:#x} belongs to nothing");
+        let mut wrong = Vec::new();
+        for ((of, kind), numbers) in &self.parts {
+            let said = said.get(&(*of, *kind)).copied().unwrap_or(0);
+            let extra = numbers.iter().filter(|n| **n >= said);
+            wrong.extend(extra.map(|n| (*of, *kind, *n)));
+        }
+        for (of, kind, number) in wrong {
+            let fix = Fix::Remove(crate::entry::part_key(of, kind, number));
+            let whose = if kind == CHAIN { "page" } else { "node" };
+            let message = format!("part {kind}.{number} of {whose} {of:#x} belongs to nothing");
             self.damage("part", message, "take it away", fix, None);
         }
         let lacks = |head: &Head, part: Part| {
-            let there = self.parts.get(&(head.uid, part as u8));
+            let there = self.parts.get(&layout.parts_under(head, part));
             (0..head.parts_of(part)).any(|n| there.is_none_or(|t| !t.contains(&n)))
         };
         let content = [Part::Runs, Part::Target, Part::Xattrs];
@@ -432,14 +433,12 @@ impl Nodes {
         };
         let found = core.leader(page).ok().flatten();
         if found != Some(Leader::of(head.uid, &runs, &core.layout)) {
-            let message = "its leader page is bad or does not agree with the name table".to_owned();
-            self.damage(
-                "leader",
-                message,
-                "write it anew",
-                Fix::Leader(head.uid),
-                self.path(head.uid),
-            );
+            let message = crate::leader::DIFFERS.to_owned();
+            let (fix, path) = (Fix::Leader(head.uid), self.path(head.uid));
+            self.damage("leader", message, "write it anew", fix, path);
+            if let Some(problem) = self.problems.last_mut() {
+                problem.finding.offset = Some(core.layout.offset(page));
+            }
         }
         Ok(())
     }

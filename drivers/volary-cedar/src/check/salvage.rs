@@ -119,7 +119,12 @@ fn take_orphans(
 /// Adds heads that are lost, as far as anything tells of them.
 fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
     let mut vam = Vam::empty(&core.layout);
+    let owned = owned(core, cells);
     for (key, value) in &*cells {
+        // Runs whose head is lost are looked at with their leader.
+        if part_of_key(key).is_some_and(|(of, kind, _)| !owned.contains(&(of, kind))) {
+            continue;
+        }
         for run in runs_of_cell(key, value) {
             vam.mark(run.start, run.len, true);
         }
@@ -160,6 +165,20 @@ fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
     Ok(())
 }
 
+/// What the parts of runs of all heads that are there are kept under.
+fn owned(core: &Core, cells: &Cells) -> BTreeSet<(u64, u8)> {
+    let heads = cells.iter().filter_map(|(key, value)| {
+        Place::of_key(key)?;
+        match Entry::decode(value)? {
+            Entry::Head(head) => Some(head),
+            Entry::Link(..) => None,
+        }
+    });
+    heads
+        .map(|head| core.layout.parts_under(&head, Part::Runs))
+        .collect()
+}
+
 /// The head of a node, as its leader, its parts or what is in it tell; none if
 /// nothing does. The rest of it, the mode with it, is lost.
 fn head_of(
@@ -170,10 +189,13 @@ fn head_of(
     vam: &mut Vam,
     now: Time,
 ) -> Option<Head> {
+    let mut probe = new_head(uid, FileKind::File, now);
+    probe.runs = leader.map_or_else(Vec::new, |leader| leader.preamble.clone());
     let parts = |part: Part| -> Vec<&[u8]> {
-        let of = crate::entry::part_key(uid, part, 0);
-        let own = |key: &[u8]| part_of_key(key).is_some_and(|p| (p.0, p.1) == (uid, part as u8));
-        let all = cells.range(of..).take_while(|(key, _)| own(key));
+        let (of, kind) = core.layout.parts_under(&probe, part);
+        let own = |key: &[u8]| part_of_key(key).is_some_and(|p| (p.0, p.1) == (of, kind));
+        let from = crate::entry::part_key(of, kind, 0);
+        let all = cells.range(from..).take_while(|(key, _)| own(key));
         all.map(|(_, value)| value.as_slice()).collect()
     };
     let inside = dir_prefix(uid);

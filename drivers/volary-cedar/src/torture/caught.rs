@@ -17,9 +17,9 @@ use volary_sim::{
 const SCRIPTS: u64 = 6;
 
 /// What is done before, and what is looked at.
-struct Trial {
-    lap: Script,
-    script: Script,
+pub(super) struct Trial {
+    pub(super) lap: Script,
+    pub(super) script: Script,
 }
 
 /// Files that are changed in turn, so that each page was logged last about a
@@ -56,6 +56,7 @@ fn trials(mistake: Mistake) -> Vec<Trial> {
         Mistake::HeadLosesLink => vec![alone(Script(linked))],
         Mistake::FreeRestAtCut => vec![alone(cut_and_grown())],
         Mistake::UntoldStaysAway => vec![more_than_is_told()],
+        Mistake::ChainGoesWithName => vec![in_many_pieces()],
         Mistake::MapCopiesAtOnce => {
             let big = (0..60).map(|n| Op::Put(n % 4, 12_000));
             vec![alone(Script(big.collect()))]
@@ -155,6 +156,15 @@ fn pieces() -> Script {
 /// A file in more pieces than a record can tell of: all room is taken, then every
 /// other one of many small files goes, and one takes their place.
 fn more_than_is_told() -> Trial {
+    let script = vec![Op::Put(0, 60_000), Op::Sync, Op::Put(1, 100), Op::Sync];
+    Trial {
+        lap: riddle(),
+        script: Script(script),
+    }
+}
+
+/// Takes all room, and gives it back in holes of two pages.
+fn riddle() -> Script {
     let small = || 5..5 + 2 * Delta::most(512) as u8 + 10;
     let mut lap = vec![Op::Mkdir(0), Op::Mkdir(1)];
     lap.extend(small().map(|n| Op::Put(n, 100)));
@@ -162,9 +172,33 @@ fn more_than_is_told() -> Trial {
         lap.extend((first..first + 10).map(|n| Op::Put(n, len)));
     }
     lap.extend(small().step_by(2).map(Op::Unlink));
-    let script = vec![Op::Put(0, 60_000), Op::Sync, Op::Put(1, 100), Op::Sync];
+    Script(lap)
+}
+
+/// A volume with the shortest log that [`riddle`] fills.
+pub(super) fn riddled(volume: &mut Volume) {
+    volume.make = "page=512,name-table=128k,log=186k";
+    volume.size = 944 << 10;
+}
+
+/// A file in more pieces than parts that one record has could tell of, which is cut,
+/// grows, becomes an older version, and goes.
+pub(super) fn in_many_pieces() -> Trial {
+    let script = vec![
+        Op::Put(0, 60_000),
+        Op::Sync,
+        Op::Cut(0, 1999),
+        Op::Append(0, 50_000),
+        Op::Keep(0, 2),
+        Op::Rewrite(0, 3000),
+        Op::Sync,
+        Op::Append(0, 5000),
+        Op::Rename(0, 1),
+        Op::Unlink(1),
+        Op::Sync,
+    ];
     Trial {
-        lap: Script(lap),
+        lap: riddle(),
         script: Script(script),
     }
 }
@@ -185,6 +219,7 @@ fn shape(volume: &mut Volume, mistake: Mistake) {
             volume.make = "page=512,name-table=128k,log=642k";
             volume.size = 1400 << 10;
         }
+        Mistake::ChainGoesWithName => riddled(volume),
         // Big files are in the second sector of a page of the map.
         Mistake::MapCopiesAtOnce => {
             volume.make = "page=1024,name-table=96k,log=372k";
@@ -259,6 +294,18 @@ fn what_catches_mistakes_with_the_logged_map_finds_none_where_none_is() {
         shape(&mut volume, mistake);
         let disk = volume.make().unwrap();
         let trial = trials(mistake).swap_remove(0);
+        volume.lap = trial.lap;
+        try_script(&volume, &disk, &trial.script).unwrap();
+    }
+}
+
+#[test]
+fn a_file_in_many_pieces_stands_cuts() {
+    for attach in ["commit=0", ""] {
+        let mut volume = volume(attach);
+        riddled(&mut volume);
+        let disk = volume.make().unwrap();
+        let trial = in_many_pieces();
         volume.lap = trial.lap;
         try_script(&volume, &disk, &trial.script).unwrap();
     }

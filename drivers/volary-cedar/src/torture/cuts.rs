@@ -121,6 +121,20 @@ fn files_with_checksums_stand_every_cut() {
     torture(&volume(""), depth(false), versions);
 }
 
+/// Runs that go on under the leader's page, in more parts than one record could have. Each
+/// state takes long: unless scripts are asked for, the few that `caught` looks at are all.
+#[test]
+fn a_file_in_many_pieces_stands_every_cut() {
+    let trial = super::caught::in_many_pieces();
+    for (attach, _) in ["commit=0", ""].into_iter().zip(0..scripts(0)) {
+        let mut volume = volume(attach);
+        super::caught::riddled(&mut volume);
+        volume.warm = trial.lap.clone();
+        let tally = torture(&volume, depth(false), std::iter::once(trial.script.clone()));
+        assert!(tally.states > 100, "{tally}");
+    }
+}
+
 #[test]
 fn versions_stand_every_cut() {
     for (attach, len) in [("commit=0", 10), ("", 30)] {

@@ -296,3 +296,80 @@ fn numbers_without_a_next_are_refused() {
         as_root(|cx| fs.detach(cx)).unwrap();
     }
 }
+
+/// Damages the leaders of so many files; their paths.
+fn bad_leaders(image: &mut [u8], count: usize) {
+    let own = |p: &[u8]| p[..5] == [0x43, 0x64, 0x46, 0x73, 4];
+    let layout = Layout::read(&MemDevice::from_vec(image.to_vec())).unwrap();
+    let pages = image.chunks_mut(PAGE).enumerate();
+    let leaders = pages.filter(|(at, page)| layout.is_data(*at as u32) && own(page));
+    let spoiled = leaders.take(count).map(|(_, page)| page[100] ^= 1).count();
+    assert_eq!(spoiled, count);
+}
+
+#[test]
+fn all_leaders_that_are_bad_are_reported() {
+    let (mut image, _) = image(true);
+    bad_leaders(&mut image, 5);
+    let dev = Arc::new(MemDevice::from_vec(image));
+    for _ in 0..2 {
+        let (report, found) = check(dev.clone(), CheckMode::Look);
+        let leaders = found.iter().filter(|f| f.starts_with("leader")).count();
+        assert_eq!((report.found, leaders), (5, 5), "{found:?}");
+    }
+    let (report, found) = check(dev.clone(), CheckMode::Mend);
+    assert_eq!((report.mended, report.left()), (5, 0), "{found:?}");
+}
+
+/// The paper's check by leaders is for the user: it is told, and the data is given.
+#[test]
+fn a_leader_that_does_not_agree_is_told_when_its_file_is_read() {
+    let (mut image, tree) = image(true);
+    bad_leaders(&mut image, 5);
+    for read_only in [true, false] {
+        let dev = Arc::new(MemDevice::from_vec(image.clone()));
+        let fs = match read_only {
+            true => attach_read_only(dev.clone(), "").unwrap(),
+            false => attach(dev.clone(), ""),
+        };
+        assert!(fs.findings().is_empty());
+        as_root(|cx| {
+            if !read_only {
+                fs.mkdir(cx, fs.root(), name("new"), &SetAttr::default())
+                    .unwrap();
+                fs.rmdir(cx, fs.root(), name("new")).unwrap();
+            }
+            // Twice: each is told once.
+            for _ in 0..2 {
+                Tree::read(&fs, cx).unwrap().assert_same(&tree);
+            }
+        });
+        let found = fs.findings();
+        assert_eq!(found.len(), 5, "{found:?}");
+        let mends = |f: &volary_core::Finding| f.repair == "it is written anew";
+        assert!(found.iter().all(|f| f.code == "leader" && f.path.is_some()));
+        assert!(found.iter().all(|f| mends(f) != read_only), "{found:?}");
+        assert!(fs.findings().is_empty());
+        as_root(|cx| fs.detach(cx)).unwrap();
+        let (report, found) = check(dev, CheckMode::Look);
+        assert_eq!(report.found, if read_only { 5 } else { 0 }, "{found:?}");
+    }
+}
+
+#[test]
+fn a_leader_is_looked_at_whatever_was_read_first() {
+    let (mut image, _) = image(true);
+    bad_leaders(&mut image, 21);
+    let dev = Arc::new(MemDevice::from_vec(image));
+    let fs = attach_read_only(dev, "").unwrap();
+    as_root(|cx| {
+        let node = fs.lookup(cx, fs.root(), name("file 4")).unwrap().node;
+        let open = fs.open(cx, node, volary_core::Mode::Read).unwrap();
+        let mut buf = [0; 100];
+        fs.read(cx, open, 700, &mut buf).unwrap();
+        assert!(fs.findings().is_empty());
+        fs.read(cx, open, 0, &mut buf).unwrap();
+        let found = fs.findings();
+        assert_eq!(found[0].path.as_deref(), Some(&b"/file 4"[..]));
+    });
+}

@@ -5,6 +5,7 @@ mod damage;
 mod differential;
 mod figures;
 mod layers;
+mod pieces;
 mod quiet;
 mod remote;
 mod sectors;
