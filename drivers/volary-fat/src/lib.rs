@@ -47,6 +47,7 @@ mod owners;
 pub mod paper;
 mod readdir;
 mod rename;
+mod reserve;
 mod runs;
 pub mod short;
 pub mod slots;
