@@ -9,6 +9,7 @@
 //! | [`Qcow2`], [`open_image`] | a qcow2 image; any image, whichever it is |
 //! | [`Recorder`] | remembers or counts requests |
 //! | [`Faulty`] | fails as it is told |
+//! | [`Reservations`] | which free room an allocator keeps for files that grow |
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -33,6 +34,7 @@ mod part;
 mod qcow2;
 mod range;
 mod record;
+mod reserve;
 #[cfg(test)]
 mod seeded;
 mod slice;
@@ -44,4 +46,5 @@ pub use mem::MemDevice;
 pub use part::{Partition, Scheme, partition, partitions};
 pub use qcow2::{Qcow2, open_image};
 pub use record::{Counts, Recorder, Request};
+pub use reserve::{Reservation, Reservations};
 pub use slice::Slice;

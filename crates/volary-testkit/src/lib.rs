@@ -8,6 +8,7 @@
 //! | [`hostfs`] | a mounted directory as a [`FileSystem`](volary_core::FileSystem) |
 //! | [`nfs`], [`smb`] | clients of the servers |
 //! | [`volumes`] | volumes of a driver: made in memory, attached, checked |
+//! | [`turns`] | files that grow in turns, and in how many runs they lie |
 //! | [`tree`] | a whole volume as one value that can be compared |
 //! | [`readable`] | how much of what files held can be read, before and after a repair |
 //! | [`Telling`] | a volume that tells of changes by others when a test says so |
@@ -29,6 +30,7 @@ pub mod smb;
 pub mod suite;
 mod telling;
 pub mod tree;
+pub mod turns;
 pub mod volumes;
 
 pub use volary_sim::rng;

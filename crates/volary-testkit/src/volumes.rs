@@ -52,6 +52,12 @@ impl Shape {
         Self { attach, ..self }
     }
 
+    /// With this many bytes.
+    #[must_use]
+    pub const fn long(self, len: u64) -> Self {
+        Self { len, ..self }
+    }
+
     /// In sectors of this many bytes.
     #[must_use]
     pub const fn sectors(self, sector: u32) -> Self {

@@ -2,8 +2,10 @@
 //!
 //! The paper's rules (DosFs, section 5): a file that grows takes the first
 //! free cluster after its last one, or else the nearest before it; a new one
-//! starts at an estimate of the lowest free cluster.
+//! starts at an estimate of the lowest free cluster. What is kept for files that
+//! grow ([`reserve`](crate::reserve)) is passed over as long as there is room elsewhere.
 
+use crate::reserve::Grower;
 use crate::runs::{Run, Runs};
 use crate::table::{Inner, Link, Table, UNKNOWN, entry};
 use crate::volume::FatKind;
@@ -51,17 +53,24 @@ impl Table {
     /// # Errors
     /// `NoSpace`, `Io`; nothing is taken then.
     pub(crate) fn allocate(&self, count: u32, near: Option<u32>) -> Result<Runs> {
+        self.allocate_for(None, count, near)
+    }
+
+    /// The same for a file that grows, for which room is kept behind them.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(crate) fn allocate_for(
+        &self,
+        grower: Option<Grower>,
+        count: u32,
+        near: Option<u32>,
+    ) -> Result<Runs> {
         let mut got = Runs::default();
-        let result = match near {
-            Some(near) => self
-                .take(&mut got, count, Scan::Up(near.saturating_add(1), self.last))
-                .and_then(|()| self.take(&mut got, count, Scan::Down(near))),
-            None => {
-                let low = self.inner().low.clamp(2, self.last);
-                self.take(&mut got, count, Scan::Up(low, self.last))
-                    .and_then(|()| self.take(&mut got, count, Scan::Up(2, low)))
-            }
-        };
+        let mut result = self.fill(&mut got, count, near, grower.as_ref());
+        if result.is_ok() && got.clusters() < count && self.give_all_up() {
+            result = self.fill(&mut got, count, near, grower.as_ref());
+        }
         let result = match result {
             Ok(()) if got.clusters() < count => Err(Kind::NoSpace.into()),
             other => other,
@@ -74,13 +83,57 @@ impl Table {
             }
             return Err(e);
         }
-        if let (None, Some(last)) = (near, got.last()) {
-            self.inner().low = last.saturating_add(1);
+        match (near, got.last(), grower) {
+            (None, Some(last), _) => self.inner().low = last.saturating_add(1),
+            (Some(_), Some(last), Some(grower)) => self.keep_ahead(&grower, last),
+            _ => {}
         }
         Ok(got)
     }
 
-    fn take(&self, got: &mut Runs, count: u32, scan: Scan) -> Result<()> {
+    /// Takes clusters until there are `count`, or no more outside of others'
+    /// reservations.
+    fn fill(
+        &self,
+        got: &mut Runs,
+        count: u32,
+        near: Option<u32>,
+        grower: Option<&Grower>,
+    ) -> Result<()> {
+        let owner = grower.map(|grower| grower.owner);
+        let Some(near) = near else {
+            let low = self.inner().low.clamp(2, self.last);
+            self.take(got, count, Scan::Up(low, self.last), owner)?;
+            return self.take(got, count, Scan::Up(2, low), owner);
+        };
+        if let Some(grower) = grower {
+            self.take_long(got, count, near, grower)?;
+        }
+        let near = got.last().unwrap_or(near);
+        self.take(
+            got,
+            count,
+            Scan::Up(near.saturating_add(1), self.last),
+            owner,
+        )?;
+        self.take(got, count, Scan::Down(near), owner)
+    }
+
+    /// Takes free clusters from `first` to `last`, until there are `count`.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn take_up(
+        &self,
+        got: &mut Runs,
+        count: u32,
+        (first, last): (u32, u32),
+        owner: Option<u64>,
+    ) -> Result<()> {
+        self.take(got, count, Scan::Up(first, last), owner)
+    }
+
+    fn take(&self, got: &mut Runs, count: u32, scan: Scan, owner: Option<u64>) -> Result<()> {
         let mut scan = scan;
         while got.clusters() < count {
             let from = match scan {
@@ -101,8 +154,8 @@ impl Table {
             let want = count - got.clusters();
             let base = from - index;
             let found = match scan {
-                Scan::Up(_, to) => free_above(self, &inner, segment, index, to - base, want),
-                Scan::Down(_) => free_below(self, &inner, segment, index, want),
+                Scan::Up(_, to) => inner.free_above(self, segment, (index, to - base), want, owner),
+                Scan::Down(_) => inner.free_below(self, segment, (0, index), want, owner),
             };
             let Some((start, len)) = found else {
                 drop(inner);
@@ -256,8 +309,18 @@ impl Table {
     /// cluster also of a volume that is full: what an FSInfo sector says.
     pub(crate) fn hints(&self) -> (Option<u32>, u32) {
         let inner = self.inner();
-        let next = if inner.low <= self.last { inner.low } else { 2 };
+        let kept = inner
+            .kept
+            .lowest()
+            .and_then(|kept| u32::try_from(kept).ok());
+        let low = kept.map_or(inner.low, |kept| kept.min(inner.low));
+        let next = if low <= self.last { low } else { 2 };
         (inner.free_total, next)
+    }
+
+    /// The cluster that index 0 of a segment stands for.
+    pub(crate) fn base(&self, segment: usize) -> u64 {
+        segment as u64 * u64::from(self.per_segment())
     }
 
     /// The indices of a segment that are clusters: start and end.
@@ -270,8 +333,66 @@ impl Table {
 }
 
 impl Inner {
+    /// The first free run from `index` on, not past `to`, in no reservation of
+    /// another: its start and length, at most `want`.
+    pub(crate) fn free_above(
+        &self,
+        table: &Table,
+        segment: usize,
+        (index, to): (u32, u32),
+        want: u32,
+        owner: Option<u64>,
+    ) -> Option<(u32, u32)> {
+        let (_, end) = table.indices(segment);
+        let end = end.min(to.saturating_add(1));
+        let base = table.base(segment);
+        let is_free = |i: &u32| self.link(table, segment, *i) == Link::Free;
+        let mut index = index;
+        loop {
+            let start = (index..end).find(is_free)?;
+            let at = base + u64::from(start);
+            if let Some(others) = self.kept.others_at(at, owner) {
+                index = u32::try_from(others.end - base).unwrap_or(end);
+                continue;
+            }
+            let most = u64::from(want).min(self.kept.others_above(at, owner) - at);
+            let len = (start..end).take(most as usize).take_while(is_free).count();
+            return Some((start, len as u32));
+        }
+    }
+
+    /// The last free run that ends at `index` or before and begins at `from` or
+    /// later, in no reservation of another: its start and length, at most `want`.
+    pub(crate) fn free_below(
+        &self,
+        table: &Table,
+        segment: usize,
+        (from, index): (u32, u32),
+        want: u32,
+        owner: Option<u64>,
+    ) -> Option<(u32, u32)> {
+        let (start, _) = table.indices(segment);
+        let start = start.max(from);
+        let base = table.base(segment);
+        let is_free = |i: &u32| self.link(table, segment, *i) == Link::Free;
+        let mut index = index;
+        loop {
+            let last = (start..=index).rev().find(is_free)?;
+            let at = base + u64::from(last);
+            if let Some(others) = self.kept.others_at(at, owner) {
+                let before = others.start.checked_sub(base + 1)?;
+                index = u32::try_from(before).ok()?;
+                continue;
+            }
+            let most = u64::from(want).min(at + 1 - self.kept.others_below(at, owner));
+            let below = (start..=last).rev();
+            let len = below.take(most as usize).take_while(is_free).count() as u32;
+            return Some((last + 1 - len, len));
+        }
+    }
+
     /// Counts the free clusters of a loaded segment.
-    fn count(&mut self, table: &Table, segment: usize) {
+    pub(crate) fn count(&mut self, table: &Table, segment: usize) {
         let (start, end) = table.indices(segment);
         let bytes = self.bytes(segment);
         let free = match table.kind {
@@ -322,39 +443,4 @@ fn zeros<const N: usize>(
     let (entries, _) = bytes.as_chunks::<N>();
     let entries = entries.get(start as usize..end as usize).unwrap_or(&[]);
     entries.iter().filter(|e| is_free(**e)).count()
-}
-
-/// The first free run from `index` on, not past `to`: its start and length, at
-/// most `want`.
-fn free_above(
-    table: &Table,
-    inner: &Inner,
-    segment: usize,
-    index: u32,
-    to: u32,
-    want: u32,
-) -> Option<(u32, u32)> {
-    let (_, end) = table.indices(segment);
-    let end = end.min(to.saturating_add(1));
-    let is_free = |i: &u32| inner.link(table, segment, *i) == Link::Free;
-    let start = (index..end).find(is_free)?;
-    let len = (start..end).take(want as usize).take_while(is_free).count();
-    Some((start, len as u32))
-}
-
-/// The last free run that ends at `index` or before: its start and length, at
-/// most `want`.
-fn free_below(
-    table: &Table,
-    inner: &Inner,
-    segment: usize,
-    index: u32,
-    want: u32,
-) -> Option<(u32, u32)> {
-    let (start, _) = table.indices(segment);
-    let is_free = |i: &u32| inner.link(table, segment, *i) == Link::Free;
-    let last = (start..=index).rev().find(is_free)?;
-    let below = (start..=last).rev();
-    let len = below.take(want as usize).take_while(is_free).count() as u32;
-    Some((last + 1 - len, len))
 }

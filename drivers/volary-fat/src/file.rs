@@ -8,6 +8,7 @@ use crate::attached::{Attached, runs_of_mut};
 use crate::commit::Stop;
 use crate::node::{Body, Node};
 use crate::ondisk::attr;
+use crate::reserve::Grower;
 use crate::runs::Runs;
 use std::sync::Arc;
 use volary_block::{SECTOR, Stage};
@@ -100,7 +101,7 @@ impl Attached {
         if data.is_empty() {
             return Ok(end);
         }
-        let fresh = self.reserve(node, runs, size, end)?;
+        let fresh = self.reserve(cx, node, runs, size, end)?;
         let written = self
             .fill(cx, runs, size, offset, fresh)
             .and_then(|()| self.write_runs(runs, offset, data, fresh));
@@ -122,7 +123,14 @@ impl Attached {
     /// Sees to it that a file of `size` bytes has clusters up to `end`. Gives
     /// the offset from which on the clusters are new, so that nothing of what
     /// is on the device there counts.
-    fn reserve(&self, node: &Arc<Node>, runs: &mut Runs, size: u64, end: u64) -> Result<u64> {
+    fn reserve(
+        &self,
+        cx: &Ctx<'_>,
+        node: &Arc<Node>,
+        runs: &mut Runs,
+        size: u64,
+        end: u64,
+    ) -> Result<u64> {
         let need = self.clusters_for(end);
         let have = self.clusters_for(size);
         if need > have {
@@ -138,13 +146,18 @@ impl Attached {
             return Ok(fresh);
         };
         let last = runs.last();
+        let grower = node.is_open().then(|| Grower {
+            owner: node.id.ino.get(),
+            clusters: runs.clusters(),
+            now: cx.now.secs,
+        });
         let new = self.change(|_| {
             if last.is_some_and(|l| self.order.is_cut(l)) {
                 // Behind it, the chain on the disk still leads to clusters
                 // that were cut off.
                 return Err(Stop::Commit);
             }
-            let new = self.take_clusters(more, last)?;
+            let new = self.or_commit(self.table.allocate_for(grower, more, last))?;
             match last {
                 Some(last) => {
                     if let Err(e) = self.table.set_next(last, new.first()) {
@@ -164,6 +177,9 @@ impl Attached {
             Ok(new)
         })?;
         runs.append(new);
+        if !node.is_open() {
+            self.table.give_up(node.id.ino.get());
+        }
         Ok(fresh)
     }
 
@@ -234,6 +250,7 @@ impl Attached {
     /// Cuts the chain of a file to what `size` bytes need.
     fn cut(&self, node: &Arc<Node>, runs: &mut Runs, size: u64) -> Result<()> {
         let keep = self.clusters_for(size);
+        self.table.give_up(node.id.ino.get());
         self.change(|_| {
             let mut meta = node.meta.lock();
             let cut = runs.cut(keep);
@@ -266,7 +283,7 @@ impl Attached {
         let runs = runs_of_mut(&mut body)?;
         let old = u64::from(node.meta.lock().size);
         if size > old {
-            let fresh = self.reserve(node, runs, old, size)?;
+            let fresh = self.reserve(cx, node, runs, old, size)?;
             if let Err(e) = self.fill(cx, runs, old, size, fresh) {
                 self.drop_spare(node, runs, old)?;
                 return Err(e);

@@ -48,6 +48,7 @@ pub mod paper;
 mod readdir;
 mod rename;
 mod replica;
+mod reserve;
 mod runs;
 pub mod short;
 pub mod slots;

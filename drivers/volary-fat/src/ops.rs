@@ -101,6 +101,7 @@ impl Attached {
             return Ok(());
         }
         self.opens.clear();
+        self.table.give_all_up();
         let mut result = Ok(());
         if self.writable().is_ok() {
             for node in self.nodes.gone() {

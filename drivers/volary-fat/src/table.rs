@@ -11,11 +11,13 @@
 //! One lock covers all segments. It is never held while the device works.
 
 use crate::joins::{Before, Change, differing};
+use crate::reserve::RESERVATIONS_MAX;
 use crate::volume::{FatKind, Layout};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use volary_block::Reservations;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
 /// Bytes of the FAT in a segment. FAT12 has less than one of it, so that no
@@ -50,6 +52,8 @@ pub(crate) struct Table {
     pub(crate) kind: FatKind,
     /// The highest cluster number.
     pub(crate) last: u32,
+    /// Bytes of a cluster.
+    pub(crate) cluster_len: u32,
     offset: u64,
     /// Bytes of the FAT that have a meaning, in whole sectors.
     len: u64,
@@ -76,6 +80,10 @@ pub(crate) struct Inner {
     pub(crate) free_total: Option<u32>,
     /// An estimate of the lowest free cluster.
     pub(crate) low: u32,
+    /// What is kept for files that grow.
+    pub(crate) kept: Reservations,
+    /// So often no long stretch is searched for.
+    pub(crate) rest: u32,
 }
 
 /// A part of the FAT, as it is stored.
@@ -104,6 +112,7 @@ impl Table {
             dev,
             kind: layout.kind,
             last: layout.last_cluster(),
+            cluster_len: layout.cluster_len,
             offset: layout.fat_offset(layout.active_fat),
             len,
             sector: layout.sector_len as usize,
@@ -119,6 +128,8 @@ impl Table {
                 free: vec![UNKNOWN; count],
                 free_total: None,
                 low: 2,
+                kept: Reservations::new(RESERVATIONS_MAX, 1),
+                rest: 0,
             }),
         }
     }

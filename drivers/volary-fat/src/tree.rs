@@ -388,6 +388,9 @@ impl Attached {
     /// `Stale`; what giving them back answers.
     pub(crate) fn close_open(&self, open: OpenId) -> Result<()> {
         let node = self.opens.remove(open)?;
+        if !node.is_open() {
+            self.table.give_up(node.id.ino.get());
+        }
         if !node.meta.lock().gone {
             return Ok(());
         }

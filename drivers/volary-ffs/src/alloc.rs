@@ -1,17 +1,22 @@
 //! The allocators of section 3.3 of the paper: given a wish from the policies above, the
 //! block that is rotationally closest, another of the group, one of a group found by
-//! quadratic rehash, one of any group; and clusters of blocks, as 4.4BSD has them.
+//! quadratic rehash, one of any group; and clusters of blocks, as 4.4BSD has them. What is
+//! kept for files that grow is passed over as long as there is room elsewhere.
 
 mod cluster;
+mod field;
+mod reserve;
+
+pub(crate) use reserve::Grower;
 
 use crate::blocks::Reader;
 use crate::cg::Group;
 use crate::ondisk::Stored;
-use crate::policy::Wish;
-use crate::tally::{Delta, Tally, runs};
+use crate::policy::{Policy, Wish};
+use crate::tally::{Delta, Tally};
 use crate::volume::{Variant, Volume};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use volary_block::Stage;
+use volary_block::{Reservations, Stage};
 use volary_core::{Kind, Result};
 
 /// Fragments that follow each other.
@@ -35,8 +40,11 @@ pub(crate) struct Alloc {
     maxcluster: Vec<u8>,
     changed: BTreeSet<u64>,
     pub(crate) total: Sums,
-    /// Percent that are kept for root.
-    pub(crate) minfree: u64,
+    pub(crate) policy: Policy,
+    /// What is kept for files that grow.
+    kept: Reservations,
+    /// So often no long stretch is searched for.
+    rest: u32,
     /// What was given back in this epoch, while the disk still leads there.
     pending: Vec<Run>,
     pending_inodes: Vec<(u32, bool)>,
@@ -75,7 +83,9 @@ impl Alloc {
             sums,
             changed: BTreeSet::new(),
             total,
-            minfree: volume.minfree(),
+            policy: Policy::new(volume, &volume.found.raw),
+            kept: Reservations::new(reserve::RESERVATIONS_MAX, reserve::EACH),
+            rest: 0,
             pending: Vec::new(),
             pending_inodes: Vec::new(),
             pending_fragments: 0,
@@ -197,6 +207,23 @@ impl Alloc {
         room: u64,
         wish: Wish,
     ) -> Result<Run> {
+        loop {
+            if let Some(run) = self.take_outside(reader, (count, room), wish)? {
+                return Ok(run);
+            }
+            if self.kept.give_all_back().is_none() {
+                return Err(Kind::NoSpace.into());
+            }
+        }
+    }
+
+    /// The same outside of what is kept for others, if there is room.
+    fn take_outside(
+        &mut self,
+        reader: &Reader<'_>,
+        (count, room): (u64, u64),
+        wish: Wish,
+    ) -> Result<Option<Run>> {
         let volume = reader.volume;
         for number in Self::order(volume, wish.group) {
             let [_, blocks, _, fragments] = self.sums(number);
@@ -204,14 +231,13 @@ impl Alloc {
             if blocks <= 0 && (room == volume.frag || fragments < enough) {
                 continue;
             }
-            let near = Some(wish.near).filter(|_| number == wish.group);
-            if let Some(index) = self.take_in(reader, number, (count, room), near)? {
+            if let Some(index) = self.take_in(reader, number, (count, room), wish)? {
                 let first = volume.base(number) + index;
                 self.fresh.insert(first);
-                return Ok(Run { first, count });
+                return Ok(Some(Run { first, count }));
             }
         }
-        Err(Kind::NoSpace.into())
+        Ok(None)
     }
 
     /// The same in one group; gives the first fragment, counted in the group.
@@ -220,15 +246,19 @@ impl Alloc {
         reader: &Reader<'_>,
         number: u64,
         (count, room): (u64, u64),
-        near: Option<u64>,
+        wish: Wish,
     ) -> Result<Option<u64>> {
         let volume = reader.volume;
-        let base = volume.base(number);
-        let tally = self.tally(reader, number)?;
-        let near = near.map(|near| near.saturating_sub(base));
-        let Some(index) = find(tally, volume, room, near) else {
+        self.tally(reader, number)?;
+        let near = Some(wish.near).filter(|_| number == wish.group);
+        let near = near.map(|near| near.saturating_sub(volume.base(number)));
+        let found = self
+            .field(volume, number, wish.owner())
+            .and_then(|field| field.find(room, near));
+        let Some(index) = found else {
             return Ok(None);
         };
+        let tally = self.tally(reader, number)?;
         let (block, within) = (index / volume.frag, index % volume.frag);
         let free = tally.free_of(volume, block) & !mask(within, count);
         let delta = tally.set_free_of(volume, block, free);
@@ -479,91 +509,4 @@ fn initialise(reader: &Reader<'_>, number: u64, tally: &mut Tally, index: u64) -
         (tally.is_dirty, tally.is_raised) = (true, true);
     }
     Ok(())
-}
-
-/// Free room for `count` fragments in a group: the first of them.
-fn find(tally: &Tally, volume: &Volume, count: u64, near: Option<u64>) -> Option<u64> {
-    if count == volume.frag {
-        return find_block(tally, volume, near);
-    }
-    // The shortest runs that are long enough; whole blocks only when there is no other.
-    let sums = tally.group.raw.cg_frsum.iter().enumerate();
-    let len = sums.skip(usize::try_from(count).unwrap_or(1));
-    let len = len
-        .filter(|(len, sum)| **sum > 0 && (*len as u64) < volume.frag)
-        .map(|(len, _)| len)
-        .next();
-    let in_pieces = len.and_then(|len| find_run(tally, volume, len, near));
-    in_pieces.or_else(|| find_block(tally, volume, near))
-}
-
-/// A free block: that at `near`; the rotationally closest of its cylinder; the next of the
-/// group.
-fn find_block(tally: &Tally, volume: &Volume, near: Option<u64>) -> Option<u64> {
-    if tally.group.raw.cg_cs[1] <= 0 {
-        return None;
-    }
-    let is_free =
-        |block: &u64| u64::from(tally.free_of(volume, *block).count_ones()) == volume.frag;
-    let blocks = tally.group.fragments / volume.frag;
-    let start = near.map_or(u64::from(tally.group.raw.cg_rotor), |near| near);
-    let start = (start / volume.frag).min(blocks.saturating_sub(1));
-    if near.is_some() && !is_free(&start) {
-        let close = closest(volume, start, blocks, &is_free);
-        if close.is_some() {
-            return close.map(|block| block * volume.frag);
-        }
-    }
-    let free = |range| {
-        let some = |byte| byte == 0xff || byte != 0 && volume.frag < 8;
-        let mut blocks = tally.group.blocks_where(range, volume.frag, some);
-        blocks.find(is_free)
-    };
-    let found = free(start..blocks).or_else(|| free(0..start));
-    found.map(|block| block * volume.frag)
-}
-
-/// The block of the same cylinder that comes under the head first after `block`.
-fn closest(
-    volume: &Volume,
-    block: u64,
-    blocks: u64,
-    is_free: &dyn Fn(&u64) -> bool,
-) -> Option<u64> {
-    let raw = &volume.found.raw;
-    if raw.fs_old_cpg <= 1 {
-        return None;
-    }
-    let (cylinder, position) = volume.position(block * volume.frag)?;
-    let sectors = u64::try_from(raw.fs_old_nspf).ok()? * volume.frag;
-    let length = u64::try_from(raw.fs_old_spc).ok()?.checked_div(sectors)? + 2;
-    let positions = match volume.is_42_groups() {
-        true => crate::ondisk::ocg::POSITIONS,
-        false => usize::try_from(raw.fs_old_nrpos).ok()?,
-    };
-    let around = block.saturating_sub(length)..(block + length).min(blocks);
-    let distance = |at: &u64| {
-        let (its, place) = volume.position(at * volume.frag)?;
-        let turn = (place + positions).saturating_sub(position) % positions.max(1);
-        (its == cylinder).then_some((turn, *at))
-    };
-    let candidates = around.filter(is_free).filter_map(|at| distance(&at));
-    candidates.min().map(|(_, at)| at)
-}
-
-/// A free run of exactly `len` fragments.
-fn find_run(tally: &Tally, volume: &Volume, len: usize, near: Option<u64>) -> Option<u64> {
-    let blocks = tally.group.fragments.div_ceil(volume.frag);
-    let start = near.unwrap_or(tally.group.raw.cg_frotor.into());
-    let start = (start / volume.frag).min(blocks.saturating_sub(1));
-    let fits = |range| {
-        let some = |byte| byte != 0 && byte != 0xff;
-        let mut blocks = tally.group.blocks_where(range, volume.frag, some);
-        blocks.find_map(|block| {
-            let free = tally.free_of(volume, block);
-            let run = runs(free).find(|run| usize::from(run.1) == len)?;
-            Some(block * volume.frag + u64::from(run.0))
-        })
-    };
-    fits(start..blocks).or_else(|| fits(0..start))
 }

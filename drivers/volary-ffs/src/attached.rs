@@ -11,8 +11,10 @@ use crate::index::Indexes;
 use crate::inode::Inode;
 use crate::node::Nodes;
 use crate::ondisk::UFS_ROOTINO;
+use crate::policy::Policy;
 use crate::quota::Quotas;
 use crate::superblock::Found;
+use crate::tune::Changes;
 use crate::volume::Volume;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
@@ -410,17 +412,17 @@ impl Attached {
         self.commit_state(&mut state, now)
     }
 
-    /// Keeps so many percent for root from now on; durable when it returns.
+    /// Goes by other parameters from now on; they are in the superblock and its replicas when it
+    /// returns.
     ///
     /// # Errors
-    /// `Stale`; `ReadOnly`; `Invalid` past 99; `Io`.
-    pub(crate) fn set_minfree(&self, percent: u32, now: Time) -> Result<()> {
-        let minfree = i32::try_from(percent).ok().filter(|n| *n < 100);
-        let minfree = minfree.ok_or(Kind::Invalid)?;
+    /// `Stale`; `ReadOnly`; `Corrupt`; `Io`.
+    pub(crate) fn tune(&self, changes: &Changes, now: Time) -> Result<()> {
         self.with_changes(|state| {
-            state.head.set_minfree(&self.volume, minfree);
+            changes.put_replicas(&self.cache, &self.volume)?;
+            let raw = state.head.change(&self.volume, changes);
             if let Some(alloc) = &mut state.alloc {
-                alloc.minfree = percent.into();
+                alloc.go_by(Policy::new(&self.volume, &raw));
             }
             state.epoch.is_dirty = true;
             self.commit_state(state, now)

@@ -1,13 +1,13 @@
 //! Block pointers, to be changed: of the inode, and of indirect blocks.
 
-use crate::alloc::Run;
+use crate::alloc::{Grower, Run};
 use crate::edit::{Edit, Step};
 use crate::inode::Inode;
 use crate::ondisk::{Stored, UFS_NDADDR};
-use crate::policy;
+use crate::policy::{self, Wish};
 use crate::volume::Variant;
 use volary_block::Stage;
-use volary_core::{Error, Kind, Result};
+use volary_core::{Error, FileKind, Kind, Result};
 
 /// Where a pointer stands.
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +182,11 @@ impl Edit<'_> {
             && at == block * self.volume.fsize
             && self.alloc.is_fresh(block)
         {
-            (wish.near, wish.group) = (block + self.volume.frag, self.volume.group_of(block));
+            wish = Wish::at(self.volume, ino, block + self.volume.frag);
+        }
+        let grower = self.grower(ino, lbn);
+        if let Some(grower) = &grower {
+            wish = self.alloc.steer(&self.reader(), grower, before, wish)?;
         }
         let run = self.take(count, wish)?;
         match slot {
@@ -190,8 +194,24 @@ impl Edit<'_> {
             _ => self.set_pointer(ino, lbn, run.first)?,
         }
         self.node(ino)?.mem.blocks += count * (self.volume.fsize / 512);
+        if let Some(grower) = &grower {
+            self.alloc.keep_ahead(&self.reader(), grower, run)?;
+        }
         self.note_place(ino, lbn, before, run.first);
         Ok(run)
+    }
+
+    /// A file that is open and grows by block `lbn`, unless that is the first that it gets.
+    pub(crate) fn grower(&self, ino: u32, lbn: u64) -> Option<Grower> {
+        let node = self.nodes.get(ino).filter(|node| node.opens > 0)?;
+        let is_first = node.mem.blocks == 0;
+        let is_file = node.mem.kind() == Some(FileKind::File);
+        (is_file && !is_first).then(|| Grower {
+            ino,
+            lbn,
+            blocks: node.mem.blocks * 512 / self.volume.bsize,
+            now: self.now.secs,
+        })
     }
 
     /// Gives back a piece of an inode.

@@ -25,8 +25,9 @@ use crate::blocks::Reader;
 use crate::hash::seal_superblock;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes};
-use crate::ondisk::{FS_METACKHASH, Stored, sb};
+use crate::ondisk::{FS_METACKHASH, Stored, Superblock, sb};
 use crate::quota::Quotas;
+use crate::tune::Changes;
 use crate::volume::Volume;
 use std::collections::{BTreeSet, HashSet};
 use volary_block::Stage;
@@ -142,9 +143,12 @@ impl Head {
         self.bytes.get(sb::CLEAN).is_some_and(|byte| byte & 1 == 1)
     }
 
-    /// Brings in how many percent are kept for root.
-    pub(crate) fn set_minfree(&mut self, volume: &Volume, minfree: i32) {
-        minfree.put(volume.order, &mut self.bytes, sb::MINFREE);
+    /// Brings other parameters in; returns all fields.
+    pub(crate) fn change(&mut self, volume: &Volume, changes: &Changes) -> Superblock {
+        let mut raw = Superblock::read(volume.order, &self.bytes);
+        changes.apply(&mut raw);
+        raw.write(volume.order, &mut self.bytes);
+        raw
     }
 
     /// Brings a total in.

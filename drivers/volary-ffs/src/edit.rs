@@ -230,10 +230,10 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// As [`take`](Self::take).
     pub(crate) fn take_to_grow(&mut self, count: u64, wish: Wish) -> Result<Run> {
-        let raw = &self.volume.found.raw;
+        let policy = &self.alloc.policy;
         let pieces = u64::try_from(self.alloc.total[3]).unwrap_or(0);
-        let few = self.alloc.minfree.saturating_sub(2);
-        let is_time = raw.fs_optim == 0 && pieces <= self.volume.dsize / 100 * few;
+        let few = policy.minfree.saturating_sub(2);
+        let is_time = policy.saves_time && pieces <= self.volume.dsize / 100 * few;
         if !is_time {
             return self.take(count, wish);
         }
@@ -297,7 +297,7 @@ impl<'a> Edit<'a> {
     /// The free-space reserve (section 2.4 of the paper).
     fn check_reserve(&self) -> Result<()> {
         let free = self.alloc.free_fragments(self.volume);
-        if !self.is_root && free <= self.volume.reserve(self.alloc.minfree) {
+        if !self.is_root && free <= self.volume.reserve(self.alloc.policy.minfree) {
             return Err(Kind::NoSpace.into());
         }
         Ok(())

@@ -121,7 +121,12 @@ impl Edit<'_> {
             self.node(ino)?.mem.blocks += more;
             return Ok(piece.first);
         }
-        let wish = policy::block(volume, self.alloc, ino, lbn, None);
+        let before = self.pointer_before(ino, lbn)?;
+        let mut wish = policy::block(volume, self.alloc, ino, lbn, None);
+        let grower = self.grower(ino, lbn);
+        if let Some(grower) = &grower {
+            wish = self.alloc.steer(&self.reader(), grower, before, wish)?;
+        }
         let run = self.take_to_grow(count, wish)?;
         let mut content = vec![0; usize::try_from(piece.count * volume.fsize).unwrap_or(0)];
         self.cache.read(piece.first * volume.fsize, &mut content)?;
@@ -130,7 +135,9 @@ impl Edit<'_> {
         self.free(piece);
         self.node(ino)?.mem.blocks += more;
         self.set_pointer(ino, lbn, run.first)?;
-        let before = self.pointer_before(ino, lbn)?;
+        if let Some(grower) = &grower {
+            self.alloc.keep_ahead(&self.reader(), grower, run)?;
+        }
         self.note_place(ino, lbn, before, run.first);
         Ok(run.first)
     }
@@ -203,6 +210,7 @@ impl Edit<'_> {
     fn cut(&mut self, inode: &Inode, size: u64) -> Step<()> {
         let volume = self.volume;
         let ino = inode.ino;
+        self.alloc.give_up(ino);
         self.free_from(ino, size.div_ceil(volume.bsize))?;
         if size == 0 {
             self.node(ino)?.mem.size = 0;

@@ -8,6 +8,7 @@ use crate::inode::Inode;
 use crate::listing::{Took, list};
 use crate::names::New;
 use crate::ondisk::UFS_MAXNAMLEN;
+use crate::tune::Changes;
 use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
@@ -22,6 +23,10 @@ const SYMLINK_MAX: usize = 4095;
 /// The code of `ioctl` that sets the percent kept for root, to a number of 32 bits, the
 /// lowest byte first: `_IOW('V', 1, int)`.
 const SET_MINFREE: u32 = 0x4004_5601;
+
+/// The code of `ioctl` that sets parameters, to a line of options as `tune` takes them, with
+/// zeros behind: `_IOW('V', 2, char[256])`.
+const TUNE: u32 = 0x4100_5602;
 
 /// An attached volume.
 pub(crate) struct FfsFs(pub(crate) Attached);
@@ -135,7 +140,7 @@ impl FileSystem for FfsFs {
             let [_, _, mut nodes_free, _] = volume.total;
             if let Some(alloc) = &state.alloc {
                 free = alloc.free_fragments(volume) * volume.fsize;
-                kept = volume.reserve(alloc.minfree) * volume.fsize;
+                kept = volume.reserve(alloc.policy.minfree) * volume.fsize;
                 nodes_free = alloc.free_inodes();
             }
             let is_root = cx.cred.is_root();
@@ -442,14 +447,22 @@ impl FileSystem for FfsFs {
 
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
         self.0.look(|state, _| state.opened(open))?;
-        if code != SET_MINFREE {
-            return Err(Kind::Unsupported.into());
-        }
+        let line = match code {
+            SET_MINFREE => {
+                let percent = input.try_into().map_err(|_| Kind::Invalid)?;
+                format!("minfree={}", u32::from_le_bytes(percent))
+            }
+            TUNE => {
+                let text = input.split(|&byte| byte == 0).next().unwrap_or_default();
+                String::from_utf8(text.to_vec()).map_err(|_| Kind::Invalid)?
+            }
+            _ => return Err(Kind::Unsupported.into()),
+        };
         if !cx.cred.is_root() {
             return Err(Kind::NotPermitted.into());
         }
-        let percent = input.try_into().map_err(|_| Kind::Invalid)?;
-        self.0.set_minfree(u32::from_le_bytes(percent), cx.now)?;
+        let changes = Changes::of_line(&line, &self.0.volume)?;
+        self.0.tune(&changes, cx.now)?;
         Ok(Vec::new())
     }
 

@@ -231,7 +231,6 @@ pub(crate) const FS_42POSTBLFMT: i32 = -1;
 /// Byte offsets in the superblock of what changes while a volume is attached.
 pub(crate) mod sb {
     pub(crate) const OLD_TIME: usize = 32;
-    pub(crate) const MINFREE: usize = 60;
     pub(crate) const OLD_CSTOTAL: usize = 192;
     pub(crate) const FMOD: usize = 208;
     pub(crate) const CLEAN: usize = 209;

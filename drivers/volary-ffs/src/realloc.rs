@@ -14,6 +14,7 @@ use crate::alloc::Run;
 use crate::commit::ADDITIONS;
 use crate::edit::{Edit, Step};
 use crate::mistakes::{Mistake, made};
+use crate::ondisk::UFS_NDADDR;
 use crate::policy;
 use std::ops::Range;
 use volary_core::{FileKind, Result};
@@ -41,7 +42,7 @@ impl Edit<'_> {
         if before.is_some_and(|before| before + self.volume.frag == first) {
             return;
         }
-        if let Some(cluster) = policy::cluster(self.volume, lbn)
+        if let Some(cluster) = policy::cluster(self.volume, &self.alloc.policy, lbn)
             && cluster.start < lbn
         {
             self.epoch.scattered.insert((ino, cluster.start));
@@ -58,7 +59,7 @@ impl Edit<'_> {
         let bsize = self.volume.bsize;
         let mut lbn = put.start / bsize;
         while lbn * bsize < put.end && !self.epoch.scattered.is_empty() {
-            let Some(cluster) = policy::cluster(self.volume, lbn) else {
+            let Some(cluster) = policy::cluster(self.volume, &self.alloc.policy, lbn) else {
                 return Ok(());
             };
             lbn = cluster.end;
@@ -88,7 +89,9 @@ impl Edit<'_> {
             .nodes
             .get(ino)
             .is_some_and(|node| node.mem.kind() == Some(FileKind::File));
-        let Some(cluster) = policy::cluster(self.volume, lbn).filter(|_| is_file) else {
+        let Some(cluster) =
+            policy::cluster(self.volume, &self.alloc.policy, lbn).filter(|_| is_file)
+        else {
             return Ok(());
         };
         for row in self.rows(ino, cluster)? {
@@ -124,7 +127,19 @@ impl Edit<'_> {
     /// and then the rest: there are never more pieces than before. Other than in 4.4BSD, blocks that came
     /// to be in two groups are moved too: a cluster is of one section, which leaves its group
     /// only when that is full.
+    ///
+    /// A row in two pieces stays if it ends where room is kept for more than a cluster: the file has
+    /// left a place where it could not go on, and does go on here. But the direct blocks are to be
+    /// one cluster.
     fn realloc_row(&mut self, ino: u32, mut row: Row, put: &Range<u64>) -> Step<()> {
+        let last = row.places.last().copied().unwrap_or(0);
+        let cluster = self.alloc.policy.cluster_max(self.volume);
+        if row.lbn >= UFS_NDADDR
+            && row.pieces(self.volume.frag).len() == 2
+            && self.alloc.is_in_row(self.volume, ino, last, cluster)
+        {
+            return Ok(());
+        }
         loop {
             let pieces = row.pieces(self.volume.frag);
             let Some((&first, [_, ..])) = pieces.split_first() else {
@@ -156,7 +171,7 @@ impl Edit<'_> {
         let (volume, lbn) = (self.volume, row.lbn);
         let before = self.pointer_before(ino, lbn)?;
         let first = row.places.first().copied().unwrap_or(0);
-        let wish = policy::of_cluster(volume, lbn, before, first);
+        let wish = policy::of_cluster(volume, &self.alloc.policy, (ino, lbn), before, first);
         let Some(cluster) = self.take_cluster(count as u64, wish)? else {
             return Ok(false);
         };

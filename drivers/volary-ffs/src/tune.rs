@@ -50,16 +50,7 @@ pub(crate) fn tune(dev: &Arc<dyn BlockDevice>, how: &Tune) -> Result<Vec<Fact>> 
     let changes = Changes::new(how, &volume)?;
     let cache = cache(dev.clone(), LOOK_MEMORY);
     // The first is what counts: it comes last.
-    for group in 0..volume.ncg {
-        let found = Found::read(&**dev, volume.replica_at(group))?;
-        let is_one = |found: &Found| {
-            let raw = &found.raw;
-            (found.order, raw.fs_magic) == (volume.order, volume.found.raw.fs_magic)
-        };
-        if let Some(replica) = found.filter(is_one) {
-            put(&cache, &volume, &replica, &changes)?;
-        }
-    }
+    changes.put_replicas(&cache, &volume)?;
     cache.commit()?;
     put(&cache, &volume, &volume.found, &changes)?;
     cache.commit()?;
@@ -71,7 +62,7 @@ type Set = (fn(&mut Superblock, i32), i32);
 
 /// What is to be changed.
 #[derive(Default)]
-struct Changes {
+pub(crate) struct Changes {
     values: Vec<Set>,
     label: Option<Vec<u8>>,
     dirty: Option<bool>,
@@ -79,6 +70,41 @@ struct Changes {
 }
 
 impl Changes {
+    /// What a line of options asks for, as an attached volume takes it.
+    ///
+    /// # Errors
+    /// `Invalid`; `Unsupported` for what the format has no place for.
+    pub(crate) fn of_line(line: &str, volume: &Volume) -> Result<Self> {
+        let mut how = Tune::default();
+        how.options.add(line);
+        Self::new(&how, volume)
+    }
+
+    /// Sets the parameters in a superblock.
+    pub(crate) fn apply(&self, raw: &mut Superblock) {
+        for (set, n) in &self.values {
+            set(raw, *n);
+        }
+    }
+
+    /// Brings all of it into the replicas that are ones.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn put_replicas(&self, cache: &Cache, volume: &Volume) -> Result<()> {
+        for group in 0..volume.ncg {
+            let found = Found::read(&**cache.device(), volume.replica_at(group))?;
+            let is_one = |found: &Found| {
+                let raw = &found.raw;
+                (found.order, raw.fs_magic) == (volume.order, volume.found.raw.fs_magic)
+            };
+            if let Some(replica) = found.filter(is_one) {
+                put(cache, volume, &replica, self)?;
+            }
+        }
+        Ok(())
+    }
+
     fn new(how: &Tune, volume: &Volume) -> Result<Self> {
         let refuse = |words: &'static str| Err(Error::note(Kind::Unsupported, words));
         if how.compact {
@@ -164,9 +190,7 @@ fn has_new_fields(volume: &Volume) -> bool {
 
 fn put(cache: &Cache, volume: &Volume, found: &Found, changes: &Changes) -> Result<()> {
     let (mut raw, mut bytes) = (found.raw, found.bytes.clone());
-    for (set, n) in &changes.values {
-        set(&mut raw, *n);
-    }
+    changes.apply(&mut raw);
     if let Some(dirty) = changes.dirty {
         raw.fs_clean = i8::from(!dirty);
     }

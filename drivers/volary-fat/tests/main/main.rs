@@ -22,5 +22,6 @@ mod requests;
 mod samples;
 mod tools;
 mod tune;
+mod turns;
 mod unix;
 mod volumes;

@@ -1,11 +1,11 @@
 //! Clusters: blocks in a row, of which 4.4BSD's cylinder groups keep count.
 
 use super::Alloc;
+use super::field::Field;
 use crate::blocks::Reader;
 use crate::mistakes::{Mistake, made};
 use crate::ondisk::Stored;
 use crate::policy::Wish;
-use crate::tally::Tally;
 use crate::volume::Volume;
 use volary_core::Result;
 
@@ -33,9 +33,13 @@ impl Alloc {
             if self.sums(number)[1] < enough || u64::from(self.maxcluster(number)) < count {
                 continue;
             }
-            let tally = self.tally(reader, number)?;
-            let Some(block) = find(tally, volume, count, from / volume.frag) else {
-                if from == 0 {
+            self.tally(reader, number)?;
+            let found = self
+                .field(volume, number, wish.owner())
+                .and_then(|field| find(&field, volume, count, from / volume.frag));
+            let Some(block) = found else {
+                // What is kept may be given back.
+                if from == 0 && self.kept.lowest().is_none() {
                     self.set_maxcluster(number, count - 1);
                 }
                 continue;
@@ -75,8 +79,8 @@ impl Alloc {
 
 /// The first of `count` free blocks in a row of a group, from block `from` on. The counts of
 /// clusters tell whether to look; the map of fragments, what is free.
-fn find(tally: &Tally, volume: &Volume, count: u64, from: u64) -> Option<u64> {
-    let group = &tally.group;
+fn find(field: &Field<'_>, volume: &Volume, count: u64, from: u64) -> Option<u64> {
+    let group = &field.tally.group;
     let sum = |len: u64| {
         let at = u64::from(group.raw.cg_clustersumoff) + 4 * len;
         let at = usize::try_from(at).unwrap_or(usize::MAX);
@@ -85,20 +89,13 @@ fn find(tally: &Tally, volume: &Volume, count: u64, from: u64) -> Option<u64> {
     if !(count..=volume.contigsumsize()).any(sum) {
         return None;
     }
-    let blocks = group.fragments / volume.frag;
-    let some = |byte| byte == 0xff || byte != 0 && volume.frag < 8;
-    let is_free =
-        |block: &u64| u64::from(tally.free_of(volume, *block).count_ones()) == volume.frag;
-    let free = group.blocks_where(from..blocks, volume.frag, some);
-    let (mut first, mut next) = (0, None);
-    for block in free.filter(is_free) {
-        if next != Some(block) {
-            first = block;
+    let mut at = from;
+    while let Some(block) = field.first_free(at..field.blocks()) {
+        let len = field.row(block, count);
+        if len >= count {
+            return Some(block);
         }
-        next = Some(block + 1);
-        if block + 1 - first == count {
-            return Some(first);
-        }
+        at = block + len.max(1);
     }
     None
 }

