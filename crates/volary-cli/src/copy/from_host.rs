@@ -12,10 +12,10 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary::{FileKind, Time, escape};
 
@@ -202,7 +202,9 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         }
         meta.has_xattrs = self.xattrs(file.as_fd())?;
         let len = meta.len.unwrap_or(0);
-        let room = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        let room = u64::try_from(stat.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(512);
         let path = &self.path;
         let bytes = HostBytes { file, path };
         let mut content = Content::new(bytes, len, room, &self.shared.failed);
@@ -250,7 +252,10 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
                 }
                 // It went meanwhile.
                 Err(Errno::NODATA) => {}
-                _ => self.shared.losses.note(Loss::Xattrs, || escape(&self.path).to_string()),
+                _ => self
+                    .shared
+                    .losses
+                    .note(Loss::Xattrs, || escape(&self.path).to_string()),
             }
         }
         Ok(sent)

@@ -56,8 +56,15 @@ pub(crate) enum Told {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses {
     told: Told,
-    /// The first place of each kind, and how many there were.
-    all: Arc<Mutex<BTreeMap<Loss, (String, u64)>>>,
+    all: Arc<Mutex<BTreeMap<Loss, Places>>>,
+}
+
+/// Where something was lost.
+#[derive(Debug)]
+struct Places {
+    first: String,
+    last: String,
+    count: u64,
 }
 
 impl Losses {
@@ -84,19 +91,34 @@ impl Losses {
             return;
         }
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(loss).or_insert_with(|| (place(), 0)).1 += 1;
+        let place = place();
+        match all.get_mut(&loss) {
+            Some(places) if places.last == place => {}
+            Some(places) => {
+                places.last = place;
+                places.count += 1;
+            }
+            None => {
+                let places = Places {
+                    first: place.clone(),
+                    last: place,
+                    count: 1,
+                };
+                all.insert(loss, places);
+            }
+        }
     }
 
     /// Prints a line for each kind; true if there were any.
     pub(crate) fn report(&self) -> bool {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let all = std::mem::take(&mut *all);
-        for (loss, (place, count)) in &all {
-            let more = match count {
+        for (loss, places) in &all {
+            let more = match places.count {
                 1 => String::new(),
                 count => format!(" ({count} in all)"),
             };
-            warn(&format!("{place}: {}{more}", loss.words()));
+            warn(&format!("{}: {}{more}", places.first, loss.words()));
         }
         !all.is_empty()
     }

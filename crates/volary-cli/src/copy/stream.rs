@@ -507,12 +507,7 @@ impl Outlet<'_, '_> {
     /// Reads into what is left of the batch, up to a hole, and tells what comes after. What
     /// more comes then begins at a multiple of [`STEP`], which volumes read
     /// and write without a copy.
-    fn stretch(
-        &mut self,
-        offset: u64,
-        len: u64,
-        content: &mut dyn Pieces,
-    ) -> Done<(Span, Next)> {
+    fn stretch(&mut self, offset: u64, len: u64, content: &mut dyn Pieces) -> Done<(Span, Next)> {
         let start = self.batch.used;
         let room = (BATCH_LEN - start) as u64;
         let mut end = len.min(offset.saturating_add(room));

@@ -137,7 +137,9 @@ impl HostSink {
             written = written
                 .and_then(|()| if file.hole { end_here(fd) } else { Ok(()) })
                 .and_then(|()| folder.finish(fd, &file.name, &file.meta, &file.xattrs))
-                .and_then(|()| self.keep_link(folder, &file.name, &file.meta, rustix::fs::fstat(fd)));
+                .and_then(|()| {
+                    self.keep_link(folder, &file.name, &file.meta, rustix::fs::fstat(fd))
+                });
         }
         written.map_err(|e| folder.not_whole(&file.name, &file.opened, e))?;
         self.file = Some(file).filter(|_| more);
@@ -188,7 +190,15 @@ impl HostSink {
     }
 
     fn link_to(&self, folder: &Folder, name: &[u8], meta: &Meta, spot: &Spot) -> Result<(), Errno> {
-        let (Spot::Host { dir, name: first, id: node }, Some(base)) = (spot, self.dirs.first()) else {
+        let (
+            Spot::Host {
+                dir,
+                name: first,
+                id: node,
+            },
+            Some(base),
+        ) = (spot, self.dirs.first())
+        else {
             return Err(Errno::NOENT);
         };
         let path = match dir.as_slice() {
@@ -702,7 +712,11 @@ impl Folder {
                 rustix::fs::chownat(dir, name, uid, gid, nofollow)
             })?;
         }
-        let path = [format!("/proc/self/fd/{}/", dir.as_raw_fd()).as_bytes(), name].concat();
+        let path = [
+            format!("/proc/self/fd/{}/", dir.as_raw_fd()).as_bytes(),
+            name,
+        ]
+        .concat();
         for (xattr, value) in xattrs {
             let flags = XattrFlags::empty();
             let set = rustix::fs::lsetxattr(path.as_slice(), xattr.as_slice(), value, flags);

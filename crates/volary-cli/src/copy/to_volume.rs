@@ -198,7 +198,12 @@ impl<'a> VolumeSink<'a> {
     ///
     /// # Errors
     /// What would keep others from being set as well.
-    fn set_xattr(&self, node: NodeId, at: &[u8], (name, value): (&[u8], &[u8])) -> Result<(), Error> {
+    fn set_xattr(
+        &self,
+        node: NodeId,
+        at: &[u8],
+        (name, value): (&[u8], &[u8]),
+    ) -> Result<(), Error> {
         let set = self.session.setxattr(node, name, value, SetXattr::Any);
         match set.map_err(|e| (e.kind(), e)) {
             Ok(()) => {}
@@ -307,7 +312,9 @@ impl<'a> VolumeSink<'a> {
         }
         let session = &self.session;
         let sized = match file.hole {
-            true => session.setattr(file.node, &SetAttr::size(file.offset)).map(drop),
+            true => session
+                .setattr(file.node, &SetAttr::size(file.offset))
+                .map(drop),
             false => Ok(()),
         };
         let extra = (file.xattrs.as_slice(), file.is_new);

@@ -142,7 +142,11 @@ impl Mv {
             target.clone()
         };
         self.check_end(from, source, &end)?;
-        if carried.copied.iter().any(|(_, to)| to.shown() == end.shown()) {
+        if carried
+            .copied
+            .iter()
+            .any(|(_, to)| to.shown() == end.shown())
+        {
             let words = "something of that name was moved there before";
             let line = format!("{}: not moved to {}: {words}", from.shown(), end.shown());
             return Err(Fail::new(Exit::Failed, line));

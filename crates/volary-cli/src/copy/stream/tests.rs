@@ -41,7 +41,10 @@ impl Sink for Notes {
         )
     }
     fn hole(&mut self, len: u64, more: bool) -> Done {
-        self.note("~", format!("{len}{}", if more { "+" } else { "" }).as_bytes())
+        self.note(
+            "~",
+            format!("{len}{}", if more { "+" } else { "" }).as_bytes(),
+        )
     }
     fn broken(&mut self) -> Done {
         self.text.push_str("broken ");
@@ -175,9 +178,15 @@ fn what_is_told_late_is_told_before_a_directory_is_left() {
         to.file(b"e", meta(Some(1)), &mut zeros(1))?;
         to.file(b"f", meta(Some(1)), &mut zeros(1))
     };
-    let done = run(source, &mut late, &mut None, &mut tally, &mut |more, len| {
-        (files, bytes) = (files + more, bytes + len);
-    });
+    let done = run(
+        source,
+        &mut late,
+        &mut None,
+        &mut tally,
+        &mut |more, len| {
+            (files, bytes) = (files + more, bytes + len);
+        },
+    );
     assert!(done.is_ok());
     let end = ">d a=3 b=3 c=3 < e=1 f=1 ";
     assert!(late.notes.text.ends_with(end), "{}", late.notes.text);
