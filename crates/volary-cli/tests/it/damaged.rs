@@ -101,6 +101,18 @@ fn a_copy_goes_on_past_what_cannot_be_read_at_all() {
         sandbox.shell("ls less less/docs").ok(),
         "less:\nREADME.txt\ndocs\nempty\nlast\n\nless/docs:\n"
     );
+    // A directory of which the second part is damaged is copied up to there.
+    std::fs::create_dir(sandbox.path("many")).unwrap();
+    for i in 0..1500 {
+        sandbox.write(&format!("many/{i:04}"), b"");
+    }
+    sandbox.run("cp -r many disk.img:/docs").ok();
+    let said = sandbox
+        .run("cp -r --layer fault=readdir@2 disk.img:/docs/many part")
+        .fails(1);
+    assert!(said.contains("disk.img:/docs/many: "), "{said}");
+    let count = std::fs::read_dir(sandbox.path("part")).unwrap().count();
+    assert!((500..1500).contains(&count), "{count}");
 }
 
 #[test]

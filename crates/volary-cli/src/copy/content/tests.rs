@@ -1,3 +1,8 @@
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges, of which some have one"
+)]
+
 use super::*;
 
 /// Bytes of which these ranges are bad, and these are holes.
