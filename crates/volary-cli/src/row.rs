@@ -5,7 +5,9 @@ use crate::exit::{Done, Exit, Fail};
 use crate::volumes::At;
 use serde::Serialize;
 use std::collections::HashSet;
-use volary::{Attr, Cookie, DirBuf, FileKind, Follow, Mode, NodeId, PATH_MAX, Session, escape};
+use volary::{
+    Attr, Cookie, DirBuf, FileKind, Follow, Mode, NodeId, OpenId, PATH_MAX, Session, escape,
+};
 
 /// An entry of a directory.
 #[derive(Clone, Debug)]
@@ -30,35 +32,63 @@ pub(crate) fn read_dir(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>>
 /// The same, with the error as it is.
 ///
 /// # Errors
-/// As `open` and `readdir` of [`Session`].
+/// As `open` and `readdir` of [`Session`], and as `getattr` of the first node that has none.
 pub(crate) fn entries(session: &Session, dir: &Attr) -> volary::Result<Vec<Row>> {
-    let open = session.open(dir.node, Mode::Read)?;
-    let mut rows = Vec::new();
+    let listing = entries_until(session, dir);
+    listing.end?;
+    match listing.unreadable.into_iter().next() {
+        Some((_, e)) => Err(e),
+        None => Ok(listing.rows),
+    }
+}
+
+/// What can be read of a directory.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// The entries, in the order in which they lie.
+    pub(crate) rows: Vec<Row>,
+    /// Names whose nodes cannot be read, and why.
+    pub(crate) unreadable: Vec<(Vec<u8>, volary::Error)>,
+    /// Why there may be more.
+    pub(crate) end: volary::Result<()>,
+}
+
+/// The entries of a directory, up to where it cannot be read.
+pub(crate) fn entries_until(session: &Session, dir: &Attr) -> Listing {
+    let mut listing = Listing {
+        rows: Vec::new(),
+        unreadable: Vec::new(),
+        end: Ok(()),
+    };
+    listing.end = session.open(dir.node, Mode::Read).and_then(|open| {
+        let read = read_all(session, open, &mut listing);
+        read.and(session.close(open))
+    });
+    listing
+}
+
+fn read_all(session: &Session, open: OpenId, into: &mut Listing) -> volary::Result<()> {
     let mut batch = DirBuf::new(BATCH, BATCH * 32, true);
     let mut from = Cookie::START;
-    let result = loop {
+    loop {
         batch.clear();
-        let end = match session.readdir(open, from, &mut batch) {
-            Ok(end) => end,
-            Err(e) => break Err(e),
-        };
+        let read = session.readdir(open, from, &mut batch);
         for entry in batch.iter() {
+            let name = entry.name.to_vec();
             let attr = match entry.attr {
-                Some(attr) => attr,
-                None => session.getattr(entry.node)?,
+                Some(attr) => Ok(attr),
+                None => session.getattr(entry.node),
             };
-            rows.push(Row {
-                name: entry.name.to_vec(),
-                attr,
-            });
+            match attr {
+                Ok(attr) => into.rows.push(Row { name, attr }),
+                Err(e) => into.unreadable.push((name, e)),
+            }
         }
-        match batch.last_cookie() {
-            Some(next) if !end => from = next,
-            _ => break Ok(()),
+        match (read?, batch.last_cookie()) {
+            (false, Some(next)) => from = next,
+            _ => return Ok(()),
         }
-    };
-    session.close(open)?;
-    result.map(|()| rows)
+    }
 }
 
 /// The entries, sorted by name as bytes.

@@ -32,6 +32,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
+//! | [`ExtentPlace`] | where bytes of a file are |
 //! | [`open_volume`] | from a name to a file system |
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
 //! | [`identify()`] | what a device holds, foreign formats too |
@@ -66,6 +67,7 @@ pub use open::{HOST_OPTIONS, Opened, attach, open_source, open_volume};
 pub use place::{Place, Source};
 
 pub use volary_block as block;
+pub use volary_core::Place as ExtentPlace;
 pub use volary_core::*;
 pub use volary_fuse as fuse;
 pub use volary_host as host;

@@ -2,12 +2,17 @@
 //! time: no path is walked twice, and each file costs an open, a stat, a read
 //! and a close.
 
+use super::content::{Bytes, Content, Unread};
+use super::links::{Id, Links};
+use super::losses::{Loss, Losses};
 use super::stream::{Meta, Outlet};
+use super::xattrs::{self, ROOM, is_virtual};
 use crate::exit::{Done, Exit, Fail, warn, words};
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -21,13 +26,27 @@ pub(crate) struct HostSource<'a, 'scope, 'env> {
     recursive: bool,
     /// Follow symlinks.
     follow: bool,
-    /// Set when something was left out.
-    failed: &'a AtomicBool,
+    shared: &'a Shared,
+    links: &'a mut Links,
     /// The path so far, for messages.
     path: Vec<u8>,
     /// Device and inode of the directories that are open, to know one that is
     /// in itself by way of symlinks.
     above: Vec<(u64, u64)>,
+}
+
+/// What sources share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Everything is to be kept: hard links and extended attributes too.
+    pub(crate) all: bool,
+    /// Modes of volumes without modes are to be taken as they are shown.
+    pub(crate) shown_modes: bool,
+    /// Set when something was left out.
+    pub(crate) failed: AtomicBool,
+    pub(crate) losses: Losses,
+    /// Device and inode of the images that are open.
+    pub(crate) images: Vec<(u64, u64)>,
 }
 
 /// What a directory holds: names with their zero bytes, and where each begins.
@@ -40,15 +59,16 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
     /// A source that reads into `to`.
     pub(crate) fn new(
         to: &'a mut Outlet<'scope, 'env>,
-        recursive: bool,
-        follow: bool,
-        failed: &'a AtomicBool,
+        (recursive, follow): (bool, bool),
+        shared: &'a Shared,
+        links: &'a mut Links,
     ) -> Self {
         Self {
             to,
             recursive,
             follow,
-            failed,
+            shared,
+            links,
             path: Vec::new(),
             above: Vec::new(),
         }
@@ -95,8 +115,16 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
             mtime: now,
             dos: None,
             node: None,
+            keeps_modes: true,
+            link: None,
+            has_xattrs: false,
         };
-        self.content(rustix::stdio::stdin(), name, meta)
+        self.to.file(name, meta, &mut |_, room: &mut [u8]| loop {
+            match rustix::io::read(rustix::stdio::stdin(), &mut *room) {
+                Err(Errno::INTR) => crate::interrupt::check()?,
+                read => return read.map_err(|e| Fail::host("standard input", e)),
+            }
+        })
     }
 
     /// One entry of a directory.
@@ -124,7 +152,10 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
             Ok(stat) => stat,
             Err(e) => return self.failed(e),
         };
-        let meta = meta(&stat);
+        let meta = self.meta(&stat);
+        if self.links.is_made(meta.link) {
+            return self.to.link(name, meta);
+        }
         if meta.kind != FileKind::Symlink {
             return self.to.special(name, meta);
         }
@@ -150,10 +181,10 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
             Ok(stat) => stat,
             Err(e) => return self.failed(e),
         };
-        let meta = meta(&stat);
-        match meta.kind {
-            FileKind::File => self.content(file.as_fd(), name, meta),
-            FileKind::Dir => self.dir(&file, &stat, name, meta),
+        let kind = FileKind::from_mode(stat.st_mode);
+        match kind.unwrap_or(FileKind::File) {
+            FileKind::File => self.file(&file, &stat, name),
+            FileKind::Dir => self.dir(&file, &stat, name),
             _ => {
                 drop(file);
                 self.unopened(dir, at, name)
@@ -161,25 +192,76 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         }
     }
 
-    fn content(&mut self, file: BorrowedFd<'_>, name: &[u8], meta: Meta) -> Done {
-        let Self { to, path, .. } = self;
-        let done = to.file(name, meta, &mut |_, room| loop {
-            match rustix::io::read(file, &mut *room) {
-                Err(Errno::INTR) => crate::interrupt::check()?,
-                read => return read.map_err(|e| Fail::host(escape(path), e)),
-            }
-        });
-        match done {
+    fn file(&mut self, file: &OwnedFd, stat: &Stat, name: &[u8]) -> Done {
+        if self.shared.images.contains(&(stat.st_dev, stat.st_ino)) {
+            return self.left_out("is the volume that is copied to");
+        }
+        let mut meta = self.meta(stat);
+        if self.links.is_made(meta.link) {
+            return self.to.link(name, meta);
+        }
+        meta.has_xattrs = self.xattrs(file.as_fd())?;
+        let len = meta.len.unwrap_or(0);
+        let room = u64::try_from(stat.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(512);
+        let path = &self.path;
+        let bytes = HostBytes { file, path };
+        let mut content = Content::new(bytes, len, room, &self.shared.failed);
+        match self.to.file(name, meta, &mut content) {
             Err(fail) if fail.exit != Exit::Stopped => {
                 fail.report();
-                self.failed.store(true, Ordering::Relaxed);
+                self.shared.failed.store(true, Ordering::Relaxed);
                 Ok(())
             }
             done => done,
         }
     }
 
-    fn dir(&mut self, dir: &OwnedFd, stat: &Stat, name: &[u8], meta: Meta) -> Done {
+    fn meta(&mut self, stat: &Stat) -> Meta {
+        let mut meta = meta(stat);
+        if self.shared.all && meta.kind != FileKind::Dir {
+            let names = u32::try_from(stat.st_nlink).unwrap_or(u32::MAX);
+            meta.link = self.links.meet(Id::Host(stat.st_dev, stat.st_ino), names);
+        }
+        meta
+    }
+
+    /// Sends the extended attributes of a file or directory; true if there are any.
+    fn xattrs(&mut self, file: BorrowedFd<'_>) -> Done<bool> {
+        if !self.shared.all {
+            return Ok(false);
+        }
+        let list = xattrs::with_room(|room| rustix::fs::flistxattr(file, room));
+        let names = match list {
+            Ok(names) => names,
+            Err(Errno::NOTSUP) => return Ok(false),
+            Err(e) => return self.failed(e).map(|()| false),
+        };
+        let (mut sent, mut room) = (false, ROOM);
+        for name in names.split(|&b| b == 0) {
+            if name.is_empty() || is_virtual(name) {
+                continue;
+            }
+            let value = xattrs::with_room(|room| rustix::fs::fgetxattr(file, name, room));
+            match value {
+                Ok(value) if value.len() <= room => {
+                    room -= value.len();
+                    self.to.xattr(name, &value)?;
+                    sent = true;
+                }
+                // It went meanwhile.
+                Err(Errno::NODATA) => {}
+                _ => self
+                    .shared
+                    .losses
+                    .note(Loss::Xattrs, || escape(&self.path).to_string()),
+            }
+        }
+        Ok(sent)
+    }
+
+    fn dir(&mut self, dir: &OwnedFd, stat: &Stat, name: &[u8]) -> Done {
         if !self.recursive {
             return self.left_out("is a directory; use cp -r");
         }
@@ -188,6 +270,8 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
             return self.left_out("a directory that leads into itself");
         }
         self.above.push(id);
+        let mut meta = meta(stat);
+        meta.has_xattrs = self.xattrs(dir.as_fd())?;
         self.to.enter(name, meta)?;
         let done = self.below(dir);
         self.above.pop();
@@ -224,7 +308,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
     }
 
     fn left_out(&self, why: &str) -> Done {
-        self.failed.store(true, Ordering::Relaxed);
+        self.shared.failed.store(true, Ordering::Relaxed);
         warn(&format!("{}: {why}", escape(&self.path)));
         Ok(())
     }
@@ -269,9 +353,49 @@ fn meta(stat: &Stat) -> Meta {
         mtime: time(stat.st_mtime, stat.st_mtime_nsec.into()),
         dos: None,
         node: None,
+        keeps_modes: true,
+        link: None,
+        has_xattrs: false,
     }
 }
 
 fn time(secs: i64, nanos: i128) -> Time {
     Time::new(secs, u32::try_from(nanos).unwrap_or(0))
+}
+
+/// An open file.
+struct HostBytes<'a> {
+    file: &'a OwnedFd,
+    path: &'a [u8],
+}
+
+impl Bytes for HostBytes<'_> {
+    fn read(&mut self, offset: u64, room: &mut [u8]) -> Result<usize, Unread> {
+        loop {
+            match rustix::io::pread(self.file, &mut *room, offset) {
+                Err(Errno::INTR) => crate::interrupt::check().map_err(Unread::Fail)?,
+                Err(e @ Errno::IO) => return Err(Unread::Damage(words(&e.into()))),
+                Err(e) => return Err(Unread::Fail(Fail::host(escape(self.path), e))),
+                Ok(n) => return Ok(n),
+            }
+        }
+    }
+
+    fn holes(&mut self, range: Range<u64>) -> Option<Vec<(Range<u64>, bool)>> {
+        let seek = |to| match rustix::fs::seek(self.file, to) {
+            Ok(at) => Some(at.min(range.end)),
+            Err(Errno::NXIO) => Some(range.end),
+            Err(_) => None,
+        };
+        let data = seek(SeekFrom::Data(range.start))?;
+        if data > range.start {
+            return Some(vec![(range.start..data, true)]);
+        }
+        let hole = seek(SeekFrom::Hole(data))?.max(data);
+        Some(vec![(data..hole, false)])
+    }
+
+    fn place(&self) -> String {
+        escape(self.path).to_string()
+    }
 }

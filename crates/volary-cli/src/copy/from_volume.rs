@@ -1,11 +1,20 @@
 //! Reads trees of a volume.
 
+use super::content::{Bytes, Content, Unread};
+use super::from_host::Shared;
+use super::links::{Id, Links};
+use super::losses::Loss;
 use super::stream::{Meta, Outlet};
+use super::xattrs::{ROOM, is_virtual};
 use crate::exit::{Done, Exit, Fail};
 use crate::row::{self, Seen};
 use crate::volumes::At;
-use std::sync::atomic::{AtomicBool, Ordering};
-use volary::{Attr, FileKind, Follow, Mode, Session};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use volary::{
+    Attr, Caps, Error, Extent, ExtentPlace, FileKind, Follow, Kind, Mode, NodeId, OpenId, Session,
+};
 
 /// Reads trees of a volume into an [`Outlet`].
 pub(crate) struct VolumeSource<'a, 'scope, 'env> {
@@ -15,8 +24,8 @@ pub(crate) struct VolumeSource<'a, 'scope, 'env> {
     recursive: bool,
     /// Follow symlinks that the user names.
     follow: bool,
-    /// Set when something was left out.
-    failed: &'a AtomicBool,
+    shared: &'a Shared,
+    links: &'a mut Links,
     seen: Seen,
 }
 
@@ -25,16 +34,17 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     pub(crate) fn new(
         to: &'a mut Outlet<'scope, 'env>,
         session: Session,
-        recursive: bool,
-        follow: bool,
-        failed: &'a AtomicBool,
+        (recursive, follow): (bool, bool),
+        shared: &'a Shared,
+        links: &'a mut Links,
     ) -> Self {
         Self {
             to,
             session,
             recursive,
             follow,
-            failed,
+            shared,
+            links,
             seen: Seen::default(),
         }
     }
@@ -65,13 +75,17 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
 
     /// Reads the node at a place; that has the same path after as before.
     fn node(&mut self, at: &mut At, attr: &Attr, name: &[u8]) -> Done {
-        let meta = meta(attr);
+        let mut meta = self.meta(attr);
+        if self.links.is_made(meta.link) {
+            return self.to.link(name, meta);
+        }
+        if attr.kind == FileKind::Dir && !self.recursive {
+            let line = format!("{at}: is a directory; use cp -r");
+            return self.or_left_out(Err(Fail::new(Exit::Failed, line)));
+        }
+        meta.has_xattrs = self.xattrs(at, attr)?;
         let done = match attr.kind {
-            FileKind::File => self.content(at, attr, name),
-            FileKind::Dir if !self.recursive => Err(Fail::new(
-                Exit::Failed,
-                format!("{at}: is a directory; use cp -r"),
-            )),
+            FileKind::File => self.content(at, attr, name, meta),
             FileKind::Dir => {
                 self.to.enter(name, meta)?;
                 let done = self.below(at, attr);
@@ -87,25 +101,116 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         self.or_left_out(done)
     }
 
+    /// What is in a directory, as far as it can be read.
     fn below(&mut self, at: &mut At, dir: &Attr) -> Done {
         self.seen.enter(at, dir)?;
-        for row in row::read_dir(&self.session, dir, at)? {
+        let fail = |at: &At, e: Error| Err(Fail::at(at, &e));
+        let listing = row::entries_until(&self.session, dir);
+        for row in listing.rows {
             let above = at.enter(&row.name);
             self.node(at, &row.attr, &row.name)?;
             at.path.truncate(above);
         }
-        Ok(())
+        for (name, e) in listing.unreadable {
+            self.or_left_out(fail(&at.join(&name), e))?;
+        }
+        listing.end.or_else(|e| fail(at, e))
     }
 
-    fn content(&mut self, at: &At, attr: &Attr, name: &[u8]) -> Done {
-        let Self { to, session, .. } = self;
-        let fail = |e: volary::Error| Fail::at(at, &e);
-        let open = session.open_seen(attr, None, Mode::Read).map_err(fail)?;
-        let done = to.file(name, meta(attr), &mut |offset, room| {
-            session.read(open, offset, room).map_err(fail)
-        });
-        let closed = session.close(open).map_err(fail);
+    fn content(&mut self, at: &At, attr: &Attr, name: &[u8], meta: Meta) -> Done {
+        let fail = |e: Error| Fail::at(at, &e);
+        let open = self.session.open_seen(attr, None, Mode::Read);
+        let open = match open {
+            Ok(open) => open,
+            Err(e) => {
+                self.to.nothing();
+                return Err(fail(e));
+            }
+        };
+        let bytes = VolumeBytes {
+            session: &self.session,
+            open,
+            node: attr.node,
+            len: attr.size,
+            at,
+        };
+        let mut content = Content::new(bytes, attr.size, attr.allocated, &self.shared.failed);
+        let done = self.to.file(name, meta, &mut content);
+        let closed = self.session.close(open).map_err(fail);
         done.and(closed)
+    }
+
+    fn meta(&mut self, attr: &Attr) -> Meta {
+        let keeps_modes = self.session.caps().has(Caps::MODES);
+        let mut link = None;
+        if self.shared.all && attr.kind != FileKind::Dir {
+            let volume = Arc::as_ptr(self.session.volume()).addr();
+            link = self.links.meet(Id::Volume(volume, attr.node), attr.nlink);
+        }
+        let mode = match attr.kind {
+            _ if keeps_modes || self.shared.shown_modes => attr.mode,
+            FileKind::Dir => 0o777,
+            _ if attr.dos.is_some_and(|dos| dos & 1 != 0) => 0o444,
+            _ => 0o666,
+        };
+        Meta {
+            kind: attr.kind,
+            mode,
+            uid: attr.uid,
+            gid: attr.gid,
+            len: Some(attr.size),
+            rdev: attr.rdev,
+            atime: attr.atime,
+            mtime: attr.mtime,
+            dos: attr.dos,
+            node: Some(attr.node),
+            keeps_modes,
+            link,
+            has_xattrs: false,
+        }
+    }
+
+    /// Sends the extended attributes of a node; true if there are any.
+    fn xattrs(&mut self, at: &At, attr: &Attr) -> Done<bool> {
+        if !self.shared.all || !self.session.caps().has(Caps::XATTRS) {
+            return Ok(false);
+        }
+        let names = match self.session.listxattr(attr.node) {
+            Ok(names) => names,
+            Err(e) if e.kind() == Kind::Unsupported => return Ok(false),
+            Err(e) => return self.left_out(at, &e).map(|()| false),
+        };
+        let (mut sent, mut room) = (false, ROOM);
+        for name in names {
+            if is_virtual(&name) {
+                self.note_versions(at, attr.node);
+                continue;
+            }
+            match self.session.getxattr(attr.node, &name) {
+                Ok(value) if value.len() <= room => {
+                    room -= value.len();
+                    self.to.xattr(&name, &value)?;
+                    sent = true;
+                }
+                Ok(_) => self.shared.losses.note(Loss::Xattrs, || at.to_string()),
+                Err(e) => self.left_out(at, &e)?,
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Notes that there are older versions, which are not copied.
+    fn note_versions(&self, at: &At, node: NodeId) {
+        let versions = self.session.getxattr(node, b"user.cedar.versions");
+        if versions.is_ok_and(|all| all.contains(&b' ')) {
+            self.shared.losses.note(Loss::Versions, || at.to_string());
+        }
+    }
+
+    fn left_out(&self, at: &At, e: &Error) -> Done {
+        let fail = Fail::at(at, e);
+        let line = format!("{}; extended attributes left out", fail.line);
+        self.or_left_out(Err(Fail::new(fail.exit, line)))
     }
 
     /// Reports what is left out, and goes on.
@@ -113,7 +218,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         match done {
             Err(fail) if fail.exit != Exit::Stopped => {
                 fail.report();
-                self.failed.store(true, Ordering::Relaxed);
+                self.shared.failed.store(true, Ordering::Relaxed);
                 Ok(())
             }
             done => done,
@@ -121,17 +226,63 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     }
 }
 
-fn meta(attr: &Attr) -> Meta {
-    Meta {
-        kind: attr.kind,
-        mode: attr.mode,
-        uid: attr.uid,
-        gid: attr.gid,
-        len: Some(attr.size),
-        rdev: attr.rdev,
-        atime: attr.atime,
-        mtime: attr.mtime,
-        dos: attr.dos,
-        node: Some(attr.node),
+/// An open file.
+struct VolumeBytes<'a> {
+    session: &'a Session,
+    open: OpenId,
+    node: NodeId,
+    /// How long it was when it was opened.
+    len: u64,
+    at: &'a At,
+}
+
+impl VolumeBytes<'_> {
+    fn unread(&self, e: &Error) -> Unread {
+        match e.kind() {
+            Kind::Corrupt | Kind::Io => Unread::Damage(e.to_string()),
+            _ => Unread::Fail(Fail::at(self.at, e)),
+        }
+    }
+}
+
+impl Bytes for VolumeBytes<'_> {
+    fn read(&mut self, offset: u64, room: &mut [u8]) -> Result<usize, Unread> {
+        let read = self.session.read(self.open, offset, room);
+        let n = read.map_err(|e| self.unread(&e))?;
+        if n > 0 || offset >= self.len {
+            return Ok(n);
+        }
+        // It ends before its length: it was cut meanwhile, or the rest is lost.
+        let now = self.session.getattr(self.node);
+        match now.map_err(|e| self.unread(&e))?.size {
+            size if size <= offset => Ok(0),
+            _ => Err(Unread::Damage("the volume has nothing there".into())),
+        }
+    }
+
+    fn holes(&mut self, range: Range<u64>) -> Option<Vec<(Range<u64>, bool)>> {
+        if !self.session.caps().has(Caps::EXTENTS) {
+            return None;
+        }
+        let mut all: Vec<Extent> = Vec::new();
+        let len = range.end - range.start;
+        let found = self.session.extents(self.open, range.start, len, &mut all);
+        match found {
+            // Which of it is bad, reading tells.
+            Err(e) if matches!(e.kind(), Kind::Corrupt | Kind::Io) => {
+                return Some(vec![(range, false)]);
+            }
+            Err(_) => return None,
+            Ok(()) => {}
+        }
+        let stretch = |e: Extent| {
+            let end = e.offset.saturating_add(e.len);
+            (e.offset..end, e.place == ExtentPlace::Hole)
+        };
+        Some(all.into_iter().map(stretch).collect())
+    }
+
+    fn place(&self) -> String {
+        self.at.to_string()
     }
 }

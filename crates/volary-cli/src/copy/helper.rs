@@ -83,7 +83,7 @@ fn died() -> Fail {
 fn write((folder, files, opened): Job) -> Vec<Done> {
     let mut opened = opened.into_iter();
     files.each(|name, meta, data| match opened.next() {
-        Some(Ok(Some(file))) => folder.write(&file, name, meta, data, true),
+        Some(Ok(Some(file))) => folder.write(&file, name, meta, data),
         Some(Ok(None)) | None => Ok(()),
         Some(Err(fail)) => Err(fail),
     })

@@ -7,38 +7,60 @@
 //! | `from_host`, `from_volume` | what reads |
 //! | `to_host`, `to_volume`, `to_output` | what writes |
 //! | `helper` | a second thread that makes files of the host |
+//! | `content` | a file's data, holes and what cannot be read |
+//! | `links` | nodes with several names |
+//! | `xattrs` | extended attributes, and DOS attributes in one |
+//! | `losses` | what could not be kept |
 
+mod content;
 mod from_host;
 mod from_volume;
 mod helper;
+mod links;
+mod losses;
 mod stream;
 mod to_host;
 mod to_output;
 mod to_volume;
+mod xattrs;
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::progress::Bar;
 use crate::verbs::attrs::Owner;
 use crate::verbs::change::{gid, uid};
+use crate::verbs::mkfs::size;
 use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
-use from_host::HostSource;
+use from_host::{HostSource, Shared};
 use from_volume::VolumeSource;
+use links::Links;
+use losses::{Losses, Told};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use stream::{Meta, Outlet, Sink};
+use stream::{Budget, Meta, Outlet, Sink};
 use to_host::HostSink;
 use to_output::OutputSink;
 use to_volume::VolumeSink;
-use volary::{FileKind, Follow, Kind, NodeId, Place, Session, Time};
+use volary::{FileKind, Follow, Kind, NodeId, Place, Session, Source, Time};
 
 /// Copies files and trees: into a volume, out of it, and between volumes.
 ///
 /// What has the form VOLUME:/path is in a volume, all else is on the host;
 /// `-` is standard input or output. Times and modes are kept as far as the
-/// target can keep them. Symlinks are copied as symlinks with -r.
+/// target can keep them; files of a volume without modes get 0666, directories
+/// 0777, less the umask. Symlinks are copied as symlinks with -r. Holes stay holes
+/// where the target has any, and are filled with zeros elsewhere.
+///
+/// With -a, what the target cannot keep has a line for each kind, and the exit
+/// code is 1. Who owns a file on the host is set by root alone; others keep what
+/// they copy, without its set-uid and set-gid bits.
+///
+/// What cannot be read of a damaged file is zeros in the copy, and has its line
+/// with the bytes that are missing; a file of which nothing can be read is left
+/// out. Either way the rest is copied, and the exit code is 1.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -47,6 +69,7 @@ Examples:
   volary cp -r tree/. disk.img:/new
   volary cp -r disk.img:/docs out
   volary cp -r disk.img:/docs unix.img:/
+  volary cp -a --max-size 1G unix.img:/docs saved
   echo hello | volary cp - disk.img:/hello.txt")]
 pub(crate) struct Cp {
     /// What to copy, and last where to
@@ -55,12 +78,15 @@ pub(crate) struct Cp {
     /// Directories too, with all that is below
     #[arg(short, long, visible_short_alias = 'R')]
     recursive: bool,
-    /// Owners and exact modes too
+    /// Owners and exact modes too, and with -r, for root, devices
     #[arg(short, long)]
     preserve: bool,
-    /// The same as -rp
+    /// Everything: as -rp, and hard links, extended attributes and DOS attributes
     #[arg(short, long)]
     archive: bool,
+    /// Stops before the file with which more than SIZE bytes would be copied, holes not counted
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
     /// Leaves what is there
     #[arg(short, long)]
     no_clobber: bool,
@@ -88,6 +114,8 @@ pub(crate) struct How {
     uid: u32,
     gid: u32,
     owner_is_given: bool,
+    /// What modes lack in a volume, where the source has none.
+    umask: u32,
 }
 
 impl How {
@@ -124,11 +152,39 @@ enum Into {
 /// for what is in the directory alone.
 type Job = (From, Option<Vec<u8>>);
 
+/// A copy that is one of several: what it remembers between them, and what it tells.
+pub(crate) struct Trip {
+    links: Links,
+    told: Told,
+    budget: Option<Budget>,
+}
+
+impl Trip {
+    /// For `mv`: hard links between what is moved stay, and what would be lost is told.
+    pub(crate) fn moving(max_size: Option<u64>) -> Self {
+        Self {
+            links: Links::default(),
+            told: Told::Content,
+            budget: max_size.map(Budget::new),
+        }
+    }
+}
+
 impl Cp {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         crate::interrupt::catch();
-        Volumes::run(&self.attach, |volumes| self.within(volumes))
+        let told = match (self.archive, self.preserve) {
+            (true, _) => Told::All,
+            (false, true) => Told::Attributes,
+            (false, false) => Told::None,
+        };
+        let mut trip = Trip {
+            links: Links::default(),
+            told,
+            budget: self.max_size.map(Budget::new),
+        };
+        Volumes::run(&self.attach, |volumes| self.within(volumes, &mut trip))
     }
 
     /// One place to another with all that is in it, as `mv` wants it: nothing
@@ -139,6 +195,7 @@ impl Cp {
             recursive: true,
             preserve: true,
             archive: true,
+            max_size: None,
             no_clobber: false,
             update: false,
             dereference: false,
@@ -148,7 +205,7 @@ impl Cp {
     }
 
     /// Runs it on volumes that are open, or are opened.
-    pub(crate) fn within(&self, volumes: &mut Volumes) -> Done<Exit> {
+    pub(crate) fn within(&self, volumes: &mut Volumes, trip: &mut Trip) -> Done<Exit> {
         let (last, firsts) = self
             .places
             .split_last()
@@ -164,7 +221,7 @@ impl Cp {
                         VOLUME:/path";
             return Err(Fail::usage(line));
         }
-        self.copy(from, into)
+        self.copy(from, into, trip)
     }
 
     fn how(&self) -> How {
@@ -176,6 +233,7 @@ impl Cp {
             uid: owner.and_then(|o| o.uid).unwrap_or_else(uid),
             gid: owner.and_then(|o| o.gid).unwrap_or_else(gid),
             owner_is_given: owner.is_some(),
+            umask: 0o022,
         }
     }
 
@@ -192,16 +250,17 @@ impl Cp {
         }
     }
 
-    fn copy(&self, from: Vec<From>, into: Into) -> Done<Exit> {
+    fn copy(&self, from: Vec<From>, into: Into, trip: &mut Trip) -> Done<Exit> {
         let how = self.how();
+        let shared = self.shared(&from, &into, trip)?;
+        let sides = || (trip.links.made(), shared.losses.clone());
         match into {
-            Into::Output => self.pump(&named(from, None)?, &mut OutputSink),
+            Into::Output => self.pump(&named(from, None)?, &mut OutputSink, &shared, trip),
             Into::Host(path) => {
                 let (dir, name) = host_target(&path, from.len())?;
-                self.pump(
-                    &named(from, name.as_deref())?,
-                    &mut HostSink::new(&dir, &how)?,
-                )
+                let images = shared.images.clone();
+                let mut sink = HostSink::new(&dir, &how, images, sides())?;
+                self.pump(&named(from, name.as_deref())?, &mut sink, &shared, trip)
             }
             Into::Volume(at, session) => {
                 let (dir, at, name) = volume_target(&session, &at, from.len())?;
@@ -209,56 +268,94 @@ impl Cp {
                 for from in &from {
                     refuse_into_itself(from, &session, dir)?;
                 }
-                self.pump(
-                    &named(from, name.as_deref())?,
-                    &mut VolumeSink::new(session, dir, at, &how, same),
-                )
+                let mut sink = VolumeSink::new(session, dir, at, &how, same, sides());
+                self.pump(&named(from, name.as_deref())?, &mut sink, &shared, trip)
             }
         }
     }
 
-    fn pump(&self, jobs: &[Job], sink: &mut dyn Sink) -> Done<Exit> {
+    fn shared(&self, from: &[From], into: &Into, trip: &Trip) -> Done<Shared> {
+        let options = self.attach.attach(Use::Look)?.options;
+        let masks = ["umask", "fmask", "dmask"];
+        let mut places: Vec<&At> = Vec::new();
+        places.extend(from.iter().filter_map(|from| match from {
+            From::Volume(at, _) => Some(at),
+            _ => None,
+        }));
+        if let Into::Volume(at, _) = into {
+            places.push(at);
+        }
+        Ok(Shared {
+            all: self.archive,
+            shown_modes: masks.iter().any(|mask| options.get(mask).is_some()),
+            failed: AtomicBool::new(false),
+            losses: Losses::new(trip.told),
+            images: places.into_iter().filter_map(image_of).collect(),
+        })
+    }
+
+    fn pump(
+        &self,
+        jobs: &[Job],
+        sink: &mut dyn Sink,
+        shared: &Shared,
+        trip: &mut Trip,
+    ) -> Done<Exit> {
         let mut tally = Tally::default();
-        let failed = AtomicBool::new(false);
         let bar = Bar::new("copied");
         let (mut files, mut bytes) = (0, 0);
-        stream::run(
+        let copied = stream::run(
             |outlet| {
                 jobs.iter()
-                    .try_for_each(|job| self.read(job, outlet, &failed))
+                    .try_for_each(|job| self.read(job, outlet, shared, &mut trip.links))
             },
             sink,
+            &mut trip.budget,
             &mut tally,
             &mut move |more_files, more_bytes| {
                 files += more_files;
                 bytes += more_bytes;
                 bar.copied(files, bytes);
             },
-        )
-        .map_err(|fail| match fail.exit {
+        );
+        let lost = shared.losses.report();
+        copied.map_err(|fail| match fail.exit {
             // The sink is full or cannot go on: a failure, not the user's wish.
             Exit::Stopped if !crate::interrupt::is_set() => Fail::new(Exit::Failed, fail.line),
             _ => fail,
         })?;
-        let failed = failed.load(Ordering::Relaxed);
+        let failed = lost || shared.failed.load(Ordering::Relaxed);
         Ok(if failed { Exit::Failed } else { tally.exit() })
     }
 
-    fn read(&self, (from, name): &Job, outlet: &mut Outlet<'_, '_>, failed: &AtomicBool) -> Done {
-        let recursive = self.recursive || self.archive;
+    fn read(
+        &self,
+        (from, name): &Job,
+        outlet: &mut Outlet<'_, '_>,
+        shared: &Shared,
+        links: &mut Links,
+    ) -> Done {
+        let how = (self.recursive || self.archive, self.dereference);
         let name = name.as_deref();
         match from {
-            From::Host(path) => {
-                HostSource::new(outlet, recursive, self.dereference, failed).tree(path, name)
-            }
-            From::Input => HostSource::new(outlet, false, false, failed)
+            From::Host(path) => HostSource::new(outlet, how, shared, links).tree(path, name),
+            From::Input => HostSource::new(outlet, how, shared, links)
                 .standard_input(name.unwrap_or_default(), clock::now()),
             From::Volume(at, session) => {
-                let follow = self.dereference;
-                VolumeSource::new(outlet, session.clone(), recursive, follow, failed).tree(at, name)
+                let session = session.clone();
+                VolumeSource::new(outlet, session, how, shared, links).tree(at, name)
             }
         }
     }
+}
+
+/// Device and inode of the image that a place is in.
+fn image_of(at: &At) -> Option<(u64, u64)> {
+    let Source::Image { path, .. } = &at.source else {
+        return None;
+    };
+    let meta = path.metadata().ok()?;
+    Some((meta.dev(), meta.ino()))
 }
 
 fn from(volumes: &mut Volumes, arg: &OsStr) -> Done<From> {

@@ -6,6 +6,7 @@
 //! most [`BATCHES`] batches, so the memory that a copy takes does not grow with
 //! what is copied.
 
+use super::links::Link;
 use crate::exit::{Done, Exit, Fail};
 use crate::volumes::Tally;
 use std::ops::Range;
@@ -30,6 +31,15 @@ const STEP: u64 = 64 << 10;
 /// Items in a batch, at most: empty files take no bytes.
 const ITEMS_MAX: usize = 512;
 
+/// What holes are filled with, where they cannot be kept.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// So many zeros, or fewer if that is many.
+pub(crate) fn zeros(len: u64) -> &'static [u8] {
+    let len = usize::try_from(len).unwrap_or(ZEROS.len());
+    ZEROS.get(..len).unwrap_or(&ZEROS)
+}
+
 /// What is copied of a node beside its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
@@ -47,6 +57,83 @@ pub(crate) struct Meta {
     pub(crate) dos: Option<u8>,
     /// The node, if it comes out of a volume.
     pub(crate) node: Option<NodeId>,
+    /// The source keeps owners and modes; else `mode` is 0666 or 0777, less the write bits of
+    /// what is read-only.
+    pub(crate) keeps_modes: bool,
+    /// It has other names, which are to stay names of one node.
+    pub(crate) link: Option<Link>,
+    /// Extended attributes came before it.
+    pub(crate) has_xattrs: bool,
+}
+
+/// What comes next of a file's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// So many bytes were put into the room.
+    Data(usize),
+    /// So many zeros that take no room, and none was put anywhere.
+    Hole(u64),
+    End,
+}
+
+/// Content on its way into an [`Outlet`].
+pub(crate) trait Pieces {
+    /// What begins at `offset`.
+    ///
+    /// # Errors
+    /// What keeps the rest from being read.
+    fn next(&mut self, offset: u64, room: &mut [u8]) -> Done<Piece>;
+    /// All was read.
+    ///
+    /// # Errors
+    /// If what was read is no copy after all.
+    fn ended(&mut self) -> Done {
+        Ok(())
+    }
+    /// Bytes without holes, where that is known.
+    fn data_len(&mut self) -> Option<u64> {
+        None
+    }
+    /// What it is, for messages.
+    fn place(&self) -> String {
+        "standard input".into()
+    }
+}
+
+/// Bytes until there are none.
+impl<F: FnMut(u64, &mut [u8]) -> Done<usize>> Pieces for F {
+    fn next(&mut self, offset: u64, room: &mut [u8]) -> Done<Piece> {
+        Ok(match self(offset, room)? {
+            0 => Piece::End,
+            n => Piece::Data(n),
+        })
+    }
+}
+
+/// How many bytes may be copied yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    left: u64,
+    max: u64,
+}
+
+impl Budget {
+    pub(crate) const fn new(max: u64) -> Self {
+        Self { left: max, max }
+    }
+
+    /// # Errors
+    /// `Stopped`, if it is more.
+    fn check(&self, len: u64, content: &dyn Pieces) -> Done {
+        if len <= self.left {
+            return Ok(());
+        }
+        let (place, max) = (content.place(), self.max);
+        let line = format!(
+            "{place}: stopped before it: with it, more than {max} bytes would be copied (--max-size)"
+        );
+        Err(Fail::new(Exit::Stopped, line))
+    }
 }
 
 /// A stretch of a batch's bytes.
@@ -54,6 +141,12 @@ pub(crate) struct Meta {
 struct Span {
     start: usize,
     end: usize,
+}
+
+impl Span {
+    const fn len(self) -> u64 {
+        (self.end - self.start) as u64
+    }
 }
 
 #[derive(Debug)]
@@ -65,11 +158,17 @@ enum Item {
     File(Span, Meta, Span, bool),
     /// More of the file; yet more comes if true.
     More(Span, bool),
+    /// So many zeros that take no room; yet more comes if true.
+    Hole(u64, bool),
     /// The rest of the file could not be read.
     Broken,
     Symlink(Span, Meta, Span),
     /// A fifo, socket or device.
     Special(Span, Meta),
+    /// One more name of a node that came before.
+    Link(Span, Meta),
+    /// Name and value of an extended attribute of what comes next.
+    Xattr(Span, Span),
 }
 
 /// Items, and the bytes that they speak of.
@@ -100,10 +199,14 @@ impl Batch {
         self.bytes.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// How many items from this one on are whole files.
+    /// How many items from this one on are whole files of which there is nothing but names,
+    /// attributes and bytes.
     fn whole_files(&self, at: usize) -> usize {
         let items = self.items.get(at..).unwrap_or_default().iter();
-        let whole = items.take_while(|item| matches!(item, Item::File(.., false)));
+        let whole = items.take_while(|item| match item {
+            Item::File(_, meta, _, more) => !more && meta.link.is_none() && !meta.has_xattrs,
+            _ => false,
+        });
         whole.count()
     }
 
@@ -184,6 +287,7 @@ pub(crate) struct Outlet<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     batch: Batch,
     sink: Writer<'scope, 'env>,
+    budget: &'env mut Option<Budget>,
 }
 
 /// Who empties the batches.
@@ -315,80 +419,144 @@ impl Outlet<'_, '_> {
         Ok(())
     }
 
-    /// A file; `read` is given an offset and room, and gives how many bytes
-    /// it put there, 0 at the end.
+    /// One more name of a node that the sink has made.
+    pub(crate) fn link(&mut self, name: &[u8], meta: Meta) -> Done {
+        self.room(name.len())?;
+        let name = self.put(name);
+        self.batch.items.push(Item::Link(name, meta));
+        Ok(())
+    }
+
+    /// An extended attribute of what comes next; name and value together fit a batch.
+    pub(crate) fn xattr(&mut self, name: &[u8], value: &[u8]) -> Done {
+        self.room(name.len() + value.len())?;
+        let (name, value) = (self.put(name), self.put(value));
+        self.batch.items.push(Item::Xattr(name, value));
+        Ok(())
+    }
+
+    /// What was said of the next file's attributes is void: it does not come.
+    pub(crate) fn nothing(&mut self) {
+        self.batch.items.push(Item::Broken);
+    }
+
+    /// A file.
     ///
     /// # Errors
-    /// Of `read`; what came before is taken back by the sink.
-    pub(crate) fn file(
-        &mut self,
-        name: &[u8],
-        meta: Meta,
-        read: &mut dyn FnMut(u64, &mut [u8]) -> Done<usize>,
-    ) -> Done {
+    /// Of `content`; what came before is taken back by the sink. `Stopped`, before anything of
+    /// it is read, if it is too much.
+    pub(crate) fn file(&mut self, name: &[u8], meta: Meta, content: &mut dyn Pieces) -> Done {
+        if let Some(budget) = *self.budget
+            && let Some(len) = content.data_len()
+        {
+            budget.check(len, content)?;
+        }
         let len = meta.len.unwrap_or(u64::MAX);
         let first = usize::try_from(len).unwrap_or(BATCH_LEN).min(BATCH_LEN / 2);
         self.room(name.len() + first)?;
         let before = self.batch.used;
         let name = self.put(name);
-        let (data, mut more) = match self.stretch(0, len, read) {
+        let (data, next) = match self.stretch(0, len, content) {
             Ok(read) => read,
             Err(fail) => {
                 self.batch.used = before;
+                self.nothing();
                 return Err(fail);
             }
         };
-        let mut offset = (data.end - data.start) as u64;
+        let offset = data.len();
+        let more = next != Next::End;
         self.batch.items.push(Item::File(name, meta, data, more));
-        while more {
-            self.send()?;
-            let read = self.stretch(offset, len, read);
-            let (data, goes_on) = match read {
-                Ok(read) => read,
-                Err(fail) => {
-                    self.batch.items.push(Item::Broken);
-                    return Err(fail);
-                }
-            };
-            offset += (data.end - data.start) as u64;
-            more = goes_on;
-            self.batch.items.push(Item::More(data, more));
+        let done = self.rest((offset, len), next, content);
+        if done.is_err() {
+            self.batch.items.push(Item::Broken);
         }
-        Ok(())
+        done
     }
 
-    /// Reads into what is left of the batch, and tells whether more comes. What
+    /// What follows the beginning of a file.
+    fn rest(&mut self, at: (u64, u64), mut next: Next, content: &mut dyn Pieces) -> Done {
+        let (mut offset, len) = at;
+        loop {
+            match next {
+                Next::End => return Ok(()),
+                Next::More => self.send()?,
+                Next::Hole(hole) => {
+                    offset = offset.saturating_add(hole).min(len);
+                    let more = offset < len;
+                    if !more {
+                        content.ended()?;
+                    }
+                    self.room(0)?;
+                    self.batch.items.push(Item::Hole(hole, more));
+                    if !more {
+                        return Ok(());
+                    }
+                }
+            }
+            let (data, after) = self.stretch(offset, len, content)?;
+            offset += data.len();
+            next = after;
+            // Between two holes there is nothing.
+            if data.len() > 0 || next == Next::End {
+                self.batch.items.push(Item::More(data, next != Next::End));
+            }
+        }
+    }
+
+    /// Reads into what is left of the batch, up to a hole, and tells what comes after. What
     /// more comes then begins at a multiple of [`STEP`], which volumes read
     /// and write without a copy.
-    fn stretch(
-        &mut self,
-        offset: u64,
-        len: u64,
-        read: &mut dyn FnMut(u64, &mut [u8]) -> Done<usize>,
-    ) -> Done<(Span, bool)> {
+    fn stretch(&mut self, offset: u64, len: u64, content: &mut dyn Pieces) -> Done<(Span, Next)> {
         let start = self.batch.used;
         let room = (BATCH_LEN - start) as u64;
-        let mut end = len.min(offset + room);
+        let mut end = len.min(offset.saturating_add(room));
         if end < len && end / STEP * STEP > offset {
             end = end / STEP * STEP;
         }
         let limit = start + usize::try_from(end.saturating_sub(offset)).unwrap_or(0);
+        let mut next = if end < len { Next::More } else { Next::End };
         while self.batch.used < limit {
             let at = offset + (self.batch.used - start) as u64;
             let room = self.batch.bytes.get_mut(self.batch.used..limit);
-            let n = read(at, room.unwrap_or_default())?;
-            if n == 0 {
-                break;
+            match content.next(at, room.unwrap_or_default())? {
+                Piece::Data(n) => self.batch.used += self.spend(n, content)?,
+                Piece::Hole(n) => {
+                    next = Next::Hole(n);
+                    break;
+                }
+                Piece::End => {
+                    next = Next::End;
+                    break;
+                }
             }
-            self.batch.used += n;
         }
-        let is_full = self.batch.used == limit;
+        if next == Next::End {
+            content.ended()?;
+        }
         let span = Span {
             start,
             end: self.batch.used,
         };
-        Ok((span, is_full && end < len))
+        Ok((span, next))
     }
+
+    /// Counts bytes that were read.
+    fn spend(&mut self, len: usize, content: &dyn Pieces) -> Done<usize> {
+        if let Some(budget) = self.budget {
+            budget.check(len as u64, content)?;
+            budget.left -= len as u64;
+        }
+        Ok(len)
+    }
+}
+
+/// What follows a stretch of content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    More,
+    Hole(u64),
+    End,
 }
 
 /// What a copy writes to. Names are one name each; a directory that is
@@ -414,8 +582,26 @@ pub(crate) trait Sink: Send {
     }
     /// More of the file; if `more`, it goes on yet.
     fn data(&mut self, data: &[u8], more: bool) -> Done;
+    /// Zeros that take no room, where the target can; if `more`, the file goes on after them.
+    fn hole(&mut self, len: u64, more: bool) -> Done {
+        let mut left = len;
+        while left > 0 {
+            crate::interrupt::check()?;
+            let part = zeros(left);
+            left -= part.len() as u64;
+            self.data(part, more || left > 0)?;
+        }
+        Ok(())
+    }
     /// The rest of the file does not come: takes away what there is of it.
-    fn broken(&mut self);
+    ///
+    /// # Errors
+    /// If something of it stays.
+    fn broken(&mut self) -> Done;
+    /// An extended attribute of what is made next.
+    fn xattr(&mut self, name: &[u8], value: &[u8]);
+    /// Makes one more name of a node that was made.
+    fn link(&mut self, name: &[u8], meta: &Meta) -> Done;
     /// Makes a symlink.
     fn symlink(&mut self, name: &[u8], meta: &Meta, target: &[u8]) -> Done;
     /// Makes a fifo, socket or device.
@@ -423,7 +609,7 @@ pub(crate) trait Sink: Send {
 }
 
 /// Runs a copy: `source` in this thread, the sink in this one or, in time, in
-/// one of its own. Each batch is told to `progress`: files ended, bytes.
+/// one of its own, up to `budget`. Each batch is told to `progress`: files ended, bytes.
 ///
 /// # Errors
 /// What stopped it: of the sink, or else of the source. Failures of single
@@ -431,6 +617,7 @@ pub(crate) trait Sink: Send {
 pub(crate) fn run(
     source: impl FnOnce(&mut Outlet<'_, '_>) -> Done,
     sink: &mut dyn Sink,
+    budget: &mut Option<Budget>,
     tally: &mut Tally,
     progress: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Done {
@@ -445,6 +632,7 @@ pub(crate) fn run(
             scope,
             batch: Batch::new(),
             sink: Writer::Here(pump, 0),
+            budget,
         };
         let read = source(&mut outlet);
         // What was read is worth writing, whatever ended the reading.
@@ -517,7 +705,10 @@ impl Pump<'_> {
             }
             bytes += batch.content(at..at + 1);
             at += 1;
-            files += u64::from(matches!(item, Item::File(.., false) | Item::More(_, false)));
+            files += u64::from(matches!(
+                item,
+                Item::File(.., false) | Item::More(_, false) | Item::Hole(_, false)
+            ));
             if matches!(item, Item::Leave) {
                 self.settle()?;
             }
@@ -550,14 +741,20 @@ impl Pump<'_> {
                 let written = sink.data(batch.get(*data), *more);
                 self.after_data(written, *more)
             }
-            Item::Broken => {
-                sink.broken();
-                Ok(())
+            Item::Hole(len, more) => {
+                let made = sink.hole(*len, *more);
+                self.after_data(made, *more)
             }
+            Item::Broken => sink.broken(),
             Item::Symlink(name, meta, target) => {
                 sink.symlink(batch.get(*name), meta, batch.get(*target))
             }
             Item::Special(name, meta) => sink.special(batch.get(*name), meta),
+            Item::Link(name, meta) => sink.link(batch.get(*name), meta),
+            Item::Xattr(name, value) => {
+                sink.xattr(batch.get(*name), batch.get(*value));
+                Ok(())
+            }
         }
     }
 
@@ -570,8 +767,8 @@ impl Pump<'_> {
 
     fn skips(&mut self, item: &Item) -> bool {
         match (self.skip, item) {
-            (Skip::File, Item::More(_, true)) => true,
-            (Skip::File, Item::More(_, false) | Item::Broken) => {
+            (Skip::File, Item::More(_, true) | Item::Hole(_, true)) => true,
+            (Skip::File, Item::More(_, false) | Item::Hole(_, false) | Item::Broken) => {
                 self.skip = Skip::No;
                 true
             }

@@ -6,13 +6,20 @@
 
 use super::How;
 use super::helper::Helper;
+use super::links::{Link, Made, Spot};
+use super::losses::{Loss, Losses};
 use super::stream::{Files, Meta, Sink, stops};
+use super::xattrs::{self, Xattr};
 use crate::exit::{Done, Exit, Fail, words};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, SeekFrom, Stat, Timespec, Timestamps,
+    Uid, XattrFlags,
+};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use volary::{FileKind, Name, Time, escape};
 
 /// Writes into a directory of the host.
@@ -22,12 +29,16 @@ pub(crate) struct HostSink {
     dirs: Vec<Dir>,
     file: Option<Writing>,
     helper: Option<Helper>,
+    /// Extended attributes of what comes next.
+    xattrs: Vec<Xattr>,
+    made: Made,
 }
 
 struct Dir {
     folder: Arc<Folder>,
     /// What it is to be like when it is left.
     meta: Option<Meta>,
+    xattrs: Vec<Xattr>,
 }
 
 /// A directory, and what is to be known to write into it.
@@ -37,6 +48,13 @@ pub(super) struct Folder {
     is_new: bool,
     /// Its path, for messages.
     path: Vec<u8>,
+    /// Its path below the place that the user named.
+    below: Arc<Vec<u8>>,
+    /// What was copied into it, by device and inode; kept where something was in it before.
+    made: Mutex<HashSet<(u64, u64)>>,
+    losses: Losses,
+    /// Device and inode of the images that are open.
+    images: Arc<Vec<(u64, u64)>>,
 }
 
 /// A file that is open to be written.
@@ -50,6 +68,9 @@ struct Writing {
     opened: Opened,
     name: Vec<u8>,
     meta: Meta,
+    xattrs: Vec<Xattr>,
+    /// It ends with a hole.
+    hole: bool,
 }
 
 /// From so many files in a row on, a helper writes them.
@@ -63,7 +84,12 @@ impl HostSink {
     ///
     /// # Errors
     /// In one line why it cannot be opened.
-    pub(crate) fn new(path: &Path, how: &How) -> Done<Self> {
+    pub(crate) fn new(
+        path: &Path,
+        how: &How,
+        images: Vec<(u64, u64)>,
+        (made, losses): (Made, Losses),
+    ) -> Done<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
             .map_err(|e| Fail::host(path.display(), e))?;
@@ -72,14 +98,21 @@ impl HostSink {
             fd,
             is_new: false,
             path: path.as_os_str().as_encoded_bytes().to_vec(),
+            below: Arc::default(),
+            made: Mutex::default(),
+            losses,
+            images: Arc::new(images),
         };
         Ok(Self {
             dirs: vec![Dir {
                 folder: Arc::new(base),
                 meta: None,
+                xattrs: Vec::new(),
             }],
             file: None,
             helper: None,
+            xattrs: Vec::new(),
+            made,
         })
     }
 
@@ -91,26 +124,146 @@ impl HostSink {
 
     /// Writes; the file is closed after its last part, and taken away if
     /// something fails.
-    fn write(&mut self, file: Writing, data: &[u8], more: bool) -> Done {
-        let (folder, opened) = (&file.folder, &file.opened);
-        folder.write(opened, &file.name, &file.meta, data, !more)?;
+    fn write(&mut self, mut file: Writing, data: &[u8], more: bool) -> Done {
+        file.hole &= data.is_empty();
+        let written = write_all(file.opened.fd.as_fd(), data);
+        self.written(file, written, more)
+    }
+
+    /// Ends a file if nothing more comes.
+    fn written(&mut self, file: Writing, mut written: Result<(), Errno>, more: bool) -> Done {
+        let (folder, fd) = (&file.folder, file.opened.fd.as_fd());
+        if !more {
+            written = written
+                .and_then(|()| if file.hole { end_here(fd) } else { Ok(()) })
+                .and_then(|()| folder.finish(fd, &file.name, &file.meta, &file.xattrs))
+                .and_then(|()| {
+                    self.keep_link(folder, &file.name, &file.meta, rustix::fs::fstat(fd))
+                });
+        }
+        written.map_err(|e| folder.not_whole(&file.name, &file.opened, e))?;
         self.file = Some(file).filter(|_| more);
+        Ok(())
+    }
+
+    /// Remembers where the first name of a node was made.
+    fn keep_link(
+        &self,
+        folder: &Folder,
+        name: &[u8],
+        meta: &Meta,
+        stat: Result<Stat, Errno>,
+    ) -> Result<(), Errno> {
+        let Some(link) = meta.link else { return Ok(()) };
+        let spot = Spot::Host {
+            dir: Arc::clone(&folder.below),
+            name: name.to_vec(),
+            id: id(&stat?),
+        };
+        self.made.made(link, spot);
+        Ok(())
+    }
+
+    /// Makes a name for a node that was made before; `None` if none was.
+    fn linked(&mut self, name: &[u8], meta: &Meta) -> Option<Done> {
+        let link = meta.link.filter(|link| link.again)?;
+        let spot = self.made.get(link.id)?;
+        self.xattrs.clear();
+        Some(self.make_link(name, meta, (link, spot)))
+    }
+
+    fn make_link(&self, name: &[u8], meta: &Meta, (link, spot): (Link, Spot)) -> Done {
+        let folder = self.folder()?;
+        folder.check(name)?;
+        let made = self.link_to(&folder, name, meta, &spot);
+        match made {
+            Ok(()) => {
+                self.made.made(link, spot);
+                Ok(())
+            }
+            Err(e) => {
+                // Its next name is copied anew.
+                self.made.forget(link.id);
+                Err(folder.fail(name, e))
+            }
+        }
+    }
+
+    fn link_to(&self, folder: &Folder, name: &[u8], meta: &Meta, spot: &Spot) -> Result<(), Errno> {
+        let (
+            Spot::Host {
+                dir,
+                name: first,
+                id: node,
+            },
+            Some(base),
+        ) = (spot, self.dirs.first())
+        else {
+            return Err(Errno::NOENT);
+        };
+        let path = match dir.as_slice() {
+            b"" => b".".as_slice(),
+            path => path,
+        };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let from = rustix::fs::openat2(&base.folder.fd, path, flags, Mode::empty(), resolve)?;
+        let make = |dir: BorrowedFd<'_>| {
+            rustix::fs::linkat(&from, first.as_slice(), dir, name, AtFlags::empty())
+        };
+        let there = rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        if there.is_ok_and(|there| id(&there) == *node) {
+            return Ok(());
+        }
+        if !folder.replace(name, meta, &make)? {
+            return Ok(());
+        }
+        // Somebody may have put another thing in the first name's place.
+        let made = rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if id(&made) != *node {
+            rustix::fs::unlinkat(&folder.fd, name, AtFlags::empty())?;
+            return Err(Errno::STALE);
+        }
         Ok(())
     }
 }
 
+/// Device and inode.
+const fn id(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// The file ends where it is written.
+fn end_here(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    rustix::fs::ftruncate(fd, rustix::fs::tell(fd)?)
+}
+
 impl Folder {
+    fn place(&self, name: &[u8]) -> String {
+        escape(&crate::volumes::join(&self.path, name)).to_string()
+    }
+
     fn fail(&self, name: &[u8], e: Errno) -> Fail {
-        let path = crate::volumes::join(&self.path, name);
         let exit = match e {
             Errno::NOSPC | Errno::DQUOT | Errno::ROFS => Exit::Stopped,
             _ => Exit::Failed,
         };
         let why = match e {
             Errno::LOOP => "is a symlink; not followed".into(),
+            MADE_BEFORE => "something of that name was copied there before; left out".into(),
+            OWN_IMAGE => "is the volume that is copied from; left as it is".into(),
             e => words(&e.into()),
         };
-        Fail::new(exit, format!("{}: {why}", escape(&path)))
+        Fail::new(exit, format!("{}: {why}", self.place(name)))
+    }
+
+    /// What was written goes, if it is new; else what is there is said to be no copy.
+    fn not_whole(&self, name: &[u8], file: &Opened, e: Errno) -> Fail {
+        let mut fail = self.fail(name, e);
+        if !self.take_away(name, file) {
+            fail.line.push_str("; what is there of it now is not whole");
+        }
+        fail
     }
 
     /// Makes a file, or opens what is there. `None` if it is to be left.
@@ -122,7 +275,7 @@ impl Folder {
     /// Makes a file that holds `data`.
     fn make(&self, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
         match self.opened(name, meta)? {
-            Some(file) => self.write(&file, name, meta, data, true),
+            Some(file) => self.write(&file, name, meta, data),
             None => Ok(()),
         }
     }
@@ -138,18 +291,19 @@ impl Folder {
     fn open(&self, name: &[u8], meta: &Meta) -> Result<Option<Opened>, Errno> {
         let (dir, dir_is_new) = (&self.fd, self.is_new);
         let base = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let mode = Mode::from_raw_mode(meta.mode & 0o777);
+        // Extended attributes are set by who may write it.
+        let writable = if meta.has_xattrs { 0o200 } else { 0 };
+        let mode = Mode::from_raw_mode(meta.mode & 0o777 | writable);
         let new = rustix::fs::openat(dir, name, base | OFlags::CREATE | OFlags::EXCL, mode);
         match new {
             Err(Errno::EXIST) if !dir_is_new => {}
-            made => return made.map(|fd| Some(Opened { fd, is_new: true })),
+            made => {
+                let fd = made?;
+                self.remember(|| rustix::fs::fstat(&fd))?;
+                return Ok(Some(Opened { fd, is_new: true }));
+            }
         }
-        let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let mtime = Time::new(
-            there.st_mtime,
-            u32::try_from(there.st_mtime_nsec).unwrap_or(0),
-        );
-        if self.how.keeps(mtime, meta.mtime) {
+        if !self.gives_way(name, meta)? {
             return Ok(None);
         }
         let fd = rustix::fs::openat(dir, name, base | OFlags::NONBLOCK, mode)?;
@@ -157,89 +311,148 @@ impl Folder {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Errno::EXIST);
         }
+        if self.images.contains(&id(&stat)) {
+            return Err(OWN_IMAGE);
+        }
         rustix::fs::ftruncate(&fd, 0)?;
+        self.remember(|| Ok(stat))?;
         Ok(Some(Opened { fd, is_new: false }))
     }
 
-    /// Writes a part of a file, which is the last if it ends; takes the file away if that
-    /// fails.
-    pub(super) fn write(
-        &self,
-        file: &Opened,
-        name: &[u8],
-        meta: &Meta,
-        data: &[u8],
-        ends: bool,
-    ) -> Done {
-        let fd = file.fd.as_fd();
-        let mut written = write_all(fd, data);
-        if ends {
-            written = written.and_then(|()| self.finish(fd, meta));
+    /// Whether what is there is to be replaced.
+    ///
+    /// # Errors
+    /// [`MADE_BEFORE`], [`OWN_IMAGE`].
+    fn gives_way(&self, name: &[u8], meta: &Meta) -> Result<bool, Errno> {
+        let there = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let mtime = Time::new(
+            there.st_mtime,
+            u32::try_from(there.st_mtime_nsec).unwrap_or(0),
+        );
+        if self.how.keeps(mtime, meta.mtime) {
+            return Ok(false);
         }
-        written.map_err(|e| {
-            self.take_away(name, file);
-            self.fail(name, e)
-        })
+        if self.images.contains(&id(&there)) {
+            return Err(OWN_IMAGE);
+        }
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.contains(&id(&there)) {
+            return Err(MADE_BEFORE);
+        }
+        Ok(true)
     }
 
-    /// Times, and with -p the owner and the exact mode.
-    fn finish(&self, fd: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
-        if self.how.preserve {
-            let (uid, gid) = (
-                rustix::fs::Uid::from_raw(meta.uid),
-                rustix::fs::Gid::from_raw(meta.gid),
-            );
-            match rustix::fs::fchown(fd, Some(uid), Some(gid)) {
-                // As cp has it: who may not give files away keeps them.
-                Ok(()) | Err(Errno::PERM) => {}
-                Err(e) => return Err(e),
-            }
-            rustix::fs::fchmod(fd, Mode::from_raw_mode(meta.mode))?;
+    /// Remembers what was made in a directory that had entries before.
+    fn remember(&self, stat: impl FnOnce() -> Result<Stat, Errno>) -> Result<(), Errno> {
+        if !self.is_new {
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.insert(id(&stat()?));
+        }
+        Ok(())
+    }
+
+    /// Writes a whole file; takes it away if that fails.
+    pub(super) fn write(&self, file: &Opened, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
+        let fd = file.fd.as_fd();
+        write_all(fd, data)
+            .and_then(|()| self.finish(fd, name, meta, &[]))
+            .map_err(|e| self.not_whole(name, file, e))
+    }
+
+    /// Extended attributes and times, and with -p the owner and the exact mode.
+    fn finish(
+        &self,
+        fd: BorrowedFd<'_>,
+        name: &[u8],
+        meta: &Meta,
+        xattrs: &[Xattr],
+    ) -> Result<(), Errno> {
+        let preserve = self.how.preserve && meta.keeps_modes;
+        let mut mode = meta.mode;
+        if preserve {
+            mode = given(meta, |uid, gid| rustix::fs::fchown(fd, uid, gid))?;
+        }
+        for (xattr, value) in xattrs {
+            self.set_xattr(fd, name, (xattr, value))?;
+        }
+        let hiding = meta.dos.unwrap_or(0) & xattrs::DOS_HIDING;
+        if hiding != 0 && self.losses.tells(Loss::Dos) {
+            let value = xattrs::dos_value(meta.dos.unwrap_or(0));
+            self.set_xattr(fd, name, (xattrs::DOS, &value))?;
+        }
+        if preserve {
+            rustix::fs::fchmod(fd, Mode::from_raw_mode(mode))?;
         }
         rustix::fs::futimens(fd, &times(meta))
     }
 
-    fn take_away(&self, name: &[u8], file: &Opened) {
-        if file.is_new {
-            // It was made just now; if it cannot be taken away, the message
-            // that comes with this names it.
-            let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty());
+    /// Sets an extended attribute, or notes that it cannot be kept.
+    ///
+    /// # Errors
+    /// What would keep others from being set as well.
+    fn set_xattr(
+        &self,
+        fd: BorrowedFd<'_>,
+        at: &[u8],
+        (name, value): (&[u8], &[u8]),
+    ) -> Result<(), Errno> {
+        match rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()) {
+            Err(e @ (Errno::DQUOT | Errno::IO | Errno::ROFS)) => return Err(e),
+            Err(_) if !xattrs::is_label(name) => {
+                self.losses.note(Loss::Xattrs, || self.place(at));
+            }
+            _ => {}
         }
+        Ok(())
     }
 
-    /// Makes something, in place of what is there unless that is to be left.
-    fn replacing(
+    /// Takes away what was made just now; false if it cannot be, or was there before.
+    fn take_away(&self, name: &[u8], file: &Opened) -> bool {
+        file.is_new && rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_ok()
+    }
+
+    /// Makes something, in place of what is there unless that is to be left: then false.
+    fn replace(
         &self,
         name: &[u8],
         meta: &Meta,
         make: &dyn Fn(BorrowedFd<'_>) -> Result<(), Errno>,
-    ) -> Done {
-        self.check(name)?;
+    ) -> Result<bool, Errno> {
         let dir = self.fd.as_fd();
-        let again = |e: Errno| {
-            if e != Errno::EXIST {
-                return Err(e);
-            }
-            let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let mtime = Time::new(
-                there.st_mtime,
-                u32::try_from(there.st_mtime_nsec).unwrap_or(0),
-            );
-            if self.how.keeps(mtime, meta.mtime) {
-                return Ok(false);
-            }
-            rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
-            make(dir).map(|()| true)
-        };
-        let made = make(dir)
-            .map(|()| true)
-            .or_else(again)
-            .map_err(|e| self.fail(name, e))?;
-        if !made {
-            return Ok(());
+        match make(dir) {
+            Err(Errno::EXIST) if !self.is_new => {}
+            made => return made.map(|()| true),
         }
-        rustix::fs::utimensat(dir, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|e| self.fail(name, e))
+        if !self.gives_way(name, meta)? {
+            return Ok(false);
+        }
+        rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
+        make(dir).map(|()| true)
+    }
+}
+
+/// Something that this copy made has that name, as another source's, or in another case.
+const MADE_BEFORE: Errno = Errno::ALREADY;
+
+/// It is an image that is open.
+const OWN_IMAGE: Errno = Errno::TXTBSY;
+
+/// Gives a node to its owner and group, as far as we may; what mode it is to have. As cp has
+/// it, who may not give files away keeps them, but not as set-uid files of their own.
+fn given(
+    meta: &Meta,
+    chown: impl Fn(Option<Uid>, Option<Gid>) -> Result<(), Errno>,
+) -> Result<u32, Errno> {
+    let (uid, gid) = (Uid::from_raw(meta.uid), Gid::from_raw(meta.gid));
+    match chown(Some(uid), Some(gid)) {
+        Ok(()) => return Ok(meta.mode),
+        Err(Errno::PERM | Errno::INVAL) => {}
+        Err(e) => return Err(e),
+    }
+    match chown(None, Some(gid)) {
+        Ok(()) => Ok(meta.mode & !0o4000),
+        Err(Errno::PERM | Errno::INVAL) => Ok(meta.mode & !0o6000),
+        Err(e) => Err(e),
     }
 }
 
@@ -267,6 +480,7 @@ fn times(meta: &Meta) -> Timestamps {
 
 impl Sink for HostSink {
     fn enter(&mut self, name: &[u8], meta: &Meta) -> Done {
+        let xattrs = std::mem::take(&mut self.xattrs);
         let above = self.folder()?;
         above.check(name)?;
         // What is copied into it must get in, whatever its mode will be.
@@ -279,15 +493,24 @@ impl Sink for HostSink {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&above.fd, name, flags, Mode::empty())
             .map_err(|e| above.fail(name, e))?;
+        let below = match above.below.as_slice() {
+            b"" => name.to_vec(),
+            dir => crate::volumes::join(dir, name),
+        };
         let folder = Folder {
             how: above.how,
             fd,
             is_new,
             path: crate::volumes::join(&above.path, name),
+            below: Arc::new(below),
+            made: Mutex::default(),
+            losses: above.losses.clone(),
+            images: Arc::clone(&above.images),
         };
         self.dirs.push(Dir {
             folder: Arc::new(folder),
             meta: Some(*meta),
+            xattrs,
         });
         Ok(())
     }
@@ -296,7 +519,12 @@ impl Sink for HostSink {
         if self.dirs.len() < 2 {
             return Ok(());
         }
-        let Some(Dir { folder, meta }) = self.dirs.pop() else {
+        let Some(Dir {
+            folder,
+            meta,
+            xattrs,
+        }) = self.dirs.pop()
+        else {
             return Ok(());
         };
         let Some(meta) = meta.filter(|_| folder.is_new || folder.how.preserve) else {
@@ -308,13 +536,17 @@ impl Sink for HostSink {
             Ok(())
         };
         reset
-            .and_then(|()| folder.finish(folder.fd.as_fd(), &meta))
+            .and_then(|()| folder.finish(folder.fd.as_fd(), b"", &meta, &xattrs))
             .map_err(|e| Fail::host(escape(&folder.path), e))
     }
 
     fn file(&mut self, name: &[u8], meta: &Meta, data: &[u8], more: bool) -> Done {
+        if let Some(done) = self.linked(name, meta) {
+            return done;
+        }
+        let xattrs = std::mem::take(&mut self.xattrs);
         let folder = self.folder()?;
-        if !more {
+        if !more && meta.link.is_none() && xattrs.is_empty() {
             return folder.make(name, meta, data);
         }
         let Some(opened) = folder.opened(name, meta)? else {
@@ -325,6 +557,8 @@ impl Sink for HostSink {
             opened,
             name: name.to_vec(),
             meta: *meta,
+            xattrs,
+            hole: false,
         };
         self.write(file, data, more)
     }
@@ -368,28 +602,135 @@ impl Sink for HostSink {
         }
     }
 
-    fn broken(&mut self) {
-        if let Some(file) = self.file.take() {
-            file.folder.take_away(&file.name, &file.opened);
+    fn hole(&mut self, len: u64, more: bool) -> Done {
+        let Some(mut file) = self.file.take() else {
+            return Ok(());
+        };
+        file.hole = true;
+        let fd = file.opened.fd.as_fd();
+        let past = i64::try_from(len).map_err(|_| Errno::FBIG);
+        let moved = past.and_then(|len| rustix::fs::seek(fd, SeekFrom::Current(len)));
+        self.written(file, moved.map(drop), more)
+    }
+
+    fn broken(&mut self) -> Done {
+        self.xattrs.clear();
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
+        if file.folder.take_away(&file.name, &file.opened) {
+            return Ok(());
         }
+        let place = file.folder.place(&file.name);
+        let line = format!("{place}: what is there of it now is not whole");
+        Err(Fail::new(Exit::Failed, line))
+    }
+
+    fn xattr(&mut self, name: &[u8], value: &[u8]) {
+        self.xattrs.push((name.to_vec(), value.to_vec()));
+    }
+
+    fn link(&mut self, name: &[u8], meta: &Meta) -> Done {
+        if let Some(done) = self.linked(name, meta) {
+            return done;
+        }
+        let line = format!(
+            "{}: another name of a file that could not be copied; left out",
+            self.folder()?.place(name)
+        );
+        Err(Fail::new(Exit::Failed, line))
     }
 
     fn symlink(&mut self, name: &[u8], meta: &Meta, target: &[u8]) -> Done {
+        if let Some(done) = self.linked(name, meta) {
+            return done;
+        }
         let make = |dir: BorrowedFd<'_>| rustix::fs::symlinkat(target, dir, name);
-        self.folder()?.replacing(name, meta, &make)
+        self.make_unopened(name, meta, &make)
     }
 
     fn special(&mut self, name: &[u8], meta: &Meta) -> Done {
+        if let Some(done) = self.linked(name, meta) {
+            return done;
+        }
         let kind = match meta.kind {
             FileKind::Fifo => FileType::Fifo,
             FileKind::CharDevice => FileType::CharacterDevice,
             FileKind::BlockDevice => FileType::BlockDevice,
             _ => FileType::Socket,
         };
+        let folder = self.folder()?;
+        let is_device = matches!(meta.kind, FileKind::CharDevice | FileKind::BlockDevice);
+        if is_device && !folder.how.preserve {
+            self.xattrs.clear();
+            let line = format!(
+                "{}: a device; left out (cp -a makes it, if root runs it)",
+                folder.place(name)
+            );
+            return Err(Fail::new(Exit::Failed, line));
+        }
         let number = |n: u64| u32::try_from(n).unwrap_or(0);
         let dev = rustix::fs::makedev(number(meta.rdev >> 32), number(meta.rdev & 0xffff_ffff));
         let mode = Mode::from_raw_mode(meta.mode & 0o777);
         let make = |dir: BorrowedFd<'_>| rustix::fs::mknodat(dir, name, kind, mode, dev);
-        self.folder()?.replacing(name, meta, &make)
+        self.make_unopened(name, meta, &make)
+    }
+}
+
+impl HostSink {
+    /// Makes a symlink, fifo, socket or device, in place of what is there.
+    fn make_unopened(
+        &mut self,
+        name: &[u8],
+        meta: &Meta,
+        make: &dyn Fn(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Done {
+        let xattrs = std::mem::take(&mut self.xattrs);
+        let folder = self.folder()?;
+        folder.check(name)?;
+        let made = folder.replace(name, meta, make).and_then(|made| {
+            if !made {
+                return Ok(());
+            }
+            let stat = || rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+            folder.remember(stat)?;
+            folder.finish_unopened(name, meta, &xattrs)?;
+            self.keep_link(&folder, name, meta, stat())
+        });
+        made.map_err(|e| folder.fail(name, e))
+    }
+}
+
+impl Folder {
+    /// The same as [`finish`](Self::finish) for what must not be opened.
+    fn finish_unopened(&self, name: &[u8], meta: &Meta, xattrs: &[Xattr]) -> Result<(), Errno> {
+        let (dir, nofollow) = (&self.fd, AtFlags::SYMLINK_NOFOLLOW);
+        let preserve = self.how.preserve && meta.keeps_modes;
+        let mut mode = meta.mode;
+        if preserve {
+            mode = given(meta, |uid, gid| {
+                rustix::fs::chownat(dir, name, uid, gid, nofollow)
+            })?;
+        }
+        let path = [
+            format!("/proc/self/fd/{}/", dir.as_raw_fd()).as_bytes(),
+            name,
+        ]
+        .concat();
+        for (xattr, value) in xattrs {
+            let flags = XattrFlags::empty();
+            let set = rustix::fs::lsetxattr(path.as_slice(), xattr.as_slice(), value, flags);
+            if set.is_err() && !xattrs::is_label(xattr) {
+                self.losses.note(Loss::Xattrs, || self.place(name));
+            }
+        }
+        if preserve && meta.kind != FileKind::Symlink {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let node = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+            // Of the node itself, whatever has its name by now.
+            let path = format!("/proc/self/fd/{}", node.as_raw_fd());
+            rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
+        }
+        rustix::fs::utimensat(dir, name, &times(meta), nofollow)
     }
 }

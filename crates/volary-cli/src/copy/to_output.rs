@@ -26,7 +26,15 @@ impl Sink for OutputSink {
         Ok(Raw.write_all(data)?)
     }
 
-    fn broken(&mut self) {}
+    fn broken(&mut self) -> Done {
+        Ok(())
+    }
+
+    fn xattr(&mut self, _: &[u8], _: &[u8]) {}
+
+    fn link(&mut self, name: &[u8], _: &Meta) -> Done {
+        Err(not_a_file(name))
+    }
 
     fn symlink(&mut self, name: &[u8], _: &Meta, _: &[u8]) -> Done {
         Err(not_a_file(name))

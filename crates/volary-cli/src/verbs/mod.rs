@@ -9,7 +9,7 @@ mod info;
 mod ls;
 mod map;
 mod misc;
-mod mkfs;
+pub(crate) mod mkfs;
 mod modes;
 mod mount;
 pub(crate) mod moving;

@@ -1,9 +1,10 @@
 //! `mv`: by renaming within a volume; from one to another, and between a
 //! volume and the host, by copying and then removing.
 
-use crate::copy::Cp;
+use crate::copy::{Cp, Trip};
 use crate::exit::{Done, Exit, Fail};
 use crate::verbs::change::remove;
+use crate::verbs::mkfs::size;
 use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,8 +15,11 @@ use volary::{Attr, FileKind, Follow, Kind, Place, RenameFlags, Session};
 ///
 /// What has the form VOLUME:/path is in a volume, all else is on the host.
 /// Within a volume, names change. From one volume to another, or to or from the
-/// host, all is copied with owners and modes, made durable, and only then
-/// removed where it was; if not all could be copied, nothing is removed.
+/// host, all is copied as by cp -a, made durable, and only then removed where it
+/// was. If not all could be copied, nothing is removed; nor is it where the target
+/// cannot keep hard links, extended attributes, DOS attributes or older versions.
+/// Holes are filled, and owners, modes and times are the nearest, where the target
+/// has no others.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -30,6 +34,9 @@ pub(crate) struct Mv {
     /// Leaves what is there
     #[arg(short, long)]
     no_clobber: bool,
+    /// Stops before the file with which more than SIZE bytes would be copied, holes not counted
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
     #[command(flatten)]
     attach: AttachArgs,
 }
@@ -68,6 +75,10 @@ impl Mv {
                 )));
             }
             let mut tally = Tally::default();
+            let mut carried = Carried {
+                trip: Trip::moving(self.max_size),
+                copied: Vec::new(),
+            };
             for (spot, arg) in from.iter().zip(firsts) {
                 crate::interrupt::check()?;
                 let moved = match (spot, &target) {
@@ -76,10 +87,11 @@ impl Mv {
                     {
                         self.rename(session, at, to, into)
                     }
-                    _ => self.carry(volumes, spot, arg, &target, last, into),
+                    _ => self.carry(volumes, (spot, arg), (&target, last, into), &mut carried),
                 };
                 tally.take(moved)?;
             }
+            carried.end(&target, &mut tally)?;
             Ok(tally.exit())
         })
     }
@@ -115,15 +127,13 @@ impl Mv {
             })
     }
 
-    /// Copies, makes durable, removes.
+    /// Copies, and notes what is to be removed.
     fn carry(
         &self,
         volumes: &mut Volumes,
-        from: &Spot,
-        arg: &OsStr,
-        target: &Spot,
-        target_arg: &OsStr,
-        into: bool,
+        (from, arg): (&Spot, &OsStr),
+        (target, target_arg, into): (&Spot, &OsStr, bool),
+        carried: &mut Carried,
     ) -> Done {
         let source = from.kind()?;
         let end = if into {
@@ -132,16 +142,26 @@ impl Mv {
             target.clone()
         };
         self.check_end(from, source, &end)?;
+        if carried
+            .copied
+            .iter()
+            .any(|(_, to)| to.shown() == end.shown())
+        {
+            let words = "something of that name was moved there before";
+            let line = format!("{}: not moved to {}: {words}", from.shown(), end.shown());
+            return Err(Fail::new(Exit::Failed, line));
+        }
         // A copy would leave a target that is there in place of a directory alone.
-        let exit = Cp::moving(arg.to_owned(), target_arg.to_owned()).within(volumes)?;
+        let copy = Cp::moving(arg.to_owned(), target_arg.to_owned());
+        let exit = copy.within(volumes, &mut carried.trip)?;
         if exit != Exit::Done {
             return Err(Fail::new(
                 exit,
                 format!("{}: not moved: not all of it could be copied", from.shown()),
             ));
         }
-        target.make_durable(&end)?;
-        from.remove()
+        carried.copied.push((from.clone(), end));
+        Ok(())
     }
 
     /// Whether a move may end there: it never merges two directories, nor puts
@@ -166,6 +186,31 @@ impl Mv {
             (false, true) => fail(Kind::IsDir),
             _ => Ok(()),
         }
+    }
+}
+
+/// What was copied, and is to be removed when all is. Names of one file thus stay names of one
+/// file, though each was named on its own.
+struct Carried {
+    trip: Trip,
+    /// From where to where.
+    copied: Vec<(Spot, Spot)>,
+}
+
+impl Carried {
+    /// Makes what was copied durable, and removes it where it was.
+    ///
+    /// # Errors
+    /// In one line, if it cannot be made durable; then nothing is removed.
+    fn end(self, target: &Spot, tally: &mut Tally) -> Done {
+        let Some((_, end)) = self.copied.first() else {
+            return Ok(());
+        };
+        target.make_durable(end)?;
+        for (from, _) in &self.copied {
+            tally.take(from.remove())?;
+        }
+        Ok(())
     }
 }
 

@@ -237,6 +237,8 @@ fn a_copy_that_is_stopped_leaves_a_clean_volume() {
     drop(input);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
+    // No half file is left under a name that was free.
+    assert!(!sandbox.run("ls disk.img").ok().contains("endless"));
     sandbox.is_clean("disk.img");
 }
 

@@ -40,8 +40,21 @@ impl Sink for Notes {
             format!("={}{}", data.len(), if more { "+" } else { "" }).as_bytes(),
         )
     }
-    fn broken(&mut self) {
+    fn hole(&mut self, len: u64, more: bool) -> Done {
+        self.note(
+            "~",
+            format!("{len}{}", if more { "+" } else { "" }).as_bytes(),
+        )
+    }
+    fn broken(&mut self) -> Done {
         self.text.push_str("broken ");
+        Ok(())
+    }
+    fn xattr(&mut self, name: &[u8], value: &[u8]) {
+        let _ = self.note("$", &[name, b"=", value].concat());
+    }
+    fn link(&mut self, name: &[u8], _: &Meta) -> Done {
+        self.note("&", name)
     }
     fn symlink(&mut self, name: &[u8], _: &Meta, target: &[u8]) -> Done {
         self.note("@", &[name, target].concat())
@@ -63,6 +76,9 @@ fn meta(len: Option<u64>) -> Meta {
         mtime: Time::EPOCH,
         dos: None,
         node: None,
+        keeps_modes: true,
+        link: None,
+        has_xattrs: false,
     }
 }
 
@@ -79,7 +95,7 @@ fn copy(
         ..Notes::default()
     };
     let mut tally = Tally::default();
-    let done = run(source, &mut notes, &mut tally, &mut |_, _| {});
+    let done = run(source, &mut notes, &mut None, &mut tally, &mut |_, _| {});
     (notes.text, done, tally)
 }
 
@@ -128,8 +144,14 @@ impl Sink for Late {
     fn data(&mut self, data: &[u8], more: bool) -> Done {
         self.notes.data(data, more)
     }
-    fn broken(&mut self) {
-        self.notes.broken();
+    fn broken(&mut self) -> Done {
+        self.notes.broken()
+    }
+    fn xattr(&mut self, name: &[u8], value: &[u8]) {
+        self.notes.xattr(name, value);
+    }
+    fn link(&mut self, name: &[u8], meta: &Meta) -> Done {
+        self.notes.link(name, meta)
     }
     fn symlink(&mut self, name: &[u8], meta: &Meta, target: &[u8]) -> Done {
         self.notes.symlink(name, meta, target)
@@ -156,9 +178,15 @@ fn what_is_told_late_is_told_before_a_directory_is_left() {
         to.file(b"e", meta(Some(1)), &mut zeros(1))?;
         to.file(b"f", meta(Some(1)), &mut zeros(1))
     };
-    let done = run(source, &mut late, &mut tally, &mut |more, len| {
-        (files, bytes) = (files + more, bytes + len);
-    });
+    let done = run(
+        source,
+        &mut late,
+        &mut None,
+        &mut tally,
+        &mut |more, len| {
+            (files, bytes) = (files + more, bytes + len);
+        },
+    );
     assert!(done.is_ok());
     let end = ">d a=3 b=3 c=3 < e=1 f=1 ";
     assert!(late.notes.text.ends_with(end), "{}", late.notes.text);
@@ -216,7 +244,7 @@ fn a_file_that_fails_is_passed_over_to_its_end() {
 fn a_read_that_fails_in_the_middle_is_told_to_the_sink() {
     let long = 3 * BATCH_LEN as u64;
     let (text, done, _) = copy("", move |to| {
-        to.file(b"a", meta(Some(long)), &mut |offset, room| {
+        to.file(b"a", meta(Some(long)), &mut |offset, room: &mut [u8]| {
             if offset > BATCH_LEN as u64 {
                 return Err(Fail::new(Exit::Failed, "bad"));
             }
@@ -269,7 +297,13 @@ fn a_sink_that_stops_ends_the_source() {
         fn data(&mut self, _: &[u8], _: bool) -> Done {
             Ok(())
         }
-        fn broken(&mut self) {}
+        fn broken(&mut self) -> Done {
+            Ok(())
+        }
+        fn xattr(&mut self, _: &[u8], _: &[u8]) {}
+        fn link(&mut self, _: &[u8], _: &Meta) -> Done {
+            Ok(())
+        }
         fn symlink(&mut self, _: &[u8], _: &Meta, _: &[u8]) -> Done {
             Ok(())
         }
@@ -282,7 +316,61 @@ fn a_sink_that_stops_ends_the_source() {
             to.file(b"a", meta(Some(10_000)), &mut zeros(10_000))?;
         };
         let mut sink = Full(room);
-        let done = run(endless, &mut sink, &mut Tally::default(), &mut |_, _| {});
+        let tally = &mut Tally::default();
+        let done = run(endless, &mut sink, &mut None, tally, &mut |_, _| {});
         assert_eq!(done.unwrap_err().line, "full");
     }
+}
+
+/// Data and holes in turn, each of so many bytes.
+struct Stripes(u64);
+
+impl Pieces for Stripes {
+    fn next(&mut self, offset: u64, room: &mut [u8]) -> Done<Piece> {
+        let left = self.0 - offset % self.0;
+        if offset / self.0 % 2 == 1 {
+            return Ok(Piece::Hole(left));
+        }
+        let len = room.len().min(usize::try_from(left).unwrap());
+        room[..len].fill(b'x');
+        Ok(Piece::Data(len))
+    }
+    fn data_len(&mut self) -> Option<u64> {
+        Some(2 * self.0)
+    }
+}
+
+#[test]
+fn holes_arrive_between_the_data_that_they_are_between() {
+    for len in [1, 10, BATCH_LEN as u64 + 5] {
+        let (text, done, _) = copy("", |to| {
+            to.xattr(b"n", b"v")?;
+            to.file(b"f", meta(Some(4 * len)), &mut Stripes(len))?;
+            to.link(b"g", meta(None))
+        });
+        assert!(done.is_ok());
+        let parts = text.split_whitespace().collect::<Vec<_>>();
+        let (first, last) = (parts[0], parts[parts.len() - 1]);
+        assert_eq!((first, last), ("$n=v", "&g"), "{text}");
+        let holes: Vec<_> = parts.iter().filter(|p| p.starts_with('~')).collect();
+        assert_eq!(holes, [&format!("~{len}+"), &format!("~{len}")], "{text}");
+        let data = parts.iter().filter_map(|p| p.split_once('='));
+        let data = data.filter_map(|(_, n)| n.trim_end_matches('+').parse::<u64>().ok());
+        assert_eq!(data.sum::<u64>(), 2 * len, "{text}");
+    }
+}
+
+#[test]
+fn a_budget_counts_data_and_stops_before_the_file_that_is_too_much() {
+    let source = |to: &mut Outlet<'_, '_>| {
+        to.file(b"a", meta(Some(40)), &mut Stripes(10))?;
+        to.file(b"b", meta(Some(40)), &mut Stripes(10))
+    };
+    let (mut notes, mut tally) = (Notes::default(), Tally::default());
+    let budget = &mut Some(Budget::new(39));
+    let done = run(source, &mut notes, budget, &mut tally, &mut |_, _| {});
+    let fail = done.unwrap_err();
+    assert_eq!(fail.exit, Exit::Stopped);
+    assert!(fail.line.contains("more than 39 bytes"), "{}", fail.line);
+    assert!(notes.text.contains('a') && !notes.text.contains('b'));
 }

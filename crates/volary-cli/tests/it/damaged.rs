@@ -1,0 +1,152 @@
+//! What copies deliver of volumes that are damaged.
+
+use crate::sandbox::{Sandbox, noise};
+
+/// Where `part` begins in an image.
+fn find(image: &[u8], part: &[u8]) -> usize {
+    let mut windows = image.windows(part.len());
+    windows.position(|w| w == part).unwrap()
+}
+
+/// That `copy` is `whole` with zeros in these bytes.
+fn has_zeros_at(copy: &[u8], whole: &[u8], at: std::ops::RangeInclusive<usize>) {
+    assert_eq!(copy.len(), whole.len());
+    let mut expected = whole.to_vec();
+    expected[at].fill(0);
+    assert!(copy == expected);
+}
+
+#[test]
+fn a_garbage_block_pointer_costs_the_bytes_that_it_leads_to() {
+    let sandbox = Sandbox::empty();
+    sandbox
+        .run("mkfs -q -t ffs2 --size 16M -o block=8192,fragment=1024 disk.img")
+        .ok();
+    let whole = noise(80_000);
+    sandbox.write("big", &whole);
+    sandbox.run("mkdir disk.img:/d").ok();
+    for name in ["d/a", "d/big", "d/z", "last"] {
+        let line = format!("cp big disk.img:/{name}");
+        sandbox.run(&line).ok();
+    }
+    let mut image = sandbox.read("disk.img");
+    // The pointers of the second file, d/big: the content begins where the first of them says.
+    let first = find(&image, &whole[..4096]);
+    let second = first + 4096 + find(&image[first + 4096..], &whole[..4096]);
+    let frag = (second / 1024) as u64;
+    let pointers = [frag, frag + 8, frag + 16].map(u64::to_le_bytes).concat();
+    let at = find(&image, &pointers);
+    image[at + 24..at + 32].copy_from_slice(&0x7fff_ffff_ffff_u64.to_le_bytes());
+    sandbox.write("disk.img", &image);
+    let said = sandbox.run("cp -r disk.img:/ out").fails(1);
+    let expected = "bytes 24576 to 32767 cannot be read and are zeros in the copy: ";
+    assert!(said.contains(expected), "{said}");
+    let damaged = ["d/a", "d/big", "d/z", "last"].map(|name| sandbox.read(&format!("out/{name}")));
+    let (bad, good): (Vec<_>, Vec<_>) = damaged.iter().partition(|held| **held != whole);
+    assert_eq!((bad.len(), good.len()), (1, 3));
+    has_zeros_at(bad[0], &whole, 24_576..=32_767);
+    // A move leaves it where it is.
+    let run = sandbox.run("mv disk.img:/d moved");
+    assert!(run.err.contains("not moved"), "{}", run.err);
+    assert_eq!(sandbox.run("ls disk.img:/d").ok(), "a\nbig\nz\n");
+}
+
+#[test]
+fn a_broken_chain_gives_what_is_before_the_break() {
+    let sandbox = Sandbox::new();
+    let whole = noise(100_000);
+    sandbox.write("big", &whole);
+    sandbox.run("cp big disk.img:/docs/big").ok();
+    sandbox.run("cp big disk.img:/last").ok();
+    let mut image = sandbox.read("disk.img");
+    let word = |image: &[u8], at: usize| usize::from(image[at]) | usize::from(image[at + 1]) << 8;
+    let (sector, cluster) = (word(&image, 11), word(&image, 11) * usize::from(image[13]));
+    let (reserved, fat) = (word(&image, 14) * sector, word(&image, 22) * sector);
+    let data = reserved + 2 * fat + word(&image, 17) * 32;
+    let first = (find(&image, &whole[..4096]) - data) / cluster + 2;
+    let kept = 20_000_usize.next_multiple_of(cluster);
+    let broken = first + kept / cluster - 1;
+    for copy in 0..2 {
+        // The chain ends here; the file does not.
+        let at = reserved + copy * fat + 2 * broken;
+        image[at..at + 2].copy_from_slice(&[0xff, 0xff]);
+    }
+    sandbox.write("disk.img", &image);
+    let said = sandbox.run("cp -r disk.img:/ out").fails(1);
+    let expected = format!("disk.img:/docs/big: bytes {kept} to 99999 cannot be read");
+    assert!(said.contains(&expected), "{said}");
+    has_zeros_at(&sandbox.read("out/docs/big"), &whole, kept..=99_999);
+    assert!(sandbox.read("out/last") == whole);
+    assert_eq!(sandbox.read("out/docs/b.txt"), b"words\n");
+}
+
+#[test]
+fn a_copy_goes_on_past_what_cannot_be_read_at_all() {
+    let sandbox = Sandbox::new();
+    sandbox.run("cp words disk.img:/last").ok();
+    // The second of them: docs/a.txt.
+    let said = sandbox
+        .run("cp -r --layer fault=open@4 disk.img:/ out")
+        .fails(1);
+    assert!(said.contains("disk.img:/docs/a.txt: "), "{said}");
+    assert_eq!(
+        sandbox.shell("ls out out/docs").ok(),
+        "out:\nREADME.txt\ndocs\nempty\nlast\n\nout/docs:\nb.txt\n"
+    );
+    let said = sandbox
+        .run("cp -r --layer fault=readdir@2 disk.img:/ less")
+        .fails(1);
+    assert!(said.contains("disk.img:/docs: "), "{said}");
+    assert_eq!(
+        sandbox.shell("ls less less/docs").ok(),
+        "less:\nREADME.txt\ndocs\nempty\nlast\n\nless/docs:\n"
+    );
+    // A directory of which the second part is damaged is copied up to there.
+    std::fs::create_dir(sandbox.path("many")).unwrap();
+    for i in 0..1500 {
+        sandbox.write(&format!("many/{i:04}"), b"");
+    }
+    sandbox.run("cp -r many disk.img:/docs").ok();
+    let said = sandbox
+        .run("cp -r --layer fault=readdir@2 disk.img:/docs/many part")
+        .fails(1);
+    assert!(said.contains("disk.img:/docs/many: "), "{said}");
+    let count = std::fs::read_dir(sandbox.path("part")).unwrap().count();
+    assert!((500..1500).contains(&count), "{count}");
+}
+
+#[test]
+fn a_read_that_fails_once_costs_nothing_and_a_dead_device_leaves_no_zeros() {
+    let sandbox = Sandbox::new();
+    let whole = noise(1_000_000);
+    sandbox.write("big", &whole);
+    sandbox.run("cp big disk.img:/a").ok();
+    sandbox
+        .run("cp --layer fault=read@3 disk.img:/a again")
+        .ok();
+    assert!(sandbox.read("again") == whole);
+    let said = sandbox
+        .run("cp --layer fault=read@3+ disk.img:/a some")
+        .fails(1);
+    assert!(
+        said.contains("to 999999 cannot be read and are zeros in the copy"),
+        "{said}"
+    );
+    let some = sandbox.read("some");
+    let good = some.iter().zip(&whole).take_while(|(a, b)| a == b).count();
+    assert!(
+        good >= 100_000 && some[good + 300..].iter().all(|b| *b == 0),
+        "{good}"
+    );
+    let run = sandbox.run("cp -r --layer fault=read@2+ disk.img:/ out");
+    assert_eq!(run.code, 1, "{}", run.err);
+    let left = run
+        .err
+        .lines()
+        .filter(|line| line.contains("nothing of it can be read; left out"));
+    assert_eq!(left.count(), 3, "{}", run.err);
+    assert_eq!(
+        sandbox.shell("ls out out/docs").ok(),
+        "out:\nREADME.txt\ndocs\nempty\n\nout/docs:\n"
+    );
+}
