@@ -24,7 +24,7 @@ fn fat() -> Fs {
     format
         .make(Arc::clone(&dev), "fat12", &Make::default())
         .unwrap();
-    volary::attach(dev, &Attach::default()).unwrap()
+    volary::attach(dev, &Attach::default()).unwrap().fs
 }
 
 /// Every character beside each that Unicode relates to it by case.
