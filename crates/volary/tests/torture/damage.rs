@@ -136,14 +136,16 @@ impl Made {
         check(self.shape.format(), dev, CheckMode::Mend, "")
     }
 
-    /// What is wrong with how one damage is mended, if anything is.
-    fn try_one(&self, seed: u64) -> Result<(), String> {
+    /// What is wrong with how one damage is mended, if anything is; else how many bytes could be
+    /// read before and after.
+    fn try_one(&self, seed: u64) -> Result<[u64; 2], String> {
         let mut image = self.image.clone();
         let what = damage(&mut image, &self.structures, &mut Rng::new(seed));
         let dev = Arc::new(MemDevice::from_vec(image));
         let before = self.readable(&dev);
         let first = self.mend(&dev);
-        let lost = self.readable(&dev).lost_since(&before);
+        let after = self.readable(&dev);
+        let lost = after.lost_since(&before);
         let mut wrong = match &first {
             // What cannot be mended is left.
             Err(_) => Vec::new(),
@@ -155,7 +157,7 @@ impl Made {
         };
         wrong.extend(lost);
         if wrong.is_empty() {
-            return Ok(());
+            return Ok([before.total(), after.total()]);
         }
         let found = first.map_or_else(|e| e.to_string(), |(_, found)| found.join("\n  "));
         Err(format!(
