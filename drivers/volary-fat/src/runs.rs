@@ -21,6 +21,8 @@ pub(crate) struct Runs {
     runs: Vec<Run>,
     /// Where the chain goes on after what is known.
     next: Option<u32>,
+    /// The last cluster, if the chain does not go on, and what is there instead.
+    broken: Option<(u32, Link)>,
     /// For finding a loop: a jump's target, and after how many jumps it is
     /// looked at again.
     mark: u32,
@@ -119,20 +121,23 @@ impl Runs {
     /// Follows the chain until `need` clusters are known, or to its end.
     ///
     /// # Errors
-    /// `Corrupt` for a chain that runs into a free, bad or impossible cluster,
-    /// or in a circle; `Io`.
+    /// `Corrupt` for a chain that runs into a free, bad or impossible cluster
+    /// before that, or in a circle; `Io`. The clusters before are known then.
     pub(crate) fn load(&mut self, table: &Table, need: u32) -> Result<()> {
         while let Some(first) = self.next {
             let known = self.clusters();
             if known >= need {
                 return Ok(());
             }
+            if let Some((last, link)) = self.broken {
+                return Err(table.broken(last, link));
+            }
             self.check_loop(table, first)?;
             let (len, link) = table.follow(first, table.last)?;
             match link {
                 Link::Next(next) => self.next = Some(next),
                 Link::End => self.next = None,
-                link => return Err(table.broken(first + len - 1, link)),
+                link => self.broken = Some((first + len - 1, link)),
             }
             self.push(first, len);
         }

@@ -102,3 +102,59 @@ fn ffs_volumes_are_made_in_both_formats_and_byte_orders() {
         .fails(2);
     assert!(told.contains("block=7"), "{told}");
 }
+
+/// Makes the pointer to block `number` of a file on a little-endian UFS1 volume lead nowhere. Its
+/// blocks of 4096 bytes are `bytes`, its pointers what leads to them.
+fn cut_pointer(image: &mut [u8], bytes: &[u8], number: usize) {
+    let at = |bytes: &[u8]| {
+        let place = image
+            .chunks(512)
+            .position(|sector| bytes.starts_with(sector));
+        u32::try_from(place.expect("a block")).unwrap()
+    };
+    let pointers: Vec<u8> = bytes
+        .chunks(4096)
+        .flat_map(|block| at(block).to_le_bytes())
+        .collect();
+    let found = image
+        .windows(pointers.len())
+        .position(|bytes| bytes == pointers);
+    let place = found.expect("the pointers") + number * 4;
+    image[place..place + 4].fill(0x7f);
+}
+
+#[test]
+fn a_damaged_pointer_of_ffs_costs_its_block_and_fsck_names_the_file() {
+    let sandbox = Sandbox::empty();
+    let content = noise(7 * 4096);
+    sandbox.write("file", &content);
+    sandbox
+        .run("mkfs -q -t ffs1 --size 4M -o order=little,block=4096,fragment=512 disk.img")
+        .ok();
+    sandbox.run("mkdir disk.img:/docs").ok();
+    sandbox.run("cp file disk.img:/docs/file").ok();
+    let mut image = sandbox.read("disk.img");
+    cut_pointer(&mut image, &content, 3);
+    sandbox.write("disk.img", &image);
+
+    let looked = sandbox.run("fsck -n disk.img");
+    assert!(looked.code != 0, "{}", looked.out);
+    let line = "bad-block: /docs/file: ";
+    assert!(looked.out.contains(line), "{}", looked.out);
+    assert!(sandbox.read("disk.img") == image);
+
+    let mended = sandbox.run("fsck -y disk.img").out;
+    assert!(mended.contains(line), "{mended}");
+    assert!(
+        mended.contains("; mended: the pointer becomes a hole"),
+        "{mended}"
+    );
+    let mut kept = content.clone();
+    kept[3 * 4096..4 * 4096].fill(0);
+    sandbox.shell("volary cat disk.img:/docs/file > there").ok();
+    assert!(sandbox.read("there") == kept);
+    sandbox.run("cp disk.img:/docs/file copy").ok();
+    assert!(sandbox.read("copy") == kept);
+    let checked = sandbox.run("fsck -n disk.img").ok();
+    assert!(checked.contains("clean"), "{checked}");
+}

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use volary::block::MemDevice;
+use volary::block::{Faulty, MemDevice};
 use volary::{BlockDevice, CheckMode, CheckReport};
 use volary_core::{Create, Ctx, Fs, Kind, Name, NodeId, SetAttr};
 use volary_sim::rng::{Rng, pattern};
@@ -136,14 +136,16 @@ impl Made {
         check(self.shape.format(), dev, CheckMode::Mend, "")
     }
 
-    /// What is wrong with how one damage is mended, if anything is.
-    fn try_one(&self, seed: u64) -> Result<(), String> {
+    /// What is wrong with how one damage is mended, if anything is; else how many bytes could be
+    /// read before and after.
+    fn try_one(&self, seed: u64) -> Result<[u64; 2], String> {
         let mut image = self.image.clone();
         let what = damage(&mut image, &self.structures, &mut Rng::new(seed));
         let dev = Arc::new(MemDevice::from_vec(image));
         let before = self.readable(&dev);
         let first = self.mend(&dev);
-        let lost = self.readable(&dev).lost_since(&before);
+        let after = self.readable(&dev);
+        let lost = after.lost_since(&before);
         let mut wrong = match &first {
             // What cannot be mended is left.
             Err(_) => Vec::new(),
@@ -155,7 +157,7 @@ impl Made {
         };
         wrong.extend(lost);
         if wrong.is_empty() {
-            return Ok(());
+            return Ok([before.total(), after.total()]);
         }
         let found = first.map_or_else(|e| e.to_string(), |(_, found)| found.join("\n  "));
         Err(format!(
@@ -227,11 +229,18 @@ fn nothing_is_lost(shape: Shape) {
         None => 0..number("VOLARY_DAMAGE").unwrap_or(TRIES),
     };
     let tries = seeds.end - seeds.start;
-    let bad: Vec<String> = seeds.filter_map(|seed| made.try_one(seed).err()).collect();
-    println!(
-        "{what}: {tries} damages of {} sectors",
-        made.structures.len()
-    );
+    let (mut bad, mut sums) = (Vec::new(), [0, 0]);
+    for tried in seeds.map(|seed| made.try_one(seed)) {
+        match tried {
+            Ok(bytes) => [0, 1].iter().for_each(|&i| sums[i] += bytes[i]),
+            Err(words) => bad.push(words),
+        }
+    }
+    let files = made.content.0.values().map(|bytes| bytes.len() as u64);
+    let whole = tries * files.sum::<u64>();
+    let [before, after] = sums.map(|sum| sum * 100 / whole);
+    let count = made.structures.len();
+    println!("{what}: {tries} damages of {count} sectors: {before}% read before, {after}% after");
     let again = replay_command("VOLARY_DAMAGE_SEED", "SEED");
     let count = bad.len();
     assert!(
@@ -241,40 +250,120 @@ fn nothing_is_lost(shape: Shape) {
     );
 }
 
+/// All kinds of volume that are written.
+fn shapes() -> Vec<Shape> {
+    let ffs = "block=4096,fragment=512,density=4096";
+    vec![
+        shape("fat12", 600 << 10, "cluster=512,root-entries=64"),
+        shape("fat16", 2200 << 10, "cluster=512,root-entries=64"),
+        shape("fat32", 800 << 10, "cluster=512,small"),
+        shape("fat12", 600 << 10, "cluster=512,unix,root-entries=64"),
+        shape("fat32", 800 << 10, "cluster=512,small,unix"),
+        shape("ffs1", 800 << 10, ffs),
+        shape(
+            "ffs1",
+            800 << 10,
+            "old,order=big,block=4096,fragment=1024,density=4096",
+        ),
+        shape("ffs2", 1 << 20, ffs),
+        shape(
+            "ffs2",
+            1 << 20,
+            "order=big,block=4096,fragment=512,density=4096",
+        ),
+        shape("cedar", 1 << 20, "page=512,name-table=48k,log=186k"),
+    ]
+}
+
+fn all_of(kind: &str, count: usize) {
+    let shapes = shapes()
+        .into_iter()
+        .filter(|shape| shape.kind.starts_with(kind));
+    let shapes: Vec<Shape> = shapes.collect();
+    assert_eq!(shapes.len(), count);
+    shapes.into_iter().for_each(nothing_is_lost);
+}
+
 #[test]
 fn mending_fat_takes_nothing_that_can_be_read() {
-    nothing_is_lost(shape("fat12", 600 << 10, "cluster=512,root-entries=64"));
-    nothing_is_lost(shape("fat16", 2200 << 10, "cluster=512,root-entries=64"));
-    nothing_is_lost(shape("fat32", 800 << 10, "cluster=512,small"));
+    all_of("fat", 5);
 }
 
 #[test]
-fn mending_fat_with_unix_attributes_takes_nothing_that_can_be_read() {
-    nothing_is_lost(shape(
-        "fat12",
-        600 << 10,
-        "cluster=512,unix,root-entries=64",
-    ));
-    nothing_is_lost(shape("fat32", 800 << 10, "cluster=512,small,unix"));
-}
-
-#[test]
-fn mending_ffs_takes_nothing_that_can_be_read() {
-    let sizes = "block=4096,fragment=512,density=4096";
-    nothing_is_lost(shape("ffs1", 800 << 10, sizes));
-    let old = "old,order=big,block=4096,fragment=1024,density=4096";
-    nothing_is_lost(shape("ffs1", 800 << 10, old));
+fn mending_ffs1_takes_nothing_that_can_be_read() {
+    all_of("ffs1", 2);
 }
 
 #[test]
 fn mending_ffs2_takes_nothing_that_can_be_read() {
-    let sizes = "block=4096,fragment=512,density=4096";
-    nothing_is_lost(shape("ffs2", 1 << 20, sizes));
-    let big = "order=big,block=4096,fragment=512,density=4096";
-    nothing_is_lost(shape("ffs2", 1 << 20, big));
+    all_of("ffs2", 2);
 }
 
 #[test]
 fn mending_cedar_takes_nothing_that_can_be_read() {
-    nothing_is_lost(shape("cedar", 1 << 20, "page=512,name-table=48k,log=186k"));
+    all_of("cedar", 1);
+}
+
+/// Through the block cache: what is read at a time is no more than a block, a page or a cluster.
+#[test]
+fn a_sector_of_a_file_that_the_device_cannot_read_costs_no_other_block() {
+    for shape in shapes() {
+        let made = Made::new(shape);
+        let what = made.shape.name();
+        let large = &made.content.0[b"large".as_slice()];
+        let bad = &large[30 * SECTOR..31 * SECTOR];
+        let place = made.image.chunks(SECTOR).position(|sector| sector == bad);
+        let start = place.expect("the sector") as u64 * SECTOR as u64;
+        let dev = Arc::new(Faulty::new(Arc::new(MemDevice::from_vec(
+            made.image.clone(),
+        ))));
+        dev.bad_reads(start..start + SECTOR as u64);
+        let fs = attach_read_only(made.shape.format(), dev, "").expect("attach");
+        let mut readable = as_root(|cx| made.content.readable(&fs, cx));
+        let its = readable.0.remove(b"large".as_slice()).expect("the file");
+        let len = large.len() as u64;
+        assert!(
+            (len - 4096..len).contains(&its),
+            "{what}: {its} of {len} bytes"
+        );
+        for (path, bytes) in &readable.0 {
+            let len = made.content.0[path].len() as u64;
+            assert_eq!(*bytes, len, "{what}: {}", String::from_utf8_lossy(path));
+        }
+    }
+}
+
+/// The chain of a file, which leads nowhere in its middle, in both FATs.
+#[test]
+fn a_chain_that_is_broken_in_the_middle_is_read_up_to_there() {
+    let made = Made::new(shape("fat16", 2200 << 10, "cluster=512,root-entries=64"));
+    let large = &made.content.0[b"large".as_slice()];
+    let link = chain_of(&made.image, &large[60 * SECTOR..61 * SECTOR]);
+    let mut image = made.image.clone();
+    let fats: Vec<usize> = (0..image.len() - 8)
+        .step_by(2)
+        .filter(|&at| made.image[at..at + 8] == link)
+        .collect();
+    assert_eq!(fats.len(), 2, "the two FATs");
+    for at in fats {
+        image[at..at + 2].copy_from_slice(&0xffef_u16.to_le_bytes());
+    }
+    let readable = made.readable(&Arc::new(MemDevice::from_vec(image)));
+    let lost = made.content.0.len() as u64 - readable.0.len() as u64;
+    assert_eq!(
+        (lost, readable.0[b"large".as_slice()]),
+        (0, 61 * SECTOR as u64)
+    );
+}
+
+/// Four links of the chain from the cluster with this content on, which lies in one piece there.
+fn chain_of(image: &[u8], content: &[u8]) -> Vec<u8> {
+    let sectors = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]) as usize;
+    let reserved = sectors(&image[14..]);
+    let root = (sectors(&image[17..]) * 32).div_ceil(SECTOR);
+    let data = reserved + 2 * sectors(&image[22..]) + root;
+    let place = image.chunks(SECTOR).position(|sector| sector == content);
+    let cluster = place.expect("the cluster") - data + 2;
+    let links = (1..5).flat_map(|next| ((cluster + next) as u16).to_le_bytes());
+    links.collect()
 }

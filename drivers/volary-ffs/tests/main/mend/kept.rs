@@ -155,7 +155,7 @@ fn without_room_for_a_copy_both_owners_keep_the_block_and_the_check_says_why() {
         m.block("large") as u64 / 512,
     );
     let dev = Arc::new(MemDevice::from_vec(image));
-    let before = readable(&m, &dev);
+    let before = readable(&m, &dev, false);
     let (found, left) = run(&dev, CheckMode::Mend, Answer::No);
     let finding = of_code(&found, "duplicate-blocks");
     assert!(
@@ -163,7 +163,10 @@ fn without_room_for_a_copy_both_owners_keep_the_block_and_the_check_says_why() {
         "{finding:?}"
     );
     assert!(finding.repair.is_empty() && left > 0);
-    assert_eq!(readable(&m, &dev).lost_since(&before), Vec::<String>::new());
+    assert_eq!(
+        readable(&m, &dev, false).lost_since(&before),
+        Vec::<String>::new()
+    );
 }
 
 /// Takes all room.
@@ -297,9 +300,12 @@ fn a_directory_that_lost_a_block_keeps_the_names_of_the_others() {
             let last = String::from_utf8(second[0].clone()).expect("text");
             assert!(read(&fs, cx, &last) == m.content.0[last.as_bytes()]);
         });
-        let before = readable(&m, &dev);
+        let before = readable(&m, &dev, false);
         assert_eq!(run(&dev, CheckMode::Mend, Answer::No).1, 0);
-        assert_eq!(readable(&m, &dev).lost_since(&before), Vec::<String>::new());
+        assert_eq!(
+            readable(&m, &dev, false).lost_since(&before),
+            Vec::<String>::new()
+        );
         let fs = attach(dev, "");
         let tree = as_root(|cx| Tree::read(&fs, cx)).expect("the tree");
         let kept = named(&tree);

@@ -12,7 +12,9 @@ pub(super) struct Made {
     pub(super) shape: Shape,
     pub(super) image: Vec<u8>,
     pub(super) tree: Tree,
+    /// What its files hold, but for `double`, which is long.
     pub(super) content: Content,
+    pub(super) sparse: Content,
     /// Inodes by path.
     inos: BTreeMap<String, u64>,
     superblock: BTreeMap<String, String>,
@@ -107,6 +109,10 @@ impl Made {
             fs.detach(cx).expect("detach");
             (tree, content, inos)
         });
+        let (mut content, mut sparse) = (content, Content::default());
+        sparse
+            .0
+            .extend(content.0.remove_entry(b"double".as_slice()));
         let image = dev.to_vec();
         let dumped = crate::dump(&image, "superblock").expect("dump");
         let fields = dumped.lines().filter_map(|line| {
@@ -119,6 +125,7 @@ impl Made {
             image,
             tree,
             content,
+            sparse,
             inos,
         }
     }

@@ -82,18 +82,26 @@ fn is_told(m: &Made, path: &[u8], told: &[(Vec<u8>, String)]) -> bool {
     })
 }
 
-/// How much can be read of a volume, which perhaps cannot even be attached.
-fn readable(m: &Made, dev: &Arc<MemDevice>) -> Readable {
-    match attach_read_only(&FFS, dev.clone(), "") {
-        Ok(fs) => as_root(|cx| m.content.readable(&fs, cx)),
-        Err(_) => Readable::default(),
-    }
+/// How much can be read of a volume, which perhaps cannot even be attached. The long file with a
+/// hole counts only if `all` does.
+fn readable(m: &Made, dev: &Arc<MemDevice>, all: bool) -> Readable {
+    let Ok(fs) = attach_read_only(&FFS, dev.clone(), "") else {
+        return Readable::default();
+    };
+    as_root(|cx| {
+        let mut readable = m.content.readable(&fs, cx);
+        if all {
+            readable.0.extend(m.sparse.readable(&fs, cx).0);
+        }
+        readable
+    })
 }
 
 /// What is wrong with how one kind of damage is mended.
 fn mended(m: &Made, kind: &Kind) -> Result<Mended, String> {
     let dev = Arc::new(MemDevice::from_vec(damaged(m, kind)?));
-    let before = readable(m, &dev);
+    let is_of_sparse = kind.what.contains("double");
+    let before = readable(m, &dev, is_of_sparse);
     let told = told(dev.clone());
     let code = format!("{}:", kind.code);
     if !told.iter().any(|(_, message)| message.starts_with(&code)) {
@@ -107,7 +115,7 @@ fn mended(m: &Made, kind: &Kind) -> Result<Mended, String> {
     if (again.found, again.written) != (0, 0) {
         return Err(format!("{} written again: {found:#?}", again.written));
     }
-    let gone = readable(m, &dev).lost_since(&before);
+    let gone = readable(m, &dev, is_of_sparse).lost_since(&before);
     if !gone.is_empty() {
         return Err(format!("{}: {told:#?}", gone.join("\n")));
     }
