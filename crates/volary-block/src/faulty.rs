@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, Geometry, Kind, Result};
+use volary_core::{BlockDevice, Error, Geometry, Result};
 
 /// Bytes in the unit of bad places and of torn writes.
 const SECTOR: u64 = 512;
@@ -193,7 +193,7 @@ impl BlockDevice for Faulty {
         let told = self.state.lock().next_write(offset, len);
         match told {
             None => return self.dev.write_gather(offset, parts),
-            Some(How::Full) => return Err(Kind::NoSpace.into()),
+            Some(How::Full) => return Err(Error::host_full("write", offset, len)),
             Some(How::Io) => {}
             Some(How::Torn(sectors)) => {
                 let mut all = parts.concat();
@@ -221,6 +221,7 @@ impl BlockDevice for Faulty {
 mod tests {
     use super::*;
     use crate::MemDevice;
+    use volary_core::Kind;
 
     fn faulty() -> (Arc<MemDevice>, Faulty) {
         let mem = Arc::new(MemDevice::new(1 << 20));
@@ -269,7 +270,7 @@ mod tests {
         let (_, dev) = faulty();
         dev.short_space(1024);
         dev.write_at(0, &[1; 1024]).unwrap();
-        assert_eq!(dev.write_at(1024, &[1]).unwrap_err(), Kind::NoSpace);
+        assert_eq!(dev.write_at(1024, &[1]).unwrap_err(), Kind::Io);
         dev.write_at(512, &[1; 512]).unwrap();
     }
 }

@@ -23,7 +23,7 @@ impl Cache {
     /// nothing was written since the last flush.
     ///
     /// # Errors
-    /// `NoSpace` and `Io`: what was not written stays dirty. `Io` for good
+    /// `Io`: what was not written stays dirty. For good
     /// after a failed flush.
     pub fn commit(&self) -> Result<()> {
         let result = {

@@ -13,7 +13,7 @@ impl Cache {
     /// which only a part is written go by way of the cache, in stage 0.
     ///
     /// # Errors
-    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end; `NoSpace`,
+    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end;
     /// `Io`: any of the sectors may have been written.
     pub fn write_direct(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.check_write(offset, data.len())?;

@@ -17,8 +17,8 @@ impl Cache {
     /// Writes `data` at byte `offset`, to reach the device with `stage`.
     ///
     /// # Errors
-    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end; `NoSpace`
-    /// and `Io` if memory is short and older data cannot be written, or if a
+    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end;
+    /// `Io` if memory is short and older data cannot be written, or if a
     /// sector of which a part is written cannot be read. Of `data`, the first
     /// pages may be in the cache then.
     pub fn write(&self, offset: u64, data: &[u8], stage: Stage) -> Result<()> {
