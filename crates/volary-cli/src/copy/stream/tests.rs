@@ -1,4 +1,5 @@
 use super::*;
+use crate::exit::Fail;
 use std::fmt::Write;
 
 /// Writes down what comes, and fails where it is told to.
