@@ -7,6 +7,7 @@ mod copying;
 mod examples;
 mod ffs;
 mod flushing;
+mod fsctl;
 mod handles;
 mod iso9660;
 mod kills;
