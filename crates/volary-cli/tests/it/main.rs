@@ -9,6 +9,7 @@ mod damaged;
 mod examples;
 mod ffs;
 mod flushing;
+mod fsctl;
 mod full_disk;
 mod handles;
 mod hostile;

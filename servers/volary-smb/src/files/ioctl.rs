@@ -1,7 +1,8 @@
-//! IOCTL (MS-SMB2 3.3.5.15): the codes that are answered; every other is refused.
+//! IOCTL (MS-SMB2 3.3.5.15): the codes that are answered; drivers' own are `passed` on, and every
+//! other is refused.
 
 use super::table::{self, File};
-use super::{access, attrs, copychunk, io, reparse, waiting};
+use super::{access, attrs, copychunk, io, passed, reparse, waiting};
 use crate::call::{Answer, Call, Failure, FileId};
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::le::{u8_at, u64_at};
@@ -102,7 +103,7 @@ fn answer(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Fa
         // Not compressed is what every file is.
         code::SET_COMPRESSION if asked.input == [0, 0] => Ok(Vec::new()),
         code::SET_COMPRESSION | code::ENUMERATE_SNAPSHOTS => Err(Status::NOT_SUPPORTED.into()),
-        _ => Err(Status::INVALID_DEVICE_REQUEST.into()),
+        _ => passed::on(call, file, asked),
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `directory` | QUERY_DIRECTORY |
 //! | `notify` | CHANGE_NOTIFY |
 //! | `query`, `set`, `rename` | QUERY_INFO and SET_INFO |
-//! | `ioctl`, `copychunk`, `reparse` | IOCTL |
+//! | `ioctl`, `copychunk`, `reparse`, `passed` | IOCTL |
 //! | `table`, `common` | what is open in a tree, and what the trees of a share have in common |
 //! | `names`, `wildcard`, `short`, `path` | names, patterns and the way to a node |
 //! | `known` | what is remembered of nodes and names, until news makes it wrong |
@@ -39,6 +39,7 @@ mod lock;
 mod names;
 mod notify;
 mod oplock;
+mod passed;
 mod path;
 mod query;
 mod rename;
