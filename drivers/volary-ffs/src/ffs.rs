@@ -1,6 +1,6 @@
 //! The format.
 
-use crate::attached::{Attached, CHECK_OPTION, OPTIONS};
+use crate::attached::{Attached, CHECK_OPTIONS, OPTIONS};
 use crate::fs::FfsFs;
 use crate::superblock::Found;
 use crate::{badsect, check, dump, info, make, map, tune};
@@ -43,6 +43,10 @@ impl Format for Ffs {
         make::OPTIONS
     }
 
+    fn check_options(&self) -> &'static [OptionSpec] {
+        CHECK_OPTIONS
+    }
+
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         Ok(Arc::new(FfsFs(Attached::new(dev, how)?)))
     }
@@ -63,7 +67,7 @@ impl Format for Ffs {
         report: &mut dyn FnMut(&Finding) -> Answer,
         progress: &dyn Progress,
     ) -> Result<CheckReport> {
-        how.options.check_known(&[CHECK_OPTION])?;
+        how.options.check_known(CHECK_OPTIONS)?;
         check::check(dev, how, report, progress)
     }
 
