@@ -4,7 +4,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
-use crate::verbs::info::{FactJson, device, facts_text, recognised};
+use crate::verbs::info::{FactJson, device, facts_text, options_help, recognised};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,12 +18,8 @@ use volary::{Answer, Check, CheckMode, CheckReport, Finding, Options, Severity, 
 /// there is none, nothing is changed. The exit code is that of fsck(8): 0
 /// clean, 1 mended, 4 damage left, 8 could not check.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  volary fsck -n disk.img
-  volary fsck -y disk.img
-  volary mkfs -t ffs2 --size 64M -o block=16k ffs.img && volary fsck -y -t ffs -b 160 ffs.img
-  volary fsck -n --json disk.img")]
+#[command(after_help = EXAMPLES)]
+#[command(after_long_help = long_help())]
 pub(crate) struct Fsck {
     /// The volume
     #[arg(value_name = "VOLUME")]
@@ -37,10 +33,10 @@ pub(crate) struct Fsck {
     /// Mends everything, without asking
     #[arg(short = 'y', long)]
     yes: bool,
-    /// What it was, if it cannot be recognised any more: fat, ffs
+    /// What it was, if it cannot be recognised any more: fat, cedar, ffs
     #[arg(short = 't', long = "type", value_name = "FORMAT")]
     format: Option<String>,
-    /// The format's own options, with commas between them
+    /// The format's own options, with commas between them; fsck --help lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     /// FFS: goes by the superblock at this sector of 512 bytes, if the first is damaged or another;
@@ -53,6 +49,22 @@ pub(crate) struct Fsck {
     /// As JSON
     #[arg(long)]
     json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  volary fsck -n disk.img
+  volary fsck -y disk.img
+  volary fsck -y -o lost=free disk.img
+  volary mkfs -t ffs2 --size 64M -o block=16k ffs.img && volary fsck -y -t ffs -b 160 ffs.img
+  volary fsck -n --json disk.img";
+
+/// The examples, and the options of each format that has any.
+fn long_help() -> String {
+    format!(
+        "{EXAMPLES}\n{}",
+        options_help(|format| format.check_options())
+    )
 }
 
 #[derive(Serialize)]

@@ -11,11 +11,11 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::stack::{Report, stack};
-use crate::volumes::{At, COMMIT_HELP, Use, attach_with, commit_of};
+use crate::volumes::{At, Use, attach_with, commit_of};
 use address::Listen;
 use config::{Config, Entry};
 use mounts::Mounts;
-pub(super) use mounts::fuse_was_dead;
+pub(super) use mounts::mount_on;
 use smb::{Protect, Smb};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,8 @@ pub(crate) struct Serve {
     /// Answers changes of names and attributes before they are on the volume
     #[arg(long = "async")]
     unsafe_quick: bool,
-    /// How to open the volumes: options of their formats, with commas between
+    /// How to open the volumes: options of every volume and of their formats, with commas
+    /// between; --help lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     /// Puts a layer over each volume, the first lowest; --help lists them
@@ -143,9 +144,8 @@ Examples:
 
 A configuration file; all of it may be left out, and the command line goes first:
 {}
-Options of volumes (-o):
-{COMMIT_HELP}{}
-Layers:
+{}
+Layers (--layer):
 {}",
         config::EXAMPLE,
         attach_help(),
@@ -289,10 +289,9 @@ impl Serve {
             .map_err(|e| Fail::usage(format!("-o: {e}")))?;
         let usage = if read_only { Use::Look } else { Use::Change };
         let commit = commit_of(&options)?;
-        let mut attach = attach_with(options, usage)?;
-        attach.umask = super::mount::umask();
+        let attach = attach_with(options, usage)?;
         let source = at.source.clone();
-        let fail = |e: volary::Error| Fail::opening(&source, &e);
+        let fail = |e: volary::Error| Fail::volume(&source, &e);
         let below = volary::open_volume(&source, &attach, clock::now()).map_err(fail)?;
         let layers: Vec<String> = [&entry.layers[..], &self.layers].concat();
         let layered = if at.path == b"/" {
