@@ -1,7 +1,10 @@
 //! How the program ends: exit codes, and errors as one line.
 
+use std::ffi::OsStr;
 use std::fmt;
-use volary::{Error, Kind};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use volary::{Error, Kind, Source, escape};
 
 /// What the program ends with. The man page of each command lists these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,22 +111,50 @@ impl Fail {
             Kind::Interrupted => Exit::Stopped,
             _ => Exit::Failed,
         };
+        let words = without_number(error.to_string());
         Self {
             exit,
-            line: format!("{place}: {error}{}", advice(error, &"VOLUME")),
+            line: format!("{place}: {words}{}", advice(error, &"VOLUME")),
         }
     }
 
-    /// The volume on `source` could not be opened.
+    /// What `source` names could not be opened; or how, in the options, makes no sense.
     pub(crate) fn opening(source: impl fmt::Display, error: &Error) -> Self {
         let exit = match error.kind() {
             Kind::Corrupt => Exit::Damaged,
+            Kind::Invalid => Exit::Usage,
             _ => Exit::NotOpened,
         };
+        let error_words = without_number(error.to_string());
         Self {
             exit,
-            line: format!("{source}: {error}{}", advice(error, &source)),
+            line: format!("{source}: {error_words}{}", advice(error, &source)),
         }
+    }
+
+    /// The volume on `source` could not be opened. Says what a name was perhaps meant for.
+    pub(crate) fn volume(source: &Source, error: &Error) -> Self {
+        let fail = Self::opening(source, error);
+        let Source::Image { path, .. } = source else {
+            return fail;
+        };
+        let shown = escape(path.as_os_str().as_bytes());
+        let line = match error.kind() {
+            Kind::IsDir => format!("{source}: is a directory; as a volume it is host:{shown}"),
+            Kind::NotFound if path.as_os_str() == "-" => {
+                "-: no such image; a volume is not read from standard input".into()
+            }
+            Kind::NotFound => match image_before_colon(path) {
+                Some((image, rest)) => format!(
+                    "{source}: no such image; a path in a volume begins with a slash: {}:/{}",
+                    escape(image),
+                    escape(rest)
+                ),
+                None => return fail,
+            },
+            _ => return fail,
+        };
+        Self { line, ..fail }
     }
 
     /// In words of our own.
@@ -175,6 +206,16 @@ pub(crate) fn warn(line: &str) {
     let _ = std::io::stderr().write_all(format!("volary: {line}\n").as_bytes());
 }
 
+/// An image that is there, and what follows on it after a colon.
+fn image_before_colon(path: &Path) -> Option<(&[u8], &[u8])> {
+    let bytes = path.as_os_str().as_bytes();
+    let at = bytes.iter().position(|&b| b == b':')?;
+    let (image, rest) = (bytes.get(..at)?, bytes.get(at + 1..)?);
+    Path::new(OsStr::from_bytes(image))
+        .is_file()
+        .then_some((image, rest))
+}
+
 /// What to do about it, where the error does not say so itself.
 fn advice(error: &Error, source: &dyn fmt::Display) -> String {
     match error.kind() {
@@ -189,13 +230,20 @@ fn advice(error: &Error, source: &dyn fmt::Display) -> String {
 
 /// An error of the host without the number that Rust adds to it.
 pub(crate) fn words(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    let cut = text.find(" (os error").unwrap_or(text.len());
-    let mut words = text.get(..cut).unwrap_or_default().to_string();
+    let mut words = without_number(e.to_string());
     if let Some(first) = words.get(..1).map(str::to_lowercase) {
         words.replace_range(..1, &first);
     }
     words
+}
+
+/// Without the number of an error of the host.
+fn without_number(mut text: String) -> String {
+    if let Some(at) = text.find(" (os error") {
+        let end = text.get(at..).and_then(|rest| rest.find(')'));
+        text.replace_range(at..end.map_or(text.len(), |end| at + end + 1), "");
+    }
+    text
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@
 //! | `copy` | `cp`: trees in both directions |
 //! | `volumes`, `row` | opening volumes, finding places, reading directories |
 //! | `stack` | layers over volumes |
-//! | `out`, `exit`, `progress` | what is printed, how it ends |
+//! | `out`, `closed`, `exit`, `progress` | what is printed, how it ends |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
 mod alarm;
 mod clock;
+mod closed;
 mod copy;
 mod exit;
 mod interrupt;
@@ -25,6 +26,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use exit::{Exit, Fail};
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// File systems in user space: any volume, any layer, any server.
@@ -48,13 +50,26 @@ Examples:
   volary tree mem:
   volary mkfs --size 64M new.img && volary cp -r tree new.img:/
   volary ls -l disk.img:/docs")]
+#[command(after_long_help = LONG_HELP)]
 struct Cli {
     #[command(subcommand)]
     verb: verbs::Verb,
 }
 
+/// The examples, and what is read of the environment.
+const LONG_HELP: &str = "\
+Examples:
+  volary tree mem:
+  volary mkfs --size 64M new.img && volary cp -r tree new.img:/
+  volary ls -l disk.img:/docs
+
+Environment:
+  VOLARY_PASSWORD    the passphrase of --layer crypt, the password of serve --user
+  SOURCE_DATE_EPOCH  the time, in seconds since 1970, for images that can be made again
+  NO_COLOR           no colours; CLICOLOR_FORCE=1: colours, wherever it is printed";
+
 fn main() -> ExitCode {
-    let words = with_address(with_two_dashes(std::env::args_os().collect()));
+    let words = with_address(with_two_dashes(of_help(std::env::args_os().collect())));
     let whole = || Cli::try_parse_from(&words).map(|cli| cli.verb);
     let exit = match verbs::Verb::parse_alone(&words).unwrap_or_else(whole) {
         Ok(verb) => match verb.run() {
@@ -67,6 +82,15 @@ fn main() -> ExitCode {
         Err(e) => refused(&e),
     };
     ExitCode::from(exit.code())
+}
+
+/// `volary help VERB` is `volary VERB --help`.
+fn of_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|verb| verb == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
 }
 
 /// `find` takes its options with one dash as well, as find(1) has them.
@@ -105,40 +129,78 @@ fn with_address(words: Vec<OsString>) -> Vec<OsString> {
 fn refused(e: &clap::Error) -> Exit {
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed pipe is how `| head` ends.
-            let _ = e.print();
-            return Exit::Done;
+            return match print(e) {
+                Ok(()) => Exit::Done,
+                Err(fail) => {
+                    fail.report();
+                    fail.exit
+                }
+            };
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // On standard error: where that is closed there is nobody to tell.
             let _ = e.print();
             return Exit::Usage;
         }
         _ => {}
     }
-    let text = e.to_string();
-    let lines = text.lines().map(str::trim);
-    let words: Vec<&str> = lines
-        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
-        .filter(|line| !line.is_empty())
-        .collect();
-    let line = words.join(" ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    let verb = std::env::args()
-        .nth(1)
-        .filter(|v| !v.starts_with('-'))
-        .unwrap_or_default();
-    let is_fsck = verb == "fsck";
+    let verb = std::env::args_os().nth(1);
+    let verb = verb.map(|v| v.to_string_lossy().into_owned());
+    let verb = verb.filter(|v| !v.starts_with('-')).unwrap_or_default();
     let space = if verb.is_empty() { "" } else { " " };
-    let hint = match e.kind() {
-        ErrorKind::InvalidSubcommand => "volary --help".to_string(),
+    let hint = match (e.kind(), verb.as_str()) {
+        (ErrorKind::InvalidSubcommand, "umount" | "unmount") => "fusermount3 -u DIR".into(),
+        (ErrorKind::InvalidSubcommand, _) => "volary --help".into(),
         _ => format!("volary{space}{verb} --help"),
     };
-    Fail::usage(format!("{line}; see {hint}")).report();
-    if is_fsck {
+    let line = match hint.as_str() {
+        "fusermount3 -u DIR" => format!("no command '{verb}'; unmount with: {hint}"),
+        hint => format!("{}; see {hint}", one_line(&e.to_string())),
+    };
+    Fail::usage(line).report();
+    if verb == "fsck" {
         Exit::CheckUsage
     } else {
         Exit::Usage
     }
+}
+
+/// Prints help, in colours where they are wanted.
+///
+/// # Errors
+/// Of standard output.
+fn print(e: &clap::Error) -> exit::Done {
+    let text = e.render();
+    let text = match out::is_coloured() {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    Ok(out::Raw.write_all(text.as_bytes())?)
+}
+
+/// What the parser says, without its usage and what is no help: a hint follows a semicolon.
+fn one_line(text: &str) -> String {
+    let mut whole = String::new();
+    let lines = text.lines().map(str::trim);
+    let is_more = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
+    for line in lines.take_while(is_more).filter(|line| !line.is_empty()) {
+        match line.strip_prefix("tip: ") {
+            Some(tip) if tip.starts_with("to pass ") => {}
+            Some(tip) => whole.extend(["; ", tip]),
+            None if whole.is_empty() => whole.push_str(line),
+            None => whole.extend([" ", line]),
+        }
+    }
+    let no_number = [
+        "invalid digit found in string",
+        "cannot parse integer from empty string",
+    ];
+    for words in no_number {
+        whole = whole.replace(words, "it is no number");
+    }
+    whole = whole.replace("number too large to fit in target type", "it is too large");
+    let line = whole.strip_prefix("error: ").unwrap_or(&whole);
+    volary::escape(line.as_bytes()).to_string()
 }
 
 #[cfg(test)]
@@ -175,6 +237,11 @@ mod tests {
     #[test]
     fn every_command_has_an_example() {
         for verb in Cli::command().get_subcommands() {
+            for part in verb.get_subcommands().filter(|part| !part.is_hide_set()) {
+                let help = part.get_after_help().map(ToString::to_string);
+                let example = format!("volary {} {}", verb.get_name(), part.get_name());
+                assert!(help.unwrap_or_default().contains(&example), "{example}");
+            }
             let help = verb
                 .get_after_help()
                 .map(ToString::to_string)
@@ -202,6 +269,26 @@ mod tests {
                 verb.render_help().to_string(),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn what_the_parser_says_is_one_line_with_its_useful_hints() {
+        for (text, line) in [
+            (
+                "error: unexpected argument '-o' found\n\n  tip: to pass '-o' as a value, use '-- -o'\n\nUsage: x",
+                "unexpected argument '-o' found",
+            ),
+            (
+                "error: unrecognized subcommand 'lss'\n\n  tip: a similar subcommand exists: 'ls'\n",
+                "unrecognized subcommand 'lss'; a similar subcommand exists: 'ls'",
+            ),
+            (
+                "error: invalid value 'x' for '--n': invalid digit found in string\n\nFor more",
+                "invalid value 'x' for '--n': it is no number",
+            ),
+        ] {
+            assert_eq!(one_line(text), line);
         }
     }
 

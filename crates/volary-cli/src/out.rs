@@ -2,6 +2,7 @@
 
 use crate::exit::Done;
 use serde::Serialize;
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use volary::escape;
 
@@ -10,6 +11,9 @@ pub(crate) struct Raw;
 
 impl Write for Raw {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if crate::closed::is_stdout() {
+            return Err(rustix::io::Errno::BADF.into());
+        }
         Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -32,6 +36,25 @@ pub(crate) fn out() -> Out {
 /// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     rustix::termios::isatty(rustix::stdio::stdout())
+}
+
+/// Whether what goes to standard output is in colours: as `NO_COLOR`, `CLICOLOR_FORCE` and
+/// `CLICOLOR` say, in this order; else, if it is a terminal that has any.
+pub(crate) fn is_coloured() -> bool {
+    coloured(|name| std::env::var_os(name), is_terminal())
+}
+
+fn coloured(variable: impl Fn(&str) -> Option<OsString>, is_terminal: bool) -> bool {
+    let is = |name, word| variable(name).is_some_and(|value| value == word);
+    let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
+    if is_set("NO_COLOR") {
+        return false;
+    }
+    if is_set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0") {
+        return true;
+    }
+    let has_any = is_set("TERM") && !is("TERM", "dumb");
+    is_terminal && has_any && !is("CLICOLOR", "0")
 }
 
 /// Columns of the terminal on standard output; 80 if there is none.
@@ -178,6 +201,30 @@ mod tests {
             (u64::MAX, "16E"),
         ] {
             assert_eq!(human(bytes), text);
+        }
+    }
+
+    #[test]
+    fn colours_are_for_terminals_that_have_any_unless_somebody_says_otherwise() {
+        for (variables, with_terminal, without) in [
+            ("", false, false),
+            ("TERM=xterm", true, false),
+            ("TERM=dumb", false, false),
+            ("TERM=xterm NO_COLOR=1", false, false),
+            ("TERM=xterm NO_COLOR=", true, false),
+            ("TERM=dumb CLICOLOR_FORCE=1", true, true),
+            ("TERM=xterm CLICOLOR_FORCE=0", true, false),
+            ("TERM=xterm CLICOLOR=0", false, false),
+            ("TERM=xterm CLICOLOR_FORCE=1 NO_COLOR=1", false, false),
+        ] {
+            let variable = |name: &str| {
+                let mut words = variables.split(' ').filter_map(|word| word.split_once('='));
+                words
+                    .find(|(found, _)| *found == name)
+                    .map(|(_, v)| v.into())
+            };
+            let found = [true, false].map(|is_terminal| coloured(variable, is_terminal));
+            assert_eq!(found, [with_terminal, without], "{variables}");
         }
     }
 

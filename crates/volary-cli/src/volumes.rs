@@ -9,8 +9,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{
-    Attach, Commit, Cred, Entry, Error, Follow, Kind, NodeId, Options, Place, Replica, Session,
-    Source, TYPE_OPTION, Volume, VolumeOptions,
+    Attach, Commit, Cred, Entry, Error, Follow, Kind, NodeId, OptionSpec, Options, Place, Replica,
+    Session, Source, TYPE_OPTION, Volume, VolumeOptions,
 };
 
 /// Options of every command that opens a volume.
@@ -48,11 +48,11 @@ pub(crate) fn kind(text: &str) -> Result<String, String> {
 /// Those that have no other meaning for any command.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct OptionArgs {
-    /// How to open the volume: options of its format, with commas between
-    /// them, and memory=SIZE; volary formats lists them
+    /// How to open the volume: options of every volume and of its format, with commas
+    /// between them; volary formats lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
-    /// Puts a layer over each volume, the first lowest; volary formats lists them
+    /// Puts a layer over each volume, the first lowest; volary layers lists them
     #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
     layers: Vec<String>,
 }
@@ -81,7 +81,8 @@ impl AttachArgs {
     }
 }
 
-/// Takes what is volary's own (`ro`, `rw`, `memory`) out of `options`.
+/// Takes what is volary's own (`ro`, `rw`, `memory`) out of `options`, and has the others'
+/// errors name it.
 ///
 /// # Errors
 /// Of a memory bound or a type that is none.
@@ -92,6 +93,7 @@ pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
     let memory = options
         .number("memory")
         .map_err(|e| Fail::usage(e.to_string()))?;
+    options.also_known(OPTIONS);
     let asked_read_only = options.take("ro").is_some();
     // What is fetched for a look is kept.
     let keeps = options.get("remote").is_some();
@@ -102,14 +104,50 @@ pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
         memory: memory.unwrap_or(Attach::MEMORY),
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
-        umask: 0o022,
+        umask: umask(),
         options,
     })
 }
 
-/// The option that [`commit_of`] takes, for help.
-pub(crate) const COMMIT_HELP: &str = "  commit=SECONDS  how old changes get before they are \
-     made durable, as 5 or 0.5\n                  (default 5; of Cedar 0.5)\n";
+/// The user's mask: it can be read only by setting it, which is done once.
+fn umask() -> u32 {
+    static MASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    *MASK.get_or_init(|| {
+        let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        rustix::process::umask(mask);
+        mask.as_raw_mode()
+    })
+}
+
+/// Options of every volume.
+pub(crate) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "ro",
+        value: "",
+        help: "refuse changes, and write nothing at all",
+    },
+    OptionSpec {
+        name: "rw",
+        value: "",
+        help: "allow changes (the default)",
+    },
+    OptionSpec {
+        name: "memory",
+        value: "SIZE",
+        help: "bound on the memory for caches (default 64M)",
+    },
+    OptionSpec {
+        name: "commit",
+        value: "SECONDS",
+        help: "how old changes get on mounts and servers before they are made durable, as 5 or 0.5 \
+               (default 5; of Cedar 0.5)",
+    },
+    OptionSpec {
+        name: "sync",
+        value: "",
+        help: "the same as commit=0",
+    },
+];
 
 /// When a volume that is shared makes changes durable.
 ///
@@ -333,7 +371,7 @@ fn open(
     usage: Use,
     layers: &[String],
 ) -> Done<(Arc<Volume>, Vec<Report>)> {
-    let fail = |e: Error| Fail::opening(source, &e);
+    let fail = |e: Error| Fail::volume(source, &e);
     let opened = volary::open_volume(source, attach, clock::now()).map_err(fail)?;
     if let Some(replica) = &opened.replica {
         tell_of_replica(source, replica, usage)?;

@@ -56,6 +56,11 @@ pub trait Format: Send + Sync {
         &[]
     }
 
+    /// Options that [`check`](Self::check) knows.
+    fn check_options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
+
     /// Attaches the volume on the device.
     ///
     /// # Errors
@@ -66,7 +71,7 @@ pub trait Format: Send + Sync {
     /// Attaches the volume on the device, which keeps copies of files of `remote`.
     ///
     /// # Errors
-    /// As [`attach`](Self::attach); `Unsupported` of a format that keeps none; `Invalid` for
+    /// As [`attach`](Self::attach); `Invalid` of a format that keeps none, and for
     /// another remote than the volume was made for. A remote that cannot be reached
     /// (`Io`) is none: what is here of it is there.
     fn attach_over(&self, dev: Arc<dyn BlockDevice>, how: &Attach, remote: Remote) -> Result<Fs> {
@@ -76,7 +81,7 @@ pub trait Format: Send + Sync {
             remote.name,
             self.name()
         );
-        Err(Error::note(Kind::Unsupported, words))
+        Err(Error::note(Kind::Invalid, words))
     }
 
     /// Makes a new, empty volume over the whole device. What was there is lost.
@@ -92,7 +97,8 @@ pub trait Format: Send + Sync {
     /// After a run that left nothing, another finds nothing and writes nothing.
     ///
     /// # Errors
-    /// `Corrupt` if there is too little left to say what the volume was; `Io`.
+    /// `Invalid` for an option; `Corrupt` if there is too little left to say what the
+    /// volume was; `Io`.
     fn check(
         &self,
         dev: Arc<dyn BlockDevice>,

@@ -4,8 +4,10 @@ use crate::{Error, Kind, OptionSpec, Result};
 use std::time::Duration;
 
 /// Options as the user gave them, in order; the last of a name counts.
+///
+/// The second part names what somebody else takes: see [`also_known`](Self::also_known).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options(Vec<(String, Option<String>)>);
+pub struct Options(Vec<(String, Option<String>)>, Vec<&'static str>);
 
 impl Options {
     /// None.
@@ -59,14 +61,30 @@ impl Options {
         given.find_map(|key| keys.iter().find(|known| *known == key).copied())
     }
 
+    /// Has the error of [`check_known`](Self::check_known) list these options as well. They are
+    /// those that a caller takes out before the options are checked.
+    pub fn also_known(&mut self, specs: &[OptionSpec]) {
+        self.1.extend(specs.iter().map(|spec| spec.name));
+    }
+
     /// Refuses options that `known` does not list.
     ///
     /// # Errors
-    /// `Invalid`, naming the option and those that there are.
+    /// `Invalid`, naming the option and those that there are, with those of
+    /// [`also_known`](Self::also_known).
     pub fn check_known(&self, known: &[OptionSpec]) -> Result<()> {
         for (key, _) in &self.0 {
             if !known.iter().any(|spec| spec.name == key) {
-                let names: Vec<&str> = known.iter().map(|spec| spec.name).collect();
+                let mut names: Vec<&str> = Vec::new();
+                for name in known
+                    .iter()
+                    .map(|spec| spec.name)
+                    .chain(self.1.iter().copied())
+                {
+                    if !names.contains(&name) {
+                        names.push(name);
+                    }
+                }
                 return Err(Error::note(
                     Kind::Invalid,
                     format!("unknown option '{key}'; known are: {}", names.join(", ")),
@@ -294,5 +312,10 @@ mod tests {
         }];
         let e = o.check_known(&known).unwrap_err();
         assert_eq!(e.to_string(), "unknown option 'ro'; known are: uid");
+        let (mut o, mut memory) = (o, known);
+        memory[0].name = "memory";
+        o.also_known(&[known, memory, memory].concat());
+        let e = o.check_known(&known).unwrap_err();
+        assert_eq!(e.to_string(), "unknown option 'ro'; known are: uid, memory");
     }
 }

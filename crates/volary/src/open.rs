@@ -19,7 +19,7 @@ use volary_nfs_client::{Location, NfsOptions};
 ///
 /// # Errors
 /// `NotFound`, `IsDir`, `Access`, `Unsupported` (neither file nor block
-/// device; a directory of the host; memory of a size), `Invalid` (empty), `Busy`; `NotFound` for a partition that is not
+/// device; a directory of the host; memory of a size; empty), `Busy`; `NotFound` for a partition that is not
 /// there; `Corrupt` for a partition table or qcow2 that is wrong; `Io`.
 pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dyn BlockDevice>> {
     match source {

@@ -49,6 +49,10 @@ impl Format for Cedar {
         MAKE_OPTIONS
     }
 
+    fn check_options(&self) -> &'static [OptionSpec] {
+        crate::check::OPTIONS
+    }
+
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         crate::fs::attach(dev, how, None)
     }

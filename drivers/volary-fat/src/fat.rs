@@ -54,6 +54,10 @@ impl Format for Fat {
         MAKE_OPTIONS
     }
 
+    fn check_options(&self) -> &'static [OptionSpec] {
+        crate::check::OPTIONS
+    }
+
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         crate::fs::attach(dev, how)
     }

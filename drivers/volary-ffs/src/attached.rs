@@ -26,7 +26,7 @@ use volary_core::{
 
 /// Options of an attachment.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
-    CHECK_OPTION,
+    SUPERBLOCK,
     OptionSpec {
         name: "sync",
         value: "",
@@ -41,8 +41,10 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// The option of a check.
-pub(crate) const CHECK_OPTION: OptionSpec = OptionSpec {
+/// Options of a check.
+pub(crate) const CHECK_OPTIONS: &[OptionSpec] = &[SUPERBLOCK];
+
+pub(crate) const SUPERBLOCK: OptionSpec = OptionSpec {
     name: "superblock",
     value: "SECTOR",
     help: "goes by the replica of the superblock at this sector of 512 bytes (default: by the \

@@ -1,6 +1,6 @@
 //! The format.
 
-use crate::attached::{Attached, CHECK_OPTION, OPTIONS};
+use crate::attached::{Attached, CHECK_OPTIONS, OPTIONS, SUPERBLOCK};
 use crate::fs::FfsFs;
 use crate::superblock::Found;
 use crate::{badsect, check, dump, info, make, map, replica, tune};
@@ -40,7 +40,7 @@ impl Format for Ffs {
     }
 
     fn replica_option(&self) -> Option<&'static str> {
-        Some(CHECK_OPTION.name)
+        Some(SUPERBLOCK.name)
     }
 
     fn attach_options(&self) -> &'static [OptionSpec] {
@@ -49,6 +49,10 @@ impl Format for Ffs {
 
     fn make_options(&self) -> &'static [OptionSpec] {
         make::OPTIONS
+    }
+
+    fn check_options(&self) -> &'static [OptionSpec] {
+        CHECK_OPTIONS
     }
 
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
@@ -71,7 +75,7 @@ impl Format for Ffs {
         report: &mut dyn FnMut(&Finding) -> Answer,
         progress: &dyn Progress,
     ) -> Result<CheckReport> {
-        how.options.check_known(&[CHECK_OPTION])?;
+        how.options.check_known(CHECK_OPTIONS)?;
         check::check(dev, how, report, progress)
     }
 

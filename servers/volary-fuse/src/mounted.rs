@@ -303,12 +303,23 @@ fn cannot_mount(error: &std::io::Error) -> Error {
         let words = "option 'allow_other' needs the line 'user_allow_other' in /etc/fuse.conf";
         return Error::note(Kind::NotPermitted, words);
     }
-    let line = words.lines().next().unwrap_or_default().trim().to_owned();
-    let kind = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Kind::NotPermitted,
-        _ => Kind::Io,
+    let line = words.lines().next().unwrap_or_default();
+    let line = line.split(" (os error").next().unwrap_or_default().trim();
+    let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied
+        || ["EPERM", "Operation not permitted"]
+            .iter()
+            .any(|word| line.contains(word));
+    if is_refused {
+        let words = "the kernel refuses the mount; use sudo, or in a container add the capability \
+             SYS_ADMIN";
+        return Error::note(Kind::NotPermitted, words);
+    }
+    // The library lists its arguments; what the kernel answered comes last.
+    let line = match line.strip_prefix("Error calling mount()") {
+        Some(rest) => rest.rsplit(": ").next().unwrap_or(rest),
+        None => line,
     };
-    Error::note(kind, format!("cannot mount: {line}"))
+    Error::note(Kind::Io, format!("cannot mount: {line}"))
 }
 
 /// Starts a thread that unmounts at a signal.

@@ -1,17 +1,22 @@
 //! The mount point: what can be wrong with it, and how it is left.
 
 use crate::mountinfo::mounted_on;
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount_remount, unmount};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use volary_core::{Error, Kind, Result};
 
 const DEVICE: &str = "/dev/fuse";
+
+/// The bit of a directory's mode that lets only owners remove names.
+const STICKY: u32 = 0o1000;
 
 /// A directory that a volume can be mounted on.
 #[derive(Clone, Debug)]
@@ -29,7 +34,8 @@ impl MountPoint {
     ///
     /// # Errors
     /// In this order, each with one line that says what to do: `NotFound`,
-    /// `NotDir`, `Access`, `Busy` if something is mounted there, `Unsupported`
+    /// `NotDir`, `Access` for a path that cannot be followed, `Busy` if something is mounted
+    /// there, `Access` for a directory that this user may not write, `Unsupported`
     /// if the host has no FUSE, `NotPermitted` without the rights to mount.
     pub(crate) fn check(path: &Path) -> Result<Self> {
         let shown = volary_core::escape(path.as_os_str().as_bytes());
@@ -48,6 +54,7 @@ impl MountPoint {
             );
             return Err(Error::note(Kind::Busy, words));
         }
+        check_rights(&path, &facts, &shown)?;
         check_fuse()?;
         Ok(Self { path, was_dead })
     }
@@ -101,9 +108,9 @@ impl MountPoint {
         };
         match unmount(&self.path, flags | UnmountFlags::NOFOLLOW) {
             // Or somebody else has unmounted it.
-            Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
-            Err(rustix::io::Errno::PERM) => self.unmount_by_helper(lazy),
-            Err(rustix::io::Errno::BUSY) => Err(self.busy()),
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(Errno::PERM) => self.unmount_by_helper(lazy),
+            Err(Errno::BUSY) => Err(self.busy()),
             Err(e) => Err(Error::note(
                 Kind::Io,
                 format!("cannot unmount {}: {e}", self.shown()),
@@ -174,7 +181,7 @@ pub fn free(path: &Path) -> Result<bool> {
 
 /// Whether a server was killed while it was mounted there.
 fn is_dead(path: &Path) -> bool {
-    let gone = Some(rustix::io::Errno::NOTCONN.raw_os_error());
+    let gone = Some(Errno::NOTCONN.raw_os_error());
     matches!(fs::metadata(path), Err(e) if e.raw_os_error() == gone)
 }
 
@@ -213,16 +220,50 @@ fn absolute_without_last(path: &Path) -> PathBuf {
         .join(last)
 }
 
+/// What the helper checks as well: ordinary users mount where they may write.
+///
 /// # Errors
-/// `Unsupported` without `/dev/fuse`; `NotPermitted` if it cannot be opened and
-/// there is no helper.
+/// `Access`.
+fn check_rights(path: &Path, facts: &fs::Metadata, shown: &impl std::fmt::Display) -> Result<()> {
+    let user = rustix::process::geteuid();
+    let is_sticky = facts.mode() & STICKY != 0;
+    let may_write = rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    if user.is_root() || may_write && !(is_sticky && facts.uid() != user.as_raw()) {
+        return Ok(());
+    }
+    let words = format!(
+        "mount point {shown} belongs to user {}; give a directory that you may write, or use sudo",
+        facts.uid()
+    );
+    Err(Error::note(Kind::Access, words))
+}
+
+/// # Errors
+/// `Unsupported` without `/dev/fuse`, or what serves it; `NotPermitted` if it cannot be opened,
+/// or there is no helper for users who may not mount.
 fn check_fuse() -> Result<()> {
+    const NONE: &str = "this host has no /dev/fuse; load the kernel's fuse module ('modprobe fuse'), or in a \
+         container pass the device in";
+    let unsupported = |words: &str| Err(Error::note(Kind::Unsupported, words));
     match fs::metadata(DEVICE) {
         Ok(facts) if facts.file_type().is_char_device() => {}
-        _ => {
-            let words = "this host has no /dev/fuse; load the kernel's fuse module ('modprobe fuse'), or in a \
-                 container pass the device in";
-            return Err(Error::note(Kind::Unsupported, words));
+        _ => return unsupported(NONE),
+    }
+    match rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(_) => {}
+        Err(Errno::ACCESS | Errno::PERM) => {
+            let words = "no permission to open /dev/fuse; have root let users in ('chmod 666 /dev/fuse'), use \
+                 sudo, or in a container pass the device in";
+            return Err(Error::note(Kind::NotPermitted, words));
+        }
+        Err(Errno::NODEV | Errno::NXIO) => {
+            return unsupported(
+                "nothing serves /dev/fuse; load the kernel's fuse module ('modprobe fuse')",
+            );
+        }
+        Err(e) => {
+            let words = format!("/dev/fuse cannot be opened: {}", io::Error::from(e).kind());
+            return unsupported(&words);
         }
     }
     if !rustix::process::geteuid().is_root() && !has_helper() {

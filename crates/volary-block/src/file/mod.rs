@@ -1,6 +1,7 @@
 //! A device in a file of the host.
 
 mod direct;
+mod lock;
 mod open;
 #[cfg(test)]
 mod tests;
@@ -48,8 +49,8 @@ impl FileDevice {
     ///
     /// # Errors
     /// One line each, without the path: `NotFound`; `IsDir`; `Access`;
-    /// `Unsupported` for what is neither file nor block device; `Busy` if
-    /// another has it open; `Invalid` if it is empty; `Io`.
+    /// `Unsupported` for what is neither file nor block device; `Busy` if another still
+    /// has it open after two seconds; `Unsupported` if it is empty; `Io`.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let (file, is_block) = open_locked(path.as_ref(), options)?;
         Self::from_file(file, is_block, options)
@@ -90,7 +91,7 @@ impl FileDevice {
             .map_err(|e| Error::note(Kind::Io, format!("its size cannot be found: {e}")))?;
         if size == 0 {
             let words = "empty; make a volume on it with: volary mkfs --size 64M IMAGE";
-            return Err(Error::note(Kind::Invalid, words));
+            return Err(Error::note(Kind::Unsupported, words));
         }
         let sector = match is_block {
             true => rustix::fs::ioctl_blksszget(&file).unwrap_or(512),

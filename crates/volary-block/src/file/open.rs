@@ -2,7 +2,8 @@
 //! wrong has a line that says what to do.
 
 use super::OpenOptions;
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, fstat};
+use super::lock::lock;
+use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::path::Path;
@@ -12,7 +13,7 @@ use volary_core::{Error, Kind, Result};
 /// may read it, or one may write it. Says whether it is a block device.
 ///
 /// # Errors
-/// As [`FileDevice::open`](super::FileDevice::open), but `Invalid`.
+/// As [`FileDevice::open`](super::FileDevice::open), but for an empty file.
 pub(crate) fn open_locked(path: &Path, options: OpenOptions) -> Result<(File, bool)> {
     let read_only = options.read_only;
     let access = if read_only {
@@ -38,21 +39,6 @@ pub(crate) fn open_locked(path: &Path, options: OpenOptions) -> Result<(File, bo
         lock(&file, read_only)?;
     }
     Ok((file, is_block))
-}
-
-fn lock(file: &File, read_only: bool) -> Result<()> {
-    let how = match read_only {
-        true => FlockOperation::NonBlockingLockShared,
-        false => FlockOperation::NonBlockingLockExclusive,
-    };
-    match rustix::fs::flock(file, how) {
-        // A file system without locks is no reason to refuse.
-        Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => Ok(()),
-        Err(_) => {
-            let words = "in use by another volary; wait for it, or unmount it";
-            Err(Error::note(Kind::Busy, words))
-        }
-    }
 }
 
 /// Why a file cannot be opened, and what to do.

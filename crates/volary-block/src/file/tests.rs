@@ -33,7 +33,7 @@ const DIRECT: OpenOptions = OpenOptions {
 fn each_opening_error_has_its_kind_and_one_line() {
     let (dir, path) = image(0);
     let any = OpenOptions::default();
-    assert_eq!(refusal(&path, any).0, Kind::Invalid);
+    assert_eq!(refusal(&path, any).0, Kind::Unsupported);
     assert_eq!(refusal(dir.path(), any).0, Kind::IsDir);
     assert_eq!(refusal(dir.path(), READ_ONLY).0, Kind::IsDir);
     assert_eq!(refusal(dir.path().join("none"), any).0, Kind::NotFound);

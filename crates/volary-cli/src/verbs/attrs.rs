@@ -403,8 +403,9 @@ fn dos_bits(letters: &[u8]) -> Done<u8> {
     for letter in letters {
         let upper = char::from(letter.to_ascii_uppercase());
         let Some((bit, _)) = row::DOS.iter().find(|(_, l)| *l == upper) else {
+            let all = volary::escape(letters);
             return Err(Fail::usage(format!(
-                "no DOS attribute '{upper}'; there are r, h, s, a"
+                "no DOS attribute '{upper}' in '{all}'; there are r, h, s, a"
             )));
         };
         bits |= bit;

@@ -4,7 +4,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
-use crate::verbs::info::{FactJson, device, facts_text, found};
+use crate::verbs::info::{FactJson, device, facts_text, found, options_help};
 use crate::volumes::kind;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -23,12 +23,8 @@ use volary::{
 /// there is none, nothing is changed. The exit code is that of fsck(8): 0
 /// clean, 1 mended, 4 damage left, 8 could not check.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  volary fsck -n disk.img
-  volary fsck -y disk.img
-  volary mkfs -t ffs2 --size 64M -o block=16k ffs.img && volary fsck -y -t ffs -b 160 ffs.img
-  volary fsck -n --json disk.img")]
+#[command(after_help = EXAMPLES)]
+#[command(after_long_help = long_help())]
 pub(crate) struct Fsck {
     /// The volume
     #[arg(value_name = "VOLUME")]
@@ -45,7 +41,7 @@ pub(crate) struct Fsck {
     /// What it is, if it is not to be recognised: fat, ffs, cedar
     #[arg(short = 't', long = "type", value_name = "KIND", value_parser = kind)]
     kind: Option<String>,
-    /// The format's own options, with commas between them
+    /// The format's own options, with commas between them; fsck --help lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     /// FFS: goes by the superblock at this sector of 512 bytes, if the first is damaged or another;
@@ -58,6 +54,22 @@ pub(crate) struct Fsck {
     /// As JSON
     #[arg(long)]
     json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  volary fsck -n disk.img
+  volary fsck -y disk.img
+  volary fsck -y -o lost=free disk.img
+  volary mkfs -t ffs2 --size 64M -o block=16k ffs.img && volary fsck -y -t ffs -b 160 ffs.img
+  volary fsck -n --json disk.img";
+
+/// The examples, and the options of each format that has any.
+fn long_help() -> String {
+    format!(
+        "{EXAMPLES}\n{}",
+        options_help(|format| format.check_options())
+    )
 }
 
 #[derive(Serialize)]

@@ -1,9 +1,10 @@
-//! `volary info`, `volary dump`, `volary formats`: what a volume is.
+//! `volary info`, `volary dump`, `volary formats`, `volary layers`: what a volume is, and what
+//! it can be.
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
-use crate::volumes::{KindArg, Use, tell_of_replica, usage};
+use crate::volumes::{KindArg, OPTIONS, Use, tell_of_replica, usage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -129,15 +130,13 @@ pub(crate) fn facts_text(facts: &[Fact]) -> String {
 /// Works on damaged volumes too, as far as it can. Without WHAT it lists what
 /// there is to see.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  volary dump disk.img
-  volary dump disk.img boot")]
+#[command(after_help = DUMP_EXAMPLES)]
+#[command(after_long_help = dump_help())]
 pub(crate) struct Dump {
     /// The volume
     #[arg(value_name = "VOLUME")]
     volume: OsString,
-    /// Which structure
+    /// Which structure, and which of them; dump --help lists them
     #[arg(value_name = "WHAT")]
     what: Vec<String>,
     #[command(flatten)]
@@ -174,7 +173,7 @@ impl Dump {
             error: None,
         };
         if self.what.is_empty() {
-            let topics = specs_text(found.format.dump_topics());
+            let topics = topics_text(found.format.dump_topics());
             text.out.write_all(topics.as_bytes())?;
         } else {
             let dumped = self.dump(&source, dev, &found, &mut text);
@@ -206,17 +205,83 @@ impl Dump {
     }
 }
 
-/// Options or topics as a table.
+/// Options as a table; what does not fit on a line goes on below.
 pub(crate) fn specs_text(specs: &[OptionSpec]) -> String {
+    table(specs, '=')
+}
+
+/// Topics of a dump as a table: their values are words of their own.
+fn topics_text(specs: &[OptionSpec]) -> String {
+    table(specs, ' ')
+}
+
+fn table(specs: &[OptionSpec], joint: char) -> String {
     let name = |s: &OptionSpec| match s.value {
         "" => format!("  {}", s.name),
-        value => format!("  {}={value}", s.name),
+        value => format!("  {}{joint}{value}", s.name),
     };
-    let rows: Vec<_> = specs.iter().map(|s| vec![name(s), s.help.into()]).collect();
+    let widest = specs.iter().map(|s| out::cells(&name(s))).max();
+    let room = LINE.saturating_sub(widest.unwrap_or(0) + 2).max(LINE / 3);
+    let rows: Vec<_> = specs
+        .iter()
+        .flat_map(|s| {
+            let names = std::iter::once(name(s)).chain(std::iter::repeat(String::new()));
+            names
+                .zip(lines(s.help, room))
+                .map(|(name, line)| vec![name, line])
+        })
+        .collect();
     out::columns(&rows, &[])
 }
 
+/// Columns of a table of options.
+const LINE: usize = 80;
+
+/// A text in lines of at most `room` columns, where its words are no longer.
+fn lines(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if out::cells(line) + 1 + out::cells(word) <= room => {
+                line.extend([" ", word]);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+/// A table for each format that has any options of this kind.
+pub(crate) fn options_help(of: impl Fn(&dyn Format) -> &'static [OptionSpec]) -> String {
+    let formats = volary::formats().iter().map(|f| (f.name(), of(*f)));
+    tables(formats)
+}
+
+fn tables<'a>(all: impl Iterator<Item = (&'a str, &'a [OptionSpec])>) -> String {
+    all.filter(|(_, options)| !options.is_empty())
+        .map(|(name, options)| format!("\nOptions of {name} (-o):\n{}", specs_text(options)))
+        .collect()
+}
+
+/// What can be dumped of a volume of each format.
+fn dump_help() -> String {
+    let formats = volary::formats().iter();
+    let of = |f: &&dyn Format| format!("\nOf {}:\n{}", f.name(), topics_text(f.dump_topics()));
+    let all: String = formats.map(of).collect();
+    format!("{DUMP_EXAMPLES}\n{all}")
+}
+
+const DUMP_EXAMPLES: &str = "\
+Examples:
+  volary dump disk.img
+  volary dump disk.img boot
+  volary dump disk.img dir /docs";
+
 /// Lists the formats, and the options of each.
+///
+/// Beside the formats of images there are directories of the host (host:DIR), which have no
+/// options of their own, and NFS exports (nfs://HOST/EXPORT).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -235,6 +300,7 @@ struct FormatJson {
     mkfs_options: Vec<SpecJson>,
     tune_options: Vec<SpecJson>,
     attach_options: Vec<SpecJson>,
+    fsck_options: Vec<SpecJson>,
     dump_topics: Vec<SpecJson>,
 }
 
@@ -261,7 +327,8 @@ impl Formats {
     pub(crate) fn run(&self) -> Done<Exit> {
         let mut out = out::out();
         if self.json {
-            let all: Vec<_> = volary::formats().iter().map(|f| json(*f)).collect();
+            let formats = volary::formats().iter().map(|f| json(*f));
+            let all: Vec<_> = formats.chain([nfs_json()]).collect();
             out::json(&mut out, &all)?;
         } else {
             for format in volary::formats() {
@@ -272,10 +339,12 @@ impl Formats {
             let nfs = specs_text(volary::nfs_client::OPTIONS);
             writeln!(
                 out,
-                "\n{NFS} (-o, or after a ? with & between them):\n{nfs}"
+                "{NFS}\n\nTo open one (-o, or after a ? with & between them):\n{nfs}"
             )?;
+            let every = specs_text(OPTIONS);
+            writeln!(out, "Every volume\n\nTo open it (-o):\n{every}")?;
             let layers = specs_text(volary::layers::LAYERS);
-            writeln!(out, "\nLayers over any of them (--layer):\n{layers}")?;
+            writeln!(out, "Layers over any of them (--layer):\n{layers}")?;
         }
         out::end(out)?;
         Ok(Exit::Done)
@@ -287,25 +356,49 @@ const NFS: &str = "nfs://HOST/EXPORT";
 const HOST: &str = "host:DIR";
 
 fn json(format: &dyn Format) -> FormatJson {
+    let of_every = OPTIONS.iter().filter(|every| {
+        let own = format.attach_options();
+        !own.iter().any(|spec| spec.name == every.name)
+    });
+    let every: Vec<OptionSpec> = of_every.copied().collect();
     FormatJson {
         name: format.name(),
         kinds: format.kinds(),
         mkfs_options: specs_json(format.make_options()),
         tune_options: specs_json(format.tune_options()),
-        attach_options: specs_json(format.attach_options()),
+        attach_options: specs_json(&[format.attach_options(), &every].concat()),
+        fsck_options: specs_json(format.check_options()),
         dump_topics: specs_json(format.dump_topics()),
     }
 }
 
+fn nfs_json() -> FormatJson {
+    FormatJson {
+        name: NFS,
+        kinds: &[],
+        mkfs_options: Vec::new(),
+        tune_options: Vec::new(),
+        attach_options: specs_json(&[volary::nfs_client::OPTIONS, OPTIONS].concat()),
+        fsck_options: Vec::new(),
+        dump_topics: Vec::new(),
+    }
+}
+
 fn text(format: &dyn Format) -> String {
-    format!(
-        "{}: {}\n\nTo make one (mkfs -o):\n{}\nTo change one (tune -o):\n{}\nTo open one (-o):\n{}\nTo look at (dump):\n{}",
-        format.name(),
-        format.kinds().join(", "),
-        specs_text(format.make_options()),
-        specs_text(format.tune_options()),
-        specs_text(format.attach_options()),
-        specs_text(format.dump_topics())
+    let mut text = format!("{}: {}\n\n", format.name(), format.kinds().join(", "));
+    for (head, options) in [
+        ("To make one (mkfs -o)", format.make_options()),
+        ("To change one (tune -o)", format.tune_options()),
+        ("To open one (-o)", format.attach_options()),
+        ("To check one (fsck -o)", format.check_options()),
+    ] {
+        if !options.is_empty() {
+            text += &format!("{head}:\n{}\n", specs_text(options));
+        }
+    }
+    text + &format!(
+        "To look at (dump):\n{}\n",
+        topics_text(format.dump_topics())
     )
 }
 
@@ -313,9 +406,38 @@ fn text(format: &dyn Format) -> String {
 pub(crate) fn attach_help() -> String {
     let formats = volary::formats().iter();
     let of_formats = formats.map(|f| (f.name(), f.attach_options()));
-    of_formats
+    let all = of_formats
         .chain([(HOST, volary::HOST_OPTIONS)])
-        .chain([(NFS, volary::nfs_client::OPTIONS)])
-        .map(|(name, options)| format!("\nOptions of {name} (-o):\n{}", specs_text(options)))
-        .collect()
+        .chain([(NFS, volary::nfs_client::OPTIONS)]);
+    tables([("every volume", OPTIONS)].into_iter().chain(all))
+}
+
+/// Lists the layers that can be put over a volume, and what each is told.
+///
+/// A layer is put over a volume with --layer NAME or --layer NAME=ARGUMENT, by every command
+/// that opens volumes, mount and serve among them; several make a stack, the first lowest.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary layers
+  volary layers --json
+  volary ls --layer subtree=/docs --layer readonly disk.img")]
+pub(crate) struct Layers {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Layers {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Done<Exit> {
+        let mut out = out::out();
+        if self.json {
+            out::json(&mut out, &specs_json(volary::layers::LAYERS))?;
+        } else {
+            out.write_all(specs_text(volary::layers::LAYERS).as_bytes())?;
+        }
+        out::end(out)?;
+        Ok(Exit::Done)
+    }
 }

@@ -14,6 +14,8 @@ use svg::node::element::{Group, Rectangle, Text, Title};
 use volary::{MapCell, VolumeMap};
 
 /// Draws what lies where on a volume: in the terminal, or as SVG.
+///
+/// On a terminal it is coloured, unless NO_COLOR is set; with CLICOLOR_FORCE=1 it is so anywhere.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -155,7 +157,7 @@ impl Map {
         if self.json {
             out::json(&mut out, &json(&map))?;
         } else {
-            out.write_all(text(&map, columns, out::is_terminal()).as_bytes())?;
+            out.write_all(text(&map, columns, out::is_coloured()).as_bytes())?;
         }
         out::end(out)?;
         Ok(Exit::Done)
@@ -179,7 +181,7 @@ fn json(map: &VolumeMap) -> MapJson {
     }
 }
 
-/// Letters, on coloured ground if there is a terminal.
+/// Letters, on coloured ground if wanted.
 fn text(map: &VolumeMap, columns: usize, colours: bool) -> String {
     let mut text = String::new();
     for row in map.cells.chunks(columns) {

@@ -48,9 +48,16 @@ impl Man {
         let mut command = Cli::command();
         command.build();
         page(&self.dir, "volary", command.clone())?;
-        for verb in command.get_subcommands().filter(|c| c.get_name() != "help") {
+        for verb in command.get_subcommands() {
             let name = format!("volary-{}", verb.get_name());
             page(&self.dir, &name, verb.clone())?;
+            for part in verb.get_subcommands().filter(|part| !part.is_hide_set()) {
+                page(
+                    &self.dir,
+                    &format!("{name}-{}", part.get_name()),
+                    part.clone(),
+                )?;
+            }
         }
         Ok(Exit::Done)
     }
@@ -121,6 +128,10 @@ pub(crate) struct Bench {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Tables and figures of a paper, beside the paper's own
+    #[command(after_help = "\
+Examples:
+  volary bench paper dosfs
+  volary bench paper ffs /usr/share")]
     Paper {
         /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
         /// cedar Hagmann's of 1987, fifs Almeida's of 1999 (as root)
@@ -131,6 +142,10 @@ enum What {
         tree: PathBuf,
     },
     /// Beside other programs of today
+    #[command(after_help = "\
+Examples:
+  volary bench peers fat --only 'tree in' --json
+  sudo volary bench peers servers --only nfs")]
     Peers {
         /// fat: mtools, dosfstools, fusefat, fuse2fs and the fatfs crate;
         /// ffs: makefs, sleuthkit, fuse-ufs, fuse2fs and e2fsck;
@@ -312,6 +327,11 @@ mod tests {
             }
             pages += 1;
         }
-        assert_eq!(pages, 1 + Cli::command().get_subcommands().count());
+        let command = Cli::command();
+        let parts = command
+            .get_subcommands()
+            .flat_map(|verb| verb.get_subcommands());
+        let parts = parts.filter(|part| !part.is_hide_set()).count();
+        assert_eq!(pages, 1 + command.get_subcommands().count() + parts);
     }
 }

@@ -1,31 +1,29 @@
 //! `volary mkfs`.
 
+mod owner;
+
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
+use crate::verbs::attrs::Owner;
 use crate::verbs::info::{self, FactJson, facts_text};
 use crate::volumes::usage;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use volary::{BlockDevice, Fact, Identity, Make, Options, Source};
 
 /// Makes a volume on an image, a partition or a block device.
 ///
 /// An image that is not there is made, of the size that --size says, and takes
 /// only as much of the disk as is written. What holds something already is
-/// left alone unless --force is given.
+/// left alone unless --force is given. The root directory belongs to who runs this,
+/// on volumes that keep owners, unless --owner says otherwise.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  volary mkfs --size 64M new.img
-  volary mkfs -t fat32 --unix --label STICK --size 1G stick.img
-  volary mkfs -t fat12 --size 1440k -o floppy=1440k floppy.img
-  volary mkfs -t cedar --size 64M -o log=3M log.img
-  volary mkfs --force blank.img")]
+#[command(after_help = EXAMPLES)]
 #[command(after_long_help = long_help())]
 pub(crate) struct Mkfs {
     /// IMAGE, IMAGE#2 or a block device
@@ -35,7 +33,7 @@ pub(crate) struct Mkfs {
     #[arg(short = 't', long = "type", value_name = "KIND")]
     kind: Option<String>,
     /// The size of an image that is not there: 64M, 0x1000
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = image_size)]
     size: Option<u64>,
     /// What an image that is not there becomes
     /// [default: qcow2 if its name ends so, else raw]
@@ -52,8 +50,11 @@ pub(crate) struct Mkfs {
     options: Vec<String>,
     /// What the serial number is made from: the same gives the same volume
     /// (default: the time)
-    #[arg(long, value_name = "NUMBER", value_parser = size)]
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
     seed: Option<u64>,
+    /// Who owns the root directory, on a volume that keeps owners (default: who runs this)
+    #[arg(long, value_name = "USER:GROUP")]
+    owner: Option<Owner>,
     /// Even over something that is there: all of it is lost
     #[arg(short, long)]
     force: bool,
@@ -109,23 +110,32 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     Options::parse_size(text).ok_or_else(|| format!("'{text}' is no size; write 64M or 0x1000"))
 }
 
-/// The examples, and the options of each format.
-fn long_help() -> String {
-    let mut text = String::from(
-        "\
+/// The size of an image.
+fn image_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("an image of 0 bytes holds no volume; write 64M".into()),
+        size => Ok(size),
+    }
+}
+
+/// A number on the command line that is no size.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    Options::parse_size(text).ok_or_else(|| format!("'{text}' is no number; write 7 or 0x1000"))
+}
+
+const EXAMPLES: &str = "\
 Examples:
   volary mkfs --size 64M new.img
   volary mkfs -t fat32 --unix --label STICK --size 1G stick.img
   volary mkfs -t fat12 --size 1440k -o floppy=1440k floppy.img
-  volary mkfs --force blank.img
-",
-    );
-    for format in volary::formats() {
-        // Writing to a string does not fail.
-        let _ = write!(text, "\nOptions of {} (-o):\n", format.kinds().join(", "));
-        text.push_str(&info::specs_text(format.make_options()));
-    }
-    text
+  volary mkfs -t cedar --size 64M -o log=3M log.img
+  volary mkfs -t ffs2 --size 64M --owner 1000:1000 theirs.img
+  volary mkfs --force blank.img";
+
+/// The examples, and the options of each format.
+fn long_help() -> String {
+    let options = info::options_help(|format| format.make_options());
+    format!("{EXAMPLES}\n{options}")
 }
 
 impl Mkfs {
@@ -174,6 +184,12 @@ impl Mkfs {
     }
 
     fn create(&self, source: &Source, path: &Path, size: u64) -> Done {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        if let Some(dir) = dir.filter(|dir| !dir.exists()) {
+            let dir = volary::escape(dir.as_os_str().as_bytes());
+            let line = format!("{source}: there is no directory {dir}; make it first");
+            return Err(Fail::new(Exit::NotOpened, line));
+        }
         let format = self.format.map_or_else(|| ImageFormat::of(path), Ok)?;
         let made = format.make(path, size);
         made.map_err(|e| Fail::new(Exit::NotOpened, format!("{source}: {e}")))
@@ -222,11 +238,14 @@ impl Mkfs {
         let kind = self.kind.as_deref().unwrap_or("fat");
         let kind = volary::kind_of(kind, dev.geometry().size);
         let (format, kind) = kind.map_err(|e| Fail::usage(format!("-t: {e}")))?;
-        let how = self.how();
-        format.make(dev, kind, &how).map_err(|e| match e.kind() {
-            volary::Kind::Invalid => Fail::usage(format!("{source}: {e}")),
-            _ => Fail::at(source, &e),
-        })
+        let mut how = self.how();
+        let owner = owner::of(self.owner, format, kind, &mut how.options)?;
+        let made = format.make(Arc::clone(&dev), kind, &how);
+        let mut facts = made.map_err(|e| info::failed(source, &e))?;
+        if let Some(owner) = owner {
+            facts.extend(owner.give(source, dev, format)?);
+        }
+        Ok(facts)
     }
 
     fn how(&self) -> Make {

@@ -126,6 +126,7 @@ verbs! {
     Torture(torture::Torture),
     Bench(misc::Bench),
     Formats(info::Formats),
+    Layers(info::Layers),
     Completions(misc::Completions),
     Man(misc::Man),
 }

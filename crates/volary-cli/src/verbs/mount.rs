@@ -1,16 +1,16 @@
 //! `volary mount`: a volume as a directory of this host.
 
-use super::serve::fuse_was_dead;
+use super::serve::mount_on;
 use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
-use crate::exit::{Done, Exit, Fail, warn};
+use crate::exit::{Done, Exit, Fail};
 use crate::stack::{Report, stack};
-use crate::volumes::{At, COMMIT_HELP, KindArg, Use, attach_with, commit_of, tell_of_replica};
+use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use volary::fuse::{self, Checks, MountOptions, Stop};
+use volary::fuse::{Checks, MountOptions, Stop};
 use volary::layers::{Alarm, Subtree};
 use volary::{Caps, Options, Volume, VolumeOptions};
 
@@ -18,7 +18,9 @@ use volary::{Caps, Options, Volume, VolumeOptions};
 ///
 /// Stays until it is unmounted (fusermount3 -u DIR) or stopped (Ctrl-C); then
 /// everything is on the image. With --background it goes on by itself, once
-/// the volume is mounted, and prints nothing more.
+/// the volume is mounted, and prints nothing more. What is in the directory already is
+/// hidden meanwhile. An ordinary user mounts on a directory that they may write, through
+/// fusermount3, and needs access to /dev/fuse.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -62,10 +64,9 @@ Examples:
   volary mount --background -o ro,names=lower disk.img mnt
   volary mount --layer subtree=/docs --layer readonly disk.img mnt
 
-Options of every mount (-o):
-{}  memory=SIZE  bound on the memory for caches (default 64M)
-{COMMIT_HELP}{}
-Layers:
+Options of every mount (-o), and what every fstab may have (noatime, nofail, x-...):
+{}{}
+Layers (--layer):
 {}",
         specs_text(MountOptions::SPECS),
         attach_help(),
@@ -84,6 +85,7 @@ impl Mount {
         self.options.iter().for_each(|text| options.add(text));
         self.kind.add_to(&mut options);
         let usage = |e: volary::Error| Fail::usage(format!("-o: {e}"));
+        options.also_known(MountOptions::SPECS);
         let mount = MountOptions::from_options(&mut options).map_err(usage)?;
         if mount.suid && matches!(at.source, volary::Source::Host { .. }) {
             options.set("suid", "");
@@ -93,19 +95,11 @@ impl Mount {
             options.set("commit", "0");
         }
         let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount)?;
-        let fail = |e: volary::Error| Fail::at(self.dir.display(), &e);
-        let mounted = fuse::serve(Arc::clone(&volume), &self.dir, &mount, Stop::Signals);
-        let mounted = match mounted {
-            Ok(mounted) => mounted,
-            Err(e) => {
-                // It was not used; the mount's own error is the one to tell.
-                let _ = volume.detach();
-                return Err(fail(e));
-            }
-        };
-        if mounted.was_dead() {
-            warn(&fuse_was_dead(&self.dir));
-        }
+        let mounted = mount_on(Arc::clone(&volume), &self.dir, &mount, Stop::Signals);
+        let mounted = mounted.inspect_err(|_| {
+            // It was not used; the mount's own error is the one to tell.
+            let _ = volume.detach();
+        })?;
         if self.tell {
             leave_the_terminal().map_err(|e| Fail::host("background", e))?;
         }
@@ -127,9 +121,8 @@ impl Mount {
         let source = &at.source;
         let commit = commit_of(&options)?;
         let usage = if read_only { Use::Look } else { Use::Change };
-        let mut attach = attach_with(options, usage)?;
-        attach.umask = umask();
-        let fail = |e: volary::Error| Fail::opening(source, &e);
+        let attach = attach_with(options, usage)?;
+        let fail = |e: volary::Error| Fail::volume(source, &e);
         let opened = volary::open_volume(source, &attach, clock::now()).map_err(fail)?;
         if let Some(replica) = &opened.replica {
             tell_of_replica(source, replica, Use::Look)?;
@@ -193,11 +186,4 @@ fn leave_the_terminal() -> std::io::Result<()> {
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     Ok(())
-}
-
-/// The user's mask: it can be read only by setting it.
-pub(super) fn umask() -> u32 {
-    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    rustix::process::umask(mask);
-    mask.as_raw_mode()
 }

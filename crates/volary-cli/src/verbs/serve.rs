@@ -11,11 +11,11 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::stack::{Report, stack};
-use crate::volumes::{At, COMMIT_HELP, KindArg, Use, attach_with, commit_of, tell_of_replica};
+use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
 use config::{Config, Entry};
 use mounts::Mounts;
-pub(super) use mounts::fuse_was_dead;
+pub(super) use mounts::mount_on;
 use smb::{Protect, Smb};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -101,7 +101,8 @@ pub(crate) struct Serve {
     /// Answers changes of names and attributes before they are on the volume
     #[arg(long = "async")]
     unsafe_quick: bool,
-    /// How to open the volumes: options of their formats, with commas between
+    /// How to open the volumes: options of every volume and of their formats, with commas
+    /// between; --help lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     #[command(flatten)]
@@ -146,9 +147,8 @@ Examples:
 
 A configuration file; all of it may be left out, and the command line goes first:
 {}
-Options of volumes (-o):
-{COMMIT_HELP}{}
-Layers:
+{}
+Layers (--layer):
 {}",
         config::EXAMPLE,
         attach_help(),
@@ -299,10 +299,9 @@ impl Serve {
             .map_err(|e| Fail::usage(format!("-o: {e}")))?;
         let usage = if read_only { Use::Look } else { Use::Change };
         let commit = commit_of(&options)?;
-        let mut attach = attach_with(options, usage)?;
-        attach.umask = super::mount::umask();
+        let attach = attach_with(options, usage)?;
         let source = at.source.clone();
-        let fail = |e: volary::Error| Fail::opening(&source, &e);
+        let fail = |e: volary::Error| Fail::volume(&source, &e);
         let opened = volary::open_volume(&source, &attach, clock::now()).map_err(fail)?;
         if let Some(replica) = &opened.replica {
             tell_of_replica(&source, replica, Use::Look)?;

@@ -34,10 +34,12 @@ pub(crate) struct Torture {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Runs scripts and looks at what power cuts leave of them
+    #[command(after_help = "\
+Examples:
+  volary torture run fat12 --random 2 --steps 12
+  volary torture run fat16 --pairs --part 7/500")]
     Run {
-        /// The volume: fat12, fat16, fat32; with -keeping, on a device that
-        /// says that it keeps what it was given; cedar, cedar-each, which commits
-        /// each change, cedar-garbage, on a disk that leaves garbage
+        #[arg(help = volumes_help())]
         volume: String,
         /// All pairs of operations, with and without a sync after each
         #[arg(long, group = "short")]
@@ -65,8 +67,13 @@ enum What {
         json: bool,
     },
     /// Looks at one state again
+    ///
+    /// A run that finds a promise broken prints the command that does this.
+    #[command(after_help = "\
+Example:
+  volary torture replay fat12 'create /x; sync' --cut 3:-")]
     Replay {
-        /// The volume
+        /// The volume, as for run
         volume: String,
         /// The operations, with ; between them
         script: String,
@@ -81,6 +88,10 @@ enum What {
     /// what the process had said; again and again
     ///
     /// The process has a device that loses what was not flushed when it is killed.
+    #[command(after_help = "\
+Examples:
+  volary torture kill cedar --rounds 200
+  volary torture kill ffs2 --rounds 5 --served nfs")]
     Kill {
         /// The volume, as for run
         volume: String,
@@ -111,6 +122,16 @@ enum What {
         #[command(flatten)]
         work: Work,
     },
+}
+
+/// The volumes there are, and what their names say.
+fn volumes_help() -> String {
+    let names: Vec<&str> = torture::VOLUMES.iter().map(|v| v.name).collect();
+    format!(
+        "The volume: {}. With -keeping, on a device that says that it keeps what it was given; \
+         with -garbage, on a disk that leaves garbage; with -each, each change is committed",
+        names.join(", ")
+    )
 }
 
 /// How the process has the volume.

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
-use crate::verbs::info::{FactJson, facts_text, failed, recognised, specs_text};
+use crate::verbs::info::{FactJson, facts_text, failed, options_help, recognised};
 use crate::volumes::{KindArg, Use};
 use std::ffi::OsString;
 use std::io::Write;
@@ -16,11 +16,7 @@ use volary::{Fact, Options, Tune as How};
 /// It can be stopped at any point, by a power cut too, without harm to what
 /// the volume holds.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  volary tune --label STICK disk.img
-  volary tune --compact disk.img
-  volary mkfs -t ffs2 --size 16M ffs.img && volary tune -o minfree=5,optim=space ffs.img")]
+#[command(after_help = EXAMPLES)]
 #[command(after_long_help = long_help())]
 pub(crate) struct Tune {
     /// The volume
@@ -48,23 +44,18 @@ pub(crate) struct Tune {
     json: bool,
 }
 
-/// The examples, and the options of each format that has any.
-fn long_help() -> String {
-    let mut text = String::from(
-        "\
+const EXAMPLES: &str = "\
 Examples:
   volary tune --label STICK disk.img
   volary tune --compact disk.img
-  volary mkfs -t ffs2 --size 16M ffs.img && volary tune -o minfree=5,optim=space ffs.img
-",
-    );
-    let with_any = |format: &&&dyn volary::Format| !format.tune_options().is_empty();
-    for format in volary::formats().iter().filter(with_any) {
-        let head = format!("\nOptions of {} (-o):\n", format.kinds().join(", "));
-        text.push_str(&head);
-        text.push_str(&specs_text(format.tune_options()));
-    }
-    text
+  volary mkfs -t ffs2 --size 16M ffs.img && volary tune -o minfree=5,optim=space ffs.img";
+
+/// The examples, and the options of each format that has any.
+fn long_help() -> String {
+    format!(
+        "{EXAMPLES}\n{}",
+        options_help(|format| format.tune_options())
+    )
 }
 
 impl Tune {
@@ -172,7 +163,7 @@ pub(crate) struct Badsect {
     #[command(flatten)]
     kind: KindArg,
     /// Sectors, counted from the start of the volume
-    #[arg(required = true, value_name = "SECTOR", value_parser = super::mkfs::size)]
+    #[arg(required = true, value_name = "SECTOR", value_parser = super::mkfs::number)]
     sectors: Vec<u64>,
     /// As JSON
     #[arg(long)]

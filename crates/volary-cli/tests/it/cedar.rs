@@ -143,7 +143,7 @@ fn files_of_another_volume_are_cached_and_linked_to() {
         table.contains("away") && table.contains("last used"),
         "{table}"
     );
-    let other = sandbox.run("ls -o remote=host:. cache.img").fails(3);
+    let other = sandbox.run("ls -o remote=host:. cache.img").fails(2);
     assert!(other.contains("host:theirs"), "{other}");
 
     sandbox

@@ -1,60 +1,377 @@
-//! Locks of NFS clients when their server is killed: nobody has them before they are
-//! claimed again.
+//! What README.md and SECURITY.md claim, and the tests that hold each claim.
+//!
+//! A claim without a test is taken out of the page, or given one; what the pages say about
+//! speed is measured by `volary bench peers`, and the figures are in bench/README.md.
 
+use crate::mounting::Mounting;
 use crate::sandbox::Sandbox;
-use crate::serving::{Serving, can_mount};
-use rustix::fs::{FlockOperation, fcntl_lock};
-use rustix::io::Errno;
-use std::fs::{self, File};
-use volary_testkit::nfs::client::{Client, How, Set};
-use volary_testkit::nfs::locks::{DENIED, GRACE, GRANTED, Locker};
+use crate::serving::can_mount;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-/// Serves a directory with a mount beside, at an address that no other test has: this
-/// process's own part of 127/8.
-fn serve(sandbox: &Sandbox) -> Serving {
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    let words = format!(
-        "serve --json --key key --nfs 127.77.{high}.{low}:2049 --squash none --mount mnt \
-         --grace 3600 host:top"
-    );
-    Serving::of(sandbox.command(&words.split(' ').collect::<Vec<_>>()))
+/// Words of a page, and the names of tests.
+type Claims = &'static [(&'static str, &'static [&'static str])];
+
+const README: Claims = &[
+    (
+        "It makes, checks, repairs, tunes and draws volumes as well.",
+        &[
+            "a_volume_is_made_checked_shown_and_tuned",
+            "damage_is_mended_and_nothing_is_lost_untold",
+        ],
+    ),
+    (
+        "for everything but a mount no privileges",
+        &[
+            "a_new_volume_belongs_to_who_made_it",
+            "a_new_volume_is_written_through_nfs_by_who_made_it",
+        ],
+    ),
+    (
+        "Today it reads and writes FAT12, FAT16 and FAT32",
+        &[
+            "fsck_fat_mtools_and_sleuthkit_read_what_we_write",
+            "ffs_volumes_are_made_in_both_formats_and_byte_orders",
+            "a_tree_goes_in_and_comes_out_the_same",
+            "a_directory_of_the_host_is_a_volume_like_any_other",
+            "an_nfs_export_keeps_its_word",
+            "an_image_takes_no_changes_and_is_not_made",
+        ],
+    ),
+    (
+        "serves a small volume in memory to this machine's own clients until Ctrl-C",
+        &[
+            "nothing_named_is_something_to_look_at",
+            "it_says_how_to_mount_each_volume",
+        ],
+    ),
+    (
+        "And this makes a volume in a file, puts a folder on it and checks it:",
+        &["the_commands_of_the_first_page_work"],
+    ),
+    (
+        "Served, it needs no FUSE:",
+        &[
+            "what_a_client_writes_is_on_the_image_when_it_ends",
+            "samba_s_client_copies_in_and_out",
+        ],
+    ),
+    (
+        "A directory is a volume as well",
+        &[
+            "a_directory_of_the_host_is_a_volume_like_any_other",
+            "what_is_served_can_be_used_as_a_volume_again",
+        ],
+    ),
+    (
+        "A Cedar volume is a cache of any other volume, and goes on when that is away:",
+        &[
+            "files_of_another_volume_are_cached_and_linked_to",
+            "a_cache_shows_the_remotes_tree_and_without_it_what_was_read",
+        ],
+    ),
+    (
+        "lists the commands; each has an example in its own",
+        &[
+            "every_command_has_an_example",
+            "every_example_of_every_help_page_does_what_it_says",
+        ],
+    ),
+    (
+        "prints a manual page for each command",
+        &["manual_pages_and_completions_have_each_option_of_each_command"],
+    ),
+    (
+        "build images without root",
+        &[
+            "a_new_volume_belongs_to_who_made_it",
+            "what_mtools_reads_is_what_was_copied",
+        ],
+    ),
+    (
+        "they survive other systems' writes",
+        &[
+            "linux_keeps_the_extension",
+            "the_extension_comes_back_in_both_layouts",
+        ],
+    ),
+    (
+        "looping and merging chains as well, nothing readable lost unreported",
+        &[
+            "there_are_more_than_100_kinds_of_damage",
+            "mending_mends_it_and_loses_nothing_unsaid",
+        ],
+    ),
+    (
+        "one trait, and every server, layer and test suite at once",
+        &[
+            "cedar_keeps_its_word",
+            "a_mounted_fat_volume_keeps_its_word",
+            "the_crate_graph_has_only_the_edges_of_the_design",
+        ],
+    ),
+];
+
+const SECURITY: Claims = &[
+    (
+        "No image makes volary panic, hang or take more memory than the bound",
+        &[
+            "boot_sectors_and_all_else_of_any_bytes_never_panic",
+            "damage_by_chance_hurts_nobody",
+            "damaged_volumes_cannot_hurt_any_target",
+            "memory_stays_in_its_bound_whatever_is_read_or_written",
+            "many_files_that_share_a_long_chain_take_no_time",
+        ],
+    ),
+    (
+        "All names are printed through one escaping function.",
+        &[
+            "terminal_codes_do_not_reach_the_terminal",
+            "names_that_would_move_the_cursor_are_escaped",
+        ],
+    ),
+    (
+        "and follows no symlink while it writes",
+        &["nothing_is_written_through_symlinks_of_the_target"],
+    ),
+    (
+        "an id of a node outside opens nothing",
+        &[
+            "a_swapper_of_symlinks_leads_nowhere",
+            "a_directory_that_is_carried_out_and_back_leads_nowhere",
+            "five_thousand_bad_names_are_names_and_nothing_more",
+        ],
+    ),
+    (
+        "A mount has `nosuid,nodev` unless told otherwise by root.",
+        &["a_mount_has_no_set_uid_programs_and_devices_unless_root_asks"],
+    ),
+    (
+        "records, connections, threads, opens, locks and remembered calls are bounded; one that says nothing is sent away",
+        &[
+            "records_that_are_none_end_the_connection",
+            "connections_are_bounded",
+            "a_client_that_says_nothing_is_sent_away",
+        ],
+    ),
+    (
+        "File handles carry a 128-bit seal under a secret key",
+        &[
+            "no_handle_is_forged_by_turning_a_bit",
+            "no_forged_handle_is_taken",
+        ],
+    ),
+    (
+        "above an exported subtree is not reachable by `..`",
+        &[
+            "nothing_outside_can_be_reached_by_its_id",
+            "one_cannot_climb_out_of_a_directory_that_was_moved_out",
+        ],
+    ),
+    (
+        "Nobody comes in without a password",
+        &["nobody_comes_in_without_the_password"],
+    ),
+    (
+        "Messages are signed by default, encrypted where others than this host are served",
+        &[
+            "signatures_are_asked_for_unless_nothing_is",
+            "who_cannot_encrypt_is_refused_where_that_is_asked_for",
+            "one_volume_of_several_may_be_for_encrypted_messages_alone",
+        ],
+    ),
+    (
+        "whatever is changed, replayed or talked down to an older dialect on its way is refused",
+        &[
+            "no_changed_bit_of_a_session_is_accepted",
+            "nothing_is_accepted_twice",
+            "a_changed_negotiation_is_found_by_its_validation",
+        ],
+    ),
+    (
+        "wrong passwords cost time; who is slow or silent is sent away",
+        &[
+            "wrong_passwords_are_refused_and_cost_time",
+            "who_does_not_log_on_is_sent_away",
+            "connections_are_counted_and_others_go_on",
+        ],
+    ),
+    (
+        "the volume takes no more changes",
+        &[
+            "a_failed_write_is_told_when_the_mount_ends",
+            "a_failed_write_is_told_once_and_when_it_ends",
+        ],
+    ),
+    (
+        "**A power cut.**",
+        &[
+            "no_power_cut_on_fat12_leaves_damage",
+            "no_power_cut_on_fat16_leaves_damage",
+            "no_power_cut_on_fat32_leaves_damage",
+        ],
+    ),
+    (
+        "The server listens on this host only unless told twice",
+        &[
+            "others_are_served_only_by_one_who_knows",
+            "what_cannot_be_served_is_told_in_one_line",
+        ],
+    ),
+    (
+        "root is squashed",
+        &["callers_are_squashed_as_the_export_says"],
+    ),
+    (
+        "image files are locked with `flock`",
+        &[
+            "an_image_that_another_uses_is_left_alone",
+            "an_image_whose_user_just_ends_is_waited_for_and_another_is_named",
+        ],
+    ),
+    (
+        "`forbid(unsafe_code)` in the drivers",
+        &["drivers_forbid_unsafe_code_but_the_one_that_calls_the_system"],
+    ),
+    (
+        "symlinks and directories swapped under a served directory",
+        &["a_swapper_of_symlinks_leads_nowhere"],
+    ),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn client(serving: &Serving) -> Client {
-    Client::new(serving.said["nfs"].as_str().unwrap().parse().unwrap())
+/// A page without its line breaks.
+fn page(name: &str) -> String {
+    let text = fs::read_to_string(root().join(name)).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// All sources below a directory, in one text.
+fn sources(dir: &Path, text: &mut String) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
 }
 
 #[test]
-fn a_mount_waits_until_nfs_clients_have_claimed_their_locks_again() {
+fn each_claim_stands_in_its_page_and_has_tests_that_are_there() {
+    let mut all = String::new();
+    for dir in ["crates", "drivers", "servers", "fuzz", "xtask"] {
+        sources(&root().join(dir), &mut all);
+    }
+    for (name, claims) in [("README.md", README), ("SECURITY.md", SECURITY)] {
+        let page = page(name);
+        for (words, tests) in claims {
+            assert!(page.contains(words), "{name} does not say: {words}");
+            assert!(!tests.is_empty());
+            for test in *tests {
+                let is_there = all.contains(&format!("fn {test}()"))
+                    // Suites of the testkit are called by the tests of each driver.
+                    || all.contains(&format!("fn {test}("));
+                assert!(is_there, "there is no test {test}: {words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_part_of_the_pages_has_a_claim_with_a_test() {
+    // What begins a part: a paragraph of the first page up to its plans, a point of the other.
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (readme, _) = readme.split_once("## Test it").unwrap();
+    let rows = readme
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.contains("| today |"));
+    let paragraphs = readme
+        .split("\n\n")
+        .filter(|part| !part.starts_with(['#', ' ', '|']));
+    let parts = paragraphs.chain(rows).map(|part| (part, README));
+    let security = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let (_, security) = security
+        .split_once("## What volary defends against")
+        .unwrap();
+    let (security, _) = security.split_once("## What it does not").unwrap();
+    let points = security.split("\n- ").skip(1).map(|part| (part, SECURITY));
+    for (part, claims) in parts.chain(points) {
+        let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
+        if part.is_empty() {
+            continue;
+        }
+        // What leads to commands below it has its words from them.
+        let is_short = part.len() < 60 && part.ends_with(':');
+        let has_claim = claims.iter().any(|(words, _)| part.contains(words));
+        assert!(is_short || has_claim, "no test is named for: {part}");
+    }
+}
+
+#[test]
+fn the_commands_of_the_first_page_work() {
+    let sandbox = Sandbox::empty();
+    fs::rename(sandbox.path("tree"), sandbox.path("crates")).unwrap();
+    fs::remove_dir(sandbox.path("mnt")).unwrap();
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    volary "));
+    // Those that need a server, or are one.
+    let is_run = |line: &&str| !line.starts_with("serve") && !line.contains("nfs://");
+    let mut run = 0;
+    for line in lines.filter(is_run) {
+        let ran = sandbox.shell(&format!("volary {line}"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}: {}", ran.out);
+        run += 1;
+    }
+    assert!(run >= 4, "{run}");
+    if can_mount() {
+        assert!(text.contains("    mkdir mnt && volary mount disk.img mnt\n"));
+        fs::create_dir(sandbox.path("mnt")).unwrap();
+        let mounting = Mounting::start(&sandbox, &["disk.img"]).unwrap();
+        assert_eq!(sandbox.read("mnt/crates/a.txt"), b"alpha\n");
+        drop(mounting);
+    }
+}
+
+#[test]
+fn a_mount_has_no_set_uid_programs_and_devices_unless_root_asks() {
     if !can_mount() {
         return;
     }
-    let sandbox = Sandbox::empty();
-    fs::create_dir(sandbox.path("top")).unwrap();
-    let serving = serve(&sandbox);
-    let mut c = client(&serving);
-    let root = c.mnt("/top").unwrap();
-    let made = c.create(&root, b"file", How::Guarded(Set::mode(0o666)));
-    let fh = made.unwrap().0;
-    let mut a = Locker::new(c, &fh, b"one", 1);
-    assert_eq!(a.lock((0, 10), true, false), GRANTED);
-    // Killed by a signal that it does not see.
-    drop((a, serving));
+    let sandbox = Sandbox::new();
+    let flags = |words: &[&str]| {
+        let mounting = Mounting::start(&sandbox, words).unwrap();
+        let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let place = sandbox.path("mnt").display().to_string();
+        let line = all
+            .lines()
+            .find(|line| line.contains(&place))
+            .unwrap()
+            .to_owned();
+        drop(mounting);
+        let flags = line.split(' ').nth(5).unwrap().to_owned();
+        ["nosuid", "nodev"].map(|flag| flags.split(',').any(|found| found == flag))
+    };
+    assert_eq!(flags(&["unix.img"]), [true, true]);
+    assert_eq!(flags(&["-o", "suid", "unix.img"]), [false, true]);
+    assert_eq!(flags(&["-o", "suid,dev", "unix.img"]), [false, false]);
+}
 
-    let serving = serve(&sandbox);
-    let path = sandbox.path("mnt/file");
-    let file = File::options().read(true).write(true).open(path).unwrap();
-    let lock = || fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
-    let [mut a, mut b] =
-        [&b"one"[..], b"two"].map(|machine| Locker::new(client(&serving), &fh, machine, 1));
-    assert_eq!(lock(), Err(Errno::AGAIN));
-    assert_eq!(b.lock((20, 1), true, false), GRACE);
-    assert_eq!(a.reclaim((0, 10), true), GRANTED);
-    assert_eq!(b.reclaim((0, 10), true), DENIED);
-    assert_eq!(a.unlock((0, 10)), GRANTED);
-    assert_eq!(lock(), Err(Errno::AGAIN), "others may claim");
-    drop(file);
-    let ended = serving.end("-TERM");
-    // It says that the mount was a killed server's, too.
-    assert_eq!(ended.code, 0, "{}", ended.err);
+#[test]
+fn drivers_forbid_unsafe_code_but_the_one_that_calls_the_system() {
+    let mut others = Vec::new();
+    for entry in fs::read_dir(root().join("drivers")).unwrap() {
+        let path = entry.unwrap().path();
+        let head = fs::read_to_string(path.join("src/lib.rs")).unwrap();
+        if !head.contains("#![forbid(unsafe_code)]") {
+            others.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(others, ["volary-host"]);
 }

@@ -5,7 +5,8 @@ use crate::sandbox::Sandbox;
 /// Commands that need more than a directory: a mount, a port, minutes, a pager.
 const NOT_RUN: [&str; 3] = ["mount", "serve", "bench"];
 
-fn verbs(sandbox: &Sandbox) -> Vec<String> {
+/// The commands, by their manual pages in `pages`.
+pub(crate) fn verbs(sandbox: &Sandbox) -> Vec<String> {
     sandbox.run("man pages").ok();
     let pages = std::fs::read_dir(sandbox.path("pages")).unwrap();
     let names = pages.map(|page| page.unwrap().file_name().into_string().unwrap());
@@ -17,6 +18,8 @@ fn verbs(sandbox: &Sandbox) -> Vec<String> {
         )
     };
     let mut verbs: Vec<String> = names.filter_map(verb).collect();
+    // Those of commands within commands are theirs.
+    verbs.retain(|verb| !verb.contains('-'));
     verbs.sort_unstable();
     verbs
 }
@@ -64,23 +67,6 @@ fn the_examples_of_the_first_page_work() {
     for example in examples(&help) {
         let run = sandbox.shell(example);
         assert_eq!((run.code, run.err.as_str()), (0, ""), "{example}");
-    }
-}
-
-#[test]
-fn help_of_mkfs_and_mount_lists_the_options_of_each_format() {
-    let sandbox = Sandbox::empty();
-    let formats = sandbox.run("formats --json").ok();
-    let formats: serde_json::Value = serde_json::from_str(&formats).unwrap();
-    for (verb, key) in [("mkfs", "mkfs_options"), ("mount", "attach_options")] {
-        let help = sandbox.run_words(&[verb, "--help"]).ok();
-        for option in formats[0][key].as_array().unwrap() {
-            let name = option["name"].as_str().unwrap();
-            assert!(
-                help.contains(&format!("  {name}")),
-                "{verb} --help lacks {name}"
-            );
-        }
     }
 }
 

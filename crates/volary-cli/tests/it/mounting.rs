@@ -20,7 +20,11 @@ impl Mounting {
             return None;
         }
         let words = [&["mount", "--tell"], words, &["mnt"]].concat();
-        let mut command = sandbox.command(&words);
+        Some(Self::of(sandbox, sandbox.command(&words)))
+    }
+
+    /// A program that mounts on `mnt` and tells when it has.
+    pub(crate) fn of(sandbox: &Sandbox, mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         let mounting = Self {
@@ -29,7 +33,7 @@ impl Mounting {
         };
         // It says "mounted", or nothing and why.
         out.read_exact(&mut [0; 8]).unwrap();
-        Some(mounting)
+        mounting
     }
 
     /// Unmounts, and waits until the program has left the volume.

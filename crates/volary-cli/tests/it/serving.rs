@@ -349,21 +349,40 @@ fn a_mount_that_its_user_ends_leaves_the_servers_as_they_are() {
 }
 
 #[test]
-fn it_says_how_to_mount() {
+fn it_says_how_to_mount_each_volume() {
     let sandbox = Sandbox::new();
-    let words = ["serve", "--nfs", "0", "--key", "key", "disk.img"];
-    let mut command = sandbox.command(&words);
+    let line = "serve --nfs 127.0.0.1:0 --smb 127.0.0.1:0 --user me --key key disk.img unix.img";
+    let mut command = sandbox.command(&line.split(' ').collect::<Vec<_>>());
+    command.env("VOLARY_PASSWORD", "secret");
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
-    let lines: Vec<String> = out.lines().take(6).map(Result::unwrap).collect();
+    let lines: Vec<String> = out.lines().take(24).map(Result::unwrap).collect();
     let _ = child.kill();
     let _ = child.wait();
-    assert_eq!(lines[0], "disk.img is /disk");
-    for (line, system) in lines[2..]
-        .iter()
-        .zip(["Linux", "macOS", "Windows", "libnfs"])
-    {
-        assert!(line.trim_start().starts_with(system), "{lines:?}");
+    assert_eq!(lines[..2], ["disk.img is /disk", "unix.img is /unix"]);
+    assert!(
+        lines[2].starts_with("Serving NFS on 127.0.0.1:"),
+        "{lines:?}"
+    );
+    assert!(
+        lines[13].starts_with("Serving SMB on 127.0.0.1:"),
+        "{lines:?}"
+    );
+    let nfs = ["Linux", "macOS", "Windows", "libnfs"];
+    let smb = ["Linux", "macOS", "Windows", "Samba"];
+    for (at, head, name, systems) in [
+        (3, "To mount /disk by NFS:", "disk", nfs),
+        (8, "To mount /unix by NFS:", "unix", nfs),
+        (14, "To mount disk by SMB:", "disk", smb),
+        (19, "To mount unix by SMB:", "unix", smb),
+    ] {
+        assert_eq!(lines[at], head, "{lines:?}");
+        for (line, system) in lines[at + 1..].iter().zip(systems) {
+            assert!(line.trim_start().starts_with(system), "{lines:?}");
+            let names_it =
+                line.contains(&format!("/{name}")) || line.contains(&format!("\\{name}"));
+            assert!(names_it || line.contains("portmapper"), "{line}");
+        }
     }
 }
 
@@ -451,13 +470,13 @@ fn exports_that_cannot_be_had_are_refused_in_a_line() {
     let sandbox = Sandbox::new();
     let serving = Serving::start(&sandbox, "disk.img");
     let port = serving.port().to_owned();
-    for (export, words) in [
-        ("/other", "has no export /other"),
-        ("/disk?what=1", "unknown option 'what'"),
-        ("/disk?timeout=0", "option 'timeout' is out of range"),
+    for (export, code, words) in [
+        ("/other", 3, "has no export /other"),
+        ("/disk?what=1", 2, "unknown option 'what'"),
+        ("/disk?timeout=0", 2, "option 'timeout' is out of range"),
     ] {
         let line = format!("ls nfs://127.0.0.1:{port}{export}");
-        let said = sandbox.run(&line).fails(3);
+        let said = sandbox.run(&line).fails(code);
         assert!(said.contains(words), "{said}");
     }
     serving.stop("-TERM");

@@ -66,7 +66,7 @@ pub(crate) struct Problem {
 }
 
 /// What a check knows.
-const CHECK_OPTIONS: &[OptionSpec] = &[OptionSpec {
+pub(crate) const OPTIONS: &[OptionSpec] = &[OptionSpec {
     name: "data",
     value: "",
     help: "Read all data that has checksums (no)",
@@ -85,7 +85,7 @@ pub(crate) fn run(
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
-    how.options.check_known(CHECK_OPTIONS)?;
+    how.options.check_known(OPTIONS)?;
     let reads_data = how.options.flag("data", false)?;
     if how.mode != CheckMode::Look && dev.geometry().read_only {
         return Err(Kind::ReadOnly.into());

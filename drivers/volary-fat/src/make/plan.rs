@@ -182,7 +182,8 @@ impl<'a> Plan<'a> {
             (true, true, _) => "smaller clusters",
             (false, true, _) => "larger clusters",
             (true, _, FatKind::Fat32) => "fat16, or the option small",
-            (true, _, _) => "fat12",
+            (true, _, FatKind::Fat12) => "a larger volume",
+            (true, _, FatKind::Fat16) => "fat12",
             (false, _, FatKind::Fat12) => "fat16",
             (false, ..) => "fat32",
         };

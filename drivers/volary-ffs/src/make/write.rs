@@ -47,11 +47,16 @@ pub(super) fn write(dev: &dyn BlockDevice, plan: &Plan, how: &Make) -> Result<()
     dev.flush()
 }
 
-/// Clears where other volumes begin, and each place of a superblock.
+/// The end of the device that is cleared: a Cedar volume's last page, of any size, is there, which
+/// says what it is.
+const END: u64 = 128 << 10;
+
+/// Clears where other volumes say what they are, and each place of a superblock.
 fn clear(dev: &dyn BlockDevice) -> Result<()> {
     let size = dev.geometry().size;
     let places = SBLOCKSEARCH.map(|at| (at, SBLOCKSIZE as u64));
-    for (at, len) in places.into_iter().chain([(0, 96 << 10)]) {
+    let others = [(0, 96 << 10), (size.saturating_sub(END), END)];
+    for (at, len) in places.into_iter().chain(others) {
         let len = len.min(size.saturating_sub(at));
         if len > 0 {
             dev.zero(at, len)?;

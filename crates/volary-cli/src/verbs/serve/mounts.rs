@@ -1,12 +1,13 @@
 //! Mounts of this host beside the servers, on the same sessions.
 
 use super::Served;
-use crate::exit::{Done, Fail, warn};
+use crate::exit::{Done, Exit, Fail, warn};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use volary::Kind;
 use volary::fuse::{self, Checks, Locks, MountOptions, Mounted, Stop};
+use volary::{Kind, Volume};
 
 /// The mounts that there are; unmounted when dropped.
 #[derive(Default)]
@@ -76,18 +77,35 @@ fn mount(served: &Served, dir: &Path) -> Done<Mounted> {
         ..MountOptions::default()
     };
     let volume = Arc::clone(&served.volume);
-    let mounted = fuse::serve(volume, dir, &options, Stop::CallBeside);
-    let mounted = mounted.map_err(|e| Fail::at(dir.display(), &e))?;
-    if mounted.was_dead() {
-        warn(&fuse_was_dead(dir));
-    }
-    Ok(mounted)
+    mount_on(volume, dir, &options, Stop::CallBeside)
 }
 
-/// What is said of a mount that a killed server left.
-pub(in crate::verbs) fn fuse_was_dead(dir: &Path) -> String {
-    format!(
-        "{}: was still mounted by a server that was killed; the volume may need volary fsck",
-        dir.display()
-    )
+/// Mounts, and warns of what is not as it should be of the directory.
+///
+/// # Errors
+/// Of the directory; of mounting. Each names the directory once.
+pub(in crate::verbs) fn mount_on(
+    volume: Arc<Volume>,
+    dir: &Path,
+    options: &MountOptions,
+    stop: Stop,
+) -> Done<Mounted> {
+    let shown = volary::escape(dir.as_os_str().as_bytes()).to_string();
+    let hides = std::fs::read_dir(dir).is_ok_and(|mut all| all.next().is_some());
+    let mounted = fuse::serve(volume, dir, options, stop).map_err(|e| {
+        match e.to_string().strip_prefix(&format!("mount point {shown} ")) {
+            Some(words) => Fail::new(Exit::Failed, format!("{shown}: {words}")),
+            None => Fail::at(&shown, &e),
+        }
+    })?;
+    if mounted.was_dead() {
+        warn(&format!(
+            "{shown}: was still mounted by a server that was killed; the volume may need volary fsck"
+        ));
+    }
+    if hides {
+        let words = "is not empty; what is in it is hidden until it is unmounted";
+        warn(&format!("{shown}: {words}"));
+    }
+    Ok(mounted)
 }

@@ -84,14 +84,22 @@ pub(super) fn serving(at: &At<'_>, open: &[Served]) -> Done {
             let _ = writeln!(text, "  mounted on {dir}");
         }
     }
-    let first = open.first().map_or("", |served| &served.export.name);
-    let name = volary::escape(first.as_bytes()).to_string();
+    let names = open
+        .iter()
+        .map(|served| volary::escape(served.export.name.as_bytes()).to_string());
+    let names: Vec<String> = names.collect();
     if let Some(nfs) = at.nfs {
-        text += &how_by_nfs(nfs, at.portmap, &name);
+        let _ = writeln!(text, "Serving NFS on {nfs}; Ctrl-C ends.");
+        names
+            .iter()
+            .for_each(|name| text += &how_by_nfs(nfs, at.portmap, name));
     }
     if let Some(smb) = at.smb {
         let user = volary::escape(at.user.as_bytes()).to_string();
-        text += &how_by_smb(smb, &user, &name);
+        let _ = writeln!(text, "Serving SMB on {smb}; Ctrl-C ends.");
+        names
+            .iter()
+            .for_each(|name| text += &how_by_smb(smb, &user, name));
     }
     let mut out = out();
     out.write_all(text.as_bytes())?;
@@ -107,7 +115,7 @@ fn how_by_nfs(at: SocketAddr, portmap: bool, name: &str) -> String {
     };
     format!(
         "\
-Serving NFS on {at}; Ctrl-C ends. To mount /{name}:
+To mount /{name} by NFS:
   Linux    mount -t nfs -o vers=3,proto=tcp,nolock,port={port},mountport={port},mountproto=tcp {host}:/{name} DIR
   macOS    mount_nfs -o vers=3,tcp,nolocks,port={port},mountport={port} {host}:/{name} DIR
   Windows  {windows}
@@ -120,7 +128,7 @@ fn how_by_smb(at: SocketAddr, user: &str, name: &str) -> String {
     let (host, port) = (host(at), at.port());
     format!(
         "\
-Serving SMB on {at}; Ctrl-C ends. To mount {name}:
+To mount {name} by SMB:
   Linux    mount -t cifs -o port={port},username={user},vers=3.1.1 //{host}/{name} DIR
   macOS    mount_smbfs //{user}@{host}:{port}/{name} DIR
   Windows  net use Z: \\\\{host}\\{name} /user:{user} /tcpport:{port}
