@@ -10,13 +10,16 @@ use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, attr};
 use crate::opens::Opens;
 use crate::options::{MountOptions, UnixMode};
 use crate::owners::Owners;
+use crate::paper::is_used;
+use crate::parents::Parents;
 use crate::runs::Runs;
 use crate::table::Table;
+use crate::twofold::Of;
 use crate::volume::Layout;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use volary_block::{Cache, CacheOptions, PAGE, Stage};
+use volary_block::{Cache, CacheOptions, Stage};
 use volary_core::{Attach, BlockDevice, FileKind, Kind, NodeId, Result, Time};
 use zerocopy::FromZeros;
 
@@ -41,6 +44,7 @@ pub(crate) struct Attached {
     pub(crate) table: Table,
     pub(crate) nodes: Nodes,
     pub(crate) births: Births,
+    pub(crate) parents: Parents,
     pub(crate) opens: Opens,
     pub(crate) order: Order,
     pub(crate) owners: Owners,
@@ -66,13 +70,16 @@ impl Attached {
     /// `Invalid` for an option; `Corrupt` for a boot sector or a root
     /// directory that makes no sense; `Unsupported`; `Io`.
     pub(crate) fn new(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
-        let options = MountOptions::new(how)?;
-        let layout = Layout::read(dev.as_ref())?;
+        let mut options = MountOptions::new(how)?;
+        let layout = Layout::read_at(&*dev, options.boot.unwrap_or(0))?;
+        if options.unix == UnixMode::Auto && !layout.is_fat32() && is_used(&*dev, &layout)? {
+            options.take_paper(how);
+        }
         let memory = how.memory.max(MEMORY_MIN);
-        let read_only = how.read_only || dev.geometry().read_only;
+        let read_only = how.read_only || dev.geometry().read_only || options.boot.is_some();
         let cache_options = CacheOptions {
             memory: memory / 2,
-            io_size: options.io_size.max(PAGE as u32),
+            io_size: options.io_size,
         };
         let table = Table::new(dev.clone(), &layout, memory / 8);
         let was_dirty = marks::is_dirty(&layout, &table)?;
@@ -97,6 +104,7 @@ impl Attached {
             table,
             nodes: Nodes::new(memory / 8),
             births: Births::default(),
+            parents: Parents::default(),
             opens: Opens::default(),
             order: Order::new(state, was_dirty, memory / 8),
             owners: Owners::default(),
@@ -309,7 +317,7 @@ pub(crate) fn runs_of_mut(body: &mut Body) -> Result<&mut Runs> {
 }
 
 fn root_node(layout: &Layout, table: &Table) -> Result<Arc<Node>> {
-    let mut runs = Runs::from_first(layout.root_cluster);
+    let mut runs = Runs::from_first(layout.root_cluster, Of::Dir);
     let most = (DIR_ENTRIES_MAX * ENTRY_LEN as u32).div_ceil(layout.cluster_len);
     runs.load(table, most)?;
     let mut entry = DirEntry::new_zeroed();

@@ -37,6 +37,7 @@ pub(crate) fn mark(dev: &Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fa
             }
         }
     }
+    table.check_alike()?;
     let hints = marks::read_fsinfo(&**dev, &layout)?;
     table.believe(hints.and_then(|h| h.count), hints.and_then(|h| h.next));
     for &cluster in &fresh {

@@ -256,7 +256,11 @@ impl Attached {
     /// `Stale`, `ReadOnly`.
     pub(crate) fn writable(&self) -> Result<()> {
         match self.order.state() {
-            State::Writable => Ok(()),
+            State::Writable => self.table.check_sound(),
+            State::ReadOnly if self.options.boot.is_some() => Err(Error::note(
+                Kind::ReadOnly,
+                "it goes by a copy of the boot sector: fsck -y first",
+            )),
             State::ReadOnly => Err(Kind::ReadOnly.into()),
             State::Failed => Err(Error::note(
                 Kind::ReadOnly,
@@ -461,7 +465,7 @@ impl Attached {
     }
 
     /// Brings the copies of the FAT up to date, and marks the volume as cleanly
-    /// left unless it was not when it was attached.
+    /// left unless it was not when it was attached, or is damaged.
     fn mark_clean(&self) -> Result<()> {
         if !self.order.marked.load(Ordering::Acquire) {
             return Ok(());
@@ -470,7 +474,7 @@ impl Attached {
             &**self.device(),
             &self.layout,
             &self.table,
-            !self.order.was_dirty,
+            !self.order.was_dirty && self.table.check_sound().is_ok(),
         )
     }
 

@@ -22,7 +22,7 @@ const ZEROS: usize = 64 << 10;
 
 impl Attached {
     /// How many clusters a length takes.
-    fn clusters_for(&self, len: u64) -> u32 {
+    pub(crate) fn clusters_for(&self, len: u64) -> u32 {
         // At most 2^32 / 512.
         len.div_ceil(u64::from(self.layout.cluster_len)) as u32
     }

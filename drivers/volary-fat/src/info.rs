@@ -48,6 +48,9 @@ pub(crate) fn layout_facts(layout: &Layout) -> Vec<Fact> {
     } else {
         facts.push(Fact::number("root entries", layout.root_entries.into(), ""));
     }
+    if layout.atari {
+        facts.push(Fact::word("boot sector", "Atari's, without a signature"));
+    }
     facts.push(Fact::word("media", format!("{:#04x}", layout.media)));
     facts.push(Fact::word(
         "made by",
@@ -132,6 +135,9 @@ fn root_facts(dev: &dyn BlockDevice, layout: &Layout) -> Result<Vec<Fact>> {
     });
     facts.push(match table {
         Some(table) => Fact::number("UNIX extension", table.len() as u64, "owners"),
+        None if !layout.is_fat32() && crate::paper::is_used(dev, layout)? => {
+            Fact::word("UNIX extension", "in DosFs's own layout")
+        }
         None => Fact::none("UNIX extension"),
     });
     Ok(facts)

@@ -8,8 +8,8 @@ use crate::index::Span;
 use crate::node::{Body, Meta, Natural, Node, Place, key_of};
 use crate::ondisk::{DirEntry, ENTRY_LEN};
 use crate::runs::Runs;
-use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Event, entry_at};
+use crate::slots::Event;
+use crate::twofold::Of;
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -125,7 +125,11 @@ impl Attached {
     fn make_node(&self, id: NodeId, at: &Located, change: u64, rdev: u64) -> Node {
         let Perms { kind, .. } = self.perms(&at.entry);
         let first = at.entry.first_cluster(self.layout.is_fat32());
-        let runs = Runs::from_first(first);
+        let of = match at.entry.is_dir() {
+            true => Of::Dir,
+            false => Of::File(self.clusters_for(at.entry.DIR_FileSize.get().into())),
+        };
+        let runs = Runs::from_first(first, of);
         let body = if at.entry.is_dir() {
             Body::Dir(Dir {
                 first,
@@ -183,26 +187,6 @@ impl Attached {
             node = self.child_dir(&node, first)?;
         }
         Ok(node)
-    }
-
-    /// What `..` says in the directory that seems to start at a cluster.
-    fn parent_cluster(&self, first: u32) -> Result<u32> {
-        if !self.layout.is_cluster(first) || first == self.layout.root_cluster {
-            return Err(Kind::Stale.into());
-        }
-        let mut raw = [0; 2 * ENTRY_LEN];
-        self.cache
-            .read(self.layout.cluster_offset(first), &mut raw)?;
-        let fat32 = self.layout.is_fat32();
-        let dot = entry_at(&raw).filter(|e| e.DIR_Name == DOT && e.is_dir());
-        let dot_dot = raw.get(ENTRY_LEN..).and_then(entry_at);
-        let dot_dot = dot_dot.filter(|e| e.DIR_Name == DOT_DOT && e.is_dir());
-        if dot.is_none_or(|e| e.first_cluster(fat32) != first) {
-            return Err(Kind::Stale.into());
-        }
-        let parent = dot_dot.ok_or(Kind::Stale)?.first_cluster(fat32);
-        let is_root = parent == self.layout.root_cluster;
-        Ok(if is_root { 0 } else { parent })
     }
 
     /// The directory in `parent` that starts at a cluster.

@@ -7,12 +7,12 @@ use crate::ondisk::{
 };
 use crate::table::Table;
 use crate::volume::{FatKind, Layout};
-use volary_core::{BlockDevice, Result};
+use volary_core::{BlockDevice, Kind, Result};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// The bits of entry 1 of the FAT that say "cleanly left"; FAT12 has none.
-fn clean_bits(kind: FatKind) -> u32 {
+pub(crate) fn clean_bits(kind: FatKind) -> u32 {
     match kind {
         FatKind::Fat12 => 0,
         FatKind::Fat16 => CLEAN_SHUT_16,
@@ -98,19 +98,21 @@ fn boot_sector(dev: &dyn BlockDevice, layout: &Layout, dirty: bool) -> Result<()
 }
 
 /// What the FSInfo sector says: free clusters, and where to look first.
-/// `None` if there is no such sector, or it does not look like one.
+/// `None` if there is no such sector, it does not look like one or cannot be read:
+/// these are hints only.
 ///
 /// # Errors
-/// `Io`.
+/// `Invalid`.
 pub(crate) fn read_fsinfo(dev: &dyn BlockDevice, layout: &Layout) -> Result<Option<FreeHints>> {
     let Some(sector) = layout.fsinfo_sector else {
         return Ok(None);
     };
     let mut info = FsInfo::new_zeroed();
-    dev.read_at(
-        u64::from(sector) * u64::from(layout.sector_len),
-        info.as_mut_bytes(),
-    )?;
+    let at = u64::from(sector) * u64::from(layout.sector_len);
+    match dev.read_at(at, info.as_mut_bytes()) {
+        Err(e) if e == Kind::Io => return Ok(None),
+        done => done?,
+    }
     let known = |n: U32| Some(n.get()).filter(|&n| n != u32::MAX);
     Ok(is_fsinfo(&info).then(|| FreeHints {
         count: known(info.FSI_Free_Count),
@@ -119,7 +121,7 @@ pub(crate) fn read_fsinfo(dev: &dyn BlockDevice, layout: &Layout) -> Result<Opti
 }
 
 /// Writes what the table knows to the FSInfo sector, if there is one that looks
-/// like one; whether anything was written. No flush.
+/// like one and can be read; whether anything was written. No flush.
 ///
 /// # Errors
 /// `Io`.
@@ -129,7 +131,10 @@ pub(crate) fn write_fsinfo(dev: &dyn BlockDevice, layout: &Layout, table: &Table
     };
     let offset = u64::from(sector) * u64::from(layout.sector_len);
     let mut bytes = vec![0; layout.sector_len as usize];
-    dev.read_at(offset, &mut bytes)?;
+    match dev.read_at(offset, &mut bytes) {
+        Err(e) if e == Kind::Io => return Ok(false),
+        done => done?,
+    }
     let Ok((info, _)) = FsInfo::mut_from_prefix(&mut bytes) else {
         return Ok(false);
     };

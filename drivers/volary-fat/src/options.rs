@@ -9,12 +9,13 @@ use volary_core::{Attach, Error, Kind, OptionSpec, Options, Result};
 /// Largest request, unless the user says otherwise: where reading and writing
 /// stop getting faster on today's devices.
 pub const IO_SIZE: u32 = 256 << 10;
-const IO_SIZES: std::ops::RangeInclusive<u64> = 512..=16 << 20;
+/// The least is what the cache asks for at once.
+const IO_SIZES: std::ops::RangeInclusive<u64> = volary_block::PAGE as u64..=16 << 20;
 
 /// Which UNIX extension a mount uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnixMode {
-    /// Today's, if the volume has it.
+    /// Whichever the volume has.
     Auto,
     /// Today's; a volume without it gets it.
     On,
@@ -42,7 +43,16 @@ pub struct MountOptions {
     pub zone: Zone,
     /// Changes of mode and owner that cannot be kept succeed without effect.
     pub quiet: bool,
+    /// Where the copy of the boot sector is that is gone by, in sectors of 512 bytes.
+    pub boot: Option<u64>,
 }
+
+/// The option that names a copy of the boot sector.
+pub(crate) const BOOT: OptionSpec = spec(
+    "boot",
+    "SECTOR",
+    "go by the copy of the boot sector at this sector of 512 bytes, mostly 6, of FAT32",
+);
 
 /// The options that [`MountOptions::new`] knows.
 pub const MOUNT_OPTIONS: &[OptionSpec] = &[
@@ -73,12 +83,12 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
     spec(
         "unix",
         "auto|on|off|dosfs",
-        "UNIX modes and owners: if the volume has them (default), always, never, in DosFs's own layout",
+        "UNIX modes and owners: if the volume has them (default), in whichever layout; always; never; in DosFs's own layout",
     ),
     spec(
         "iosize",
         "SIZE",
-        "largest request, a power of two from 512 to 16M (default 256k)",
+        "largest request, a power of two from 4k to 16M (default 256k)",
     ),
     spec(
         "codepage",
@@ -95,6 +105,7 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
         "",
         "let changes of mode and owner that cannot be kept succeed without effect",
     ),
+    BOOT,
 ];
 
 /// A row of a table of options.
@@ -125,21 +136,32 @@ impl MountOptions {
         )?;
         let unix = unix.unwrap_or(UnixMode::Auto);
         let names = options.choice("names", &Style::CHOICES)?;
-        // The paper's default is the paper's.
-        let default_names = if unix == UnixMode::Dosfs {
-            Style::Lower
-        } else {
-            Style::Long
-        };
         Ok(Self {
             own: ownership(how)?,
-            names: names.unwrap_or(default_names),
+            names: names.unwrap_or(default_names(unix)),
             unix,
             io_size: io_size(options)?,
             codepage: codepage(options)?,
             zone: zone(options)?,
             quiet: options.flag("quiet", false)?,
+            boot: options.number(BOOT.name)?,
         })
+    }
+
+    /// Goes by the paper's layout, which the volume was found to have.
+    pub(crate) fn take_paper(&mut self, how: &Attach) {
+        self.unix = UnixMode::Dosfs;
+        if how.options.get("names").is_none() {
+            self.names = default_names(self.unix);
+        }
+    }
+}
+
+/// The paper's layout has the paper's default.
+fn default_names(unix: UnixMode) -> Style {
+    match unix {
+        UnixMode::Dosfs => Style::Lower,
+        _ => Style::Long,
     }
 }
 
@@ -185,7 +207,7 @@ fn id(options: &Options, key: &str) -> Result<Option<u32>> {
 fn io_size(options: &Options) -> Result<u32> {
     let size = options.number("iosize")?.unwrap_or(IO_SIZE.into());
     if !size.is_power_of_two() || !IO_SIZES.contains(&size) {
-        let words = format!("iosize is {size}, expected a power of two from 512 to 16M");
+        let words = format!("iosize is {size}, expected a power of two from 4k to 16M");
         return Err(Error::note(Kind::Invalid, words));
     }
     // At most 16 MiB.
@@ -311,6 +333,7 @@ mod tests {
             "unix=maybe",
             "iosize=3k",
             "iosize=256",
+            "iosize=512",
             "iosize=1G",
             "codepage=1",
             "codepage=99999",

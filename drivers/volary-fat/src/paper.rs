@@ -4,10 +4,11 @@
 //! what was chosen here is in `FORMAT.md`. Other systems take these names and
 //! bits for damage, which is why this is used only by name (`unix=dosfs`).
 
-use crate::ondisk::{DirEntry, ENTRY_LEN, attr};
-use volary_core::FileKind;
+use crate::ondisk::{DirEntry, END, ENTRY_LEN, FREE, attr};
+use crate::volume::Layout;
+use volary_core::{BlockDevice, FileKind, Kind, Result};
 use zerocopy::little_endian::U16;
-use zerocopy::transmute;
+use zerocopy::{transmute, transmute_ref};
 
 /// In `DIR_Attr`: bytes 12–21 hold an [`Extension`].
 pub const EXTENDED: u8 = 0x40;
@@ -75,10 +76,40 @@ impl Extension {
     }
 }
 
+/// Whether the root directory of a FAT12 or FAT16 volume is in the paper's layout: most
+/// of its files and directories are marked, and all marks stand for an extension. No
+/// other system sets these bits.
+///
+/// # Errors
+/// `Invalid`. What cannot be read is in no layout.
+pub(crate) fn is_used(dev: &dyn BlockDevice, layout: &Layout) -> Result<bool> {
+    let (mut live, mut marked) = (0, 0);
+    let mut bytes = vec![0; layout.root_entries as usize * ENTRY_LEN];
+    match dev.read_at(layout.root_offset(), &mut bytes) {
+        Err(e) if e == Kind::Io => return Ok(false),
+        done => done?,
+    }
+    let slots = bytes.as_chunks::<ENTRY_LEN>().0.iter();
+    for raw in slots.take_while(|raw| raw.first() != Some(&END)) {
+        let entry: &DirEntry = transmute_ref!(raw);
+        if raw.first() == Some(&FREE) || entry.DIR_Attr & attr::VOLUME_ID != 0 {
+            continue;
+        }
+        live += 1;
+        match Extension::read(entry) {
+            Some(ext) if ext.mode & 0o777 != 0 => marked += 1,
+            _ if entry.DIR_Attr & EXTENDED != 0 => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(marked * 2 > live)
+}
+
 /// Takes the extension away from an entry, as the paper's `dosfsck` did to
-/// make a volume wholly MS-DOS's again.
+/// make a volume wholly MS-DOS's again, and the mark that a second entry has the rest
+/// of its name.
 pub fn reset(entry: &mut DirEntry) {
-    entry.DIR_Attr &= !EXTENDED;
+    entry.DIR_Attr &= !(EXTENDED | LONG);
     entry.DIR_NTRes = 0;
     entry.DIR_CrtTimeTenth = 0;
     entry.DIR_CrtTime = U16::ZERO;

@@ -259,14 +259,7 @@ impl Attached {
         } else {
             ENTRIES
         };
-        let place = self.layout.cluster_offset(first) + ENTRY_LEN as u64;
-        let fat32 = self.layout.is_fat32();
-        self.cache.update(place, ENTRY_LEN, stage, |raw| {
-            if let Some(mut entry) = crate::slots::entry_at(raw) {
-                entry.set_first_cluster(parent, fat32);
-                raw.copy_from_slice(entry.as_bytes());
-            }
-        })
+        self.moved_under(first, parent, stage)
     }
 
     /// Moves an entry onto another: the short entry there is overwritten, its

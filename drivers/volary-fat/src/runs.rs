@@ -2,6 +2,7 @@
 //! the disk.
 
 use crate::table::{Link, Table};
+use crate::twofold::Of;
 use volary_core::{Error, Result};
 
 /// Clusters that follow each other on the disk and in the file.
@@ -28,13 +29,18 @@ pub(crate) struct Runs {
     mark: u32,
     jumps: u32,
     power: u32,
+    /// What it is the chain of.
+    of: Of,
+    /// The copies of the FAT were asked, and the first is gone by.
+    settled: bool,
 }
 
 impl Runs {
     /// A chain of which only the first cluster is known; empty for 0.
-    pub(crate) fn from_first(first: u32) -> Self {
+    pub(crate) fn from_first(first: u32, of: Of) -> Self {
         Self {
             next: (first != 0).then_some(first),
+            of,
             ..Self::default()
         }
     }
@@ -118,11 +124,13 @@ impl Runs {
         cut
     }
 
-    /// Follows the chain until `need` clusters are known, or to its end.
+    /// Follows the chain until `need` clusters are known, or to its end. Where
+    /// the first copy of the FAT does not lead on, it is the chain of all copies
+    /// that leads to most.
     ///
     /// # Errors
     /// `Corrupt` for a chain that runs into a free, bad or impossible cluster
-    /// before that, or in a circle; `Io`. The clusters before are known then.
+    /// before that, or in a circle, in all copies; `Io`. The clusters before are known then.
     pub(crate) fn load(&mut self, table: &Table, need: u32) -> Result<()> {
         while let Some(first) = self.next {
             let known = self.clusters();
@@ -132,16 +140,55 @@ impl Runs {
             if let Some((last, link)) = self.broken {
                 return Err(table.broken(last, link));
             }
-            self.check_loop(table, first)?;
+            if let Err(e) = self.check_loop(table, first) {
+                return self.recover(table, e);
+            }
             let (len, link) = table.follow(first, table.last)?;
+            let last = first + len - 1;
             match link {
                 Link::Next(next) => self.next = Some(next),
                 Link::End => self.next = None,
-                link => self.broken = Some((first + len - 1, link)),
+                link => {
+                    if self.ask_copies(table)? {
+                        return Ok(());
+                    }
+                    self.broken = Some((last, link));
+                }
             }
             self.push(first, len);
+            let short = link == Link::End && matches!(self.of, Of::File(n) if self.clusters() < n);
+            if short || table.is_fork(last)? {
+                self.ask_copies(table)?;
+            }
         }
         Ok(())
+    }
+
+    /// Takes the chain from all copies of the FAT, or fails with `e` if they do
+    /// not lead to more than the first.
+    fn recover(&mut self, table: &Table, e: Error) -> Result<()> {
+        match self.ask_copies(table)? {
+            true => Ok(()),
+            false => Err(e),
+        }
+    }
+
+    /// Looks for the chain in all copies of the FAT, and takes it from there if
+    /// that is better; whether it is.
+    fn ask_copies(&mut self, table: &Table) -> Result<bool> {
+        let Some(first) = self.first().filter(|_| !self.settled) else {
+            return Ok(false);
+        };
+        self.settled = true;
+        let Some(way) = table.best_way(first, self.of)? else {
+            return Ok(false);
+        };
+        self.runs.clear();
+        self.next = None;
+        for cluster in way.clusters {
+            self.push(cluster, 1);
+        }
+        Ok(true)
     }
 
     /// Follows the chain to its end.

@@ -8,15 +8,20 @@
 //! What the disk has of a dirty segment is kept beside it, to tell what of it
 //! must be written before the rest (see [`joins`](crate::joins)).
 //!
+//! A segment is read from all copies. Where they differ, those of the others are
+//! kept beside it (see [`twofold`](crate::twofold)), and each copy is written as
+//! it is: what one has and the other lacks stays on the disk for a check.
+//!
 //! One lock covers all segments. It is never held while the device works.
 
+use crate::copies;
 use crate::joins::{Before, Change, differing};
 use crate::reserve::RESERVATIONS_MAX;
 use crate::volume::{FatKind, Layout};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use volary_block::Reservations;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
@@ -48,19 +53,26 @@ pub(crate) enum Link {
 
 /// The FAT of one volume.
 pub(crate) struct Table {
-    dev: Arc<dyn BlockDevice>,
+    pub(crate) dev: Arc<dyn BlockDevice>,
     pub(crate) kind: FatKind,
     /// The highest cluster number.
     pub(crate) last: u32,
     /// Bytes of a cluster.
     pub(crate) cluster_len: u32,
-    offset: u64,
+    pub(crate) offset: u64,
     /// Bytes of the FAT that have a meaning, in whole sectors.
     len: u64,
     sector: usize,
     /// Byte offsets of the other copies, if they are kept alike.
-    copies: Vec<u64>,
+    pub(crate) copies: Vec<u64>,
     segments_max: usize,
+    pub(crate) layout: Layout,
+    /// Whether it was cleanly left, once that is known.
+    pub(crate) clean: OnceLock<bool>,
+    /// Something could be read only from another copy.
+    pub(crate) damaged: AtomicBool,
+    /// The copies of a volume that was cleanly left differ somewhere.
+    pub(crate) forked: AtomicBool,
     /// How many segments are dirty, to be asked without the lock.
     dirty_count: AtomicUsize,
     inner: Mutex<Inner>,
@@ -89,6 +101,8 @@ pub(crate) struct Inner {
 /// A part of the FAT, as it is stored.
 pub(crate) struct Segment {
     bytes: Vec<u8>,
+    /// The same of the other copies, in their order, where any differs.
+    others: Vec<Vec<u8>>,
     /// A bit for each [`UNIT`] that the disk does not have yet.
     dirty: u128,
     /// What the disk has, if the segment is among the dirty ones.
@@ -104,20 +118,22 @@ impl Table {
         let need = layout.kind.fat_len(layout.cluster_count);
         let len = need.next_multiple_of(sector).min(layout.fat_len());
         let count = usize::try_from(len.div_ceil(SEGMENT as u64)).unwrap_or(0);
-        let copies = (0..layout.fat_count)
-            .filter(|&c| layout.mirrored && c != layout.active_fat)
-            .map(|c| layout.fat_offset(c))
-            .collect();
+        let offset = layout.fat_offset(layout.active_fat);
+        let copies = layout.copies().into_iter().filter(|&c| c != offset);
         Self {
             dev,
             kind: layout.kind,
             last: layout.last_cluster(),
             cluster_len: layout.cluster_len,
-            offset: layout.fat_offset(layout.active_fat),
+            offset,
             len,
             sector: layout.sector_len as usize,
-            copies,
+            copies: copies.collect(),
             segments_max: usize::try_from(memory / SEGMENT as u64).unwrap_or(0).max(2),
+            layout: layout.clone(),
+            clean: OnceLock::new(),
+            damaged: AtomicBool::new(false),
+            forked: AtomicBool::new(false),
             dirty_count: AtomicUsize::new(0),
             inner: Mutex::new(Inner {
                 segments: std::iter::repeat_with(|| None).take(count).collect(),
@@ -165,8 +181,10 @@ impl Table {
                 Some(None) => {}
                 None => return Err(Kind::Corrupt.into()),
             }
+            // The other copies of what was changed are out of date.
+            let compare = !inner.touched.contains(&index);
             drop(inner);
-            let segment = Box::new(self.read_segment(index)?);
+            let segment = Box::new(self.read_segment(index, compare)?);
             let mut inner = self.inner.lock();
             inner.make_room(self.segments_max);
             if let Some(place @ None) = inner.segments.get_mut(index) {
@@ -181,12 +199,21 @@ impl Table {
         self.inner.lock()
     }
 
-    fn read_segment(&self, index: usize) -> Result<Segment> {
+    /// Reads a segment; with `compare`, from all copies.
+    fn read_segment(&self, index: usize, compare: bool) -> Result<Segment> {
         let (at, len) = self.extent_of(index);
         let mut bytes = vec![0; len];
-        self.dev.read_at(self.offset + at, &mut bytes)?;
+        let lost = copies::read(&*self.dev, self.offset, &self.copies, at, &mut bytes)?;
+        if !lost.is_empty() {
+            self.damaged.store(true, Ordering::Release);
+        }
+        let others = match compare {
+            true => self.others(index, &mut bytes)?,
+            false => Vec::new(),
+        };
         Ok(Segment {
             bytes,
+            others,
             dirty: 0,
             before: None,
             used: true,
@@ -194,7 +221,7 @@ impl Table {
     }
 
     /// Byte offset in the FAT and length of a segment.
-    fn extent_of(&self, index: usize) -> (u64, usize) {
+    pub(crate) fn extent_of(&self, index: usize) -> (u64, usize) {
         let at = index as u64 * SEGMENT as u64;
         let len = self.len.saturating_sub(at).min(SEGMENT as u64);
         (at, len as usize)
@@ -215,7 +242,7 @@ impl Table {
 
     /// How far the chain runs on from `cluster` without a jump: the number of
     /// clusters with it, at most `max`, and what the FAT says of the last. May
-    /// stop earlier, at the end of a segment.
+    /// stop earlier, at the end of a segment and where copies of the FAT differ.
     ///
     /// # Errors
     /// `Corrupt` for a cluster that does not exist; `Io`.
@@ -224,11 +251,13 @@ impl Table {
         let (segment, index) = self.place(cluster);
         let inner = self.lock(segment)?;
         let bytes = inner.bytes(segment);
+        let forked = self.forked.load(Ordering::Acquire);
         let mut len = 0;
         loop {
             let link = self.meaning(entry(self.kind, bytes, index + len));
+            let fork = forked && inner.is_fork(self.kind, segment, index + len);
             len += 1;
-            let on = link == Link::Next(cluster + len);
+            let on = link == Link::Next(cluster + len) && !fork;
             if !on || len >= max || self.place(cluster + len).0 != segment {
                 return Ok((len, link));
             }
@@ -237,13 +266,7 @@ impl Table {
 
     /// What a value means.
     pub(crate) fn meaning(&self, value: u32) -> Link {
-        match value {
-            0 => Link::Free,
-            n if (2..=self.last).contains(&n) => Link::Next(n),
-            n if n == self.kind.bad() => Link::Bad,
-            n if n >= self.kind.end_min() => Link::End,
-            n => Link::Wrong(n),
-        }
+        meaning(self.kind, self.last, value)
     }
 
     /// The error for a chain that leads to `cluster`, of which the FAT says
@@ -294,6 +317,7 @@ impl Table {
                 return Ok(());
             };
             self.write_units(index, units, &bytes)?;
+            self.write_others(index)?;
             let mut inner = self.inner.lock();
             inner.written(index);
             self.dirty_count.store(inner.dirty.len(), Ordering::Release);
@@ -353,11 +377,26 @@ impl Table {
 
     /// Writes the sectors of a segment that hold these units.
     fn write_units(&self, index: usize, units: u128, bytes: &[u8]) -> Result<()> {
+        self.write_to(self.offset, index, units, bytes)
+    }
+
+    /// The same to the copy that begins at `base`.
+    fn write_to(&self, base: u64, index: usize, units: u128, bytes: &[u8]) -> Result<()> {
         let (at, _) = self.extent_of(index);
         for (start, end) in stretches(units, self.sector, bytes.len()) {
             if let Some(part) = bytes.get(start..end) {
-                self.dev.write_at(self.offset + at + start as u64, part)?;
+                self.dev.write_at(base + at + start as u64, part)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Writes what has changed of a segment to the other copies, each as it is, if
+    /// they differ.
+    fn write_others(&self, index: usize) -> Result<()> {
+        let (units, others) = self.inner.lock().others_dirty(index);
+        for (base, bytes) in self.copies.iter().zip(others) {
+            self.write_to(*base, index, units, &bytes)?;
         }
         Ok(())
     }
@@ -384,7 +423,7 @@ impl Table {
             let (at, _) = self.extent_of(index);
             let bytes = match self.inner.lock().loaded_bytes(index) {
                 Some(bytes) => bytes,
-                None => self.read_segment(index)?.bytes,
+                None => self.read_segment(index, false)?.bytes,
             };
             for copy in &self.copies {
                 self.dev.write_at(copy + at, &bytes)?;
@@ -446,12 +485,18 @@ impl Inner {
             before.note_cut(index);
         }
         let (at, len) = set_entry(table.kind, &mut s.bytes, index, value);
+        for other in &mut s.others {
+            set_entry(table.kind, other, index, value);
+        }
+        let alike = s.others.is_empty();
         for unit in at / UNIT..=(at + len.max(1) - 1) / UNIT {
             s.dirty |= 1 << (unit % 128);
         }
         if clean {
             self.dirty.insert(segment);
-            self.touched.insert(segment);
+            if alike {
+                self.touched.insert(segment);
+            }
             table.dirty_count.store(self.dirty.len(), Ordering::Release);
         }
     }
@@ -483,6 +528,22 @@ impl Inner {
             change.dirty
         };
         Some((change.segment, units, change.after.to_vec()))
+    }
+
+    /// What is dirty of a segment, and what the other copies have there.
+    fn others_dirty(&self, index: usize) -> (u128, Vec<Vec<u8>>) {
+        match self.segments.get(index) {
+            Some(Some(s)) => (s.dirty, s.others.clone()),
+            _ => (0, Vec::new()),
+        }
+    }
+
+    /// The values of an entry of a loaded segment in the other copies, if any differs.
+    pub(crate) fn other_values(&self, kind: FatKind, segment: usize, index: u32) -> Vec<u32> {
+        match self.segments.get(segment) {
+            Some(Some(s)) => s.others.iter().map(|o| entry(kind, o, index)).collect(),
+            _ => Vec::new(),
+        }
     }
 
     fn written(&mut self, index: usize) {
@@ -530,6 +591,17 @@ fn stretches(dirty: u128, sector: usize, len: usize) -> Vec<(usize, usize)> {
         }
     }
     out
+}
+
+/// What a value means on a volume whose highest cluster number is `last`.
+pub(crate) fn meaning(kind: FatKind, last: u32, value: u32) -> Link {
+    match value {
+        0 => Link::Free,
+        n if (2..=last).contains(&n) => Link::Next(n),
+        n if n == kind.bad() => Link::Bad,
+        n if n >= kind.end_min() => Link::End,
+        n => Link::Wrong(n),
+    }
 }
 
 /// The value of an entry; 0 past the end.

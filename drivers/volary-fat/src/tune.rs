@@ -60,6 +60,7 @@ fn compacted(
         ));
     }
     let plan = compact::Compaction::new(&**dev, layout, &table)?;
+    table.check_alike()?;
     marks::set_dirty(&**dev, layout, &table)?;
     let result = plan.run(progress);
     if result

@@ -120,6 +120,8 @@ pub struct Layout {
     pub oem: [u8; 8],
     /// The dirty and error bits of `BS_Reserved1`.
     pub state: u8,
+    /// Atari's: no signature, and FAT16 unless a floppy's size or its FATs say FAT12.
+    pub atari: bool,
 }
 
 impl Layout {
@@ -129,6 +131,15 @@ impl Layout {
     /// `Corrupt` with the field and its offset; `Unsupported` for a FAT32
     /// version other than 0; `Io`.
     pub fn read(dev: &dyn BlockDevice) -> Result<Self> {
+        Self::read_at(dev, 0)
+    }
+
+    /// Reads and checks a copy of the boot sector, which stands at a sector of 512
+    /// bytes. The volume begins at byte 0 of the device all the same.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); `Invalid` for a sector that the device does not have.
+    pub fn read_at(dev: &dyn BlockDevice, sector: u64) -> Result<Self> {
         let size = dev.geometry().size;
         if size < 512 {
             return Err(Error::corrupt(
@@ -138,9 +149,41 @@ impl Layout {
                 "at least 512",
             ));
         }
-        let mut sector = [0; 512];
-        dev.read_at(0, &mut sector)?;
-        Self::parse(&sector, size)
+        if sector >= size / 512 {
+            let words = format!(
+                "boot={sector}: the device has {} sectors of 512 bytes",
+                size / 512
+            );
+            return Err(Error::note(Kind::Invalid, words));
+        }
+        let mut bytes = [0; 512];
+        dev.read_at(sector * 512, &mut bytes)?;
+        let layout = Self::parse(&bytes, size)?;
+        if layout.atari {
+            layout.check_head(dev)?;
+        }
+        Ok(layout)
+    }
+
+    /// Sees that a FAT begins where one must, of a volume without a signature.
+    fn check_head(&self, dev: &dyn BlockDevice) -> Result<()> {
+        let mut head = [0; 3];
+        for copy in 0..self.fat_count {
+            match dev.read_at(self.fat_offset(copy), &mut head) {
+                Err(e) if e == Kind::Io => {}
+                done => done?,
+            }
+            if head == [self.media, 0xff, 0xff] {
+                return Ok(());
+            }
+        }
+        let found = format!("{head:02x?}");
+        Err(Error::corrupt(
+            "FAT of a volume without a signature",
+            self.fat_offset(0),
+            found,
+            "BPB_Media, ff ff",
+        ))
     }
 
     /// Checks a boot sector for a device of `size` bytes.
@@ -150,7 +193,10 @@ impl Layout {
     pub fn parse(sector: &[u8; 512], size: u64) -> Result<Self> {
         let (bpb, rest) = Bpb::ref_from_prefix(sector).map_err(|_| Error::from(Kind::Corrupt))?;
         let (b32, _) = Bpb32::ref_from_prefix(rest).map_err(|_| Error::from(Kind::Corrupt))?;
-        check_signature(sector)?;
+        let atari = is_atari(sector);
+        if !atari {
+            check_signature(sector)?;
+        }
         let sector_len = check_sector_len(bpb)?;
         let cluster_len = check_cluster_len(bpb, sector_len)?;
         let sizes = Sizes::read(bpb, b32, sector_len, size)?;
@@ -158,7 +204,10 @@ impl Layout {
         let sectors_per_cluster = cluster_len / sector_len;
         let cluster_count = (sizes.total - data_sector) / sectors_per_cluster;
         let fat32 = bpb.BPB_FATSz16.get() == 0;
-        let kind = check_kind(cluster_count, fat32)?;
+        let mut kind = check_kind(cluster_count, fat32)?;
+        if atari {
+            kind = atari_kind(cluster_count, &sizes, sector_len);
+        }
         let need = kind.fat_len(cluster_count);
         if u64::from(sizes.fat) * u64::from(sector_len) < need {
             let (what, at) = if fat32 {
@@ -194,6 +243,7 @@ impl Layout {
             label: None,
             oem: bpb.BS_OEMName,
             state: 0,
+            atari,
         };
         if fat32 {
             layout.take_fat32(b32)?;
@@ -283,6 +333,13 @@ impl Layout {
         sector * u64::from(self.sector_len)
     }
 
+    /// Byte offsets of the FATs that are kept like the active one, it among them.
+    pub(crate) fn copies(&self) -> Vec<u64> {
+        let all = 0..self.fat_count;
+        let alike = all.filter(|&copy| self.mirrored || copy == self.active_fat);
+        alike.map(|copy| self.fat_offset(copy)).collect()
+    }
+
     /// Length of a FAT in bytes.
     pub fn fat_len(&self) -> u64 {
         u64::from(self.fat_sectors) * u64::from(self.sector_len)
@@ -296,6 +353,29 @@ impl Layout {
     /// Whether this is FAT32.
     pub fn is_fat32(&self) -> bool {
         self.kind == FatKind::Fat32
+    }
+}
+
+/// First byte of an Atari's boot sector: a branch of its processor.
+const ATARI_BRANCH: u8 = 0x60;
+
+/// Whether a boot sector is an Atari's, which has no signature.
+fn is_atari(sector: &[u8; 512]) -> bool {
+    let fat16_len = sector.get(22..24);
+    sector.first() == Some(&ATARI_BRANCH)
+        && !sector.ends_with(&BOOT_SIGNATURE)
+        && fat16_len.is_some_and(|len| len != [0, 0])
+}
+
+/// Floppies have FAT12 on an Atari and hard disks FAT16, however few their clusters,
+/// as far as these find room in the FAT.
+fn atari_kind(clusters: u32, sizes: &Sizes, sector_len: u32) -> FatKind {
+    let bytes = u64::from(sizes.total) * u64::from(sector_len);
+    let is_floppy = [360, 720, 1440].contains(&(bytes / 1024));
+    let room = u64::from(sizes.fat) * u64::from(sector_len);
+    match is_floppy || FatKind::Fat16.fat_len(clusters) > room {
+        true => FatKind::Fat12,
+        false => FatKind::Fat16,
     }
 }
 

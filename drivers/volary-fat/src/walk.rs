@@ -2,6 +2,7 @@
 //! in bounded memory, and as far as damage lets one. For `info`, `dump` and
 //! `map`.
 
+use crate::copies;
 use crate::names::{Names, Style};
 use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN};
 use crate::short::{DOT, DOT_DOT, show_plain};
@@ -122,22 +123,13 @@ impl<'a> Walker<'a> {
         Ok(out)
     }
 
-    /// Bytes of the first copy of the FAT that can be read, the active first.
+    /// Bytes of the active FAT, and from the other copies where it cannot be read.
     fn read_fat(&self, at: u64, len: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-        let active = self.layout.active_fat;
-        let others = (0..self.layout.fat_count).filter(|&c| c != active && self.layout.mirrored);
-        let mut failed = None;
-        for copy in std::iter::once(active).chain(others) {
-            match self
-                .dev
-                .read_at(self.layout.fat_offset(copy) + at, &mut bytes)
-            {
-                Ok(()) => return Ok(bytes),
-                Err(e) => failed = failed.or(Some(e)),
-            }
-        }
-        Err(failed.unwrap_or(Kind::Io.into()))
+        let layout = self.layout;
+        let first = layout.fat_offset(layout.active_fat);
+        copies::read(self.dev, first, &layout.copies(), at, &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Tells `each` the values of all clusters in order, as first cluster, how

@@ -8,6 +8,7 @@ mod claims;
 mod copying;
 mod damaged;
 mod examples;
+mod fat;
 mod ffs;
 mod flushing;
 mod fsctl;

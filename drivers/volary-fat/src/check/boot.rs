@@ -6,7 +6,7 @@ use super::mend::Mender;
 use super::volume::Volume;
 use crate::ondisk::{STATE_DIRTY, STATE_ERROR, tail_offset};
 use crate::volume::{FatKind, Layout};
-use volary_core::{BlockDevice, Error, Kind, Result};
+use volary_core::{BlockDevice, CheckMode, Error, Kind, Result};
 
 /// Bytes of a boot sector that are compared.
 const LEN: usize = 512;
@@ -37,7 +37,7 @@ pub(super) fn candidates(dev: &dyn BlockDevice) -> Result<Vec<Boot>> {
     let size = dev.geometry().size;
     let main = Layout::read(dev);
     if let Err(e) = &main
-        && !matches!(e.kind(), Kind::Corrupt)
+        && !matches!(e.kind(), Kind::Corrupt | Kind::Io)
     {
         return Err(Error::note(e.kind(), e.to_string()));
     }
@@ -84,6 +84,20 @@ pub(super) fn candidates(dev: &dyn BlockDevice) -> Result<Vec<Boot>> {
     }
 }
 
+/// The boot sector at a sector of 512 bytes that the user names. It is to be restored
+/// unless the first one says the same.
+///
+/// # Errors
+/// As [`Layout::read_at`].
+pub(super) fn at_sector(dev: &dyn BlockDevice, sector: u64) -> Result<Boot> {
+    let layout = Layout::read_at(dev, sector)?;
+    let same = Layout::read(dev).is_ok_and(|main| same_place(&main, &layout));
+    Ok(Boot {
+        layout,
+        restore: (!same).then_some(sector * 512),
+    })
+}
+
 /// Whether two layouts put everything in the same place.
 fn same_place(a: &Layout, b: &Layout) -> bool {
     let strip = |l: &Layout| Layout {
@@ -102,19 +116,22 @@ fn same_place(a: &Layout, b: &Layout) -> bool {
 /// Tells of a boot sector that is to be restored, and restores it.
 ///
 /// # Errors
-/// `Corrupt` if it is needed but not to be done; `Io`.
+/// `Io`, also if it cannot be read and is not to be restored.
 pub(super) fn restore(boot: &Boot, disk: &mut Disk, reporter: &mut Reporter<'_>) -> Result<()> {
     let Some(place) = boot.restore else {
         return Ok(());
     };
     let words = format!("the boot sector is damaged; its copy at byte {place} fits the volume");
     let at = Where::offset(0);
-    if reporter.tell(code::BOOT_SECTOR, 0, at, words, "restores it from the copy") {
+    let told = reporter.tell(code::BOOT_SECTOR, 0, at, words, "restores it from the copy");
+    // What only looks, or refuses all, sees the rest as it would be then.
+    if told || reporter.mode != CheckMode::Ask {
         let mut sector = [0; LEN];
         disk.read(place, &mut sector)?;
-        disk.edit(0, &sector, Rank::Early)?;
+        return disk.edit(0, &sector, Rank::Early);
     }
-    Ok(())
+    // Without it there is nothing to keep the marks in, if it cannot be read.
+    disk.read(0, &mut [0; LEN])
 }
 
 impl Mender<'_, '_> {
@@ -156,7 +173,11 @@ impl Mender<'_, '_> {
     /// Changes bytes of the boot sector and of its copy.
     fn put_boot(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         if let Some(place) = self.backup_place() {
-            self.vol.disk.edit(place + offset, bytes, Rank::Late)?;
+            match self.vol.disk.edit(place + offset, bytes, Rank::Late) {
+                // It is made anew after that.
+                Err(e) if e == Kind::Io => {}
+                done => done?,
+            }
         }
         self.vol.disk.edit(offset, bytes, Rank::Late)
     }
@@ -177,7 +198,7 @@ impl Mender<'_, '_> {
             None => NO_NAME,
         };
         let second = match self.backup_place() {
-            Some(place) => self.boot_label(place)?,
+            Some(place) => self.boot_label(place).or_else(none_if_lost)?,
             None => None,
         };
         if have == want && second.is_none_or(|label| label == want) {
@@ -218,10 +239,15 @@ impl Mender<'_, '_> {
         let Some(place) = self.backup_place() else {
             return Ok(());
         };
-        let labels = (self.boot_label(0)?, self.boot_label(place)?);
+        let second = self.boot_label(place).or_else(none_if_lost)?;
+        let labels = (self.boot_label(0)?, second);
         let (mut main, mut copy) = ([0; LEN], [0; LEN]);
         self.vol.disk.read(0, &mut main)?;
-        self.vol.disk.read(place, &mut copy)?;
+        if let Err(e) = self.vol.disk.read(place, &mut copy)
+            && e != Kind::Io
+        {
+            return Err(e);
+        }
         if let Some(state) = main.get_mut(state_offset(true)) {
             *state = 0;
         }
@@ -289,6 +315,14 @@ impl Mender<'_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What cannot be read says nothing.
+fn none_if_lost<T>(e: Error) -> Result<Option<T>> {
+    match e.kind() {
+        Kind::Io => Ok(None),
+        _ => Err(e),
     }
 }
 

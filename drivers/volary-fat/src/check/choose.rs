@@ -1,14 +1,15 @@
-//! Which boot sector and which FAT to go by.
+//! Which boot sector to go by, and what of which copy of the FAT.
 //!
-//! The first ones, unless the volume makes more sense with others: then more
-//! files and directories are found, or fewer of them are damaged. After a
-//! crash of ours the first FAT is the newest and makes sense; the others are
-//! as they were when the volume was last detached.
+//! The first boot sector, unless the volume makes more sense with the other: then
+//! more files and directories are found, or fewer of them are damaged. After a crash
+//! of ours the first FAT is the newest and makes sense; the others are as they were
+//! when the volume was last detached, and are not asked.
 
 use super::boot::{self, Boot};
 use super::disk::Disk;
 use super::fat::Fat;
-use super::findings::{self as code, Reporter, Where};
+use super::findings::Reporter;
+use super::reconcile::{self, Decision};
 use super::tables;
 use super::volume::{Volume, is_dots};
 use super::walk::{Problem, Walk, What};
@@ -20,9 +21,10 @@ use volary_core::{BlockDevice, Error, Progress, Result, Time};
 /// What is gone by.
 pub(super) struct Choice {
     pub(super) boot: Boot,
+    /// The FAT that counts.
     pub(super) copy: u8,
-    /// Another FAT than the first was chosen because of damage to the first.
-    other: bool,
+    /// What other copies of it are right about.
+    decisions: Vec<Decision>,
 }
 
 /// How much sense a volume makes.
@@ -36,21 +38,18 @@ struct Sense {
 }
 
 impl Choice {
-    /// Tells of what was not taken as it is.
+    /// Tells of what was not taken as it is; false if something of it is to be
+    /// taken as it is nevertheless.
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn tell(&self, vol: &mut Volume, reporter: &mut Reporter<'_>) -> Result<()> {
+    pub(super) fn tell(&self, vol: &mut Volume, reporter: &mut Reporter<'_>) -> Result<bool> {
         boot::restore(&self.boot, &mut vol.disk, reporter)?;
-        if self.other {
-            let words = format!(
-                "FAT {} makes more sense than FAT 1, and is gone by",
-                self.copy + 1
-            );
-            let at = Where::offset(self.boot.layout.fat_offset(0));
-            reporter.tell(code::FAT_CHOICE, 0, at, words, "mends by it");
+        let mut all = true;
+        for decision in &self.decisions {
+            all &= decision.tell(vol, reporter)?;
         }
-        Ok(())
+        Ok(all)
     }
 }
 
@@ -61,42 +60,28 @@ impl Choice {
 /// `Interrupted`.
 pub(super) fn choose(
     dev: &Arc<dyn BlockDevice>,
+    boots: Vec<Boot>,
     names: impl Fn() -> Result<Names>,
     now: Time,
     progress: &dyn Progress,
 ) -> Result<(Choice, Option<Walk>)> {
-    let boots = boot::candidates(dev.as_ref())?;
     let mut best: Option<(Sense, Choice, Walk)> = None;
     for boot in boots {
-        let layout = &boot.layout;
-        let (from, to) = if layout.mirrored {
-            (0, layout.fat_count)
-        } else {
-            (layout.active_fat, layout.active_fat + 1)
-        };
-        for copy in from..to {
-            let disk = Disk::new(dev.clone());
-            let fat = Fat::new(dev.clone(), layout, copy);
-            let mut vol = Volume::new(layout.clone(), disk, fat, names()?, now);
-            if copy > from && tables::compare(&mut vol, from, copy, false)?.sectors == 0 {
-                continue;
-            }
-            let walk = Walk::run(&mut vol, false, progress)?;
-            let sense = sense(&mut vol, &walk)?;
-            let done = !sense.damage;
-            if best.as_ref().is_none_or(|b| sense.score > b.0.score) {
-                let choice = Choice {
-                    boot: boot.clone(),
-                    copy,
-                    other: copy > from,
-                };
-                best = Some((sense, choice, walk));
-            }
-            if done {
-                break;
-            }
+        let copy = boot.layout.active_fat;
+        let disk = Disk::new(dev.clone());
+        let fat = Fat::new(dev.clone(), &boot.layout, copy);
+        let mut vol = Volume::new(boot.layout.clone(), disk, fat, names()?, now);
+        let (decisions, walk, sense) = look(&mut vol, progress)?;
+        let done = !sense.damage;
+        if best.as_ref().is_none_or(|b| sense.score > b.0.score) {
+            let choice = Choice {
+                boot,
+                copy,
+                decisions,
+            };
+            best = Some((sense, choice, walk));
         }
-        if best.as_ref().is_some_and(|b| !b.0.damage) {
+        if done {
             break;
         }
     }
@@ -110,6 +95,23 @@ pub(super) fn choose(
         Some((_, choice, walk)) => Ok((choice, Some(walk))),
         None => Err(Error::corrupt("boot sector", 0, "damage", "a boot sector")),
     }
+}
+
+/// Looks at a volume by the FAT that counts, and where that is damaged, or the
+/// copies are to be alike and are not, by all of them.
+fn look(vol: &mut Volume, progress: &dyn Progress) -> Result<(Vec<Decision>, Walk, Sense)> {
+    if !reconcile::is_clean(vol)? {
+        let walk = Walk::run(vol, false, progress)?;
+        let sense = sense(vol, &walk)?;
+        if !sense.damage {
+            return Ok((Vec::new(), walk, sense));
+        }
+        vol.fat.refuel();
+    }
+    let decisions = reconcile::decide(vol, progress)?;
+    let walk = Walk::run(vol, false, progress)?;
+    let sense = sense(vol, &walk)?;
+    Ok((decisions, walk, sense))
 }
 
 fn sense(vol: &mut Volume, walk: &Walk) -> Result<Sense> {

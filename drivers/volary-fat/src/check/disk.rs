@@ -120,13 +120,25 @@ impl Disk {
     /// Reads with all edits applied.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`, unless all that cannot be read was edited.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.dev.read_at(offset, buf)?;
+        match self.dev.read_at(offset, buf) {
+            Err(e) if e.kind() == Kind::Io && self.is_all_edited(offset, buf.len()) => {}
+            done => done?,
+        }
         for units in [&self.early, &self.late, &self.last] {
             overlay(units, offset, buf);
         }
         Ok(())
+    }
+
+    /// Whether all units of a range have edits.
+    fn is_all_edited(&self, offset: u64, len: usize) -> bool {
+        let units = (offset - offset % UNIT as u64..offset + len as u64).step_by(UNIT);
+        let layers = [&self.early, &self.late, &self.last];
+        units
+            .into_iter()
+            .all(|at| layers.iter().any(|units| units.contains_key(&at)))
     }
 
     /// Reads what is on the device, without edits.
@@ -159,7 +171,11 @@ impl Disk {
             true => self.unit(unit)?,
             false => Box::new([0; UNIT]),
         };
-        if !self.is_lost(unit) {
+        // What is known need not be readable.
+        let known = part.len() == UNIT
+            || self.early.contains_key(&unit)
+            || rank != Rank::Early && self.late.contains_key(&unit);
+        if !known && !self.is_lost(unit) {
             self.dev.read_at(unit, whole.as_mut_slice())?;
         }
         // A layer that has the unit already holds all lower ones' edits; an

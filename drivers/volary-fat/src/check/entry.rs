@@ -37,7 +37,15 @@ impl Walk {
     ) -> Result<()> {
         let entry = &record.short;
         let (first, slot) = (record.first_slot, record.slot);
+        let extended = vol.paper && entry.DIR_Attr & crate::paper::EXTENDED != 0;
         if number != 0 && is_dots(record) {
+            if self.reset && extended {
+                self.note(What::UnixData, number, first, slot);
+            }
+            return Ok(());
+        }
+        if self.is_stray_dot(vol, number, entry) {
+            self.note(What::StrayDot, number, first, slot);
             return Ok(());
         }
         if entry.is_label() {
@@ -52,14 +60,14 @@ impl Walk {
         {
             self.note(What::LongName, number, first, slot);
         }
-        let extended = vol.paper && entry.DIR_Attr & crate::paper::EXTENDED != 0;
         if !extended {
             self.small_fields(number, first, slot, entry);
         }
         if number == 0 && entry.DIR_Name == TABLE_NAME {
             self.owners = Some(slot);
         }
-        if self.reset && (extended || UnixData::read(entry).is_some()) {
+        let tailed = vol.paper && crate::paper::has_tail(entry);
+        if self.reset && (extended || tailed || UnixData::read(entry).is_some()) {
             self.note(What::UnixData, number, first, slot);
         }
         if entry.is_dir() {
@@ -68,6 +76,28 @@ impl Walk {
             self.files += 1;
             self.file(vol, number, first, slot, entry)
         }
+    }
+
+    /// Whether an entry is one that belongs into the first two slots.
+    fn is_stray_dot(&self, vol: &Volume, number: u32, entry: &DirEntry) -> bool {
+        let (dir, above) = self.around(number);
+        let start = match entry.DIR_Name {
+            DOT => dir,
+            DOT_DOT => above,
+            _ => return false,
+        };
+        number != 0 && entry.is_dir() && vol.start(entry) == start
+    }
+
+    /// The first cluster of a directory and of the one that it is in; 0 for the root.
+    fn around(&self, number: u32) -> (u32, u32) {
+        let dir = self.dirs.get(number as usize);
+        let parent = dir.filter(|d| d.parent != 0);
+        let parent = parent.and_then(|d| self.dirs.get(d.parent as usize));
+        (
+            dir.map_or(0, |d| d.cluster),
+            parent.map_or(0, |p| p.cluster),
+        )
     }
 
     fn small_fields(&mut self, number: u32, first: u32, slot: u32, entry: &DirEntry) {
@@ -186,11 +216,7 @@ impl Walk {
     /// Looks at the first two slots of a directory that is not the root.
     pub(super) fn dots(&mut self, vol: &Volume, number: u32, dir: &Dir, part: &[u8]) {
         let (slots, _) = part.as_chunks::<ENTRY_LEN>();
-        let parent = self
-            .dirs
-            .get(dir.parent as usize)
-            .filter(|_| dir.parent != 0);
-        let above = parent.map_or(0, |p| p.cluster);
+        let above = self.around(number).1;
         for (slot, name, start) in [(0, DOT, dir.cluster), (1, DOT_DOT, above)] {
             let Some(raw) = slots.get(slot as usize) else {
                 continue;

@@ -3,10 +3,11 @@
 
 use super::bits::Bits;
 use super::disk::Disk;
+use crate::copies;
 use crate::volume::{FatKind, Layout};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, Kind, Result};
+use volary_core::{BlockDevice, Error, Result};
 
 /// Bytes in a piece. FAT12 has less than one, so that no entry stands across
 /// two.
@@ -75,6 +76,8 @@ pub(super) struct Fat {
     pieces: Vec<Option<Box<[u8]>>>,
     loaded: VecDeque<usize>,
     changes: BTreeMap<u32, Change>,
+    /// Entries of which another copy is right: what the disk is taken to have.
+    adopted: BTreeMap<u32, u32>,
     /// Where the next free cluster is looked for.
     hint: u32,
     /// Clusters that something on the disk leads to, once it is known.
@@ -99,14 +102,12 @@ impl Fat {
             kind: layout.kind,
             last: layout.last_cluster(),
             offset: layout.fat_offset(copy),
-            copies: (0..layout.fat_count)
-                .filter(|_| layout.mirrored)
-                .map(|other| layout.fat_offset(other))
-                .collect(),
+            copies: layout.copies(),
             len,
             pieces: std::iter::repeat_with(|| None).take(count).collect(),
             loaded: VecDeque::new(),
             changes: BTreeMap::new(),
+            adopted: BTreeMap::new(),
             hint: 2,
             led_to: None,
             room: None,
@@ -130,7 +131,13 @@ impl Fat {
         self.len
     }
 
-    fn place(&self, n: u32) -> u64 {
+    /// Another copy of the same volume's FAT.
+    pub(super) fn other(&self, layout: &Layout, copy: u8) -> Self {
+        Self::new(self.dev.clone(), layout, copy)
+    }
+
+    /// The byte in which an entry begins.
+    pub(super) fn place(&self, n: u32) -> u64 {
         let n = u64::from(n);
         match self.kind {
             FatKind::Fat12 => n + n / 2,
@@ -206,8 +213,32 @@ impl Fat {
         Ok(())
     }
 
+    /// Takes an entry to be what another copy says. Before anything is changed.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn adopt(&mut self, n: u32, value: u32) -> Result<()> {
+        self.get(n)?;
+        let at = self.place(n);
+        let piece = (at / PIECE as u64) as usize;
+        if let Some(Some(bytes)) = self.pieces.get_mut(piece) {
+            encode(self.kind, bytes, (at % PIECE as u64) as usize, n, value);
+        }
+        self.adopted.insert(n, value);
+        Ok(())
+    }
+
+    /// Puts what was adopted over bytes of the disk.
+    fn put_adopted(&self, start: u64, buf: &mut [u8]) {
+        let bits = u64::from(self.kind.bits());
+        let end = ((start + buf.len() as u64) * 8).div_ceil(bits) as u32;
+        for (&n, &value) in self.adopted.range((start * 8).div_ceil(bits) as u32..end) {
+            encode(self.kind, buf, (self.place(n) - start) as usize, n, value);
+        }
+    }
+
     /// Reads bytes as they are on the disk, from another copy where this one
-    /// cannot be read; which sectors of 512 bytes these are, by their bytes.
+    /// cannot be read or was not right; which sectors of 512 bytes these are, by their bytes.
     ///
     /// # Errors
     /// `Io` where no copy can be read.
@@ -220,40 +251,39 @@ impl Fat {
     /// # Errors
     /// `Io` where no copy can be read.
     pub(super) fn read_copy(&self, base: u64, start: u64, buf: &mut [u8]) -> Result<Vec<u64>> {
-        let mut lost = Vec::new();
-        match self.dev.read_at(base + start, buf) {
-            Err(e) if e.kind() == Kind::Io => {}
-            done => return done.map(|()| lost),
-        }
-        for (at, part) in (start..).step_by(512).zip(buf.chunks_mut(512)) {
-            let mut done = self.dev.read_at(base + at, part);
-            if done.is_err() {
-                lost.push(at);
-            }
-            for other in self.copies.iter().filter(|&&other| other != base) {
-                if done.is_err() {
-                    done = self.dev.read_at(other + at, part);
-                }
-            }
-            done?;
+        let lost = copies::read(&*self.dev, base, &self.copies, start, buf)?;
+        if base == self.offset {
+            self.put_adopted(start, buf);
         }
         Ok(lost)
     }
 
-    /// Writes what cannot be read again, from another copy.
+    /// Writes what cannot be read again, from another copy, and what another copy is
+    /// right about.
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn restore(&self, disk: &mut Disk) -> Result<()> {
+    pub(super) fn restore(&mut self, disk: &mut Disk) -> Result<()> {
+        let ends = |n: u32| [self.place(n), self.place(n) + 1].map(|at| at / 512 * 512);
+        let adopted: BTreeSet<u64> = self.adopted.keys().flat_map(|&n| ends(n)).collect();
+        if adopted.is_empty() && !self.to_restore {
+            return Ok(());
+        }
         let mut piece = vec![0; PIECE];
         for start in (0..self.len).step_by(PIECE) {
             piece.truncate((self.len - start).min(PIECE as u64) as usize);
-            for at in self.read(start, &mut piece)? {
+            let end = start + piece.len() as u64;
+            let mut sectors: BTreeSet<u64> = adopted.range(start..end).copied().collect();
+            let lost = self.read(start, &mut piece)?;
+            sectors.extend(lost.iter().filter(|_| self.to_restore));
+            for at in sectors {
                 let from = (at - start) as usize;
                 let sector = piece.get(from..(from + 512).min(piece.len()));
                 disk.write(self.offset + at, sector.unwrap_or_default())?;
             }
         }
+        // From now on the disk has it.
+        self.adopted.clear();
         disk.flush()
     }
 

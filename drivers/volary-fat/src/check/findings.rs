@@ -27,6 +27,7 @@ codes! {
     ERROR_MARK "error-mark" Damage;
     LABEL "label" Crash;
     FAT_CHOICE "fat-choice" Damage;
+    CHAIN_COPY "chain-copy" Damage;
     FATS_DIFFER "fats-differ" Crash;
     FAT_UNREADABLE "fat-unreadable" Damage;
     FAT_HEAD "fat-head" Damage;

@@ -12,14 +12,14 @@ use zerocopy::transmute_ref;
 
 /// What slots of a unit look like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) good: u32,
-    pub(super) bad: u32,
+pub(crate) struct Tally {
+    pub(crate) good: u32,
+    pub(crate) bad: u32,
 }
 
 impl Tally {
     /// Whether this cannot have been a directory: more nonsense than sense.
-    pub(super) fn is_garbage(self) -> bool {
+    pub(crate) fn is_garbage(self) -> bool {
         self.bad > 3 && self.bad > self.good
     }
 }
@@ -95,10 +95,10 @@ pub(super) fn mended_name(name: &[u8; 11]) -> [u8; 11] {
 
 /// What makes sense on a volume.
 #[derive(Clone, Copy)]
-pub(super) struct Judge<'a> {
-    pub(super) layout: &'a Layout,
+pub(crate) struct Judge<'a> {
+    pub(crate) layout: &'a Layout,
     /// The UNIX extension is in the paper's layout.
-    pub(super) paper: bool,
+    pub(crate) paper: bool,
 }
 
 /// Whether a slot that is in use looks like an entry of this volume.
@@ -140,7 +140,7 @@ fn is_sane_in_paper(entry: &DirEntry, layout: &Layout) -> bool {
 }
 
 /// Looks at slots up to an end mark.
-pub(super) fn tally(bytes: &[u8], on: Judge<'_>) -> Tally {
+pub(crate) fn tally(bytes: &[u8], on: Judge<'_>) -> Tally {
     let (slots, _) = bytes.as_chunks::<32>();
     let mut tally = Tally::default();
     for raw in slots {
@@ -152,6 +152,19 @@ pub(super) fn tally(bytes: &[u8], on: Judge<'_>) -> Tally {
         }
     }
     tally
+}
+
+/// Whether a cluster can be a later one of a directory.
+pub(crate) fn is_part(bytes: &[u8], on: Judge<'_>) -> bool {
+    let tally = tally(bytes, on);
+    tally.bad == 0
+        && (tally.good > 0
+            || bytes.iter().all(|&b| b == 0 || b == FREE)
+            || bytes
+                .as_chunks::<32>()
+                .0
+                .iter()
+                .all(|raw| raw.first() == Some(&FREE)))
 }
 
 /// Whether a directory's first cluster begins with an entry for itself.

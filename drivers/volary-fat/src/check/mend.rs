@@ -10,7 +10,7 @@ use super::walk::{Problem, Walk, What};
 use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
 use crate::short::{DOT, DOT_DOT};
 use crate::time::{Zone, set_access, set_create, set_write};
-use crate::{paper, unix};
+use crate::unix;
 use volary_core::{Result, escape};
 use zerocopy::{FromZeros, transmute, transmute_mut};
 
@@ -93,6 +93,7 @@ impl Mender<'_, '_> {
             | What::TooLong => self.chain(problem),
             What::Cross { .. } => self.crosses(std::slice::from_ref(problem)),
             What::Dot | What::DotDot => self.dots(problem),
+            What::StrayDot => self.stray_dot(problem),
             What::DirSize
             | What::Excess { .. }
             | What::SizeZero
@@ -235,9 +236,9 @@ impl Mender<'_, '_> {
         if !self.tell_dot(code::DOT, &own, key, words, "puts it there".into())? {
             return Ok(());
         }
-        if entry.DIR_Name != name && !self.move_away(problem)? {
-            // No room for what stands there; what it leads to is found lost.
-            self.vol.free_slots(&dir, problem.slot, problem.slot)?;
+        if entry.DIR_Name != name {
+            // Without room for what stands there, what it leads to is found lost.
+            self.move_away(problem)?;
         }
         let mut new = self.new_entry(name, attr::DIRECTORY, start);
         new.DIR_NTRes = 0;
@@ -258,19 +259,45 @@ impl Mender<'_, '_> {
         Ok(self.reporter.tell(code, key, at, message, repair))
     }
 
-    /// Puts a live entry that stands in a dot's slot into a free one, without
-    /// its long name. False if there is none; true as well where nothing of
-    /// worth stood there.
-    fn move_away(&mut self, problem: &Problem) -> Result<bool> {
-        let dir = self.dir(problem.dir);
-        let raw = self.vol.raw(&dir, problem.slot)?;
-        let entry: DirEntry = transmute!(raw);
-        let live = !matches!(raw.first(), None | Some(&(0 | FREE)));
-        let dots = entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT;
-        if !live || dots || entry.is_long() || !judge::is_sane(&raw, self.vol.judge()) {
-            return Ok(true);
+    fn stray_dot(&mut self, problem: &Problem) -> Result<()> {
+        let words = format!("'.' or '..' stands in slot {}", problem.slot);
+        if self.tell(code::DOT, problem, words, "takes it away from there")? {
+            self.remove(problem)?;
         }
-        Ok(self.insert(problem.dir, &[raw], 2, Rank::Early)?.is_some())
+        Ok(())
+    }
+
+    /// Puts a live entry, a slot of which is a dot's, into free slots, with its long
+    /// name, if there is room.
+    fn move_away(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let Some((first, short, last)) = self.span_over(&dir, problem.slot)? else {
+            return Ok(());
+        };
+        let mut raws = Vec::new();
+        for slot in first..=last {
+            raws.push(self.vol.raw(&dir, slot)?);
+        }
+        let raw = self.vol.raw(&dir, short)?;
+        let entry: DirEntry = transmute!(raw);
+        let dots = entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT;
+        if dots || !judge::is_sane(&raw, self.vol.judge()) {
+            return Ok(());
+        }
+        self.insert(problem.dir, &raws, last.max(1) + 1, Rank::Early)?;
+        self.vol.free_slots(&dir, first, last)
+    }
+
+    /// The slots of the live entry that one slot belongs to, if it belongs to one:
+    /// the first, that of the short name, the last.
+    fn span_over(&mut self, dir: &Dir, slot: u32) -> Result<Option<(u32, u32, u32)>> {
+        let mut found = None;
+        self.vol.records(dir, |_, r| {
+            if (r.first_slot..=r.last_slot).contains(&slot) {
+                found = Some((r.first_slot, r.slot, r.last_slot));
+            }
+        })?;
+        Ok(found)
     }
 
     /// An entry of the time of the check.
@@ -436,16 +463,11 @@ impl Mender<'_, '_> {
                 let words = "its time of last change is none".into();
                 self.tell(code::BAD_DATE, problem, words, "")?;
             }
+            What::UnixData if self.vol.paper => self.paper_reset(problem)?,
             What::UnixData => {
                 let words = "it has the UNIX extension, which is to be reset".into();
                 if self.tell(code::UNIX_RESET, problem, words, "takes the extension away")? {
-                    self.change(problem, |e| {
-                        if e.DIR_Attr & paper::EXTENDED != 0 {
-                            paper::reset(e);
-                        } else {
-                            unix::reset(e);
-                        }
-                    })?;
+                    self.change(problem, unix::reset)?;
                 }
             }
             _ => {

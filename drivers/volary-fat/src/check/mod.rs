@@ -18,9 +18,10 @@
 //! 7. the other copies of the FAT, FSInfo, the boot sector's copy;
 //! 8. the mark taken away.
 //!
-//! Each step is durable before the next begins. Which of several FATs, and
-//! which boot sector, is gone by is decided by how much sense the volume makes
-//! with each (`choose`); the first one wins unless another makes more.
+//! Each step is durable before the next begins. Before the first, while the mark says
+//! that the copies of the FAT are of one time, the first FAT gets what another is right
+//! about (`reconcile`). Which boot sector is gone by is decided by how much sense the
+//! volume makes with each (`choose`); the first one wins unless the other makes more.
 
 mod after;
 mod bits;
@@ -33,10 +34,11 @@ mod entry;
 mod fat;
 mod findings;
 mod insert;
-mod judge;
+pub(crate) mod judge;
 mod lost;
 mod mend;
 mod owners;
+mod reconcile;
 mod tables;
 mod twins;
 mod volume;
@@ -68,14 +70,15 @@ pub const OPTIONS: &[OptionSpec] = &[
         name: "unix",
         value: "on|reset|dosfs|dosfs-reset",
         help: "reset: take the UNIX extension away from every entry. dosfs: the volume has the \
-               extension in the DosFs paper's layout; dosfs-reset: take that away. \
-               Default: on, today's layout.",
+               extension in the DosFs paper's layout; dosfs-reset: take that away, and make \
+               names DOS's. Default: whichever layout the root directory has.",
     },
     OptionSpec {
         name: "codepage",
         value: "NUMBER",
         help: "The code page of short names. Default: 437.",
     },
+    crate::options::BOOT,
 ];
 
 /// Most rounds. Damage that needs more than a few is made by hand; what is left
@@ -91,7 +94,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(how: &Check) -> Result<Self> {
+    fn new(how: &Check, found: impl FnOnce() -> Result<bool>) -> Result<Self> {
         how.options.check_known(OPTIONS)?;
         let modes = [
             ("on", (false, false)),
@@ -100,7 +103,10 @@ impl Plan {
             ("dosfs", (true, false)),
             ("dosfs-reset", (true, true)),
         ];
-        let (paper, reset) = how.options.choice("unix", &modes)?.unwrap_or_default();
+        let (paper, reset) = match how.options.choice("unix", &modes)? {
+            Some(mode) => mode,
+            None => (found()?, false),
+        };
         let lost = [("save", true), ("free", false)];
         let save = how.options.choice("lost", &lost)?;
         Ok(Self {
@@ -128,15 +134,23 @@ pub fn run(
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
-    let plan = Plan::new(how)?;
     let mut reporter = Reporter::new(how, report);
+    let boots = match how.options.number(crate::options::BOOT.name)? {
+        Some(sector) => vec![boot::at_sector(&*dev, sector)?],
+        None => boot::candidates(&*dev)?,
+    };
+    let first = boots.first().map(|boot| &boot.layout);
+    let plan = Plan::new(how, || match first {
+        Some(layout) if !layout.is_fat32() => crate::paper::is_used(&*dev, layout),
+        _ => Ok(false),
+    })?;
     let names = || plan.names(&how.options);
-    let (choice, first) = choose::choose(&dev, names, how.now, progress)?;
+    let (choice, first) = choose::choose(&dev, boots, names, how.now, progress)?;
     let disk = Disk::new(dev.clone());
     let fat = Fat::new(dev, &choice.boot.layout, choice.copy);
     let mut vol = Volume::new(choice.boot.layout.clone(), disk, fat, names()?, how.now);
     vol.disk.hold = how.mode == CheckMode::Preen;
-    choice.tell(&mut vol, &mut reporter)?;
+    let as_walked = choice.tell(&mut vol, &mut reporter)?;
     let mut check = Run {
         vol,
         choice,
@@ -144,7 +158,7 @@ pub fn run(
         reporter,
         alike: false,
     };
-    let walk = check.rounds(first, progress)?;
+    let walk = check.rounds(first.filter(|_| as_walked), progress)?;
     check.finish(walk)
 }
 
@@ -169,9 +183,17 @@ impl Run<'_> {
             };
             let before = self.reporter.mended;
             self.vol.fat.refuel();
-            self.round(&mut walk)?;
-            if self.reporter.mended == before || self.preen_stops() {
+            let kept = self.round(&mut walk)?;
+            if self.preen_stops() {
                 return Ok(walk);
+            }
+            if self.reporter.mended == before {
+                if !self.plan.paper || !self.plan.reset || kept || !self.reporter.mends() {
+                    return Ok(walk);
+                }
+                // What is left must be as any other volume is.
+                self.plan.paper = false;
+                self.vol.forget_paper();
             }
             if round == ROUNDS_MAX {
                 // Something is left, but what is not known.
@@ -186,8 +208,11 @@ impl Run<'_> {
         self.reporter.mode == CheckMode::Preen && self.reporter.refused
     }
 
-    fn round(&mut self, walk: &mut Walk) -> Result<()> {
+    /// One look and what is mended by it; whether entries keep an extension that was
+    /// to be reset.
+    fn round(&mut self, walk: &mut Walk) -> Result<bool> {
         let problems = std::mem::take(&mut walk.problems);
+        let kept = problems.iter().any(|p| p.what == walk::What::UnixData);
         let complete = walk.complete;
         let mut mender = Mender::new(&mut self.vol, walk, &mut self.reporter);
         let before = mender.reporter.mended;
@@ -207,14 +232,14 @@ impl Run<'_> {
             }
             // What is lost is known only when nothing else is to be mended.
             if mender.reporter.mended != before {
-                return Ok(());
+                return Ok(kept);
             }
         }
         mender.owner_table(self.plan.reset)?;
         if complete {
             mender.lost(self.plan.save)?;
         }
-        Ok(())
+        Ok(kept)
     }
 
     /// Looks at what sums up the rest, and writes.
@@ -242,13 +267,11 @@ impl Run<'_> {
     /// Writes all that was mended, in the order that the module says.
     fn write(&mut self) -> Result<()> {
         let only_marks = !self.vol.fat.is_changed() && !self.vol.disk.is_edited();
+        self.vol.fat.restore(&mut self.vol.disk)?;
         if !only_marks {
             self.mark_dirty()?;
         }
         let Volume { disk, fat, .. } = &mut self.vol;
-        if fat.to_restore {
-            fat.restore(disk)?;
-        }
         fat.write(Class::Take, disk)?;
         disk.flush()?;
         disk.write_edits(Rank::Early)?;
@@ -285,7 +308,10 @@ impl Run<'_> {
         }
         let at = boot::state_offset(self.vol.layout.is_fat32());
         let mut sector = [0; disk::UNIT];
-        self.vol.disk.read_raw(0, &mut sector)?;
+        if self.vol.disk.read_raw(0, &mut sector).is_err() {
+            // It is restored: that is what can be read of it.
+            self.vol.disk.read(0, &mut sector)?;
+        }
         let Some(state) = sector.get_mut(at) else {
             return Ok(());
         };

@@ -1,13 +1,61 @@
-//! The table of owners of the UNIX extension.
+//! The UNIX extension: its table of owners, and the reset of the paper's layout.
 
 use super::disk::Rank;
 use super::findings::{self as code};
 use super::mend::Mender;
 use super::walk::{Problem, What};
+use crate::devices::device_text;
+use crate::ondisk::FREE;
 use crate::owner::{HEAD_LEN, OwnerTable};
+use crate::paper::{self, Extension};
 use volary_core::Result;
 
 impl Mender<'_, '_> {
+    /// Takes the extension in the paper's layout, and the rest of a long name, away
+    /// from an entry. A device's numbers, which stand nowhere else, become what the
+    /// file says: as much as today's layout writes there.
+    pub(super) fn paper_reset(&mut self, problem: &Problem) -> Result<()> {
+        let dir = self.dir(problem.dir);
+        let entry = self.vol.entry(&dir, problem.slot)?;
+        let device = Extension::read(&entry).and_then(|ext| {
+            let rdev = u64::from(ext.major) << 32 | u64::from(ext.minor);
+            device_text(ext.kind(), rdev)
+        });
+        let device = device.filter(|_| self.vol.start(&entry) == 0);
+        let room = match &device {
+            Some(_) => self.vol.fat.find_free()?,
+            None => None,
+        };
+        let words = "it has the UNIX extension, which is to be reset".into();
+        let repair = match (&device, room) {
+            (None, _) => "takes the extension away".into(),
+            (Some(text), Some(_)) => format!("makes it a file that says '{}'", text.trim_end()),
+            // Without room for its numbers it stays a device.
+            (Some(_), None) => String::new(),
+        };
+        if !self.tell(code::UNIX_RESET, problem, words, repair)? {
+            return Ok(());
+        }
+        let next = self.vol.raw(&dir, problem.slot + 1)?;
+        if paper::has_tail(&entry) && paper::is_tail(&next) {
+            // First: the entry would not lead to it any more.
+            if let Some(offset) = self.vol.slot_offset(&dir, problem.slot + 1)? {
+                self.vol.disk.edit(offset, &[FREE], Rank::Early)?;
+            }
+        }
+        self.change(problem, paper::reset)?;
+        let (Some(text), Some(cluster)) = (device, room) else {
+            return Ok(());
+        };
+        let mut bytes = text.clone().into_bytes();
+        bytes.resize(self.vol.layout.cluster_len as usize, 0);
+        let offset = self.vol.layout.cluster_offset(cluster);
+        self.vol.disk.fill(offset, &bytes)?;
+        self.vol.cut(cluster)?;
+        self.set_start(problem, cluster)?;
+        self.change(problem, |e| e.DIR_FileSize.set(text.len() as u32))
+    }
+
     /// Looks at the head of the table of owners, if there is one. When the
     /// extension is reset, the table goes as well.
     ///

@@ -6,6 +6,7 @@ use super::findings::{self as code, Where};
 use super::mend::Mender;
 use super::volume::Volume;
 use crate::ondisk::{FSI_LEAD, FSI_STRUC, FSI_TRAIL, FsInfo};
+use crate::volume::Layout;
 use volary_core::{Kind, Result};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -20,15 +21,20 @@ const UNKNOWN: u32 = u32::MAX;
 /// `Io`.
 pub(super) fn is_head(vol: &mut Volume) -> Result<(bool, bool)> {
     let (zero, one) = (vol.fat.get(0)?, vol.fat.get(1)?);
-    let (clean, whole) = fat_bits(vol.layout.kind);
-    Ok((
-        zero == head_value(vol),
-        one | clean | whole >= vol.layout.kind.end_min(),
-    ))
+    Ok(is_head_of(&vol.layout, zero, one))
 }
 
-fn head_value(vol: &Volume) -> u32 {
-    vol.layout.kind.mask() & !0xff | u32::from(vol.layout.media)
+/// The same of these values.
+pub(super) fn is_head_of(layout: &Layout, zero: u32, one: u32) -> (bool, bool) {
+    let (clean, whole) = fat_bits(layout.kind);
+    (
+        zero == head_value(layout),
+        one | clean | whole >= layout.kind.end_min(),
+    )
+}
+
+fn head_value(layout: &Layout) -> u32 {
+    layout.kind.mask() & !0xff | u32::from(layout.media)
 }
 
 /// How two copies of the FAT differ, in sectors of 512 bytes.
@@ -90,7 +96,7 @@ impl Mender<'_, '_> {
         };
         let (first, second) = (at(0), at(1));
         if !zero {
-            let value = head_value(self.vol);
+            let value = head_value(&self.vol.layout);
             let words = format!("the first entry of the FAT is not {value:#x}");
             if self
                 .reporter
@@ -167,7 +173,11 @@ impl Mender<'_, '_> {
         };
         let offset = u64::from(sector) * u64::from(self.vol.layout.sector_len);
         let mut info = FsInfo::new_zeroed();
-        self.vol.disk.read(offset, info.as_mut_bytes())?;
+        match self.vol.disk.read(offset, info.as_mut_bytes()) {
+            // As if there were nothing there.
+            Err(e) if e == Kind::Io => info = FsInfo::new_zeroed(),
+            done => done?,
+        }
         let at = || Where::offset(offset);
         let mut changed = false;
         let free = self.walk.counts.free;

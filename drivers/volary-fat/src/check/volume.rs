@@ -76,6 +76,12 @@ impl Volume {
         }
     }
 
+    /// Goes on without the paper's layout.
+    pub(super) fn forget_paper(&mut self) {
+        self.paper = false;
+        self.names.long = crate::slots::LongStyle::Vfat;
+    }
+
     /// What is to make sense.
     pub(super) fn judge(&self) -> Judge<'_> {
         Judge {

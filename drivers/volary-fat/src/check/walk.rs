@@ -64,6 +64,8 @@ pub(super) enum What {
     },
     /// The entry in slot 0 (or 1) is not `.` (or `..`).
     Dot,
+    /// `.` or `..` of the directory in another slot than its own.
+    StrayDot,
     /// `..` leads elsewhere.
     DotDot,
     /// A directory's entry has a size.

@@ -16,6 +16,7 @@ use crate::runs::{Run, Runs};
 use crate::short::DOT;
 use crate::slots::entry_at;
 use crate::table::{Link, Table};
+use crate::twofold::Of;
 use crate::volume::Layout;
 use volary_core::{BlockDevice, Fact, Kind, Progress, Result};
 use zerocopy::IntoBytes;
@@ -164,7 +165,7 @@ impl<'a> Compaction<'a> {
         if item.dir || self.batch.len() >= BATCH_MAX {
             self.finish_batch()?;
         }
-        let mut old = Runs::from_first(item.first);
+        let mut old = Runs::from_first(item.first, Of::Unknown);
         old.load_all(self.table)?;
         self.copy(old.as_slice(), to)?;
         if item.dir {

@@ -5,6 +5,7 @@ use crate::runs::Runs;
 use crate::short::{DOT, DOT_DOT};
 use crate::slots::{Event, LongStyle, Scanner};
 use crate::table::{Link, Table};
+use crate::twofold::Of;
 use crate::volume::Layout;
 use std::ops::ControlFlow;
 use volary_core::{BlockDevice, Error, Result};
@@ -22,7 +23,8 @@ pub(super) struct Item {
     pub(super) pieces: u32,
     /// Whether it is a directory.
     pub(super) dir: bool,
-    /// Whether it must stay: `..` in its subdirectories says where it is.
+    /// Whether it must stay: `..` in its subdirectories says where it is, or its `.`
+    /// stands in another slot than the first.
     pub(super) pinned: bool,
 }
 
@@ -75,13 +77,17 @@ impl Collector<'_> {
         self.stretch(&mut scanner, offset, len as u64).map(|_| ())
     }
 
-    /// Takes note of what a directory holds; whether there are directories in it.
+    /// Takes note of what a directory holds; whether there are directories in it, or
+    /// its `.` is not where it would be changed.
     fn directory(&mut self, first: u32) -> Result<bool> {
-        let mut runs = Runs::from_first(first);
+        let mut runs = Runs::from_first(first, Of::Dir);
         runs.load_all(self.table)?;
         let cluster = u64::from(self.layout.cluster_len);
         let mut scanner = Scanner::new(LongStyle::Vfat);
-        let mut subdirs = false;
+        let mut dot = [0; ENTRY_LEN];
+        self.dev
+            .read_at(self.layout.cluster_offset(first), &mut dot)?;
+        let mut subdirs = dot.first_chunk() != Some(&DOT);
         for run in runs.as_slice() {
             for n in 0..run.len {
                 let offset = self.layout.cluster_offset(run.first + n);

@@ -9,6 +9,7 @@ use crate::short::Short;
 use crate::slots::{Event, LongStyle, Scanner};
 use crate::table::Table;
 use crate::time::{Zone, set_write};
+use crate::twofold::Of;
 use crate::volume::Layout;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -127,7 +128,7 @@ impl Slots {
                 stretches: vec![(layout.root_offset(), len)],
             });
         }
-        let mut runs = Runs::from_first(layout.root_cluster);
+        let mut runs = Runs::from_first(layout.root_cluster, Of::Dir);
         runs.load_all(table)?;
         let cluster = layout.cluster_len as usize;
         let clusters = runs

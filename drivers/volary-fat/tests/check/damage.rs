@@ -186,6 +186,8 @@ damages! {
     // Directories.
     All dot_leads_elsewhere "dot" Refuses |i| { let d = dir(i, "DIR1/SUB"); i.set_start(d[0], 2) };
     All dot_is_a_file "dot" Refuses |i| { let d = dir(i, "DIR1/SUB"); i.bytes[d[0]..d[0] + 8].copy_from_slice(b"QQQQQQQQ") };
+    All dots_come_last "dot" Refuses |i| dots_last(i, "DIR1");
+    All dots_among_long_names "dot" Refuses |i| dots_last(i, "MANY");
     All dot_missing "dot" Refuses |i| { let d = dir(i, "DIR1/SUB"); i.bytes[d[0]] = 0xe5 };
     All dot_dot_leads_elsewhere "dot-dot" Mends |i| { let d = dir(i, "DIR1/SUB"); i.set_start(d[1], 3) };
     All dot_dot_overwritten "dot" Refuses |i| {
@@ -409,4 +411,23 @@ fn twin(i: &mut Image, replace: bool) {
         b"MOVED      "
     });
     i.bytes[to..to + 32].copy_from_slice(&raw);
+}
+
+/// Moves `.` and `..` behind the entries after them, with what these have as long names.
+fn dots_last(i: &mut Image, path: &str) {
+    let slots = dir(i, path);
+    let live = slots.iter().take(14).take_while(|&&at| i.bytes[at] != 0);
+    let mut end = live.count();
+    // Not between the parts of a long name and their entry.
+    while i.bytes[slots[end - 1] + 11] == 0x0f {
+        end -= 1;
+    }
+    let all: Vec<u8> = slots[..end]
+        .iter()
+        .flat_map(|&at| i.bytes[at..at + 32].to_vec())
+        .collect();
+    let turned = [&all[64..], &all[..64]].concat();
+    for (at, raw) in slots.iter().zip(turned.chunks(32)) {
+        i.bytes[*at..*at + 32].copy_from_slice(raw);
+    }
 }

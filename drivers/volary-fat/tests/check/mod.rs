@@ -1,13 +1,14 @@
 //! The check: a corpus of damage, random damage, and cuts while it mends.
 
 mod base;
+mod copies;
 mod corpus;
 mod cuts;
 mod damage;
 mod heavy;
-mod image;
+pub(crate) mod image;
 mod modes;
 mod random;
-mod reader;
-mod run;
+pub(crate) mod reader;
+pub(crate) mod run;
 mod unreadable;

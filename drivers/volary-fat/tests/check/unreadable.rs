@@ -13,14 +13,14 @@ use volary_core::{
 };
 use volary_fat::FAT;
 
-struct Worn {
+pub(crate) struct Worn {
     bytes: Mutex<Vec<u8>>,
     /// Numbers of sectors that cannot be read.
     bad: Mutex<BTreeSet<usize>>,
 }
 
 impl Worn {
-    fn new(bytes: &[u8], bad: &[usize]) -> Arc<Self> {
+    pub(crate) fn new(bytes: &[u8], bad: &[usize]) -> Arc<Self> {
         Arc::new(Self {
             bytes: Mutex::new(bytes.to_vec()),
             bad: Mutex::new(bad.iter().map(|at| at / 512).collect()),
@@ -80,7 +80,7 @@ fn check(dev: &Arc<Worn>, mode: CheckMode) -> (Result<CheckReport>, Vec<Finding>
 }
 
 /// Looks, preens and mends: what is found each time is `code`, once a sector.
-fn mends(image: &Image, bad: &[usize], code: &str, preens: bool, about: &str) {
+pub(crate) fn mends(image: &Image, bad: &[usize], code: &str, preens: bool, about: &str) {
     let dev = Worn::new(&image.bytes, bad);
     let (report, found) = check(&dev, CheckMode::Look);
     let report = report.unwrap_or_else(|e| panic!("{about}: {e}"));

@@ -65,7 +65,7 @@ fn large_clusters_hold_to_their_word() {
 #[test]
 fn requests_of_a_sector_hold_to_their_word() {
     let shape = shape("fat16", 16 * MIB).made("root-entries=4096");
-    suite(shape.attached("iosize=512")).run();
+    suite(shape.attached("iosize=4k")).run();
 }
 
 /// The paper's layout, whose bits fsck.fat takes for damage: our own check

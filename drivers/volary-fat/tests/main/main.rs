@@ -1,6 +1,7 @@
 //! Tests of the driver against other implementations of FAT. A test whose tool is not
 //! installed says so and passes.
 
+mod atari;
 #[path = "../check/mod.rs"]
 mod check;
 mod conformance;
@@ -17,6 +18,7 @@ mod many;
 mod names;
 mod oracle_read;
 mod oracle_write;
+mod paper;
 mod raw;
 mod requests;
 mod samples;
