@@ -35,7 +35,7 @@ const KINDS: &[&str] = &[
 fn mended_in_two_runs(m: &Made, kind: &Kind) -> Result<usize, String> {
     let image = damaged(m, kind)?;
     let is_of_sparse = kind.what.contains("double");
-    let readable = |dev| readable(m, dev, is_of_sparse);
+    let readable = |dev: &Arc<MemDevice>| readable(m, dev, is_of_sparse);
     let before = readable(&Arc::new(MemDevice::from_vec(image.clone())));
     let taped = Arc::new(Taped::new(volary_sim::Disk::new(image)));
     _ = check(taped.clone(), CheckMode::Mend);
