@@ -260,8 +260,8 @@ fn size(reader: &Reader<'_>, inode: &Inode) -> Result<u64> {
     let is_dir = inode.kind() == Some(FileKind::Dir);
     let step = if is_dir { DIRBLKSIZ as u64 } else { 1 };
     let fits = |size: &u64| end - unit < *size && *size <= end && size.is_multiple_of(step);
-    let one_bit = (0..u64::BITS).map(|bit| inode.size ^ 1 << bit);
-    Ok(one_bit.filter(fits).next().unwrap_or(end))
+    let mut one_bit = (0..u64::BITS).map(|bit| inode.size ^ 1 << bit);
+    Ok(one_bit.find(fits).unwrap_or(end))
 }
 
 /// Where the last block of an inode ends, and the room in which the file may end before that.

@@ -11,6 +11,7 @@ mod findings;
 mod head;
 mod inodes;
 mod likely;
+mod links;
 mod lost;
 mod maps;
 mod names;
@@ -143,7 +144,7 @@ impl Run<'_> {
         // Phases 2 and 3: path names and connectivity.
         names::check(reader, &mut inodes, findings, &mut plan)?;
         // Phase 4: reference counts.
-        names::check_links(reader, &inodes, findings, &mut plan);
+        links::check(reader, &inodes, findings, &mut plan);
         // Phase 5: cylinder groups.
         maps::check(reader, &inodes, findings, &mut plan)?;
         quotas::check(reader, &inodes, findings, &mut plan)?;

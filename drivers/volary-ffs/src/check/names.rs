@@ -1,10 +1,11 @@
-//! Phases 2 to 4: path names, connectivity, reference counts.
+//! Phases 2 and 3: path names and connectivity.
 
 use super::chunk::{Chunk, Salvage};
 use super::findings::{Findings, finding};
 use super::inodes::{Inodes, Seen};
 use super::likely::{self, Fields};
 use super::lost;
+use super::paths;
 use super::plan::{Entry as Change, Plan};
 use crate::blocks::Reader;
 use crate::dir::{self, DAMAGE_MAX, Dir, Entry};
@@ -14,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use volary_core::{Error, FileKind, Finding, Kind, Name, Result, Severity};
 
-/// The longest path that is put together, in bytes.
-const PATH_MAX: usize = 4096;
+/// Stretches of a directory, in bytes.
+type Ranges = Vec<Range<u64>>;
 
 /// Walks the tree from the root, and tells of directories that were not met.
 ///
@@ -83,22 +84,7 @@ impl Names<'_, '_> {
 
     /// The path of a directory, or of a name in it.
     fn path(&self, dir: u32, name: Option<&[u8]>) -> Vec<u8> {
-        let mut parts: Vec<&[u8]> = name.into_iter().collect();
-        let (mut at, mut len) = (dir, 0);
-        while let Some((parent, name)) = self.paths.get(&at).filter(|_| len < PATH_MAX) {
-            parts.push(name);
-            len += name.len() + 1;
-            at = *parent;
-        }
-        let mut path = Vec::new();
-        for part in parts.iter().rev() {
-            path.push(b'/');
-            path.extend_from_slice(part);
-        }
-        if path.is_empty() {
-            path.push(b'/');
-        }
-        path
+        paths::path(&self.paths, dir, name)
     }
 
     /// Whether it is to be mended.
@@ -235,7 +221,7 @@ impl Names<'_, '_> {
 
     /// Where a directory has no blocks, which it should have everywhere; and where it has some
     /// that phase 1 has told of.
-    fn holes(&mut self, dir: &Inode) -> Result<(Vec<Range<u64>>, Vec<Range<u64>>)> {
+    fn holes(&mut self, dir: &Inode) -> Result<(Ranges, Ranges)> {
         let (mut holes, mut unread) = (Vec::new(), Vec::new());
         let all = self.reader.runs(dir, 0, dir.size, &mut |run| {
             let hole = run.offset..run.offset + run.len;
@@ -588,43 +574,6 @@ impl Names<'_, '_> {
             self.plan.inode(ino).free = true;
         } else if wanted {
             self.plan.lost.insert(ino);
-        }
-    }
-}
-
-/// Phase 4: links that were found against those that inodes say they have.
-pub(super) fn check_links(
-    reader: Reader<'_>,
-    inodes: &Inodes,
-    findings: &mut Findings<'_>,
-    plan: &mut Plan,
-) {
-    for (&ino, seen) in &inodes.all {
-        let said = u32::try_from(seen.nlink).unwrap_or(0);
-        let at = reader.volume.inode_at(ino.into()).unwrap_or(0);
-        if seen.kind == FileKind::Dir && seen.parent == 0 || said == seen.found && said > 0 {
-            continue;
-        }
-        let message = match seen.found {
-            0 => format!("inode {ino} is in use, and no name leads to it"),
-            found => format!("inode {ino} has {found} links, and says {}", seen.nlink),
-        };
-        let (code, severity) = match seen.found {
-            0 => ("unreferenced", Severity::Crash),
-            found if found < said => ("link-count", Severity::Crash),
-            _ => ("link-count", Severity::Damage),
-        };
-        let wanted = findings.tell(&Finding {
-            code,
-            ..finding(severity, at, message)
-        });
-        match seen.found {
-            _ if !wanted => {}
-            0 if findings.frees_unreferenced() => plan.inode(ino).free = true,
-            0 => {
-                plan.lost.insert(ino);
-            }
-            found => plan.inode(ino).links = i16::try_from(found).ok(),
         }
     }
 }

@@ -12,6 +12,9 @@ use volary_core::{FileKind, Result};
 /// The longest path that is put together, in bytes.
 const PATH_MAX: usize = 4096;
 
+/// Directories that were met: the one that holds each, and its name there.
+pub(super) type Parents = HashMap<u32, (u32, Vec<u8>)>;
+
 /// A name that leads to an inode.
 pub(super) struct Named {
     pub(super) path: Vec<u8>,
@@ -70,7 +73,7 @@ pub(super) fn of(
                 continue;
             }
             if wanted.contains(&entry.ino) && !paths.found.contains_key(&entry.ino) {
-                let path = paths.path(ino, entry.name);
+                let path = path(&paths.parents, ino, Some(entry.name));
                 let kind = entry.kind;
                 paths.found.insert(entry.ino, Named { path, kind });
             }
@@ -86,25 +89,26 @@ pub(super) fn of(
 }
 
 struct Paths {
-    /// Directories that were met: the one that holds them, and their name.
-    parents: HashMap<u32, (u32, Vec<u8>)>,
+    parents: Parents,
     found: BTreeMap<u32, Named>,
 }
 
-impl Paths {
-    /// The path of a name in a directory.
-    fn path(&self, dir: u32, name: &[u8]) -> Vec<u8> {
-        let (mut parts, mut at, mut len) = (vec![name], dir, name.len());
-        while let Some((parent, name)) = self.parents.get(&at).filter(|_| len < PATH_MAX) {
-            parts.push(name);
-            len += name.len() + 1;
-            at = *parent;
-        }
-        let mut path = Vec::new();
-        for part in parts.iter().rev() {
-            path.push(b'/');
-            path.extend_from_slice(part);
-        }
-        path
+/// Puts together the path of a directory, or of a name in it.
+pub(super) fn path(parents: &Parents, dir: u32, name: Option<&[u8]>) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = name.into_iter().collect();
+    let (mut at, mut len) = (dir, 0);
+    while let Some((parent, name)) = parents.get(&at).filter(|_| len < PATH_MAX) {
+        parts.push(name);
+        len += name.len() + 1;
+        at = *parent;
     }
+    let mut path = Vec::new();
+    for part in parts.iter().rev() {
+        path.push(b'/');
+        path.extend_from_slice(part);
+    }
+    if path.is_empty() {
+        path.push(b'/');
+    }
+    path
 }

@@ -194,7 +194,7 @@ impl Pointers {
         };
         if !fixes.is_empty() {
             repair = join(
-                repair,
+                &repair,
                 "what cannot be read of the indirect block becomes holes",
             );
         }
@@ -204,7 +204,7 @@ impl Pointers {
             if inode.kind() == Some(FileKind::Symlink) {
                 (repair, fixes) = (String::new(), Vec::new());
             }
-            repair = join(repair, &words);
+            repair = join(&repair, &words);
             fixes.push(fix);
         }
         self.note(inode, "bad-block", message, (repair, fixes));
@@ -379,7 +379,7 @@ impl Swept {
     }
 }
 
-fn join(one: String, other: &str) -> String {
+fn join(one: &str, other: &str) -> String {
     match one.is_empty() {
         true => other.to_owned(),
         false => format!("{one}, {other}"),

@@ -67,7 +67,7 @@ fn a_pointer_out_of_range_costs_its_block_and_names_the_path() {
         let m = Made::new(shape);
         let whole = &m.content.0[b"large".as_slice()];
         let dev = with(&m, |m, image| {
-            m.point(image, m.pointer("large", 3), 0x7f7f_7f7f)
+            m.point(image, m.pointer("large", 3), 0x7f7f_7f7f);
         });
         for mode in [CheckMode::Look, CheckMode::Mend] {
             let (found, _) = run(&dev, mode, Answer::No);
@@ -87,7 +87,7 @@ fn a_file_ends_before_its_last_blocks_if_they_are_out_of_range_and_the_finding_s
         let m = Made::new(shape);
         let whole = &m.content.0[b"large".as_slice()];
         let dev = with(&m, |m, image| {
-            m.point(image, m.pointer("large", 12), 0x7f7f_7f7f)
+            m.point(image, m.pointer("large", 12), 0x7f7f_7f7f);
         });
         let (found, _) = run(&dev, CheckMode::Mend, Answer::No);
         let repair = &of_code(&found, "bad-block").repair;
@@ -189,55 +189,56 @@ fn fill_up(fs: &Fs, cx: &Ctx<'_>) {
 /// Damage of one inode, the one finding's repair, and whether all of the tree comes back.
 type Case = (fn(&Made, &mut [u8]), &'static str, &'static str);
 
+const CASES: [Case; 8] = [
+    (
+        |m, i| m.flip(i, m.inode("large"), 2, 12),
+        "large",
+        "it counts as a file",
+    ),
+    (
+        |m, i| m.flip(i, m.inode("b"), 2, 12),
+        "a/b",
+        "it counts as a directory",
+    ),
+    // A directory's bit made it a device.
+    (
+        |m, i| m.flip(i, m.inode("b"), 2, 13),
+        "a/b",
+        "it counts as a directory",
+    ),
+    // A file's made it a socket.
+    (
+        |m, i| m.flip(i, m.inode("large"), 2, 14),
+        "large",
+        "it counts as a file",
+    ),
+    (
+        |m, i| m.flip(i, m.inode("fifo"), 2, 14),
+        "a/fifo",
+        "it counts as a fifo",
+    ),
+    (
+        |m, i| m.flip(i, m.size("large"), 8, 62),
+        "large",
+        "it ends after 200000 bytes",
+    ),
+    (
+        |m, i| m.flip(i, m.size("one"), 8, 55),
+        "a/one",
+        "it ends after 3000 bytes",
+    ),
+    (
+        |m, i| m.put(i, m.size("b"), 8, 0),
+        "a/b",
+        "it ends after 512 bytes",
+    ),
+];
+
 #[test]
 fn an_inode_becomes_what_it_was_before_its_mode_or_size_was_damaged() {
-    let cases: [Case; 8] = [
-        (
-            |m, i| m.flip(i, m.inode("large"), 2, 12),
-            "large",
-            "it counts as a file",
-        ),
-        (
-            |m, i| m.flip(i, m.inode("b"), 2, 12),
-            "a/b",
-            "it counts as a directory",
-        ),
-        // A directory's bit made it a device.
-        (
-            |m, i| m.flip(i, m.inode("b"), 2, 13),
-            "a/b",
-            "it counts as a directory",
-        ),
-        // A file's made it a socket.
-        (
-            |m, i| m.flip(i, m.inode("large"), 2, 14),
-            "large",
-            "it counts as a file",
-        ),
-        (
-            |m, i| m.flip(i, m.inode("fifo"), 2, 14),
-            "a/fifo",
-            "it counts as a fifo",
-        ),
-        (
-            |m, i| m.flip(i, m.size("large"), 8, 62),
-            "large",
-            "it ends after 200000 bytes",
-        ),
-        (
-            |m, i| m.flip(i, m.size("one"), 8, 55),
-            "a/one",
-            "it ends after 3000 bytes",
-        ),
-        (
-            |m, i| m.put(i, m.size("b"), 8, 0),
-            "a/b",
-            "it ends after 512 bytes",
-        ),
-    ];
     for shape in SHAPES {
         let m = Made::new(shape);
-        for (act, path, repair) in &cases {
+        for (act, path, repair) in &CASES {
             // 4.3BSD's entries do not say what is a fifo.
             if m.is_old() && *path == "a/fifo" {
                 continue;
@@ -283,7 +284,7 @@ fn a_directory_that_lost_a_block_keeps_the_names_of_the_others() {
     for shape in SHAPES {
         let m = Made::new(shape);
         let dev = with(&m, |m, image| {
-            m.point(image, m.pointer("many", 0), 0x7f7f_7f7f)
+            m.point(image, m.pointer("many", 0), 0x7f7f_7f7f);
         });
         let named = |tree: &Tree| {
             let names = tree.0.iter().filter(|(path, _)| path.starts_with(b"many/"));
