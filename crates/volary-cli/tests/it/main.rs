@@ -18,3 +18,4 @@ mod sandbox;
 mod serving;
 mod vanishing;
 mod verbs;
+mod writers;

@@ -31,6 +31,13 @@ impl Mounting {
         out.read_exact(&mut [0; 8]).unwrap();
         Some(mounting)
     }
+
+    /// Takes the mount away; its program ends well.
+    pub(crate) fn stop(mut self) {
+        let unmounted = Command::new("umount").arg(&self.dir).status().unwrap();
+        assert!(unmounted.success());
+        assert!(self.child.wait().unwrap().success());
+    }
 }
 
 impl Drop for Mounting {
