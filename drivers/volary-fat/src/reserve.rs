@@ -79,8 +79,14 @@ impl Table {
     pub(crate) fn keep_ahead(&self, grower: &Grower, last: u32) {
         let next = last.saturating_add(1);
         let goes_on = |kept: &Reservation| kept.range().contains(&next.into());
-        let kept = &mut self.inner().kept;
-        if kept.use_of(grower.owner, grower.now, goes_on).is_some() {
+        let has_room = {
+            let mut inner = self.inner();
+            inner
+                .kept
+                .use_of(grower.owner, grower.now, goes_on)
+                .is_some()
+        };
+        if has_room {
             return;
         }
         let most = self.ahead(grower);

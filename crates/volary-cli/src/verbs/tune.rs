@@ -1,6 +1,8 @@
 //! `volary tune`, `volary label`, `volary badsect`: changes of a volume in
 //! place.
 
+mod mounted;
+
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
@@ -9,17 +11,19 @@ use crate::verbs::info::{FactJson, facts_text, failed, options_help, recognised}
 use crate::volumes::{KindArg, Use};
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use volary::{Fact, Options, Tune as How};
 
 /// Changes a volume in place.
 ///
 /// It can be stopped at any point, by a power cut too, without harm to what
-/// the volume holds.
+/// the volume holds. Of an FFS volume that is mounted, root sets the format's
+/// own options by the directory that it is mounted on; it goes by them at once.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(after_long_help = long_help())]
 pub(crate) struct Tune {
-    /// The volume
+    /// The volume, or the directory that it is mounted on
     #[arg(value_name = "VOLUME")]
     volume: OsString,
     #[command(flatten)]
@@ -66,6 +70,15 @@ impl Tune {
         let asks = self.label.is_some() || self.compact || self.dirty || self.clean;
         if !asks && options.is_empty() {
             return Err(Fail::usage("nothing to change; see volary tune --help"));
+        }
+        if Path::new(&self.volume).is_dir() {
+            if asks {
+                return Err(Fail::usage(
+                    "of a mounted volume only options (-o) can be changed",
+                ));
+            }
+            let facts = mounted::tune(Path::new(&self.volume), &self.options)?;
+            return tell(&facts, self.json);
         }
         let how = How {
             label: self.label.clone(),

@@ -32,3 +32,4 @@ mod serving;
 mod suites;
 mod vanishing;
 mod verbs;
+mod writers;

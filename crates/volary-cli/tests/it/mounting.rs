@@ -42,6 +42,13 @@ impl Mounting {
         assert!(unmounted.success());
         assert!(self.child.wait().unwrap().success());
     }
+
+    /// Takes the mount away; its program ends well.
+    pub(crate) fn stop(mut self) {
+        let unmounted = Command::new("umount").arg(&self.dir).status().unwrap();
+        assert!(unmounted.success());
+        assert!(self.child.wait().unwrap().success());
+    }
 }
 
 impl Drop for Mounting {

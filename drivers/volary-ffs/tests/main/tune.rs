@@ -16,6 +16,9 @@ const SHAPES: [Shape; 3] = [
     shape("ffs2", 8 * MIB).made("order=big"),
     shape("ffs1", 8 * MIB).made("old,block=4096,fragment=1024,order=big"),
 ];
+/// `ioctl` for all parameters: `_IOW('V', 2, char[256])`.
+const TUNE: u32 = 0x4100_5602;
+
 /// `ioctl` for the reserve: `_IOW('V', 1, int)`.
 const SET_MINFREE: u32 = 0x4004_5601;
 
@@ -170,6 +173,54 @@ fn the_reserve_is_changed_while_attached() {
         assert_eq!(field(&dev, &shape, first, 60), 0, "it stays");
         clean(dev.clone()).unwrap_or_else(|e| panic!("{}: {e}", shape.name()));
     }
+}
+
+/// What `ioctl` takes: options of `tune`, with zeros behind.
+fn line(options: &str) -> [u8; 256] {
+    let mut line = [0; 256];
+    line[..options.len()].copy_from_slice(options.as_bytes());
+    line
+}
+
+#[test]
+fn parameters_are_changed_while_attached_and_the_allocators_go_by_them() {
+    // A disk with tracks: blocks of a file have gaps between them by the rotational delay.
+    let disk = "block=4096,fragment=512,nsect=32,ntrak=4,cpg=16,maxcontig=1";
+    let dev = shape("ffs1", 8 << 20).made(disk).device();
+    let fs = attach(dev.clone(), "");
+    as_root(|cx| {
+        let open = fs.open(cx, fs.root(), Mode::Read).expect("open");
+        let set = |cx: &Ctx<'_>, options: &str| fs.ioctl(cx, open, TUNE, &line(options));
+        let (cred, cancel) = (Cred::new(1000, 1000), Cancel::new());
+        let ann = Ctx {
+            cred: &cred,
+            now: Time::from_secs(1),
+            cancel: &cancel,
+        };
+        let refused = |cx: &Ctx<'_>, options: &str| set(cx, options).expect_err(options).kind();
+        assert_eq!(refused(&ann, "rotdelay=4"), Kind::NotPermitted);
+        assert_eq!(refused(cx, "rotdelay=4000"), Kind::Invalid);
+        assert_eq!(refused(cx, "rotdelays=4"), Kind::Invalid);
+        let file = |text: &str| {
+            let name = crate::laid::name(text);
+            let made = fs.create(cx, fs.root(), name, Create::New, &SetAttr::default());
+            let (entry, open) = made.expect("create");
+            fs.write(cx, open, Some(0), &[7; 8 * 4096]).expect("write");
+            fs.close(cx, open).expect("close");
+            volary_testkit::turns::runs(&fs, cx, entry.node).len()
+        };
+        assert_eq!(file("before"), 1);
+        set(cx, "rotdelay=4,maxbpg=100").expect("a delay");
+        assert_eq!(file("delayed"), 8);
+        set(cx, "rotdelay=0").expect("none");
+        assert_eq!(file("after"), 1);
+        set(cx, "rotdelay=7,optim=space").expect("all others");
+        fs.detach(cx).expect("detach");
+    });
+    let shape = shape("ffs1", 8 << 20);
+    let fields = [64, 92, 128].map(|at| field(&dev, &shape, 8192, at));
+    assert_eq!(fields, [7, 100, 1], "they stay");
+    clean(dev).expect("clean");
 }
 
 fn numbers(facts: &[Fact]) -> Vec<Option<u64>> {
