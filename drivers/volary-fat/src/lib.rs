@@ -32,6 +32,7 @@ mod halves;
 mod index;
 pub mod info;
 mod joins;
+mod links;
 mod locate;
 pub mod long;
 pub mod make;

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn each_copy_has_what_the_other_lacks() {
         let whole: Vec<u32> = (10..16).collect();
-        for value in [0, 1, 0xfff7, 5000, 10, 32, 30, END] {
+        for value in [0, 1, 0xfff7, 5000, 10, 30, END] {
             for harm in [
                 &[(0, 12, value)][..],
                 &[(1, 12, value)],
