@@ -64,7 +64,7 @@ const README: Claims = &[
         ],
     ),
     (
-        "A Cedar volume is a cache of any other volume, and goes on when that is away:",
+        "A Cedar volume is a read-only cache of any other volume",
         &[
             "files_of_another_volume_are_cached_and_linked_to",
             "a_cache_shows_the_remotes_tree_and_without_it_what_was_read",
@@ -145,6 +145,21 @@ const SECURITY: Claims = &[
     (
         "A mount has `nosuid,nodev` unless told otherwise by root.",
         &["a_mount_has_no_set_uid_programs_and_devices_unless_root_asks"],
+    ),
+    (
+        "The calls of an ordinary user are that user's",
+        &[
+            "a_user_of_this_host_is_nobody_else_by_nfs",
+            "no_squash_makes_a_user_of_this_host_nobody_else",
+            "a_socket_that_was_closed_is_nobody_s",
+        ],
+    ),
+    (
+        "set-uid and set-gid bits of files cannot be set there",
+        &[
+            "nobody_makes_a_program_that_runs_as_another_on_a_served_directory",
+            "groups_of_the_system_are_squashed_where_root_is",
+        ],
     ),
     (
         "records, connections, threads, opens, locks and remembered calls are bounded; one that says nothing is sent away",
