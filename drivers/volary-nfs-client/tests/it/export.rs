@@ -2,7 +2,6 @@
 
 use crate::served::{NAME, Served, attach_fat, fat};
 use crate::side::{Side, cx};
-use std::time::Duration;
 use volary_core::{Caps, Cred, Kind, Lock, Mode, OpenId, Options};
 use volary_nfs_client::{Location, NfsOptions};
 
