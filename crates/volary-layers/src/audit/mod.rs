@@ -136,7 +136,7 @@ impl Audit {
         let answer = call();
         let line = line(Some(cx), &what(), told, &answer);
         let mut sink = self.sink.lock();
-        let lines = sink.reads.as_mut().map(|reads| reads.admit(cx.now, line));
+        let lines = sink.reads.as_mut().map(|reads| reads.admit(cx.now, &line));
         if let Some(lines) = lines.filter(|lines| !lines.is_empty()) {
             sink.write(&lines);
         }

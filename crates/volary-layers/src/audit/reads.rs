@@ -77,7 +77,7 @@ impl Reads {
     }
 
     /// What is to be written for a read with this line.
-    pub(super) fn admit(&mut self, now: Time, line: String) -> String {
+    pub(super) fn admit(&mut self, now: Time, line: &str) -> String {
         if self.second != now.secs {
             (self.second, self.lines) = (now.secs, 0);
         }
@@ -94,7 +94,7 @@ impl Reads {
         }
         self.lines += 1;
         self.bytes += len;
-        self.left_out(now) + &line
+        self.left_out(now) + line
     }
 
     /// A line about how many were left out since the last such line, if any were.
@@ -146,7 +146,7 @@ mod tests {
     fn what_is_left_out_is_counted_and_the_size_is_an_end() {
         let mut reads = Reads::new(AuditReads { rate: 2, size: 25 });
         let at = Time::from_secs;
-        let mut say = |secs| reads.admit(at(secs), "a line ..\n".into());
+        let mut say = |secs| reads.admit(at(secs), "a line ..\n");
         assert_eq!((say(1).len(), say(1).len()), (10, 10));
         assert_eq!((say(1), say(1)), (String::new(), String::new()));
         assert_eq!(say(2), "2.000000000 reads-end size=25\n");
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(reads.left_out(at(4)), "4.000000000 left-out reads=4\n");
         assert_eq!(reads.left_out(at(5)), "");
         let mut reads = Reads::new(AuditReads { rate: 1, size: 99 });
-        let mut say = |secs| reads.admit(at(secs), "a line\n".into());
+        let mut say = |secs| reads.admit(at(secs), "a line\n");
         assert_eq!((say(1), say(1)), ("a line\n".into(), String::new()));
         assert_eq!(say(2), "2.000000000 left-out reads=1\na line\n");
     }
