@@ -21,9 +21,9 @@ use volary::torture::{
 Examples:
   volary torture run fat12 --random 2 --steps 12
   volary torture run fat16 --pairs --part 7/500
-  volary torture run cedar --triples --part 1/16
-  volary torture kill cedar --rounds 200
-  volary torture kill fat32 --rounds 200 --mounted
+  volary torture run cedar --triples --part 1/500
+  volary torture kill cedar --rounds 20
+  volary torture kill fat32 --rounds 20 --mounted
   volary torture kill ffs2 --rounds 5 --served nfs
   volary torture replay fat12 'create /x; sync' --cut 3:-")]
 pub(crate) struct Torture {
@@ -90,7 +90,7 @@ Example:
     /// The process has a device that loses what was not flushed when it is killed.
     #[command(after_help = "\
 Examples:
-  volary torture kill cedar --rounds 200
+  volary torture kill cedar --rounds 20
   volary torture kill ffs2 --rounds 5 --served nfs")]
     Kill {
         /// The volume, as for run
