@@ -87,8 +87,11 @@ struct Swept {
     piece_end: Option<u64>,
     holes: Vec<Fix>,
     again: Vec<Fix>,
+    /// How many fragments were taken before.
     twice: u64,
     shared: Vec<Fix>,
+    /// Where its indirect blocks begin, as far as they are remembered.
+    indirect: BTreeSet<u64>,
 }
 
 impl Pointers {
@@ -316,6 +319,9 @@ impl Swept {
         }
         let twice = claim(inodes, block);
         if twice.is_empty() {
+            if !block.is_data && self.indirect.len() < TWICE_MAX {
+                self.indirect.insert(block.first);
+            }
             return Below::Go;
         }
         // The blocks that an indirect one leads to are looked at when it has a copy.
@@ -323,7 +329,9 @@ impl Swept {
         self.twice += twice.len() as u64;
         let left = TWICE_MAX.saturating_sub(self.taken.twice.len());
         self.taken.twice.extend(twice.into_iter().take(left));
-        let fix = match is_format(reader, block) {
+        // What its own indirect blocks hold is not content, nor are they their own parents.
+        let is_own = self.indirect.contains(&block.first);
+        let fix = match is_own || is_format(reader, block) {
             true => Fix::Hole(pointer.slot),
             false => Fix::Copy(pointer.slot, *block),
         };
@@ -392,8 +400,8 @@ fn shared_repair(fixes: &[Fix]) -> String {
     let holes = fixes.iter().filter(is_hole).count();
     match (holes, fixes.len() - holes) {
         (0, _) => "it gets a copy of its own".to_owned(),
-        (_, 0) => "what belongs to the format becomes a hole".to_owned(),
-        _ => "it gets a copy of its own, and holes for what belongs to the format".to_owned(),
+        (_, 0) => "what holds no content becomes a hole".to_owned(),
+        _ => "it gets a copy of its own, and holes for what holds no content".to_owned(),
     }
 }
 

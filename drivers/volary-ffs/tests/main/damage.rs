@@ -119,11 +119,7 @@ fn the_check_tells_damage_from_what_a_crash_leaves() {
         let file = base.inode("file");
         let dir = base.inode("dir");
         let cases: [(usize, &[u8], &str); 8] = [
-            (
-                at(&format!("inode {file}"), "di_mode"),
-                &[0, 0],
-                "unallocated",
-            ),
+            (at(&format!("inode {file}"), "di_mode"), &[0, 0], "inode"),
             (
                 at(&format!("inode {file}"), "di_nlink"),
                 &[9, 9],
@@ -142,7 +138,7 @@ fn the_check_tells_damage_from_what_a_crash_leaves() {
             (
                 at(&format!("inode {dir}"), "di_mode"),
                 &[0x81, 0x81],
-                "type",
+                "inode",
             ),
             (at("group 0", "cg_magic"), &[1], "group"),
             (at("group 0", "cg_cs"), &[9, 9, 9, 9], "summary"),

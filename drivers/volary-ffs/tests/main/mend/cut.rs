@@ -12,21 +12,17 @@ use volary_core::CheckMode;
 use volary_sim::{Bounds, Taped, choices, flights};
 
 const BOUNDS: Bounds = Bounds {
-    eager: 3,
-    random: 2,
+    eager: 2,
+    random: 1,
     garbage: false,
     seed: 1,
 };
 
 /// Damage whose repair writes more than one structure.
 const KINDS: &[&str] = &[
-    "a mode that is none",
-    "a size past all pointers",
     "a size past the last piece",
-    "an indirect block out of range",
     "a pointer of one out of range",
     "one block, three files",
-    "one block, twice in a file",
     "a file's in a directory's",
     "an indirect block, two files",
 ];
@@ -39,9 +35,13 @@ fn mended_in_two_runs(m: &Made, kind: &Kind) -> Result<usize, String> {
     let before = readable(&Arc::new(MemDevice::from_vec(image.clone())));
     let taped = Arc::new(Taped::new(volary_sim::Disk::new(image)));
     _ = check(taped.clone(), CheckMode::Mend);
+    let each = if is_whole() { 1 } else { 3 };
     let mut seen = HashSet::new();
     for flight in flights(&taped.take(), false) {
-        for choice in choices(flight.open.len(), &BOUNDS) {
+        for choice in choices(flight.open.len(), &BOUNDS)
+            .into_iter()
+            .step_by(each)
+        {
             let disk = flight.land(&choice);
             if !seen.insert(disk.hash()) {
                 continue;

@@ -493,6 +493,15 @@ const POINTERS: &[Kind] = &[
         },
     ),
     kind(
+        "an indirect block that leads to itself",
+        ("duplicate-blocks", Refuses, All),
+        |m, image| {
+            let first = m.leads(m.pointer("large", 12));
+            let each = (first..first + 4096).step_by(m.pointer_len());
+            each.for_each(|at| m.point(image, at, first as u64 / 512));
+        },
+    ),
+    kind(
         "an indirect block among data",
         ("bad-block", Refuses, All),
         |m, image| {
