@@ -56,8 +56,9 @@ pub(crate) struct Nonsense {
 
 /// Counts the entries of a range that cannot be right: no value of an entry, or a
 /// link to the entry itself, to a free cluster, or to one that the cluster before
-/// it leads to. Of a range where all are the same, and in use, that is all. `get`
-/// gives the value of an entry, or nothing where it is not known.
+/// it leads to. Of a range where all are the same link or the same mark of a bad
+/// cluster, that is all. Ends say nothing: many files of one cluster lie side by side.
+/// `get` gives the value of an entry, or nothing where it is not known.
 ///
 /// # Errors
 /// What `get` answers.
@@ -90,7 +91,8 @@ pub(crate) fn nonsense(
         };
         found.entries += u32::from(wrong);
     }
-    if range.len() > 8 && same.flatten().is_some_and(|value| value != 0) {
+    let tells = |value| !matches!(meaning(kind, last, value), Link::Free | Link::End);
+    if range.len() > 8 && same.flatten().is_some_and(tells) {
         found.entries = range.len() as u32;
     }
     Ok(found)
@@ -130,7 +132,8 @@ mod tests {
             let expected = Nonsense { entries: 1, values };
             assert_eq!(of(&bytes), expected, "{value}");
         }
-        assert_eq!(of(&[0xffff; 12]).entries, 10);
+        assert_eq!(of(&[0xfff7; 12]).entries, 10);
+        assert_eq!(of(&[0xffff; 12]).entries, 0);
         assert_eq!(of(&[0; 12]).entries, 0);
     }
 

@@ -1,8 +1,9 @@
 //! Chains by several copies of the FAT.
 //!
 //! Where the copies differ, a chain can go on in more than one way. The ways are
-//! tried in turn, the first copy's word first, until one is what the file's size
-//! says; else the one that leads to most is taken.
+//! tried in turn, the first copy's word first if it leads on, until one is what the
+//! file's size says; then the same with the last copy's word first. Else the one that
+//! leads to most is taken.
 
 use crate::table::Link;
 use std::collections::HashSet;
@@ -97,6 +98,17 @@ struct Search<'a, C> {
     passed: HashSet<u32>,
     forks: Vec<Fork>,
     steps: u64,
+    preferred: Preferred,
+    /// Clusters before the place where the first copy alone does not lead on, once the
+    /// way has passed one.
+    strayed: Option<u32>,
+}
+
+/// Whose word is tried first of those that lead on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preferred {
+    First,
+    Last,
 }
 
 /// The best way on from cluster `start`, which must be one.
@@ -104,6 +116,31 @@ struct Search<'a, C> {
 /// # Errors
 /// What `copies` answers.
 pub(crate) fn best_way(copies: &mut impl Copies, start: u32, goal: Goal) -> Result<Way> {
+    let (rank, best) = best_of(copies, start, goal, Preferred::First)?;
+    if goal.is_enough(rank) {
+        return Ok(best);
+    }
+    let (other, way) = best_of(copies, start, goal, Preferred::Last)?;
+    match other > rank {
+        true => Ok(Way {
+            first: false,
+            by_first: best.by_first,
+            ..way
+        }),
+        false => Ok(best),
+    }
+}
+
+/// The best way of those that are tried with this preference.
+///
+/// # Errors
+/// What `copies` answers.
+fn best_of(
+    copies: &mut impl Copies,
+    start: u32,
+    goal: Goal,
+    preferred: Preferred,
+) -> Result<(Rank, Way)> {
     let mut search = Search {
         copies,
         goal,
@@ -111,6 +148,8 @@ pub(crate) fn best_way(copies: &mut impl Copies, start: u32, goal: Goal) -> Resu
         passed: HashSet::new(),
         forks: Vec::new(),
         steps: STEPS * (u64::from(goal.most()) + 64),
+        preferred,
+        strayed: None,
     };
     let mut best: Option<(Rank, Way)> = None;
     let mut word = Link::Next(start);
@@ -119,14 +158,14 @@ pub(crate) fn best_way(copies: &mut impl Copies, start: u32, goal: Goal) -> Resu
         let whole = search.follow(word)?;
         let count = search.way.len() as u32;
         if turn == 0 {
-            by_first = count;
+            by_first = search.strayed.unwrap_or(count);
         }
         let rank = goal.rank(count, whole);
         if best.as_ref().is_none_or(|(most, _)| rank > *most) {
             let way = Way {
                 clusters: search.way.clone(),
                 whole,
-                first: turn == 0,
+                first: turn == 0 && search.strayed.is_none(),
                 by_first,
             };
             best = Some((rank, way));
@@ -139,7 +178,12 @@ pub(crate) fn best_way(copies: &mut impl Copies, start: u32, goal: Goal) -> Resu
             None => break,
         }
     }
-    Ok(best.map(|(_, way)| way).unwrap_or_default())
+    Ok(best.unwrap_or_default())
+}
+
+/// Whether a chain can go on, or end, by this word.
+fn is_live(word: &Link) -> bool {
+    matches!(word, Link::Next(_) | Link::End)
 }
 
 impl<C: Copies> Search<'_, C> {
@@ -165,6 +209,7 @@ impl<C: Copies> Search<'_, C> {
             self.steps -= 1;
             self.way.push(at);
             self.copies.words(at, &mut words)?;
+            self.choose(&mut words);
             word = words.first().copied().unwrap_or(Link::End);
             if words.len() > 1 {
                 self.forks.push(Fork {
@@ -174,6 +219,24 @@ impl<C: Copies> Search<'_, C> {
                 });
             }
         }
+    }
+
+    /// Puts the word that is tried first in front: one that leads on, if there is any.
+    fn choose(&mut self, words: &mut Vec<Link>) {
+        if self.preferred == Preferred::Last {
+            words.reverse();
+        }
+        let Some(live) = words.iter().position(is_live).filter(|&live| live > 0) else {
+            return;
+        };
+        let before = self.way.len() as u32;
+        let kept = match words.first() {
+            // A cluster that is not in use does not belong to the chain.
+            Some(Link::Free | Link::Bad) => before.saturating_sub(1),
+            _ => before,
+        };
+        self.strayed.get_or_insert(kept);
+        words.swap(0, live);
     }
 
     /// Goes back to the last place with another word, and takes that.
@@ -206,7 +269,13 @@ mod tests {
     impl Copies for Two {
         fn words(&mut self, cluster: u32, out: &mut Vec<Link>) -> Result<()> {
             let [a, b] = &self.0;
-            let say = |copy: &[u32]| meaning(FatKind::Fat16, 99, copy[cluster as usize]);
+            let say = |copy: &[u32]| {
+                meaning(
+                    FatKind::Fat16,
+                    copy.len() as u32 - 1,
+                    copy[cluster as usize],
+                )
+            };
             out.clear();
             out.extend([say(a), say(b)]);
             out.dedup();
@@ -273,6 +342,29 @@ mod tests {
         assert!(dir(false).first);
         assert_eq!(dir(true).clusters.len(), 6);
         assert!(way(None, false, &[(0, 12, 0)]).clusters.len() == 6);
+    }
+
+    #[test]
+    fn however_much_one_copy_lacks_the_other_has_it() {
+        let whole: Vec<u32> = (0..2000).map(|n| n + 10).collect();
+        let mut copy: Vec<u32> = (0..3000).map(|n| n + 1).collect();
+        copy[2009] = END;
+        let goal = Goal {
+            need: Some(2000),
+            last: 2999,
+            clean: true,
+        };
+        let zeros = vec![0; 3000];
+        // Links that seem right, and lead elsewhere.
+        let elsewhere: Vec<u32> = (0..3000).map(|n| 3000 - n).collect();
+        for lacking in [zeros, elsewhere] {
+            for copies in [[lacking.clone(), copy.clone()], [copy.clone(), lacking]] {
+                let is_first = copies[0] == copy;
+                let way = best_way(&mut Two(copies), 10, goal).unwrap();
+                assert!(way.whole && way.clusters == whole);
+                assert_eq!(way.first, is_first);
+            }
+        }
     }
 
     #[test]

@@ -41,7 +41,9 @@ impl Table {
         let bits = crate::marks::clean_bits(self.kind);
         // A head that is none says nothing.
         let is_head = first >= self.kind.mask() & !0xff && second | 0xffff >= self.kind.end_min();
-        let clean = self.layout.state == 0 && (!is_head || second & bits == bits);
+        // FAT12 has no bits for it in its FAT, and without the signature none in its boot sector.
+        let is_told = bits != 0 || self.layout.serial.is_some();
+        let clean = is_told && self.layout.state == 0 && (!is_head || second & bits == bits);
         Ok(*self.clean.get_or_init(|| clean))
     }
 

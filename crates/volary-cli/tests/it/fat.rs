@@ -224,3 +224,48 @@ fn a_directory_whose_dots_are_misplaced_or_gone_is_copied_and_mended() {
         sandbox.is_clean("disk.img");
     }
 }
+
+#[test]
+fn a_first_fat_full_of_ends_is_no_garbage_beside_a_second_one_that_was_lost() {
+    let sandbox = Sandbox::empty();
+    let mkfs = "mkfs -q -t fat16 --size 32M -o cluster=2k --seed 1 disk.img";
+    sandbox.run(mkfs).ok();
+    std::fs::create_dir(sandbox.path("in")).unwrap();
+    // Each takes one cluster: a sector of the FAT has the marks of 256 ends.
+    for n in 0..700 {
+        sandbox.write(&format!("in/f{n}"), format!("file {n}\n").as_bytes());
+    }
+    sandbox.run("cp -r in disk.img:/").ok();
+    let mut image = Image::read(&sandbox, "disk.img");
+    let second = image.reserved + image.fat_len + 512;
+    image.bytes[second..second + 512].fill(0);
+    sandbox.write("disk.img", &image.bytes);
+    assert_ne!(sandbox.run("fsck -y disk.img").code, 0);
+    assert_eq!(sandbox.run("fsck -n disk.img").code, 0);
+    sandbox.run("cp -r disk.img:/in out").ok();
+    for n in 0..700 {
+        let content = sandbox.read(&format!("out/f{n}"));
+        assert_eq!(content, format!("file {n}\n").as_bytes(), "{n}");
+    }
+}
+
+#[test]
+fn a_long_chain_that_one_fat_has_lost_in_two_sectors_is_kept_whole() {
+    for copy in [0, 1] {
+        let sandbox = Sandbox::empty();
+        let mkfs = "mkfs -q -t fat16 --size 24M -o cluster=1k --seed 1 disk.img";
+        sandbox.run(mkfs).ok();
+        sandbox.write("big", &noise(1_000_000));
+        sandbox.run("cp big disk.img:/").ok();
+        let mut image = Image::read(&sandbox, "disk.img");
+        let lost = image.reserved + copy * image.fat_len + 512;
+        image.bytes[lost..lost + 1024].fill(0);
+        sandbox.write("disk.img", &image.bytes);
+        sandbox.run("cp disk.img:/big before").ok();
+        assert_eq!(sandbox.read("before"), sandbox.read("big"), "FAT {copy}");
+        assert_ne!(sandbox.run("fsck -y disk.img").code, 0);
+        assert_eq!(sandbox.run("fsck -n disk.img").code, 0);
+        sandbox.run("cp disk.img:/big after").ok();
+        assert_eq!(sandbox.read("after"), sandbox.read("big"), "FAT {copy}");
+    }
+}

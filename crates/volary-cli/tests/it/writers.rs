@@ -40,7 +40,9 @@ fn lie_in_few_runs(sandbox: &Sandbox, image: &str, content: &[u8]) {
         read_only: true,
         ..Attach::default()
     };
-    let fs = volary::open_volume(&source, &how, Time::from_secs(0)).unwrap().fs;
+    let fs = volary::open_volume(&source, &how, Time::from_secs(0))
+        .unwrap()
+        .fs;
     as_root(|cx| {
         for file in FILES {
             let name = Name::new(file.as_bytes()).unwrap();
@@ -182,7 +184,9 @@ fn parameters_of_a_mounted_ffs_volume_are_changed_by_its_directory() {
     }
     let path = sandbox.path("ffs.img");
     let source = Source::parse(path.as_os_str().as_encoded_bytes()).unwrap();
-    let fs = volary::open_volume(&source, &Attach::default(), Time::from_secs(0)).unwrap().fs;
+    let fs = volary::open_volume(&source, &Attach::default(), Time::from_secs(0))
+        .unwrap()
+        .fs;
     as_root(|cx| {
         for (file, count) in [("before", 1), ("after", 8)] {
             let name = Name::new(file.as_bytes()).unwrap();

@@ -85,10 +85,12 @@ pub(super) fn decide(vol: &mut Volume, progress: &dyn Progress) -> Result<Vec<De
 /// # Errors
 /// `Io`.
 pub(super) fn is_clean(vol: &mut Volume) -> Result<bool> {
-    if vol.layout.state & STATE_DIRTY != 0 {
+    let bits = super::boot::fat_bits(vol.layout.kind).0;
+    // FAT12 has no bits for it in its FAT, and without the signature none in its boot sector.
+    let is_told = bits != 0 || vol.layout.serial.is_some();
+    if !is_told || vol.layout.state & STATE_DIRTY != 0 {
         return Ok(false);
     }
-    let bits = super::boot::fat_bits(vol.layout.kind).0;
     let mut others = others(vol);
     for fat in std::iter::once(&mut vol.fat).chain(&mut others) {
         let (zero, one) = (fat.get(0)?, fat.get(1)?);
