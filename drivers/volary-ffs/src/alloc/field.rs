@@ -7,6 +7,9 @@ use crate::volume::Volume;
 use std::ops::Range;
 use volary_block::Reservations;
 
+/// Rows of free blocks that a search for a long one looks at in a group.
+const ROWS: u32 = 1024;
+
 /// A group without what is kept for others.
 pub(super) struct Field<'a> {
     pub(super) tally: &'a Tally,
@@ -95,13 +98,17 @@ impl Field<'_> {
     }
 
     /// The first row of `count` free blocks from block `from` on, else before it; else the longest
-    /// row: its first block and its length.
+    /// of the [`ROWS`] rows that it looks at: its first block and its length.
     pub(super) fn longest(&self, from: u64, count: u64) -> Option<(u64, u64)> {
         let mut best: Option<(u64, u64)> = None;
         let from = from.min(self.blocks());
+        let mut looks = ROWS;
         for range in [from..self.blocks(), 0..from] {
             let mut at = range.start;
-            while let Some(block) = self.first_free(at..range.end) {
+            while looks > 0
+                && let Some(block) = self.first_free(at..range.end)
+            {
+                looks -= 1;
                 let len = self.row(block, count).max(1);
                 if best.is_none_or(|(_, longest)| longest < len) {
                     best = Some((block, len));

@@ -26,7 +26,7 @@ const GROUPS: usize = 4;
 
 /// So often a file goes on at the next free block, without a search, after a search that
 /// found no stretch of a quarter of what was wished for.
-const REST: u32 = 16;
+const REST: u32 = 128;
 
 /// Blocks before one that came first, for which room is kept as well.
 const BEFORE_MAX: u64 = 32;
@@ -74,25 +74,23 @@ impl Alloc {
             return Ok(wish);
         }
         let behind = before.map(|before| before + volume.frag);
-        let goes_on = |kept: &Reservation| {
-            let own = grower.place_in(kept, volume.frag);
-            own.is_some_and(|own| behind.is_none_or(|behind| behind == own))
-        };
-        let kept = self.kept.use_of(grower.owner(), grower.now, goes_on);
-        let own = kept.and_then(|kept| grower.place_in(&kept, volume.frag));
         let within = self.policy.within_section(volume, lbn);
-        // In a new section a block comes where the policy says; else where the file goes on.
+        let goes_on = self.own_place(reader, grower, |place| behind.is_none_or(|at| at == place));
+        let apart = self.own_place(reader, grower, |_| true);
+        let back = match before {
+            Some(_) => 0,
+            None => self.back(reader, grower),
+        };
+        // In a new section a block comes where the policy says; else where the file goes on. One
+        // that comes before others needs room for them too.
         let next = behind.filter(|_| within > 0).unwrap_or(wish.near);
-        for place in own.into_iter().chain([next]) {
+        let next = Some(next).filter(|_| back == 0);
+        for place in goes_on.into_iter().chain(next).chain(apart) {
             if self.is_free_block(reader, place, wish)? {
                 return Ok(Wish::at(volume, wish.ino, place));
             }
         }
         let ahead = self.ahead(reader, grower).min(most - 1);
-        let back = match before {
-            Some(_) => 0,
-            None => self.back(reader, grower),
-        };
         let found = self.seek(reader, wish, back + 1 + ahead)?;
         Ok(match found {
             Some((first, len)) => {
@@ -164,6 +162,19 @@ impl Alloc {
         let kept = self.kept.others_at(first, None);
         let own = self.kept.others_at(first, Some(ino.into()));
         own.is_none() && kept.is_some_and(|kept| kept.end - kept.start >= count * volume.frag)
+    }
+
+    /// Where a block is to be in what is kept for its file, if that place fits.
+    fn own_place(
+        &mut self,
+        reader: &Reader<'_>,
+        grower: &Grower,
+        fits: impl Fn(u64) -> bool,
+    ) -> Option<u64> {
+        let frag = reader.volume.frag;
+        let has = |kept: &Reservation| grower.place_in(kept, frag).is_some_and(&fits);
+        let kept = self.kept.use_of(grower.owner(), grower.now, has)?;
+        grower.place_in(&kept, frag)
     }
 
     /// For how many blocks before a growing file's block room is kept as well, if it comes before

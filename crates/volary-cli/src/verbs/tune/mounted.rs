@@ -26,7 +26,7 @@ pub(super) fn tune(dir: &Path, options: &[String]) -> Done<Vec<Fact>> {
         return Err(Fail::usage("too many options at once"));
     };
     room.copy_from_slice(line.as_bytes());
-    let open = File::open(dir).map_err(|e| Fail::host(&shown, e))?;
+    let open = File::open(dir).map_err(|e| Fail::host(shown, e))?;
     #[expect(unsafe_code, reason = "the one way to tell a mounted volume")]
     // SAFETY: the code says that the kernel reads as many bytes as there are, and writes none.
     let told = unsafe { ioctl(&open, Setter::<TUNE, _>::new(text)) };
