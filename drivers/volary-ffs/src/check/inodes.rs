@@ -33,6 +33,8 @@ pub(super) struct Inodes {
     pub(super) likely: BTreeMap<u32, Fields>,
     /// A bit for each fragment: taken by the format or by an inode.
     taken: Vec<u64>,
+    /// The same of those that two claim; empty if there are none.
+    shared: Vec<u64>,
     free: u64,
     /// Fragments that copies of blocks will take.
     pub(super) promised: BTreeSet<u64>,
@@ -54,6 +56,7 @@ impl Inodes {
             all: BTreeMap::new(),
             likely: BTreeMap::new(),
             taken: vec![0; words],
+            shared: Vec::new(),
             free: volume.size,
             promised: BTreeSet::new(),
             is_partial: false,
@@ -70,7 +73,6 @@ impl Inodes {
             plan,
             inodes,
             pointers: Pointers::default(),
-            twice: BTreeSet::new(),
             claimants: BTreeSet::new(),
         };
         scan(&reader, &mut phase)?;
@@ -121,6 +123,22 @@ impl Inodes {
         word >> (fragment % 64) & 1 == 1
     }
 
+    /// Notes that two claim a fragment.
+    pub(super) fn share(&mut self, fragment: u64) {
+        self.shared.resize(self.taken.len(), 0);
+        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
+        if let Some(word) = self.shared.get_mut(index) {
+            *word |= 1 << (fragment % 64);
+        }
+    }
+
+    /// Whether two claim it, as far as the sweep has come.
+    pub(super) fn is_shared(&self, fragment: u64) -> bool {
+        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
+        let word = self.shared.get(index).copied().unwrap_or(0);
+        word >> (fragment % 64) & 1 == 1
+    }
+
     pub(super) fn free_fragments(&self) -> u64 {
         self.free
     }
@@ -141,13 +159,9 @@ struct Phase<'a, 'b> {
     plan: &'a mut Plan,
     inodes: Inodes,
     pointers: Pointers,
-    /// Some fragments that were found twice, and the inodes that took them as well.
-    twice: BTreeSet<u64>,
+    /// Inodes that took fragments which were taken before.
     claimants: BTreeSet<u32>,
 }
-
-/// Fragments with two owners that are remembered.
-const TWICE_MAX: usize = 1 << 16;
 
 impl Phase<'_, '_> {
     fn volume(&self) -> &Volume {
@@ -157,10 +171,8 @@ impl Phase<'_, '_> {
     /// An inode's blocks: sectors that it takes.
     fn blocks(&mut self, inode: &Inode) -> Result<u64> {
         let taken = self.pointers.take(&self.reader, inode, &mut self.inodes)?;
-        if !taken.twice.is_empty() {
+        if taken.twice.is_some() {
             self.claimants.insert(inode.ino);
-            let left = TWICE_MAX.saturating_sub(self.twice.len());
-            self.twice.extend(taken.twice.into_iter().take(left));
         }
         self.inodes.is_partial |= taken.is_wrong;
         Ok(taken.fragments * (self.volume().fsize / 512))
@@ -168,7 +180,7 @@ impl Phase<'_, '_> {
 
     /// Phase 1b: those that have what others claim as well.
     fn first_owners(&mut self) -> Result<()> {
-        if self.twice.is_empty() {
+        if self.inodes.shared.is_empty() {
             return Ok(());
         }
         let all: Vec<u32> = self.inodes.all.keys().copied().collect();
@@ -183,8 +195,8 @@ impl Phase<'_, '_> {
             let mut first = None;
             // What is wrong with its blocks was told.
             _ = self.reader.blocks(&inode, &mut |block: Block| {
-                let its = block.first..block.first + block.fragments;
-                first = first.or(self.twice.range(its).next().copied());
+                let mut its = block.first..block.first + block.fragments;
+                first = first.or_else(|| its.find(|&fragment| self.inodes.is_shared(fragment)));
                 Ok(())
             });
             if let Some(first) = first {

@@ -19,8 +19,8 @@ use volary_core::{FileKind, Finding, Result, Severity};
 /// Pointers that a round mends, of all inodes together; the next round finds the rest.
 const MENDED_MAX: usize = 1 << 16;
 
-/// How many fragments with two owners are remembered of an inode.
-const TWICE_MAX: usize = 1 << 12;
+/// How many indirect blocks are remembered of an inode.
+const INDIRECT_MAX: usize = 1 << 12;
 
 /// How a part of an inode is mended.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,22 @@ enum Fix {
     Bare,
     /// The inode is freed.
     Free,
+}
+
+impl Fix {
+    /// Whether it writes into an indirect block that another claims.
+    fn writes_into_shared(&self, reader: &Reader<'_>, inodes: &Inodes) -> bool {
+        let volume = reader.volume;
+        match *self {
+            Self::Hole(Slot::At(at)) | Self::Copy(Slot::At(at), _) => {
+                inodes.is_shared(at / volume.fsize)
+            }
+            Self::Again(first) => {
+                (first..first + volume.frag).any(|fragment| inodes.is_shared(fragment))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// What is wrong with an inode.
@@ -68,8 +84,8 @@ pub(super) struct Pointers {
 pub(super) struct Taken {
     /// Fragments of blocks that are in range.
     pub(super) fragments: u64,
-    /// Some of the fragments that were taken before.
-    pub(super) twice: Vec<u64>,
+    /// The first of the fragments that were taken before.
+    pub(super) twice: Option<u64>,
     /// Whether the inode may have blocks that are not counted.
     pub(super) is_wrong: bool,
 }
@@ -115,7 +131,7 @@ impl Pointers {
             })
         })?;
         self.bad(reader, inode, &mut swept);
-        if let Some(&first) = swept.taken.twice.first() {
+        if let Some(first) = swept.taken.twice {
             let (ino, count) = (inode.ino, swept.twice);
             let message = format!(
                 "inode {ino}: {count} of its fragments belong to others too, the first is {first}"
@@ -252,7 +268,12 @@ impl Pointers {
             }
             if wrong.is_of_blocks() {
                 plan.unsettled.insert(wrong.ino);
+                // Its indirect blocks may be others' content.
+                if let Some(mend) = plan.inodes.get_mut(&wrong.ino) {
+                    mend.cut = false;
+                }
             }
+            wrong.spare_shared(reader, inodes);
             let told = Finding {
                 code: wrong.code,
                 path: named.map(|named| named.path.clone()),
@@ -281,6 +302,18 @@ impl Wrong {
     /// Whether it is about whose blocks are whose.
     fn is_of_blocks(&self) -> bool {
         ["bad-block", "duplicate-blocks", "shared-blocks"].contains(&self.code)
+    }
+
+    /// Leaves out what writes into a block that two claim: one of them may have content there. A
+    /// later round does it, when each has a block of its own.
+    fn spare_shared(&mut self, reader: &Reader<'_>, inodes: &Inodes) {
+        let count = self.fixes.len();
+        self.fixes
+            .retain(|fix| !fix.writes_into_shared(reader, inodes));
+        // Where the inode ends is known when all of its pointers are.
+        if self.fixes.len() < count {
+            self.fixes.retain(|fix| !matches!(fix, Fix::End(_)));
+        }
     }
 
     /// Brings in the kind that an entry says; whether there is anything wrong then.
@@ -318,19 +351,23 @@ impl Swept {
             self.again.extend(room.then_some(Fix::Again(block.first)));
         }
         let twice = claim(inodes, block);
-        if twice.is_empty() {
-            if !block.is_data && self.indirect.len() < TWICE_MAX {
+        let Some(&first) = twice.first() else {
+            if !block.is_data && self.indirect.len() < INDIRECT_MAX {
                 self.indirect.insert(block.first);
             }
             return Below::Go;
-        }
+        };
         // The blocks that an indirect one leads to are looked at when it has a copy.
         self.taken.is_wrong |= !block.is_data;
         self.twice += twice.len() as u64;
-        let left = TWICE_MAX.saturating_sub(self.taken.twice.len());
-        self.taken.twice.extend(twice.into_iter().take(left));
+        self.taken.twice.get_or_insert(first);
         // What its own indirect blocks hold is not content, nor are they their own parents.
         let is_own = self.indirect.contains(&block.first);
+        if !is_own {
+            twice
+                .into_iter()
+                .for_each(|fragment| inodes.share(fragment));
+        }
         let fix = match is_own || is_format(reader, block) {
             true => Fix::Hole(pointer.slot),
             false => Fix::Copy(pointer.slot, *block),

@@ -25,6 +25,8 @@ const KINDS: &[&str] = &[
     "one block, three files",
     "a file's in a directory's",
     "an indirect block, two files",
+    "an indirect block among the data of double, one number in range",
+    "an indirect block among the data of double, all numbers behind the end",
 ];
 
 /// What is wrong with how one kind of damage is mended in two runs.

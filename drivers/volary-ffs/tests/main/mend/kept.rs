@@ -169,6 +169,32 @@ fn without_room_for_a_copy_both_owners_keep_the_block_and_the_check_says_why() {
     );
 }
 
+/// The first inode claims what is the second's as an indirect block, with holes to be made in it.
+#[test]
+fn without_room_for_a_copy_nothing_is_written_into_what_two_files_claim() {
+    for shape in SHAPES {
+        let m = Made::new(shape);
+        let full = Arc::new(MemDevice::from_vec(m.image.clone()));
+        let fs = attach(full.clone(), "");
+        as_root(|cx| fill_up(&fs, cx));
+        let mut image = full.to_vec();
+        let data = m.block("double");
+        let indirect = m.leads(m.pointer("large", 12));
+        // In range, and nothing that it leads to becomes free: its own blocks go on being taken.
+        m.point(&mut image, data, indirect as u64 / 512);
+        m.point(&mut image, m.pointer("large", 12), data as u64 / 512);
+        for size in [200_000, 13 * BLOCK as u64] {
+            let mut image = image.clone();
+            m.put(&mut image, m.size("large"), 8, size);
+            let dev = Arc::new(MemDevice::from_vec(image.clone()));
+            _ = run(&dev, CheckMode::Mend, Answer::No);
+            let now = content(&dev, "double");
+            let before = &image[data..][..BLOCK];
+            assert!(now[..BLOCK] == *before, "{}: {size}", m.shape.name());
+        }
+    }
+}
+
 /// Takes all room.
 fn fill_up(fs: &Fs, cx: &Ctx<'_>) {
     let set = Default::default();

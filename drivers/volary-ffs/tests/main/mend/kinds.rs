@@ -512,6 +512,25 @@ const POINTERS: &[Kind] = &[
             );
         },
     ),
+    kind(
+        "an indirect block among the data of double, one number in range",
+        ("duplicate-blocks", Refuses, All),
+        |m, image| {
+            let data = m.block("double");
+            m.point(image, data, 4000);
+            m.point(image, m.pointer("large", 12), data as u64 / 512);
+        },
+    ),
+    kind(
+        "an indirect block among the data of double, all numbers behind the end",
+        ("duplicate-blocks", Refuses, All),
+        |m, image| {
+            let data = m.block("double");
+            m.point(image, data, 0);
+            m.put(image, m.size("large"), 8, 13 * 4096);
+            m.point(image, m.pointer("large", 12), data as u64 / 512);
+        },
+    ),
 ];
 
 /// All of them that can be done to a volume.
