@@ -179,6 +179,10 @@ pub struct Replica {
     pub home: u64,
     /// The first one, as the replica has it: a device that reads so at `home` holds the volume.
     pub bytes: Vec<u8>,
+    /// Whether other structures of the volume were found where the replica says that they are.
+    /// One that is not confirmed may be left of a volume that has gone: only a user who names
+    /// the format goes by it.
+    pub is_confirmed: bool,
 }
 
 /// An option, or a topic: what help prints of it.

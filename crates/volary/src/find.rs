@@ -31,7 +31,7 @@ impl fmt::Debug for Found {
 
 /// Finds the volume on a device. Its format is the one that the option `type` says; else the
 /// one that is recognised; else the one whose replica an option names; else the one of which a
-/// replica is found. What holds something else that has a name, or a partition table, is not
+/// confirmed replica is found. What holds something else that has a name, or a partition table, is not
 /// searched for replicas: it may have been made over an old volume.
 ///
 /// # Errors
@@ -51,7 +51,8 @@ pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
             return found(*format, device, options);
         }
         for format in crate::formats() {
-            if let Some(replica) = format.replica(&*device)? {
+            let replica = format.replica(&*device)?;
+            if let Some(replica) = replica.filter(|replica| replica.is_confirmed) {
                 return Ok(by_replica(*format, device, replica));
             }
         }

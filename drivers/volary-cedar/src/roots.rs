@@ -1,6 +1,8 @@
 //! Finding the copies of the root, whatever the size of pages is.
 
+use crate::log::read_anchors;
 use crate::ondisk::{HEADER, Header, MAGIC, PAGE_MAX, PAGE_MIN, PageType, get_u32};
+use crate::table::{Pair, judge};
 use crate::volume::{Checked, Layout};
 use std::cmp::Reverse;
 use volary_core::{BlockDevice, Kind, Replica, Result};
@@ -97,7 +99,28 @@ pub(crate) fn replica(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
         at: layout.offset(at),
         home: 0,
         bytes: layout.encode(0),
+        is_confirmed: is_there(dev, &layout),
     }))
+}
+
+/// Whether more of a volume than its root is there: an anchor of its log, or one of some pages of
+/// its name table. Both have copies, and all carry the volume's number.
+fn is_there(dev: &dyn BlockDevice, layout: &Layout) -> bool {
+    // Page 0 is always there, the others once the table has grown to them.
+    let len = layout.table_len;
+    let indices = [0, 1, len / 3, len / 3 * 2];
+    let mut places = [layout.table_a, layout.table_b]
+        .into_iter()
+        .flat_map(|start| indices.map(|index| (start.saturating_add(index), index)));
+    read_anchors(dev, layout).iter().any(Option::is_some)
+        || places.any(|(page, index)| has_table_page(dev, layout, page, index))
+}
+
+/// Whether a page is this one of the volume's name table. One that cannot be read is not.
+fn has_table_page(dev: &dyn BlockDevice, layout: &Layout, page: u32, index: u32) -> bool {
+    let mut bytes = vec![0; layout.page_len()];
+    let is_read = dev.read_at(layout.offset(page), &mut bytes).is_ok();
+    is_read && matches!(judge(&bytes, &bytes, layout, index), Pair::Good(_))
 }
 
 /// What the first two copies of the root say, if both are whole and say the same. Then the
@@ -126,4 +149,64 @@ fn may_be_root(start: &[u8], page: u64) -> bool {
     let sizes = PAGE_MIN as u64..=PAGE_MAX as u64;
     let header = Header::read_unchecked(start);
     header.is_some_and(|h| h.kind == PageType::Root) && (own == page || !sizes.contains(&own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use volary_block::MemDevice;
+    use volary_core::Make;
+
+    const SIZE: usize = 4 << 20;
+    const PAGE: usize = 4096;
+
+    /// A volume, and what its root says.
+    fn made() -> (Vec<u8>, Layout) {
+        let mem = Arc::new(MemDevice::new(SIZE as u64));
+        let dev: Arc<dyn BlockDevice> = mem.clone();
+        crate::make::make(&dev, &Make::default()).unwrap();
+        let layout = Layout::read(&*dev).unwrap();
+        assert_eq!(layout.page_len(), PAGE);
+        (mem.to_vec(), layout)
+    }
+
+    /// Bytes of all but the last page that are none of the volume's.
+    fn foreign(image: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0xa5; SIZE - PAGE];
+        bytes.extend_from_slice(&image[SIZE - PAGE..]);
+        bytes
+    }
+
+    fn found(bytes: Vec<u8>) -> Replica {
+        replica(&MemDevice::from_vec(bytes)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_root_at_the_end_alone_is_found_but_not_confirmed() {
+        let (image, layout) = made();
+        let replica = found(foreign(&image));
+        assert_eq!((replica.at, replica.home), ((SIZE - PAGE) as u64, 0));
+        assert!(replica.bytes == layout.encode(0));
+        assert!(!replica.is_confirmed);
+    }
+
+    #[test]
+    fn one_anchor_or_page_of_the_name_table_confirms_a_root() {
+        let (image, layout) = made();
+        let [first, second] = layout.anchors();
+        for page in [first, second, layout.table_a, layout.table_b] {
+            let at = page as usize * PAGE;
+            let mut bytes = foreign(&image);
+            bytes[at..at + PAGE].copy_from_slice(&image[at..at + PAGE]);
+            assert!(found(bytes.clone()).is_confirmed, "page {page}");
+            // Torn, and then as a volume with another number has it.
+            bytes[at + PAGE - 1] ^= 1;
+            assert!(!found(bytes.clone()).is_confirmed, "page {page}");
+            bytes[at + 8] ^= 1;
+            crate::ondisk::seal(&mut bytes[at..at + PAGE]);
+            assert!(Header::read(&bytes[at..at + PAGE]).is_some());
+            assert!(!found(bytes).is_confirmed, "page {page}");
+        }
+    }
 }

@@ -48,6 +48,7 @@ fn with(dev: &dyn BlockDevice, sector_len: u32) -> Result<Option<Replica>> {
         at,
         home: 0,
         bytes: sector.to_vec(),
+        is_confirmed: true,
     }))
 }
 

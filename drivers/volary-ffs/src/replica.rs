@@ -39,6 +39,7 @@ pub(crate) fn find(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
             at: found.at,
             home: found.home(),
             bytes: found.bytes,
+            is_confirmed: true,
         }
     }))
 }

@@ -297,6 +297,46 @@ fn replicas_that_the_rest_of_the_volume_has_gone_from_are_not_believed() {
 }
 
 #[test]
+fn a_cedar_root_that_its_volume_has_gone_from_is_gone_by_only_for_its_type() {
+    let sandbox = Sandbox::empty();
+    sandbox.run("mkfs -q -t cedar --size 64M a.img").ok();
+    destroy(&sandbox, 0, &crate::sandbox::noise((64 << 20) - (64 << 10)));
+    let before = sandbox.read("a.img");
+    for (line, code) in [
+        ("info a.img", 3),
+        ("fsck -n a.img", 8),
+        ("fsck -y a.img", 8),
+    ] {
+        let told = sandbox.run(line).fails(code);
+        assert!(told.contains("no replica"), "{line}: {told}");
+        assert!(sandbox.read("a.img") == before, "{line}");
+    }
+    let run = sandbox.run("info --type cedar a.img");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("read by its replica"), "{}", run.err);
+    assert!(sandbox.read("a.img") == before);
+}
+
+#[test]
+fn a_cedar_volume_without_its_beginning_is_found_by_what_else_is_left() {
+    let sandbox = Sandbox::empty();
+    // The beginning; all before the middle, where the name table and the log are.
+    for gone in [64 << 10, 24 << 20] {
+        sandbox
+            .run("mkfs -q --force -t cedar --size 64M a.img")
+            .ok();
+        sandbox.run("mkdir a.img:/docs").ok();
+        destroy(&sandbox, 0, &crate::sandbox::noise(gone));
+        let run = sandbox.run("ls a.img");
+        assert_eq!((run.code, run.out.as_str()), (0, "docs\n"), "{}", run.err);
+        assert!(run.err.contains("read by its replica"), "{}", run.err);
+        let mended = sandbox.run("fsck -y a.img");
+        assert_eq!(mended.code, 1, "{}{}", mended.out, mended.err);
+        assert_eq!(sandbox.run("ls a.img").ok(), "docs\n");
+    }
+}
+
+#[test]
 fn without_any_replica_the_error_names_what_is_there_and_the_type() {
     let sandbox = Sandbox::empty();
     sandbox.write("a.img", &crate::sandbox::noise(1 << 20));
