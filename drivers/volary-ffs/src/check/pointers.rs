@@ -470,7 +470,9 @@ fn piece_end(reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, before: u64)
     let is_last = (at as u64 + 1) * volume.bsize >= inode.size && inode.ib == [0; 3];
     let fits =
         (1..=room).contains(&counted) && pointer.first.saturating_add(counted) <= volume.size;
-    let end = at as u64 * volume.bsize + counted * volume.fsize;
+    let end = counted
+        .checked_mul(volume.fsize)?
+        .checked_add(at as u64 * volume.bsize)?;
     (is_last && fits && end < inode.size).then_some(end)
 }
 

@@ -169,15 +169,16 @@ impl Machine {
         self.again()?;
         let open = |i| self.call(|cx, fs| fs.open(cx, find(cx, fs, &large(i))?, Mode::Read));
         let opens = (0..files).map(open).collect::<volary::Result<Vec<_>>>()?;
-        let (mut all, mut first) = (0.0, u64::MAX);
+        let (mut all, mut first, mut end) = (0.0, u64::MAX, 0);
         for open in &opens {
             let mut extents = Vec::new();
             self.call(|cx, fs| fs.extents(cx, *open, 0, LARGE, &mut extents))?;
-            let starts = extents.iter().filter_map(|e| match e.place {
-                Place::Device(at) => Some(at / SECTOR as u64),
-                _ => None,
-            });
-            first = starts.fold(first, u64::min);
+            for extent in extents {
+                if let Place::Device(at) = extent.place {
+                    first = first.min(at / SECTOR as u64);
+                    end = end.max((at + extent.len) / SECTOR as u64);
+                }
+            }
         }
         for _ in 0..times {
             let open = opens[self.rng.index(files)];
@@ -187,8 +188,7 @@ impl Machine {
         for open in opens {
             self.call(|cx, fs| fs.close(cx, open))?;
         }
-        let sectors = self.dev.geometry().size / SECTOR as u64 - first;
-        Ok((all / times as f64, sectors))
+        Ok((all / times as f64, end.saturating_sub(first)))
     }
 
     /// Attaches the volume as a power cut leaves it, so often, with small files made since the last
