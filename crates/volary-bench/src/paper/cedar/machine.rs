@@ -10,7 +10,7 @@ use volary::{
 };
 use volary_cedar::CEDAR;
 use volary_cedar::volume::Layout;
-use volary_core::{BlockDevice, Format, Place};
+use volary_core::{Format, Place};
 use volary_sim::rng::Rng;
 use volary_sim::seek::Drive;
 use volary_sim::{SECTOR, Spinning};
