@@ -212,6 +212,10 @@ fn parameters_are_changed_while_attached_and_the_allocators_go_by_them() {
         assert_eq!(file("before"), 1);
         set(cx, "rotdelay=4,maxbpg=100").expect("a delay");
         assert_eq!(file("delayed"), 8);
+        // Another would lie in its gaps.
+        let delayed = crate::laid::name("delayed");
+        fs.unlink(cx, fs.root(), delayed).expect("unlink");
+        fs.sync(cx).expect("sync");
         set(cx, "rotdelay=0").expect("none");
         assert_eq!(file("after"), 1);
         set(cx, "rotdelay=7,optim=space").expect("all others");
