@@ -19,7 +19,7 @@
 
 use crate::alloc::Pending;
 use crate::attached::Attached;
-use crate::marks;
+use crate::marks::{self, Hints};
 use crate::node::{NODE_COST, Node, NumberMap};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::HashSet;
@@ -150,6 +150,9 @@ pub(crate) struct Order {
     /// The dirty mark is on the disk.
     marked: AtomicBool,
     marking: Mutex<()>,
+    /// FSInfo could not be read when it was to be written: a volume with wrong hints is not
+    /// marked as cleanly left, so that a check counts anew.
+    hints_stale: AtomicBool,
     /// Something was written since the last flush, past the cache.
     unflushed: AtomicBool,
     /// Given back in this epoch.
@@ -174,6 +177,7 @@ impl Order {
             epoch: RwLock::default(),
             state: AtomicU8::new(state as u8),
             was_dirty,
+            hints_stale: AtomicBool::new(false),
             marked: AtomicBool::new(false),
             marking: Mutex::default(),
             unflushed: AtomicBool::new(false),
@@ -416,7 +420,9 @@ impl Attached {
         let freed = self.table.dirty_len() > 0;
         self.table.write()?;
         let info = marks::write_fsinfo(&**self.device(), &self.layout, &self.table)?;
-        if freed || info {
+        let is_stale = info == Hints::Unreadable;
+        self.order.hints_stale.store(is_stale, Ordering::Release);
+        if freed || info == Hints::Written {
             self.cache.flush()?;
         }
         Ok(())
@@ -474,7 +480,9 @@ impl Attached {
             &**self.device(),
             &self.layout,
             &self.table,
-            !self.order.was_dirty && self.table.check_sound().is_ok(),
+            !self.order.was_dirty
+                && !self.order.hints_stale.load(Ordering::Acquire)
+                && self.table.check_sound().is_ok(),
         )
     }
 

@@ -120,36 +120,47 @@ pub(crate) fn read_fsinfo(dev: &dyn BlockDevice, layout: &Layout) -> Result<Opti
     }))
 }
 
+/// What became of an FSInfo sector that was to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hints {
+    /// It says what the table knows now.
+    Written,
+    /// It did before, or the volume has none.
+    Same,
+    /// It cannot be read, and may say what was true once.
+    Unreadable,
+}
+
 /// Writes what the table knows to the FSInfo sector, if there is one that looks
-/// like one and can be read; whether anything was written. No flush.
+/// like one and can be read. No flush.
 ///
 /// # Errors
 /// `Io`.
-pub(crate) fn write_fsinfo(dev: &dyn BlockDevice, layout: &Layout, table: &Table) -> Result<bool> {
+pub(crate) fn write_fsinfo(dev: &dyn BlockDevice, layout: &Layout, table: &Table) -> Result<Hints> {
     let Some(sector) = layout.fsinfo_sector else {
-        return Ok(false);
+        return Ok(Hints::Same);
     };
     let offset = u64::from(sector) * u64::from(layout.sector_len);
     let mut bytes = vec![0; layout.sector_len as usize];
     match dev.read_at(offset, &mut bytes) {
-        Err(e) if e == Kind::Io => return Ok(false),
+        Err(e) if e == Kind::Io => return Ok(Hints::Unreadable),
         done => done?,
     }
     let Ok((info, _)) = FsInfo::mut_from_prefix(&mut bytes) else {
-        return Ok(false);
+        return Ok(Hints::Same);
     };
     if !is_fsinfo(info) {
-        return Ok(false);
+        return Ok(Hints::Same);
     }
     let (free, next) = table.hints();
     let free = free.unwrap_or(u32::MAX);
     if info.FSI_Free_Count.get() == free && info.FSI_Nxt_Free.get() == next {
-        return Ok(false);
+        return Ok(Hints::Same);
     }
     info.FSI_Free_Count.set(free);
     info.FSI_Nxt_Free.set(next);
     dev.write_at(offset, &bytes)?;
-    Ok(true)
+    Ok(Hints::Written)
 }
 
 /// What an FSInfo sector says: a hint, not the truth.

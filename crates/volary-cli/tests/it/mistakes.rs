@@ -148,7 +148,7 @@ const MEANT: [(&str, i32, &str); 19] = [
         3,
         "tree: is a directory; name an image or a block device",
     ),
-    ("ls disk.img:docs", 3, "begins with a slash: disk.img:/docs"),
+    ("ls disk.img:docs", 2, "has a slash: disk.img:/docs"),
     ("ls -", 3, "a volume is not read from standard input"),
     (
         "lss disk.img",

@@ -115,8 +115,8 @@ impl Volume {
         self.commit(RECORD_OF_DELETES, GATHERED, 0) / GATHERED as f64
     }
 
-    /// A large file that is written bit by bit, with its commit. Its first piece has 64 sectors,
-    /// each further one as many as all before it.
+    /// A large file that is written bit by bit, with its commit. Its first piece has some 72
+    /// sectors; behind what it has, four times as many are kept for it, which is the next piece.
     pub(super) fn large_create(&self, size: u64) -> f64 {
         let sectors = size / 512;
         // The leader is written after the first block, and again with the commit.
@@ -129,7 +129,8 @@ impl Volume {
         let last = [Step::Latency, Step::Transfer(1)];
         // A block lies in both pieces: the arm goes to the new one, back, and there again; the
         // longer ones are not on the same cylinder.
-        let pieces = (sectors / 64).ilog2() + 1;
+        let kept = std::iter::successors(Some(72), |kept| Some(kept * 5));
+        let pieces = kept.take_while(|kept| *kept < sectors).count() as u32 + 1;
         let near = [Step::Latency; 3];
         let far = [Step::ShortSeek(1); 3];
         cost(&[
