@@ -437,10 +437,14 @@ impl Attached {
     /// others' changes may have been in the same commit.
     pub(crate) fn finish(&self) -> Result<()> {
         let result = match self.order.state() {
-            State::Writable => self.sync_all().and_then(|()| {
-                let _alone = self.order.epoch.write();
-                self.mark_clean()
-            }),
+            State::Writable => {
+                // All is made durable whatever comes of the count.
+                let counted = self.count_free();
+                self.sync_all().and_then(|()| {
+                    let _alone = self.order.epoch.write();
+                    self.mark_clean(counted.is_ok())
+                })
+            }
             State::Failed => Err(Error::note(
                 Kind::Io,
                 "the latest changes may be lost since a write to the volume failed; check it",
@@ -451,6 +455,19 @@ impl Attached {
             .state
             .store(State::Detached as u8, Ordering::Release);
         result
+    }
+
+    /// Counts the free clusters of a changed volume whose FSInfo did not say how many there are, so
+    /// that it says so from now on.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn count_free(&self) -> Result<()> {
+        let is_told = self.layout.fsinfo_sector.is_some();
+        if is_told && self.order.marked.load(Ordering::Acquire) {
+            self.table.free_count()?;
+        }
+        Ok(())
     }
 
     /// Puts the dirty mark on the disk before the first change.
@@ -471,8 +488,9 @@ impl Attached {
     }
 
     /// Brings the copies of the FAT up to date, and marks the volume as cleanly
-    /// left unless it was not when it was attached, or is damaged.
-    fn mark_clean(&self) -> Result<()> {
+    /// left unless it was not when it was attached, is damaged, or its free clusters could not
+    /// be counted.
+    fn mark_clean(&self, is_counted: bool) -> Result<()> {
         if !self.order.marked.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -480,7 +498,8 @@ impl Attached {
             &**self.device(),
             &self.layout,
             &self.table,
-            !self.order.was_dirty
+            is_counted
+                && !self.order.was_dirty
                 && !self.order.hints_stale.load(Ordering::Acquire)
                 && self.table.check_sound().is_ok(),
         )
