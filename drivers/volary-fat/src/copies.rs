@@ -52,12 +52,17 @@ pub(crate) struct Nonsense {
     pub(crate) entries: u32,
     /// Those of them that are no value of an entry at all.
     pub(crate) values: u32,
+    /// Links that can be right.
+    pub(crate) links: u32,
+    /// How many ends there are if there is nothing else: so many files of one cluster, or a
+    /// sector of ones.
+    pub(crate) ends_alone: u32,
 }
 
 /// Counts the entries of a range that cannot be right: no value of an entry, or a
 /// link to the entry itself, to a free cluster, or to one that the cluster before
 /// it leads to. Of a range where all are the same link or the same mark of a bad
-/// cluster, that is all. Ends say nothing: many files of one cluster lie side by side.
+/// cluster, that is all. Ends alone say nothing: many files of one cluster lie side by side.
 /// `get` gives the value of an entry, or nothing where it is not known.
 ///
 /// # Errors
@@ -85,15 +90,19 @@ pub(crate) fn nonsense(
             }
             Link::Next(next) => {
                 let taken = next != n + 1 && get(next - 1)? == Some(next);
-                next == n || taken || get(next)? == Some(0)
+                let wrong = next == n || taken || get(next)? == Some(0);
+                found.links += u32::from(!wrong);
+                wrong
             }
             Link::Free | Link::End | Link::Bad => false,
         };
         found.entries += u32::from(wrong);
     }
-    let tells = |value| !matches!(meaning(kind, last, value), Link::Free | Link::End);
-    if range.len() > 8 && same.flatten().is_some_and(tells) {
-        found.entries = range.len() as u32;
+    match same.flatten().map(|value| meaning(kind, last, value)) {
+        _ if range.len() <= 8 => {}
+        None | Some(Link::Free) => {}
+        Some(Link::End) => found.ends_alone = range.len() as u32,
+        Some(_) => found.entries = range.len() as u32,
     }
     Ok(found)
 }
@@ -102,8 +111,14 @@ impl Nonsense {
     /// Whether a sector of which this is known holds something else than a FAT,
     /// and the same sector of another copy does not. `differ` entries of the two
     /// differ. After a power cut the first copy may have entries that lead
-    /// nowhere, but hardly any that are no values.
+    /// nowhere, but hardly any that are no values. Nothing but ends is something else where
+    /// the other copy, which is another one for the most part, has links that make sense and
+    /// nothing that does not.
     pub(crate) fn is_garbage_beside(self, other: Self, differ: u32, clean: bool) -> bool {
+        let is_told = other.links > 0 && other.entries == 0;
+        if clean && is_told && self.ends_alone > 0 && differ > self.ends_alone / 2 {
+            return true;
+        }
         let (bad, other) = match clean {
             true => (self.entries, other.entries),
             false => (self.values, other.values),
@@ -129,12 +144,24 @@ mod tests {
         for (value, values) in [(9, 0), (6000, 1), (5, 0), (3, 0)] {
             let mut bytes = sound;
             bytes[9] = value;
-            let expected = Nonsense { entries: 1, values };
-            assert_eq!(of(&bytes), expected, "{value}");
+            let found = of(&bytes);
+            assert_eq!((found.entries, found.values), (1, values), "{value}");
         }
         assert_eq!(of(&[0xfff7; 12]).entries, 10);
         assert_eq!(of(&[0xffff; 12]).entries, 0);
         assert_eq!(of(&[0; 12]).entries, 0);
+    }
+
+    #[test]
+    fn ends_are_nonsense_only_beside_links() {
+        let ends = of(&[0xffff; 12]);
+        let chain = of(&[0xfff8, 0xffff, 3, 4, 5, 6, 7, 0xffff, 0, 0, 0, 0]);
+        assert!(ends.is_garbage_beside(chain, 9, true));
+        assert!(!chain.is_garbage_beside(ends, 9, true));
+        for other in [of(&[0; 12]), ends] {
+            assert!(!ends.is_garbage_beside(other, 10, true));
+        }
+        assert!(!ends.is_garbage_beside(chain, 9, false));
     }
 
     #[test]

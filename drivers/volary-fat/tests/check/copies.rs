@@ -130,6 +130,19 @@ fn a_directory_that_the_first_copy_cuts_short_is_whole_by_the_second() {
     }
 }
 
+/// Sees that a check keeps all files. Ends in one copy where the other has free clusters may be
+/// files of one cluster: what nothing leads to is saved beside them.
+fn keeps_all_files(sound: &Image, image: &Image, about: &str) {
+    let done = mend(&image.bytes, about);
+    let after = files(&Image::new(done.bytes).unwrap());
+    let lost: Vec<_> = files(sound)
+        .into_iter()
+        .filter(|(path, file)| after.get(path) != Some(file))
+        .map(|(path, _)| path)
+        .collect();
+    assert!(lost.is_empty(), "{about}: {lost:?}");
+}
+
 #[test]
 fn a_sector_of_anything_in_the_first_copy_is_taken_from_the_second() {
     let noise = |at: usize| (at as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0];
@@ -146,7 +159,12 @@ fn a_sector_of_anything_in_the_first_copy_is_taken_from_the_second() {
             for sector in 0..2 {
                 let mut image = sound.clone();
                 let from = image.reserved + sector * 512;
+                let is_free = sound.bytes[from..from + 512].iter().all(|byte| *byte == 0);
                 (from..from + 512).for_each(|at| image.bytes[at] = fill(at));
+                if name == "ones" && is_free {
+                    keeps_all_files(&sound, &image, kind);
+                    continue;
+                }
                 is_read_and_mended(&sound, &image, &format!("{kind}, {name} in {sector}"));
             }
         }
