@@ -128,6 +128,8 @@ impl Salvage<'_> {
         if first > 0 {
             0_u32.put(order, &mut chunk, 0);
             length(first).put(order, &mut chunk, 4);
+            // Linux holds free room, too, to the length of its name.
+            0_u16.put(order, &mut chunk, 6);
         }
         let ends = kept.iter().skip(1).map(|next| next.at).chain([DIRBLKSIZ]);
         for (one, end) in kept.iter().zip(ends) {
