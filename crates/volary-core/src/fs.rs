@@ -115,8 +115,9 @@ pub trait FileSystem: Send + Sync {
         COMMIT_TIME
     }
 
-    /// Takes what the driver has found wrong with its volume, in passing, since this was
-    /// asked last; calls were answered all the same. Each matter comes once. Cheap when there
+    /// Takes what the driver has to tell of its volume since this was asked last: what it
+    /// has found wrong in passing, and users who have passed a soft limit. Calls were
+    /// answered all the same. Each matter comes once. Cheap when there
     /// is nothing, and answered after [`detach`](Self::detach) too.
     fn findings(&self) -> Vec<Finding> {
         Vec::new()

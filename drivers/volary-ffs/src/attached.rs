@@ -19,9 +19,11 @@ use crate::volume::Volume;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions, Stage};
 use volary_core::{
-    Attach, BlockDevice, Ctx, Error, FileKind, Kind, Mode, NodeId, OpenId, OptionSpec, Result, Time,
+    Attach, BlockDevice, Ctx, Error, FileKind, Finding, Kind, Mode, NodeId, OpenId, OptionSpec,
+    Result, Time,
 };
 
 /// Options of an attachment.
@@ -66,6 +68,8 @@ pub(crate) struct Attached {
     held_max: u64,
     /// Each change is brought to the disk at once.
     is_synchronous: bool,
+    /// There are warnings of quotas that nobody has been given.
+    has_warnings: Arc<AtomicBool>,
 }
 
 /// What changes.
@@ -176,6 +180,7 @@ impl Attached {
             read_only: why,
             held_max: how.memory / 4,
             is_synchronous,
+            has_warnings: quotas.warnings.any(),
             indexes: Mutex::new(Indexes::new(how.memory / 16)),
             state: RwLock::new(State {
                 nodes: Nodes::default(),
@@ -191,6 +196,14 @@ impl Attached {
             volume,
             cache,
         })
+    }
+
+    /// Takes the warnings of those who have passed a soft limit.
+    pub(crate) fn warnings(&self) -> Vec<Finding> {
+        match self.has_warnings.load(Ordering::Acquire) {
+            true => self.state.write().quotas.warnings.take(),
+            false => Vec::new(),
+        }
     }
 
     /// Whether it was attached to take changes.

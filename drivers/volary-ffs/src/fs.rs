@@ -12,8 +12,8 @@ use crate::tune::Changes;
 use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
-    Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind,
-    Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
+    Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
+    Kind, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
     StatFs,
 };
 
@@ -110,6 +110,10 @@ impl FfsFs {
 }
 
 impl FileSystem for FfsFs {
+    fn findings(&self) -> Vec<Finding> {
+        self.0.warnings()
+    }
+
     fn caps(&self) -> Caps {
         let (more, time_step) = match self.0.volume.variant {
             Variant::Ufs2 => (Caps::XATTRS, 1),

@@ -14,7 +14,7 @@ use volary::{
 
 /// Shows what users and groups have taken of a volume, and bounds it.
 ///
-/// Whoever goes past a soft limit has a time of grace, a week unless --grace
+/// Whoever goes past a soft limit is named on standard error and has a time of grace, a week unless --grace
 /// sets another, after which no more can be taken; a hard limit cannot be
 /// passed. Root has no limits. Room is counted as it is taken on the device,
 /// with indirect blocks; files are nodes of any kind. A limit of "none" is

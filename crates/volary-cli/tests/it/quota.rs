@@ -1,6 +1,7 @@
 //! `volary quota`, and `tune` and `badsect` of FFS volumes.
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, noise};
+use crate::serving::Serving;
 use serde_json::Value;
 
 fn json(text: &str) -> Value {
@@ -107,4 +108,50 @@ fn an_ffs_volume_is_tuned_and_its_bad_sectors_put_aside() {
     assert_eq!(bad.lines().count(), 2, "{bad}");
     sandbox.run("rm -r ffs.img:/BAD").ok();
     sandbox.run("fsck -n ffs.img").ok();
+}
+
+/// A volume with 20 KiB of user 1000's, who may have 50 for a while.
+fn bounded(kind: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let make = format!("mkfs -q -t {kind},quota --size 8M ffs.img");
+    sandbox.run(&make).ok();
+    sandbox.write("small", &noise(20_000));
+    sandbox.write("large", &noise(60_000));
+    sandbox.run("cp small large ffs.img:/").ok();
+    sandbox
+        .run("quota --user 1000 --soft 50k --hard 1M ffs.img")
+        .ok();
+    let below = sandbox.run("chown 1000 ffs.img:/small");
+    assert_eq!(below.err, "");
+    sandbox
+}
+
+const PAST: &str = "user 1000 takes 84 KiB, more than the soft limit of 50 KiB";
+
+#[test]
+fn a_command_names_the_user_who_passes_a_soft_limit() {
+    for (kind, left) in [
+        ("ffs1 -o old", "3 warnings are left to go below it"),
+        ("ffs1 -o order=big", "7 days are left to go below it"),
+        ("ffs2 -o order=big", "7 days are left to go below it"),
+    ] {
+        let sandbox = bounded(kind);
+        let passed = sandbox.run("chown 1000 ffs.img:/large");
+        assert_eq!(passed.code, 0, "{}", passed.err);
+        assert!(passed.err.contains(PAST), "{kind}: {}", passed.err);
+        assert!(passed.err.contains(left), "{kind}: {}", passed.err);
+        // Past it, each change is not told of again.
+        assert_eq!(sandbox.run("chmod 600 ffs.img:/large").err, "");
+        sandbox.run("fsck -n ffs.img").ok();
+    }
+}
+
+#[test]
+fn a_server_names_the_user_who_passes_a_soft_limit() {
+    let sandbox = bounded("ffs2 -o order=little");
+    let serving = Serving::start(&sandbox, "--squash none ffs.img");
+    let export = format!("nfs://127.0.0.1:{}/ffs:/large", serving.port());
+    sandbox.run(&format!("chown 1000 {export}")).ok();
+    let said = serving.end("-TERM").err;
+    assert_eq!(said.matches(PAST).count(), 1, "{said}");
 }

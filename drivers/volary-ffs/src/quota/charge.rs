@@ -1,5 +1,6 @@
 //! Charging what a change takes, and giving back what it frees.
 
+use super::passed::{Bounded, Passed};
 use super::{owner, weight};
 use crate::edit::{Edit, Step};
 use crate::inode::Inode;
@@ -11,16 +12,20 @@ type Deltas = BTreeMap<u32, [i64; 2]>;
 
 impl Edit<'_> {
     /// Charges the owners of what the change touched, as the last part of it. Root may go
-    /// past all limits.
+    /// past all limits. Of who passes a soft limit a warning is kept.
     ///
     /// # Errors
     /// `Quota`; `NoSpace` for room for a record; `Corrupt`; `Io`.
     pub(crate) fn charge(&mut self) -> Step<()> {
         while self.make_records()? {}
+        let mut passed = Vec::new();
         for of in self.quotas.on() {
             for (id, delta) in self.deltas(of) {
-                self.charge_one(of, id, delta)?;
+                self.charge_one((of, id), delta, &mut passed)?;
             }
+        }
+        for one in &passed {
+            self.quotas.warnings.add(one, self.now.secs);
         }
         Ok(())
     }
@@ -79,19 +84,36 @@ impl Edit<'_> {
         deltas
     }
 
-    fn charge_one(&mut self, of: QuotaOf, id: u32, delta: [i64; 2]) -> Step<()> {
+    fn charge_one(
+        &mut self,
+        (of, id): (QuotaOf, u32),
+        delta: [i64; 2],
+        passed: &mut Vec<Passed>,
+    ) -> Step<()> {
         let reader = self.reader();
         let Some(file) = self.quotas.get(of) else {
             return Ok(());
         };
         let grace = file.grace(&reader, self.nodes)?;
         let mut record = file.record(&reader, self.nodes, id)?;
-        for ((share, delta), grace) in record.iter_mut().zip(delta).zip(grace) {
+        let bounded = [Bounded::Room, Bounded::Files];
+        let parts = record.iter_mut().zip(delta).zip(grace).zip(bounded);
+        for (((share, delta), grace), what) in parts {
+            let was_over = share.is_over();
             if id == 0 {
                 // Root has no limits, and the times of grace stand there.
                 share.used = share.used.saturating_add_signed(delta);
             } else if !share.count(delta, (self.now.secs, grace), self.is_root) {
                 return Err(Kind::Quota.into());
+            }
+            if id != 0 && share.is_over() && !was_over {
+                passed.push(Passed {
+                    of,
+                    id,
+                    what,
+                    share: *share,
+                    grace,
+                });
             }
         }
         self.set_record(of, id, record);

@@ -7,9 +7,11 @@
 mod ask;
 mod charge;
 mod count;
+mod passed;
 mod record;
 
 pub(crate) use count::Counts;
+pub(crate) use passed::Warnings;
 pub(crate) use record::{Form, Grace, Record};
 
 use crate::blocks::Reader;
@@ -218,6 +220,8 @@ impl QuotaFile {
 pub(crate) struct Quotas {
     users: Option<QuotaFile>,
     groups: Option<QuotaFile>,
+    /// Of those who have passed a soft limit.
+    pub(crate) warnings: Warnings,
 }
 
 impl Quotas {
@@ -229,6 +233,7 @@ impl Quotas {
         Ok(Self {
             users: QuotaFile::find(reader, QuotaOf::Users)?,
             groups: QuotaFile::find(reader, QuotaOf::Groups)?,
+            warnings: Warnings::default(),
         })
     }
 

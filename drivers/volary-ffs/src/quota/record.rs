@@ -194,6 +194,11 @@ impl Form {
 }
 
 impl Share {
+    /// Whether the soft limit is passed.
+    pub(super) fn is_over(&self) -> bool {
+        self.soft != 0 && self.used >= self.soft
+    }
+
     /// Counts `delta` more at time `now`; `grace` is what a soft limit gives. False if that
     /// is refused: nothing is counted then. With `force` nothing is.
     pub(super) fn count(&mut self, delta: i64, (now, grace): (i64, Grace), force: bool) -> bool {
@@ -228,7 +233,7 @@ impl Share {
     /// When the soft limit is a hard one, of who is past it, in seconds: long ago where no
     /// warnings are left; `None` where there is no telling.
     pub(super) fn until(&self, form: Form) -> Option<i64> {
-        let is_over = self.soft != 0 && self.used >= self.soft;
+        let is_over = self.is_over();
         let is_told = match form {
             Form::Warned(_) => self.time == 0,
             _ => self.time != 0,

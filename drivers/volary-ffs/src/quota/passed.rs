@@ -1,0 +1,149 @@
+//! Users and groups that have passed a soft limit, until somebody asks for them.
+
+use super::Grace;
+use super::record::Share;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use volary_core::{Finding, QuotaOf, Severity};
+
+/// Most warnings that wait to be asked for, and most owners whose last one is known.
+const MOST: usize = 1000;
+/// An owner who crosses a limit to and fro is told of once in so many seconds.
+const PAUSE: i64 = 60;
+const DAY: i64 = 24 * 60 * 60;
+
+/// What a soft limit bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Bounded {
+    Room,
+    Files,
+}
+
+/// Somebody who has passed a soft limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub(super) of: QuotaOf,
+    pub(super) id: u32,
+    pub(super) what: Bounded,
+    /// What is counted now.
+    pub(super) share: Share,
+    pub(super) grace: Grace,
+}
+
+/// Warnings that nobody has been given yet.
+#[derive(Default)]
+pub(crate) struct Warnings {
+    waiting: Vec<Finding>,
+    /// When each was last told of, in seconds.
+    told: BTreeMap<(bool, u32, Bounded), i64>,
+    any: Arc<AtomicBool>,
+}
+
+impl Warnings {
+    /// Says, at any time and without a lock, whether there is something to take.
+    pub(crate) fn any(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.any)
+    }
+
+    /// Takes what nobody has been given yet.
+    pub(crate) fn take(&mut self) -> Vec<Finding> {
+        self.any.store(false, Ordering::Release);
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Keeps a warning of `passed`, at second `now`, unless the same was told a moment ago or
+    /// nobody asks for warnings.
+    pub(super) fn add(&mut self, passed: &Passed, now: i64) {
+        let key = (passed.of == QuotaOf::Groups, passed.id, passed.what);
+        let last = self.told.get(&key);
+        let is_known = last.is_some_and(|&last| (last..last.saturating_add(PAUSE)).contains(&now));
+        if is_known || self.waiting.len() >= MOST {
+            return;
+        }
+        if self.told.len() >= MOST {
+            self.told.clear();
+        }
+        self.told.insert(key, now);
+        self.waiting.push(Finding {
+            code: "soft-limit",
+            severity: Severity::Note,
+            path: None,
+            offset: None,
+            message: message(passed),
+            repair: String::new(),
+        });
+        self.any.store(true, Ordering::Release);
+    }
+}
+
+fn message(passed: &Passed) -> String {
+    let whose = match passed.of {
+        QuotaOf::Users => "user",
+        QuotaOf::Groups => "group",
+    };
+    let Passed { id, share, .. } = passed;
+    // A record holds the first count that is refused.
+    let soft = share.soft.saturating_sub(1);
+    let takes = match passed.what {
+        Bounded::Room => format!(
+            "takes {} KiB, more than the soft limit of {} KiB",
+            share.used.div_ceil(2),
+            soft / 2
+        ),
+        Bounded::Files => format!(
+            "has {} files, more than the soft limit of {soft}",
+            share.used
+        ),
+    };
+    let left = match passed.grace {
+        Grace::Warnings => format!("{} warnings are left", share.time),
+        Grace::Secs(secs) if secs % DAY == 0 => format!("{} days are left", secs / DAY),
+        Grace::Secs(secs) => format!("{secs} seconds are left"),
+    };
+    format!("{whose} {id} {takes}: {left} to go below it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(id: u32) -> Passed {
+        Passed {
+            of: QuotaOf::Users,
+            id,
+            what: Bounded::Room,
+            share: Share {
+                hard: 0,
+                soft: 5,
+                used: 6,
+                time: 0,
+            },
+            grace: Grace::Secs(2 * DAY),
+        }
+    }
+
+    #[test]
+    fn an_owner_who_goes_to_and_fro_is_told_of_once_a_minute() {
+        let mut warnings = Warnings::default();
+        for now in [100, 130, 159, 160] {
+            warnings.add(&passed(7), now);
+        }
+        let all = warnings.take();
+        assert_eq!(all.len(), 2);
+        assert_eq!(
+            all[0].message,
+            "user 7 takes 3 KiB, more than the soft limit of 2 KiB: 2 days are left to go below it"
+        );
+        assert!(warnings.take().is_empty());
+    }
+
+    #[test]
+    fn warnings_that_nobody_takes_are_bounded() {
+        let mut warnings = Warnings::default();
+        for id in 0..5000 {
+            warnings.add(&passed(id), 0);
+        }
+        assert_eq!(warnings.take().len(), MOST);
+    }
+}
