@@ -117,12 +117,22 @@ struct Look<'a> {
     used: Bits,
     dirs: Vec<Dir>,
     decisions: Vec<Decision>,
-    /// Sectors of the first copy that another is right about, and which.
+    /// Sectors of the first copy in which another is believed of what no chain has, and which.
     distrusted: BTreeMap<u64, usize>,
     /// Files whose chains come through entries in which the copies differ.
     forked: Vec<File>,
     clean: bool,
     steps: u64,
+}
+
+/// What sense a sector of the first copy makes beside that of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sense {
+    Some,
+    /// Nothing but ends: files of one cluster, where paths lead to them.
+    Ends,
+    /// It holds something else than a FAT.
+    Garbage,
 }
 
 /// A file that is decided of when it is known what all others have.
@@ -254,8 +264,11 @@ impl<'a> Look<'a> {
             .collect::<Vec<_>>()
         {
             for copy in 0..self.others.len() {
-                if self.is_garbage(sector.into(), copy)? {
+                let sense = self.sense(sector.into(), copy)?;
+                if sense == Sense::Garbage {
                     self.take_sector(sector.into(), copy, &mut entries, |_, _| true)?;
+                }
+                if sense != Sense::Some {
                     self.distrusted.insert(sector.into(), copy);
                     break;
                 }
@@ -280,23 +293,28 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    fn is_garbage(&mut self, sector: u64, copy: usize) -> Result<bool> {
+    /// What sense a sector makes beside that of another copy.
+    fn sense(&mut self, sector: u64, copy: usize) -> Result<Sense> {
         let (kind, last) = (self.vol.layout.kind, self.vol.layout.last_cluster());
         let range = entries_of(kind, sector);
         let get = |n| self.vol.fat.get(n).map(Some);
         let own = nonsense(kind, last, range.clone(), get)?;
         if own == Nonsense::default() {
-            return Ok(false);
+            return Ok(Sense::Some);
         }
         let Some(fat) = self.others.get_mut(copy) else {
-            return Ok(false);
+            return Ok(Sense::Some);
         };
         let other = nonsense(kind, last, range.clone(), |n| fat.get(n).map(Some))?;
         let mut differ = 0;
         for n in range {
             differ += u32::from(fat.get(n)? != self.vol.fat.get(n)?);
         }
-        Ok(own.is_garbage_beside(other, differ, self.clean))
+        Ok(match own.is_garbage_beside(other, differ, self.clean) {
+            true => Sense::Garbage,
+            false if own.ends_alone > 0 && other.entries == 0 => Sense::Ends,
+            false => Sense::Some,
+        })
     }
 
     /// Goes by a copy in the entries of a sector that `which` names.
@@ -531,7 +549,7 @@ impl<'a> Look<'a> {
     }
 
     /// Goes by other copies in what no chain has, in sectors in which they were
-    /// right about another entry.
+    /// right about another entry, or the first copy has nothing but ends.
     fn unreached(&mut self) -> Result<()> {
         if !self.clean {
             return Ok(());
