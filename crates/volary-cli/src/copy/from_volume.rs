@@ -141,14 +141,14 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     }
 
     fn meta(&mut self, attr: &Attr) -> Meta {
-        let keeps_modes = self.session.caps().has(Caps::MODES);
+        let keeps_modes = self.shared.shown_modes || self.session.caps().has(Caps::MODES);
         let mut link = None;
         if self.shared.all && attr.kind != FileKind::Dir {
             let volume = Arc::as_ptr(self.session.volume()).addr();
             link = self.links.meet(Id::Volume(volume, attr.node), attr.nlink);
         }
         let mode = match attr.kind {
-            _ if keeps_modes || self.shared.shown_modes => attr.mode,
+            _ if keeps_modes => attr.mode,
             FileKind::Dir => 0o777,
             _ if attr.dos.is_some_and(|dos| dos & 1 != 0) => 0o444,
             _ => 0o666,

@@ -60,7 +60,7 @@ pub(crate) struct Meta {
     pub(crate) dos: Option<u8>,
     /// The node, if it comes out of a volume.
     pub(crate) node: Option<NodeId>,
-    /// The source keeps owners and modes; else `mode` is 0666 or 0777, less the write bits of
+    /// The source keeps owners and modes, or options say what they are; else `mode` is 0666 or 0777, less the write bits of
     /// what is read-only.
     pub(crate) keeps_modes: bool,
     /// It has other names, which are to stay names of one node.
