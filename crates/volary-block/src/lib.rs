@@ -9,6 +9,7 @@
 //! | [`Qcow2`], [`open_image`] | a qcow2 image; any image, whichever it is |
 //! | [`Recorder`] | remembers or counts requests |
 //! | [`Faulty`] | fails as it is told |
+//! | [`Skipping`] | reads zeros for what cannot be read |
 //! | [`Reservations`] | which free room an allocator keeps for files that grow |
 #![deny(
     clippy::unwrap_used,
@@ -37,6 +38,7 @@ mod record;
 mod reserve;
 #[cfg(test)]
 mod seeded;
+mod skipping;
 mod slice;
 
 pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};
@@ -47,4 +49,5 @@ pub use part::{Partition, Scheme, partition, partitions};
 pub use qcow2::{Qcow2, open_image};
 pub use record::{Counts, Recorder, Request};
 pub use reserve::{Reservation, Reservations};
+pub use skipping::Skipping;
 pub use slice::Slice;

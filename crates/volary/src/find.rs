@@ -1,8 +1,9 @@
 //! What is on a device, and how it is reached: by its first superblock or boot sector, by a
 //! replica of that, or as what the user says it is.
 
-use crate::block::partitions;
-use crate::{Identity, identify, kinds};
+use crate::block::{Skipping, partitions};
+use crate::identify::look;
+use crate::{Identity, kinds};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Format, Geometry, Kind, Options, Read, Replica, Result};
@@ -32,30 +33,35 @@ impl fmt::Debug for Found {
 /// Finds the volume on a device. Its format is the one that the option `type` says; else the
 /// one that is recognised; else the one whose replica an option names; else the one of which a
 /// confirmed replica is found. What holds something else that has a name, or a partition table, is not
-/// searched for replicas: it may have been made over an old volume.
+/// searched for replicas: it may have been made over an old volume. Sectors that cannot be
+/// read count as damaged.
 ///
 /// # Errors
 /// `Invalid` for a type that is none; `Unsupported`, naming what is there instead and what to
-/// do; `Io`.
+/// do; `Io` where nothing is found and the device could not be read.
 pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
     if let Some(kind) = options.get(TYPE_OPTION) {
         return found(kinds::format_of(kind)?, device, options);
     }
-    let identity = identify(&*device)?;
+    let readable = Skipping::new(&*device);
+    let identity = look(&readable)?;
     if let Identity::Volume(format, _) = identity {
         return found(format, device, options);
     }
-    if may_be_damaged(&identity, &*device) {
+    if may_be_damaged(&identity, &readable) {
         let mut formats = crate::formats().iter();
         if let Some(format) = formats.find(|f| names_replica(**f, options)) {
             return found(*format, device, options);
         }
         for format in crate::formats() {
-            let replica = format.replica(&*device)?;
+            let replica = format.replica(&readable)?;
             if let Some(replica) = replica.filter(|replica| replica.is_confirmed) {
                 return Ok(by_replica(*format, device, replica));
             }
         }
+    }
+    if let Some(e) = readable.take_failure() {
+        return Err(e);
     }
     Err(unknown(&identity, &*device))
 }
@@ -68,7 +74,7 @@ fn found(
 ) -> Result<Found> {
     let replica = match names_replica(format, options) {
         true => None,
-        false => format.replica(&*device)?,
+        false => format.replica(&Skipping::new(&*device))?,
     };
     Ok(match replica {
         Some(replica) => by_replica(format, device, replica),
@@ -163,6 +169,23 @@ struct Laid {
 }
 
 impl Laid {
+    /// Reads what lies before and after the replica, where the first one cannot be read.
+    fn read_around(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let within = |at: u64| {
+            let at = usize::try_from(at.saturating_sub(offset)).unwrap_or(usize::MAX);
+            at.min(buf.len())
+        };
+        let end = self.home.saturating_add(self.bytes.len() as u64);
+        let (before, after) = (within(self.home), within(end));
+        let (head, tail) = buf.split_at_mut(after);
+        for (at, part) in [(0, &mut head[..before]), (after, tail)] {
+            if !part.is_empty() {
+                self.below.read_at(offset + at as u64, part)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts into `buf`, which was read at `offset`, what the replica says.
     fn lay(&self, offset: u64, buf: &mut [u8]) {
         let end = offset.saturating_add(buf.len() as u64);
@@ -194,7 +217,10 @@ impl BlockDevice for Laid {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.below.read_at(offset, buf)?;
+        match self.below.read_at(offset, buf) {
+            Err(e) if e == Kind::Io => self.read_around(offset, buf)?,
+            read => read?,
+        }
         self.lay(offset, buf);
         Ok(())
     }
@@ -218,8 +244,10 @@ impl BlockDevice for Laid {
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         self.below.read_batch(reads);
         for read in reads {
-            if read.result.is_ok() {
-                self.lay(read.offset, read.buf);
+            match &read.result {
+                Ok(()) => self.lay(read.offset, read.buf),
+                Err(e) if *e == Kind::Io => read.result = self.read_at(read.offset, read.buf),
+                Err(_) => {}
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a device holds, told by its magic: a volume that can be opened, or
 //! something else that has a name.
 
+use crate::block::Skipping;
 use crate::formats;
 use volary_core::{BlockDevice, Format, Probe, Result};
 
@@ -34,8 +35,21 @@ impl Identity {
 /// ones, then partition tables. Reads at most the first [`LOOK`] bytes.
 ///
 /// # Errors
-/// `Io`.
+/// `Io` where nothing is known of what can be read, and something cannot.
 pub fn identify(dev: &dyn BlockDevice) -> Result<Identity> {
+    let readable = Skipping::new(dev);
+    let identity = look(&readable)?;
+    match (&identity, readable.take_failure()) {
+        (Identity::Blank | Identity::Unknown, Some(e)) => Err(e),
+        _ => Ok(identity),
+    }
+}
+
+/// The same of a device that is read as far as it can be.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn look(dev: &dyn BlockDevice) -> Result<Identity> {
     for format in formats() {
         if let Some(probe) = format.probe(dev)? {
             return Ok(Identity::Volume(*format, probe));

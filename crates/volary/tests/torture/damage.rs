@@ -85,15 +85,15 @@ fn put(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, names: &[&str], bytes: &[u8]) {
 }
 
 /// A volume, what its files hold, and the sectors that do not belong to files.
-struct Made {
-    shape: Shape,
-    image: Vec<u8>,
-    content: Content,
+pub(crate) struct Made {
+    pub(crate) shape: Shape,
+    pub(crate) image: Vec<u8>,
+    pub(crate) content: Content,
     structures: Vec<usize>,
 }
 
 impl Made {
-    fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         let dev = shape.device();
         let fs = attach(shape.format(), dev.clone(), "").expect("attach");
         let content = as_root(|cx| {
@@ -123,7 +123,7 @@ impl Made {
     }
 
     /// What can be read of a volume, which perhaps cannot even be attached.
-    fn readable(&self, dev: &Arc<MemDevice>) -> Readable {
+    pub(crate) fn readable(&self, dev: &Arc<MemDevice>) -> Readable {
         let fs = attach_read_only(self.shape.format(), dev.clone(), "");
         let Ok(fs) = fs else {
             return Readable::default();
@@ -251,7 +251,7 @@ fn nothing_is_lost(shape: Shape) {
 }
 
 /// All kinds of volume that are written.
-fn shapes() -> Vec<Shape> {
+pub(crate) fn shapes() -> Vec<Shape> {
     let ffs = "block=4096,fragment=512,density=4096";
     vec![
         shape("fat12", 600 << 10, "cluster=512,root-entries=64"),

@@ -11,3 +11,4 @@ mod plans;
 mod planted;
 mod room;
 mod same;
+mod unread;

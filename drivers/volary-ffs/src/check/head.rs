@@ -5,6 +5,7 @@ use crate::hash::is_superblock_right;
 use crate::replica::is_replica;
 use crate::superblock::Found;
 use crate::volume::Volume;
+use volary_block::Skipping;
 use volary_core::{BlockDevice, Error, Finding, Result, Severity};
 
 /// A superblock, as if it stood where the first does.
@@ -18,11 +19,15 @@ impl Chosen {
     /// The first superblock. Where it makes no sense, or differs from that at a sector which the
     /// user names: that one; if none is named, the first replica that makes sense.
     ///
+    /// What cannot be read makes no sense.
+    ///
     /// # Errors
     /// `Corrupt` if there is none; `Io`.
     pub(super) fn new(dev: &dyn BlockDevice, sector: Option<u64>) -> Result<Self> {
         let size = dev.geometry().size;
+        let dev = &Skipping::new(dev);
         let first = Found::choose(dev, None).and_then(|found| Volume::new(found, size));
+        let first = first.map_err(|e| dev.take_failure().unwrap_or(e));
         let e = match (first, sector) {
             (Ok(volume), None) => return Ok(Self::first(volume)),
             (Err(e), None) => e,

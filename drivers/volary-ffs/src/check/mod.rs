@@ -163,7 +163,7 @@ impl Run<'_> {
         if self.head.is_clean() {
             self.head.set_clean(&self.volume, false);
             if plan.head || !self.chosen.is_instead() {
-                writer.put(self.head.at, self.head.sealed(&self.volume))?;
+                writer.put_superblock(self.head.at, self.head.sealed(&self.volume))?;
                 writer.settle()?;
             }
         }
@@ -171,10 +171,10 @@ impl Run<'_> {
             let at = self.volume.replica_at(number);
             let mut bytes = self.volume.found.bytes.clone();
             seal_superblock(&self.volume, at, &mut bytes);
-            writer.put(at, &bytes)?;
+            writer.put_superblock(at, &bytes)?;
         }
         if plan.head {
-            writer.put(self.head.at, self.head.sealed(&self.volume))?;
+            writer.put_superblock(self.head.at, self.head.sealed(&self.volume))?;
         }
         if plan.has_structures() {
             plan.mend(&mut writer)?;
@@ -211,7 +211,7 @@ impl Run<'_> {
             volume: &self.volume,
         };
         let mut writer = Writer { reader, written: 0 };
-        writer.put(self.head.at, self.head.sealed(&self.volume))?;
+        writer.put_superblock(self.head.at, self.head.sealed(&self.volume))?;
         writer.settle()?;
         self.written += writer.written;
         Ok(())

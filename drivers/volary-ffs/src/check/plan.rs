@@ -165,6 +165,31 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// The same of a superblock, where not all that stands there need be readable: a disk finds
+    /// room for sectors that are written whole.
+    ///
+    /// # Errors
+    /// `ReadOnly`; `Io`.
+    pub(super) fn put_superblock(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        match self.put(at, bytes) {
+            Err(e) if e == Kind::Io => self.put_anew(at, bytes),
+            done => done,
+        }
+    }
+
+    fn put_anew(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        let start = at - at % 512;
+        let end = (at + bytes.len() as u64).next_multiple_of(512);
+        let mut whole = vec![0; usize::try_from(end - start).unwrap_or(0)];
+        sweep::read_by_sectors(&self.reader, start, &mut whole);
+        let within = usize::try_from(at - start).unwrap_or(0);
+        if let Some(part) = whole.get_mut(within..within + bytes.len()) {
+            part.copy_from_slice(bytes);
+        }
+        self.written += (end - start) / 512;
+        self.reader.cache.write(start, &whole, Stage::DATA)
+    }
+
     /// # Errors
     /// `ReadOnly`; `Io`, but not of what [`Write::Again`] is for.
     fn write(&mut self, write: Write) -> Result<()> {
