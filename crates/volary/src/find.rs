@@ -178,7 +178,8 @@ impl Laid {
         let end = self.home.saturating_add(self.bytes.len() as u64);
         let (before, after) = (within(self.home), within(end));
         let (head, tail) = buf.split_at_mut(after);
-        for (at, part) in [(0, &mut head[..before]), (after, tail)] {
+        let head = head.get_mut(..before).unwrap_or_default();
+        for (at, part) in [(0, head), (after, tail)] {
             if !part.is_empty() {
                 self.below.read_at(offset + at as u64, part)?;
             }

@@ -222,7 +222,7 @@ impl<C: Copies> Search<'_, C> {
     }
 
     /// Puts the word that is tried first in front: one that leads on, if there is any.
-    fn choose(&mut self, words: &mut Vec<Link>) {
+    fn choose(&mut self, words: &mut [Link]) {
         if self.preferred == Preferred::Last {
             words.reverse();
         }

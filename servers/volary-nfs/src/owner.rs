@@ -263,9 +263,9 @@ mod tests {
         reply[4] = 20;
         assert_eq!(parse(&reply).unwrap(), None);
         reply[INODE] = 1;
-        reply[UID] = 7;
-        let expected = u32::from_ne_bytes([7, 0, 0, 0]);
-        assert_eq!(parse(&reply).unwrap(), Some(expected));
+        // The same in either byte order.
+        reply[UID..UID + 4].fill(7);
+        assert_eq!(parse(&reply).unwrap(), Some(0x0707_0707));
         assert!(parse(&reply[..70]).is_err());
     }
 
