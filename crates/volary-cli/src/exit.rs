@@ -199,11 +199,9 @@ impl From<std::io::Error> for Fail {
     }
 }
 
-/// Prints one line of an error to standard error.
+/// Says one line of an error, where [`crate::log`] has it said.
 pub(crate) fn warn(line: &str) {
-    use std::io::Write;
-    // Where standard error is closed there is nobody to tell.
-    let _ = std::io::stderr().write_all(format!("volary: {line}\n").as_bytes());
+    crate::log::say(&format!("volary: {line}\n"));
 }
 
 /// An image that is there, and what follows on it after a colon.

@@ -6,7 +6,7 @@
 //! | `copy` | `cp`: trees in both directions |
 //! | `volumes`, `row` | opening volumes, finding places, reading directories |
 //! | `stack` | layers over volumes |
-//! | `out`, `closed`, `exit`, `progress` | what is printed, how it ends |
+//! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
 mod alarm;
@@ -15,6 +15,7 @@ mod closed;
 mod copy;
 mod exit;
 mod interrupt;
+mod log;
 mod out;
 mod progress;
 mod row;

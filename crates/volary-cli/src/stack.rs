@@ -40,7 +40,7 @@ struct Host;
 
 impl Outside for Host {
     fn trace(&self, line: &str) {
-        eprintln!("{line}");
+        crate::log::say(&format!("{line}\n"));
     }
 
     fn append(&self, path: &str) -> Result<Box<dyn Write + Send>> {

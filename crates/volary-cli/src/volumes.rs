@@ -337,7 +337,7 @@ impl Volumes {
             first = first.and(closed.map_err(|e| Fail::at(source, &e)));
         }
         for report in self.reports {
-            eprint!("{}", report());
+            crate::log::say(&report());
         }
         first
     }

@@ -18,7 +18,7 @@ use volary::{Caps, Options, Volume, VolumeOptions};
 ///
 /// Stays until it is unmounted (fusermount3 -u DIR) or stopped (Ctrl-C); then
 /// everything is on the image. With --background it goes on by itself, once
-/// the volume is mounted, and prints nothing more. What is in the directory already is
+/// the volume is mounted, and says what goes wrong in the system's log. What is in the directory already is
 /// hidden meanwhile. An ordinary user mounts on a directory that they may write, through
 /// fusermount3, and needs access to /dev/fuse.
 #[derive(clap::Args, Debug)]
@@ -105,7 +105,7 @@ impl Mount {
         }
         let ended = mounted.wait().map_err(|e| Fail::at(&at.source, &e));
         for report in reports {
-            eprint!("{}", report());
+            crate::log::say(&report());
         }
         ended.and_then(|()| lost(&alarm, &at.source))?;
         Ok(Exit::Done)
@@ -177,9 +177,10 @@ impl Mount {
 }
 
 /// Tells who started this that the volume is mounted, and holds on to nothing
-/// of theirs.
+/// of theirs. What is to be said from now on goes to the system's log.
 fn leave_the_terminal() -> std::io::Result<()> {
     use std::io::Write;
+    crate::log::to_system();
     // Who asked for it may have gone.
     let _ = crate::out::Raw.write_all(b"mounted\n");
     let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;

@@ -456,7 +456,7 @@ fn close(open: Vec<Served>) -> Done {
         let closed = served.volume.detach().map_err(|e| Fail::at(source, &e));
         let closed = closed.and_then(|()| lost(&served.alarm, source));
         for report in &served.reports {
-            eprint!("{}", report());
+            crate::log::say(&report());
         }
         if closed.is_err()
             && let Err(before) = std::mem::replace(&mut last, closed)

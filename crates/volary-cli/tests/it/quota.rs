@@ -1,7 +1,7 @@
 //! `volary quota`, and `tune` and `badsect` of FFS volumes.
 
 use crate::sandbox::{Sandbox, noise};
-use crate::serving::Serving;
+use crate::serving::{Serving, can_mount};
 use serde_json::Value;
 
 fn json(text: &str) -> Value {
@@ -154,4 +154,36 @@ fn a_server_names_the_user_who_passes_a_soft_limit() {
     sandbox.run(&format!("chown 1000 {export}")).ok();
     let said = serving.end("-TERM").err;
     assert_eq!(said.matches(PAST).count(), 1, "{said}");
+}
+
+#[test]
+fn a_mount_in_the_background_tells_the_system_s_log() {
+    use std::os::unix::fs::chown;
+    use std::os::unix::net::UnixDatagram;
+    let sandbox = bounded("ffs2 -o order=little");
+    if !can_mount() {
+        return;
+    }
+    let Ok(log) = UnixDatagram::bind("/dev/log") else {
+        println!("skipped: this host has a log of its own");
+        return;
+    };
+    let soon = Some(std::time::Duration::from_secs(10));
+    log.set_read_timeout(soon).unwrap();
+    let mounted = sandbox.run("mount --background ffs.img mnt");
+    std::fs::remove_file("/dev/log").unwrap();
+    mounted.ok();
+    chown(sandbox.path("mnt/large"), Some(1000), None).unwrap();
+    // Others may say something too.
+    let said = loop {
+        let mut line = [0; 1024];
+        let len = log.recv(&mut line).unwrap();
+        let line = String::from_utf8_lossy(&line[..len]).into_owned();
+        if line.contains(PAST) {
+            break line;
+        }
+    };
+    assert!(said.starts_with("<28>volary["), "{said}");
+    let unmounted = sandbox.shell("umount mnt");
+    assert_eq!(unmounted.code, 0, "{}", unmounted.err);
 }
