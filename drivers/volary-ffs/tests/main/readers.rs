@@ -1,5 +1,5 @@
-//! What others read of many volumes of one kind: Linux of all, many in each guest; sleuthkit and
-//! dissect.ffs of one in four, or of all with `VOLARY_SUITES=all`.
+//! What others read of many volumes of one kind, of one in four of them, or of all with
+//! `VOLARY_SUITES=all`: Linux, many in each guest, sleuthkit and dissect.ffs.
 
 use crate::attach;
 use crate::lists::without_the_examiners;
@@ -25,6 +25,7 @@ pub(crate) struct Readers {
     dissect: Option<PathBuf>,
     /// They read one volume in so many.
     step: usize,
+    seen: usize,
     waiting: Vec<Left>,
     /// Volumes that Linux has read, sleuthkit, dissect.ffs.
     read: [usize; 3],
@@ -51,6 +52,7 @@ impl Readers {
             has_sleuthkit: !is_old && have(&tools),
             dissect: dissect.flatten(),
             step: if is_whole() { 1 } else { 4 },
+            seen: 0,
             waiting: Vec::new(),
             read: [0; 3],
         }
@@ -58,6 +60,10 @@ impl Readers {
 
     /// Takes the volume that a sequence left, to be read with others.
     pub(crate) fn take(&mut self, seed: u64, image: &[u8]) {
+        self.seen += 1;
+        if self.seen % self.step != 1 % self.step {
+            return;
+        }
         let ours = as_root(|cx| Tree::read(&attach(image), cx)).expect("our tree");
         let image = on_disk(image);
         self.waiting.push(Left { seed, image, ours });
@@ -78,11 +84,10 @@ impl Readers {
         if all.is_empty() {
             return;
         }
-        let some: Vec<&Left> = all.iter().step_by(self.step).collect();
         let read = [
             self.by_linux(&all),
-            self.by_sleuthkit(&some),
-            self.by_dissect(&some),
+            self.by_sleuthkit(&all),
+            self.by_dissect(&all),
         ];
         for (sum, read) in self.read.iter_mut().zip(read) {
             *sum += read;
@@ -103,29 +108,29 @@ impl Readers {
         all.len()
     }
 
-    fn by_sleuthkit(&self, some: &[&Left]) -> usize {
+    fn by_sleuthkit(&self, all: &[Left]) -> usize {
         if !self.has_sleuthkit {
             return 0;
         }
-        for left in some {
+        for left in all {
             let theirs = sleuthkit::tree(left.image.path()).expect("sleuthkit");
             let theirs = without_the_examiners(theirs).map(by_sleuthkit);
             let ours = as_sleuthkit_names(left.ours.clone().map(by_sleuthkit));
             self.compare(left, "sleuthkit", &ours, &theirs);
         }
-        some.len()
+        all.len()
     }
 
-    fn by_dissect(&self, some: &[&Left]) -> usize {
+    fn by_dissect(&self, all: &[Left]) -> usize {
         let Some(python) = &self.dissect else {
             return 0;
         };
-        let images: Vec<&Path> = some.iter().map(|left| left.image.path()).collect();
+        let images: Vec<&Path> = all.iter().map(|left| left.image.path()).collect();
         let theirs = dissect::trees(python, &images).expect("dissect.ffs");
-        for (left, theirs) in some.iter().zip(theirs) {
+        for (left, theirs) in all.iter().zip(theirs) {
             self.compare(left, "dissect.ffs", &left.ours, &theirs);
         }
-        some.len()
+        all.len()
     }
 
     fn compare(&self, left: &Left, whose: &str, ours: &Tree, theirs: &Tree) {
