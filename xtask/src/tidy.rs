@@ -269,6 +269,22 @@ fn links_between_pages_lead_somewhere() {
     }
 }
 
+/// CI sets the variable for tests with `suites` in their names: others that ask for it never run.
+#[test]
+fn tests_that_skip_themselves_without_suites_are_among_the_suites() {
+    for file in sources() {
+        let text = std::fs::read_to_string(&file).expect("source");
+        let asks = text.contains(concat!("VOLARY_SUITES", "\").is_none()"))
+            || text.contains(concat!("without VOLARY", "_SUITES"));
+        let path = relative(&file);
+        let is_among = path.contains("suites") || text.contains("mod suites {");
+        assert!(
+            !asks || is_among,
+            "{path}: move its tests into a module suites"
+        );
+    }
+}
+
 /// The values of `code: "…"` under `dir`.
 fn finding_codes(dir: &Path) -> BTreeSet<String> {
     let mut codes = BTreeSet::new();

@@ -6,11 +6,10 @@
 //! ten thousand:
 //! `VOLARY_SUITES=all cargo test --profile soak -p volary-cli --test clients -- --test-threads=1`.
 
-mod builds;
 mod linux;
 mod locks;
 mod nfs;
-mod rooted;
 mod served;
 mod smb;
+mod suites;
 mod tree;

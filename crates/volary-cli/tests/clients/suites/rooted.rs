@@ -1,5 +1,5 @@
 //! A volume as the root of a system (DosFs §1: "as root"): Linux in a guest mounts it by NFS,
-//! makes it the root of its first process, and works there. With `VOLARY_SUITES` set only.
+//! makes it the root of its first process, and works there.
 
 use crate::served::{Server, content, volary};
 use std::fs;
@@ -68,11 +68,9 @@ fn system(root: &Path, sources: &str) {
 
 /// Boots from a new volume of this kind.
 fn boots(kind: &str) {
-    if std::env::var_os("VOLARY_SUITES").is_none() {
-        println!("skipped: without VOLARY_SUITES=1");
+    let Some(vmrun) = super::guest() else {
         return;
-    }
-    let Some(vmrun) = vm::find() else { return };
+    };
     assert!(rustix::process::getuid().is_root(), "makes devices: root");
     let dir = tempfile::TempDir::new().unwrap();
     let run = |line: &str| content(&volary(dir.path(), line).output().unwrap(), line);
