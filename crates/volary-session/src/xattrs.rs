@@ -18,6 +18,8 @@ pub enum SetXattr {
 
 /// Longest name of an extended attribute, in bytes, as Linux has it.
 const NAME_MAX: usize = 255;
+/// Names of attributes that begin so are volary's own, where a volume has no other namespace for them.
+const RESERVED: &[u8] = b"user.volary.";
 /// Longest value, in bytes, as Linux has it.
 const VALUE_MAX: usize = 64 << 10;
 
@@ -36,7 +38,7 @@ impl Session {
 
     /// Sets an extended attribute. `user.` ones need write access on the node,
     /// which must be a file or a directory, and in a sticky directory, to own
-    /// it; others are set by root only.
+    /// it; others, and those that begin with `user.volary.`, are set by root only.
     ///
     /// # Errors
     /// As [`getxattr`](Self::getxattr); `NotPermitted`; `TooBig` past 64 KiB;
@@ -96,7 +98,12 @@ impl Session {
         if name.len() > NAME_MAX {
             return Err(Kind::NameTooLong.into());
         }
-        if !self.checks_rights() {
+        // Whoever checks access below knows nothing of these.
+        let reserved = name.starts_with(RESERVED);
+        if reserved && want == Access::WRITE && !self.cred.is_root() {
+            return Err(Kind::NotPermitted.into());
+        }
+        if reserved || !self.checks_rights() {
             return Ok(());
         }
         let reads = want == Access::READ;

@@ -1,5 +1,6 @@
 //! The program as its users run it.
 
+mod acls;
 mod bad_input;
 mod cedar;
 mod cedar_pieces;

@@ -8,15 +8,17 @@
 //! nobody believes in a protection that is not there.
 
 pub(crate) mod descriptor;
+mod kept;
 pub(crate) mod sid;
 pub(crate) mod stored;
 
 use super::access;
+use super::common::Common;
 use crate::call::Failure;
 use crate::wire::Status;
 use descriptor::{Ace, Dacl, Descriptor, INHERIT_ONLY, parts};
 use sid::{Principal, Sid};
-use volary_core::{Attr, Caps, SetAttr};
+use volary_core::{Attr, Caps, NodeId, SetAttr};
 use volary_session::Session;
 
 /// The asked-for parts of a node's descriptor: of the one that is kept, or of what the mode says.
@@ -38,25 +40,52 @@ pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
 }
 
 /// Sets the given parts of a node's descriptor: whole where the volume has extended attributes,
-/// else as far as owner, group and mode can say it.
+/// else as far as owner, group and mode can say it. If it is refused, nothing has changed.
 ///
 /// # Errors
 /// `NOT_SUPPORTED` for what they cannot; as [`stored::set`].
 pub(crate) fn set(
     session: &Session,
-    root: &Session,
-    attr: &Attr,
-    new: Descriptor,
+    common: &Common,
+    node: NodeId,
+    new: &Descriptor,
     given: u32,
 ) -> Result<(), Failure> {
+    let root = common.all_seeing();
+    let _alone = common.protecting.lock();
+    let attr = root.getattr(node)?;
     if session.caps().has(Caps::XATTRS | Caps::MODES) {
         let all = parts::OWNER | parts::GROUP | parts::DACL;
-        let merged = stored::merged(of_node(root, attr, all), new, given);
-        return stored::set(session, root, attr, &merged);
+        let merged = stored::merged(of_node(&root, &attr, all), new.clone(), given);
+        if stored::set(session, &root, &attr, &merged)? {
+            return Ok(());
+        }
     }
-    let set = changes(attr, &new, given)?;
-    session.setattr(attr.node, &set)?;
+    let set = changes(&attr, new, given)?;
+    session.setattr(node, &set)?;
     Ok(())
+}
+
+/// Gives a new node what it inherits of the descriptor of its directory; false if that is nothing.
+///
+/// # Errors
+/// `NOT_SUPPORTED` if the volume cannot keep it; as [`stored::set`].
+pub(crate) fn inherit(
+    session: &Session,
+    common: &Common,
+    dir: &Attr,
+    child: &Attr,
+) -> Result<bool, Failure> {
+    let root = common.all_seeing();
+    let parent = stored::read(&root, dir);
+    let Some(descriptor) = parent.and_then(|parent| stored::inherited(&parent, child)) else {
+        return Ok(false);
+    };
+    let _alone = common.protecting.lock();
+    match stored::set(session, &root, child, &descriptor)? {
+        true => Ok(true),
+        false => Err(Status::NOT_SUPPORTED.into()),
+    }
 }
 
 /// The asked-for parts of what owner, group and mode say.
