@@ -27,8 +27,8 @@ impl Session {
     ///
     /// Beside what is asked: a change of owner or group, or of size by anybody
     /// but root, takes set-uid and set-gid (if the group may execute) from
-    /// what is not a directory; set-gid is not set by one who is not in the
-    /// file's group.
+    /// what is not a directory, and by anybody its capabilities
+    /// (`security.capability`); set-gid is not set by one who is not in the file's group.
     ///
     /// # Errors
     /// `TooBig`; for a size, `IsDir` and, for what is not a file, `Invalid`;
@@ -91,6 +91,9 @@ impl Session {
         };
         if set.size.is_some() {
             self.contend(node, by, Impact::WRITE)?;
+        }
+        if set.size.is_some() || set.uid.is_some() || set.gid.is_some() {
+            self.drop_capability(cx, node)?;
         }
         let after = self.fs().setattr(cx, node, &set)?;
         if set

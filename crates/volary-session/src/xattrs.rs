@@ -3,6 +3,7 @@
 use crate::events::News;
 use crate::rules;
 use crate::session::Session;
+use std::sync::atomic::Ordering;
 use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, Result};
 
 /// What [`Session::setxattr`] does about an attribute that is there, or not.
@@ -16,6 +17,8 @@ pub enum SetXattr {
     Replace,
 }
 
+/// Where Linux keeps what a program may do that its caller may not.
+pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 /// Longest name of an extended attribute, in bytes, as Linux has it.
 const NAME_MAX: usize = 255;
 /// Names of attributes that begin so are volary's own, where a volume has no other namespace for them.
@@ -57,6 +60,9 @@ impl Session {
             _ => {}
         }
         self.fs().setxattr(&cx, node, name, value)?;
+        if name == CAPABILITY {
+            self.volume.set_id_epoch.fetch_add(1, Ordering::SeqCst);
+        }
         drop(_one_step);
         self.tell(|| News::Attr(node));
         Ok(())
@@ -75,14 +81,18 @@ impl Session {
     }
 
     /// Takes away an extended attribute. Needs what
-    /// [`setxattr`](Self::setxattr) needs.
+    /// [`setxattr`](Self::setxattr) needs; `security.capability`, which a write takes away as
+    /// well, write access.
     ///
     /// # Errors
     /// As [`getxattr`](Self::getxattr); `NotPermitted`.
     pub fn removexattr(&self, node: NodeId, name: &[u8]) -> Result<()> {
         let cx = self.ctx();
         self.check_writable()?;
-        self.check_xattr(&cx, node, name, Access::WRITE)?;
+        let by_write = name == CAPABILITY && self.caps().has(Caps::XATTRS);
+        if !(by_write && self.may(&cx, &self.fs().getattr(&cx, node)?, Access::WRITE)?) {
+            self.check_xattr(&cx, node, name, Access::WRITE)?;
+        }
         self.fs().removexattr(&cx, node, name)?;
         self.tell(|| News::Attr(node));
         Ok(())

@@ -7,7 +7,7 @@ use crate::kernel::{self, Wishes};
 use crate::nodes::Nodes;
 use crate::options::{Checks, Locks, MountOptions};
 use crate::waiters::Waiters;
-use fuser::{FileAttr, Generation, INodeNo};
+use fuser::{FileAttr, Generation, INodeNo, Notifier};
 use parking_lot::RwLock;
 use rustix::fd::OwnedFd;
 use std::fs;
@@ -33,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) linger: Linger,
     /// Where the kernel's requests come from, once it is mounted.
     pub(crate) kernel: Arc<OnceLock<OwnedFd>>,
+    /// Tells the kernel to forget, once it is mounted.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
     client: ClientId,
     checks: Checks,
     remember: Remember,
@@ -82,6 +84,7 @@ impl Server {
             news: Arc::default(),
             linger: Linger::new(instant),
             kernel: Arc::default(),
+            notifier: Arc::default(),
             remember: Remember::new(caps, sole, options.remember),
             checks: options.checks,
             sessions: RwLock::default(),

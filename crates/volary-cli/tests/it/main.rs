@@ -25,6 +25,7 @@ mod mistakes;
 mod mounting;
 mod naming;
 mod owners;
+mod privileges;
 mod protect;
 mod quota;
 mod replicas;
