@@ -19,6 +19,8 @@ pub enum SetXattr {
 
 /// Where Linux keeps what a program may do that its caller may not.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
+/// Access lists of Linux, which say who is let in beside what the mode says.
+const ACLS: &[u8] = b"system.posix_acl_";
 /// Longest name of an extended attribute, in bytes, as Linux has it.
 const NAME_MAX: usize = 255;
 /// Names of attributes that begin so are volary's own, where a volume has no other namespace for them.
@@ -44,12 +46,17 @@ impl Session {
     /// it; others, and those that begin with `user.volary.`, are set by root only.
     ///
     /// # Errors
+    /// `Unsupported` for the access lists of Linux, which are not obeyed here;
     /// As [`getxattr`](Self::getxattr); `NotPermitted`; `TooBig` past 64 KiB;
     /// `Exists`, `NoXattr` as `how` says.
     pub fn setxattr(&self, node: NodeId, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
         let cx = self.ctx();
         self.check_writable()?;
         self.check_xattr(&cx, node, name, Access::WRITE)?;
+        if name.starts_with(ACLS) {
+            // Nobody is to believe in a list that is not obeyed.
+            return Err(Kind::Unsupported.into());
+        }
         if value.len() > VALUE_MAX {
             return Err(Kind::TooBig.into());
         }

@@ -1,7 +1,8 @@
 //! Who is let in by access lists: security descriptors that SMB clients set.
 
+use crate::mounting::Mounting;
 use crate::sandbox::{Run, Sandbox};
-use crate::serving::Serving;
+use crate::serving::{Serving, can_mount, client};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -54,6 +55,47 @@ fn serve(sandbox: &Sandbox, volume: &str) -> Serving {
 fn port(serving: &Serving) -> String {
     let address = serving.said["smb"].as_str().unwrap();
     address.rsplit(':').next().unwrap().to_owned()
+}
+
+/// Mounts a volume of each driver and gives it to the test; false where nothing can be mounted.
+fn on_each_mount(test: impl Fn(&str, &Sandbox)) -> bool {
+    for (driver, volume) in DRIVERS {
+        let sandbox = Sandbox::empty();
+        if !can_mount() {
+            return false;
+        }
+        make(&sandbox, driver);
+        sandbox.shell("chmod 755 .").ok();
+        let mounting = Mounting::start(&sandbox, &["-o", "allow_other", volume]).unwrap();
+        test(driver, &sandbox);
+        mounting.end();
+    }
+    true
+}
+
+fn setfacl(sandbox: &Sandbox, words: &str) -> Option<Run> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    client(sandbox, "setfacl", &words)
+}
+
+#[test]
+fn a_list_that_would_not_be_obeyed_is_refused_on_every_mount() {
+    on_each_mount(|driver, sandbox| {
+        std::fs::write(sandbox.path("mnt/f"), b"secret").unwrap();
+        for words in [
+            "-m u:1001:--- mnt/f",
+            "-m u:1001:r mnt/f",
+            "-d -m u:1001:rw mnt",
+        ] {
+            let Some(run) = setfacl(sandbox, words) else {
+                return;
+            };
+            let is_refused = run.code != 0 && run.err.contains("Operation not supported");
+            assert!(is_refused, "{driver} {words}: {} {}", run.code, run.err);
+        }
+        // Taking away what is not there is no failure.
+        assert_eq!(setfacl(sandbox, "-b mnt/f").unwrap().code, 0, "{driver}");
+    });
 }
 
 /// Runs a part of the script as clients of a server of this driver.
