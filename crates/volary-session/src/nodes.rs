@@ -7,7 +7,9 @@ use crate::session::Session;
 use crate::sharing::Rights;
 use crate::uses::{By, Mark};
 use std::sync::atomic::Ordering;
-use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr};
+use volary_core::{
+    Access, Acl, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr, acl_of, permits,
+};
 
 impl Session {
     /// The node's attributes. Needs no access.
@@ -141,7 +143,8 @@ impl Session {
             _ => {}
         }
         if self.checks_rights() {
-            rules::check_change(&attr, &self.cred, set, sizes)?;
+            let writes = || self.may(cx, &attr, Access::WRITE);
+            rules::check_change(&attr, &self.cred, set, sizes, writes)?;
         }
         if self.volume.caps.has(Caps::MODES) && !self.volume.caps.has(Caps::CHECKS_ACCESS) {
             Ok(rules::with_side_effects(&attr, &self.cred, set))
@@ -151,7 +154,7 @@ impl Session {
     }
 
     /// Whether the caller has all of `want`: nothing if so. Asked of the mode
-    /// bits even where the kernel checks access.
+    /// bits and access list even where the kernel checks access.
     ///
     /// # Errors
     /// `ReadOnly` for writing what a read-only volume holds (but fifos,
@@ -177,13 +180,21 @@ impl Session {
         let granted = if self.volume.caps.has(Caps::CHECKS_ACCESS) {
             self.fs().access(&self.ctx(), attr.node, want)?.has(want)
         } else {
-            rules::permits(attr, &self.cred, want)
+            permits(&**self.fs(), &self.ctx(), attr, want)?
         };
         if granted {
             Ok(())
         } else {
             Err(Kind::Access.into())
         }
+    }
+
+    /// The node's access list, if it has one, as it now counts. Needs no access.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn acl_seen(&self, attr: &Attr) -> Result<Option<Acl>> {
+        acl_of(&**self.fs(), &self.ctx(), attr)
     }
 
     /// What a symlink holds. Needs no access.

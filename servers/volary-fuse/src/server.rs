@@ -73,6 +73,8 @@ impl Server {
             sole,
             write_back: options.write_back.unwrap_or(false) && write_back_is_safe,
             session_locks: options.locks == Locks::Session || caps.has(Caps::SHARED_LOCKS),
+            acls: caps.has(Caps::XATTRS | Caps::MODES),
+            kernel_checks: options.checks == Checks::Kernel,
             threads,
             read_ahead: options.read_ahead,
             time_step: caps.time_step,

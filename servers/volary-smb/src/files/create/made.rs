@@ -14,9 +14,10 @@ use crate::wire::fscc::file::attribute;
 use volary_core::{Attr, Caps, Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, SetAttr};
 use volary_session::{OpenHow, Session};
 
-/// Permission bits of what is made here; a descriptor (`SecD`) changes them.
-const FILE_MODE: u32 = 0o644;
-const DIR_MODE: u32 = 0o755;
+/// Permission bits of what is made here, before the umask; a descriptor (`SecD`) changes them.
+const FILE_MODE: u32 = 0o666;
+const DIR_MODE: u32 = 0o777;
+const UMASK: u32 = 0o022;
 const OWNERS: u32 = 0o700;
 
 impl Opening<'_, '_> {
@@ -119,7 +120,8 @@ impl Opening<'_, '_> {
             ..OpenHow::from(mode_for(reads, writes).unwrap_or(Mode::Read))
         };
         let set = SetAttr::mode(mode);
-        self.session.create(dir, name, Create::New, how, &set)
+        let session = self.session.clone().with_umask(UMASK);
+        session.create(dir, name, Create::New, how, &set)
     }
 
     fn make_dir(
@@ -129,7 +131,7 @@ impl Opening<'_, '_> {
         access: u32,
         mode: u32,
     ) -> volary_core::Result<(Entry, OpenId)> {
-        let session = &self.session;
+        let session = self.session.clone().with_umask(UMASK);
         let entry = session.mkdir(dir, name, &SetAttr::mode(mode))?;
         let how = OpenHow {
             share: Some(self.request.shares(access)),
