@@ -33,6 +33,8 @@ const DEBIAN: &[(&str, &str)] = &[
     ("rpcbind", "rpcbind"),
     ("ip", "iproute2"),
     ("kill", "procps"),
+    ("setfacl", "acl"),
+    ("setpriv", "util-linux"),
     ("/usr/include/nfsc/libnfs.h", "libnfs-dev"),
 ];
 

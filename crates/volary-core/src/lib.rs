@@ -8,10 +8,12 @@
 //! | [`layer`](Layer) | a file system over a file system |
 //! | [`device`](BlockDevice) | bytes that can be read, written and flushed |
 //! | [`format`](Format) | a kind of volume: probe, attach, make, check, dump, tune |
+//! | [`acl`](Acl) | POSIX access lists, and who is let in by them |
 //! | [`case`](fold) | which names are one where upper and lower case are the same |
 //! | the rest | ids, names, attributes, time, errors, options |
 #![forbid(unsafe_code)]
 
+mod acl;
 mod attr;
 mod caps;
 mod case;
@@ -29,6 +31,7 @@ mod options;
 mod quota;
 mod time;
 
+pub use acl::{ACL_ACCESS, ACL_DEFAULT, Acl, AclEntry, acl_of, default_acl_of, permits};
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
 pub use caps::Caps;
 pub use case::{fold, fold_char, fold_into, same_name};

@@ -1,8 +1,9 @@
 //! Shows users and groups as others.
 
 use volary_core::{
-    Access, Attr, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error, FileKind, Fs, Kind, Layer, Mode,
-    Name, NodeId, OpenId, Quota, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
+    ACL_ACCESS, ACL_DEFAULT, Access, Acl, Attr, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error,
+    FileKind, Fs, Kind, Layer, Mode, Name, NodeId, OpenId, Quota, QuotaOf, QuotaReport,
+    RenameFlags, Result, SetAttr, SetQuota,
 };
 
 /// Shows the users and groups of a volume as others, both ways: owners are
@@ -126,6 +127,36 @@ impl IdMap {
             QuotaOf::Users => &self.users,
             QuotaOf::Groups => &self.groups,
         }
+    }
+
+    /// An access list with its ids as `map` has them; any other attribute's value as it is.
+    fn mapped(
+        &self,
+        name: &[u8],
+        value: Vec<u8>,
+        map: fn(&IdRules, u32) -> u32,
+    ) -> Result<Vec<u8>> {
+        if name != ACL_ACCESS && name != ACL_DEFAULT {
+            return Ok(value);
+        }
+        let mut acl = Acl::parse(&value)?;
+        let named = [
+            (&mut acl.users, &self.users),
+            (&mut acl.groups, &self.groups),
+        ];
+        for (ids, rules) in named {
+            ids.iter_mut().for_each(|(id, _)| *id = map(rules, *id));
+        }
+        // Ids that become one have what all of them had.
+        for ids in [&mut acl.users, &mut acl.groups] {
+            ids.sort_unstable();
+            ids.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                kept.1 &= if same { next.1 } else { 7 };
+                same
+            });
+        }
+        Ok(acl.emit())
     }
 
     /// Calls with the caller's ids as they are below.
@@ -353,11 +384,13 @@ impl Layer for IdMap {
     }
 
     fn getxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
-        self.as_below(cx, |cx| self.below.getxattr(cx, node, name))
+        let value = self.as_below(cx, |cx| self.below.getxattr(cx, node, name))?;
+        self.mapped(name, value, IdRules::up)
     }
 
     fn setxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
-        self.as_below(cx, |cx| self.below.setxattr(cx, node, name, value))
+        let value = self.mapped(name, value.to_vec(), IdRules::down)?;
+        self.as_below(cx, |cx| self.below.setxattr(cx, node, name, &value))
     }
 
     fn listxattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {

@@ -176,7 +176,7 @@ impl Walk<'_> {
             return Ok(self.at);
         }
         let attr: Attr = self.fs.getattr(cx, self.at)?;
-        if attr.permits(cx.cred, Access::EXEC) {
+        if volary_core::permits(&**self.fs, cx, &attr, Access::EXEC)? {
             Ok(self.at)
         } else {
             Err(Kind::Access.into())

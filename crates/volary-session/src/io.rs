@@ -9,6 +9,8 @@ use crate::rules;
 use crate::session::Session;
 use crate::sharing::{Rights, Share};
 use crate::uses::{By, MOMENTARY, Mark, PLAIN};
+use crate::volume::Hearing;
+use crate::xattrs::CAPABILITY;
 use std::sync::atomic::Ordering;
 use volary_core::{
     Access, Attr, Caps, Cookie, Ctx, DirBuf, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result,
@@ -216,8 +218,8 @@ impl Session {
 
     /// Writes all of `data` at byte `offset`; with no offset, or if it was
     /// opened to append, at the end as it is at that moment. Gives the offset
-    /// just after the data. Written by anybody but root, a file loses set-uid
-    /// and set-gid.
+    /// just after the data. The file loses what
+    /// [`take_privileges`](Self::take_privileges) takes.
     ///
     /// # Errors
     /// `Access` if it was opened for reading only; `Sharing` for a
@@ -343,7 +345,7 @@ impl Session {
         }
         self.contend_open(&opened, Impact::WRITE)?;
         let cx = self.ctx();
-        self.drop_set_id(&cx, open, &opened)?;
+        self.drop_privileges(&cx, open, &opened, false)?;
         Ok((cx, opened))
     }
 
@@ -377,30 +379,73 @@ impl Session {
         self.tell(|| News::Data(opened.node));
     }
 
-    /// Takes set-uid and set-gid from a file about to be written. The node is
-    /// looked at once per open, and again only after some node of the volume
-    /// was given one of the bits.
-    fn drop_set_id(&self, cx: &Ctx<'_>, open: OpenId, opened: &Opened) -> Result<()> {
-        if self.cred.is_root() || !self.keeps_set_id() {
-            return Ok(());
+    /// Takes from an open file what no write leaves it, as the writing operations do by
+    /// themselves: its capabilities (`security.capability`), and set-uid and set-gid, if the caller
+    /// is anybody but root or `also_roots`. Gives whether there was any of it.
+    ///
+    /// # Errors
+    /// `Access` if it was opened for reading only.
+    pub fn take_privileges(&self, open: OpenId, also_roots: bool) -> Result<bool> {
+        let opened = self.volume.opens.get(open)?;
+        if !opened.writes() {
+            return Err(Kind::Access.into());
         }
+        self.drop_privileges(&self.ctx(), open, &opened, also_roots)
+    }
+
+    /// The node is looked at once per open, and again only after some node of the volume was
+    /// given a privilege; each time, where others may give it one unheard.
+    fn drop_privileges(
+        &self,
+        cx: &Ctx<'_>,
+        open: OpenId,
+        opened: &Opened,
+        also_roots: bool,
+    ) -> Result<bool> {
         let epoch = self.volume.set_id_epoch.load(Ordering::SeqCst);
-        if opened.plain_at == epoch {
-            return Ok(());
+        let heard = self.volume.hearing() == Hearing::All;
+        if opened.plain_at == epoch && heard || !self.keeps_set_id() {
+            return Ok(false);
         }
+        let mut had = self.drop_capability(cx, opened.node)?;
+        let takes_set_id = also_roots || !self.cred.is_root();
         let attr = self.fs().getattr(cx, opened.node)?;
-        if let Some(mode) = rules::without_set_id(attr.mode) {
+        let plain = rules::without_set_id(attr.mode);
+        if takes_set_id && let Some(mode) = plain {
             self.fs().setattr(cx, opened.node, &SetAttr::mode(mode))?;
+            had = true;
         }
-        self.volume.opens.note_plain(open, epoch);
-        Ok(())
+        if takes_set_id || plain.is_none() {
+            self.volume.opens.note_plain(open, epoch);
+        }
+        if had {
+            self.tell(|| News::Attr(opened.node));
+        }
+        Ok(had)
+    }
+
+    /// Takes the node's capabilities; whether there were any.
+    pub(crate) fn drop_capability(&self, cx: &Ctx<'_>, node: NodeId) -> Result<bool> {
+        if !self.volume.caps.has(Caps::XATTRS) {
+            return Ok(false);
+        }
+        match self.fs().getxattr(cx, node, CAPABILITY) {
+            Err(e) if e == Kind::NoXattr || e == Kind::Unsupported => return Ok(false),
+            found => found?,
+        };
+        match self.fs().removexattr(cx, node, CAPABILITY) {
+            Err(e) if e == Kind::NoXattr => Ok(false),
+            removed => removed.map(|()| true),
+        }
     }
 
     /// The epoch to note for an open of a node with these attributes.
     pub(crate) fn plain_epoch(&self, attr: &Attr) -> u64 {
         match rules::without_set_id(attr.mode) {
-            None => self.volume.set_id_epoch.load(Ordering::SeqCst),
-            Some(_) => 0,
+            None if !self.volume.caps.has(Caps::XATTRS) => {
+                self.volume.set_id_epoch.load(Ordering::SeqCst)
+            }
+            _ => 0,
         }
     }
 

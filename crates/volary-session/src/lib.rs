@@ -34,6 +34,7 @@
 //! no lock held. The commit timer holds none while it commits.
 #![forbid(unsafe_code)]
 
+mod acls;
 mod deletion;
 mod events;
 mod grace;

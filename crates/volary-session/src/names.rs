@@ -1,5 +1,6 @@
 //! Operations on names: look up, make, link.
 
+use crate::acls::Inherited;
 use crate::events::News;
 use crate::how::OpenHow;
 use crate::leases::{Impact, LeaseKey};
@@ -114,9 +115,13 @@ impl Session {
         how: &OpenHow,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
-        let set = self.for_new(cx, dir, name, FileKind::File, set)?;
+        let (set, inherited) = self.for_new(cx, dir, name, FileKind::File, set)?;
         let make = || self.fs().create(cx, dir.node, name, Create::New, &set);
-        let (entry, below) = self.put(dir, make)?;
+        let (mut entry, below) = self.put(dir, make)?;
+        self.bestow(cx, (dir.node, name), &mut entry, inherited)
+            .inspect_err(|_| {
+                let _ = self.fs().close(cx, below);
+            })?;
         self.tell_made_by(how.parent_key.or(self.parent_key), dir.node, name, &entry);
         let at = Some((dir.node, name.as_bytes()));
         let mark = self.enter_use(cx, &entry.attr, at, how).inspect_err(|_| {
@@ -154,8 +159,9 @@ impl Session {
         let cx = self.ctx();
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;
-        let set = self.for_new(&cx, &parent, name, FileKind::Dir, set)?;
-        let entry = self.put(&parent, || self.fs().mkdir(&cx, dir, name, &set))?;
+        let (set, inherited) = self.for_new(&cx, &parent, name, FileKind::Dir, set)?;
+        let mut entry = self.put(&parent, || self.fs().mkdir(&cx, dir, name, &set))?;
+        self.bestow(&cx, (dir, name), &mut entry, inherited)?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
     }
@@ -192,10 +198,11 @@ impl Session {
         let cx = self.ctx();
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;
-        let set = self.for_new(&cx, &parent, name, kind, set)?;
-        let entry = self.put(&parent, || {
+        let (set, inherited) = self.for_new(&cx, &parent, name, kind, set)?;
+        let mut entry = self.put(&parent, || {
             self.fs().mknod(&cx, dir, name, kind, rdev, &set)
         })?;
+        self.bestow(&cx, (dir, name), &mut entry, inherited)?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
     }
@@ -212,7 +219,7 @@ impl Session {
         let cx = self.ctx();
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;
-        let set = self.for_new(&cx, &parent, name, FileKind::Symlink, set)?;
+        let (set, _) = self.for_new(&cx, &parent, name, FileKind::Symlink, set)?;
         let entry = self.put(&parent, || self.fs().symlink(&cx, dir, name, target, &set))?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
@@ -251,7 +258,7 @@ impl Session {
         make()
     }
 
-    /// What a new entry `name` of the directory is made with, once it is found
+    /// What a new entry `name` of the directory is made with, and what it is given then, once it is found
     /// that the caller may make it.
     ///
     /// # Errors
@@ -263,14 +270,16 @@ impl Session {
         name: Name<'_>,
         kind: FileKind,
         set: &SetAttr,
-    ) -> Result<SetAttr> {
+    ) -> Result<(SetAttr, Option<Inherited>)> {
         let forbidden = self.checks_rights() && !rules::may_own(dir, &self.cred, set);
         self.check_make(cx, dir, name, forbidden)?;
-        if self.volume.caps.has(Caps::MODES) {
-            Ok(rules::for_new(dir, &self.cred, kind, set))
+        let mut set = if self.volume.caps.has(Caps::MODES) {
+            rules::for_new(dir, &self.cred, kind, set)
         } else {
-            Ok(*set)
-        }
+            *set
+        };
+        let inherited = self.inherit(cx, dir, kind, &mut set)?;
+        Ok((set, inherited))
     }
 
     /// Checks that the caller may make the entry `name`.

@@ -7,7 +7,9 @@ use crate::session::Session;
 use crate::sharing::Rights;
 use crate::uses::{By, Mark};
 use std::sync::atomic::Ordering;
-use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr};
+use volary_core::{
+    Access, Acl, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr, acl_of, permits,
+};
 
 impl Session {
     /// The node's attributes. Needs no access.
@@ -27,8 +29,8 @@ impl Session {
     ///
     /// Beside what is asked: a change of owner or group, or of size by anybody
     /// but root, takes set-uid and set-gid (if the group may execute) from
-    /// what is not a directory; set-gid is not set by one who is not in the
-    /// file's group.
+    /// what is not a directory, and by anybody its capabilities
+    /// (`security.capability`); set-gid is not set by one who is not in the file's group.
     ///
     /// # Errors
     /// `TooBig`; for a size, `IsDir` and, for what is not a file, `Invalid`;
@@ -92,6 +94,9 @@ impl Session {
         if set.size.is_some() {
             self.contend(node, by, Impact::WRITE)?;
         }
+        if set.size.is_some() || set.uid.is_some() || set.gid.is_some() {
+            self.drop_capability(cx, node)?;
+        }
         let after = self.fs().setattr(cx, node, &set)?;
         if set
             .mode
@@ -138,7 +143,8 @@ impl Session {
             _ => {}
         }
         if self.checks_rights() {
-            rules::check_change(&attr, &self.cred, set, sizes)?;
+            let writes = || self.may(cx, &attr, Access::WRITE);
+            rules::check_change(&attr, &self.cred, set, sizes, writes)?;
         }
         if self.volume.caps.has(Caps::MODES) && !self.volume.caps.has(Caps::CHECKS_ACCESS) {
             Ok(rules::with_side_effects(&attr, &self.cred, set))
@@ -148,7 +154,7 @@ impl Session {
     }
 
     /// Whether the caller has all of `want`: nothing if so. Asked of the mode
-    /// bits even where the kernel checks access.
+    /// bits and access list even where the kernel checks access.
     ///
     /// # Errors
     /// `ReadOnly` for writing what a read-only volume holds (but fifos,
@@ -174,13 +180,21 @@ impl Session {
         let granted = if self.volume.caps.has(Caps::CHECKS_ACCESS) {
             self.fs().access(&self.ctx(), attr.node, want)?.has(want)
         } else {
-            rules::permits(attr, &self.cred, want)
+            permits(&**self.fs(), &self.ctx(), attr, want)?
         };
         if granted {
             Ok(())
         } else {
             Err(Kind::Access.into())
         }
+    }
+
+    /// The node's access list, if it has one, as it now counts. Needs no access.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn acl_seen(&self, attr: &Attr) -> Result<Option<Acl>> {
+        acl_of(&**self.fs(), &self.ctx(), attr)
     }
 
     /// What a symlink holds. Needs no access.

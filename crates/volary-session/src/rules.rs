@@ -1,7 +1,7 @@
 //! Who may do what: pure functions of attributes and credentials, as POSIX.1
 //! has them, and Linux where POSIX leaves a choice.
 
-use volary_core::{Access, Attr, Cred, FileKind, Kind, Name, Result, SetAttr, SetTime};
+use volary_core::{Attr, Cred, FileKind, Kind, Name, Result, SetAttr, SetTime};
 
 /// Set-user-id on execution.
 pub(crate) const SET_UID: u32 = 0o4000;
@@ -10,11 +10,6 @@ pub(crate) const SET_GID: u32 = 0o2000;
 /// On a directory: entries are removed by their owner only.
 pub(crate) const STICKY: u32 = 0o1000;
 const GROUP_EXEC: u32 = 0o010;
-
-/// See [`Attr::permits`].
-pub(crate) fn permits(attr: &Attr, cred: &Cred, want: Access) -> bool {
-    attr.permits(cred, want)
-}
 
 /// Whether the caller is the node's owner or root.
 pub(crate) fn owns(attr: &Attr, cred: &Cred) -> bool {
@@ -27,13 +22,19 @@ pub(crate) fn sticks(dir: &Attr, entry: &Attr, cred: &Cred) -> bool {
 }
 
 /// Checks that the caller may make these changes; those to the size need
-/// write access on the node unless `sizes` says that it is given already.
+/// write access on the node (`writes`) unless `sizes` says that it is given already.
 ///
 /// # Errors
 /// In this order: `NotPermitted` for owner, group, mode and times that only
 /// the owner sets; `Access` for a size, and for both times set to now by one
 /// who is neither owner nor may write.
-pub(crate) fn check_change(attr: &Attr, cred: &Cred, set: &SetAttr, sizes: bool) -> Result<()> {
+pub(crate) fn check_change(
+    attr: &Attr,
+    cred: &Cred,
+    set: &SetAttr,
+    sizes: bool,
+    writes: impl FnOnce() -> Result<bool>,
+) -> Result<()> {
     let owner = owns(attr, cred);
     let gives_away = set.uid.is_some_and(|uid| uid != attr.uid) && !cred.is_root();
     let foreign_group = set
@@ -52,8 +53,8 @@ pub(crate) fn check_change(attr: &Attr, cred: &Cred, set: &SetAttr, sizes: bool)
     if times && !touch && !owner {
         return Err(Kind::NotPermitted.into());
     }
-    let writes = permits(attr, cred, Access::WRITE);
-    if (set.size.is_some() && !sizes && !writes) || (touch && !owner && !writes) {
+    let needs_write = (set.size.is_some() && !sizes) || (touch && !owner);
+    if needs_write && !writes()? {
         return Err(Kind::Access.into());
     }
     Ok(())

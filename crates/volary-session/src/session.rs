@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use volary_core::{
     Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, QuotaOf, QuotaReport,
-    Result, SetQuota, StatFs, Time,
+    Result, SetQuota, StatFs, Time, permits,
 };
 
 /// For callers who never lose interest.
@@ -35,6 +35,7 @@ pub struct Session {
     cancel: Option<Arc<Cancel>>,
     wait_hook: Option<WaitHook>,
     pub(crate) parent_key: Option<LeaseKey>,
+    pub(crate) umask: u32,
     pub(crate) claims: bool,
 }
 
@@ -58,6 +59,7 @@ impl Session {
             cancel: None,
             wait_hook: None,
             parent_key: None,
+            umask: 0,
             claims: false,
         }
     }
@@ -100,6 +102,14 @@ impl Session {
     #[must_use]
     pub fn with_parent_key(mut self, key: LeaseKey) -> Self {
         self.parent_key = Some(key);
+        self
+    }
+
+    /// The same caller, whose new nodes have none of these permission bits unless their
+    /// directory has an access list for them.
+    #[must_use]
+    pub fn with_umask(mut self, umask: u32) -> Self {
+        self.umask = umask & 0o777;
         self
     }
 
@@ -220,7 +230,7 @@ impl Session {
         if self.volume.caps.has(Caps::CHECKS_ACCESS) {
             return Ok(self.fs().access(cx, attr.node, want)?.has(want));
         }
-        Ok(rules::permits(attr, &self.cred, want))
+        permits(&**self.fs(), cx, attr, want)
     }
 
     /// # Errors

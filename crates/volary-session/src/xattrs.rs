@@ -1,9 +1,11 @@
 //! Extended attributes.
 
+use crate::acls;
 use crate::events::News;
 use crate::rules;
 use crate::session::Session;
-use volary_core::{Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, Result};
+use std::sync::atomic::Ordering;
+use volary_core::{ACL_ACCESS, Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, Result};
 
 /// What [`Session::setxattr`] does about an attribute that is there, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +18,12 @@ pub enum SetXattr {
     Replace,
 }
 
+/// Where Linux keeps what a program may do that its caller may not.
+pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 /// Longest name of an extended attribute, in bytes, as Linux has it.
 const NAME_MAX: usize = 255;
+/// Names of attributes that begin so are volary's own, where a volume has no other namespace for them.
+const RESERVED: &[u8] = b"user.volary.";
 /// Longest value, in bytes, as Linux has it.
 const VALUE_MAX: usize = 64 << 10;
 
@@ -31,12 +37,22 @@ impl Session {
     pub fn getxattr(&self, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         let cx = self.ctx();
         self.check_xattr(&cx, node, name, Access::READ)?;
+        if name == ACL_ACCESS {
+            let attr = self.fs().getattr(&cx, node)?;
+            let acl = self.acl_seen(&attr)?;
+            return acl
+                .map(|acl| acl.emit())
+                .ok_or_else(|| Kind::NoXattr.into());
+        }
         self.fs().getxattr(&cx, node, name)
     }
 
     /// Sets an extended attribute. `user.` ones need write access on the node,
     /// which must be a file or a directory, and in a sticky directory, to own
-    /// it; others are set by root only.
+    /// it; access lists ([`ACL_ACCESS`](volary_core::ACL_ACCESS), and of directories
+    /// [`ACL_DEFAULT`](volary_core::ACL_DEFAULT)) by the owner and root; others, and those that begin with
+    /// `user.volary.`, by root only. An access list sets the mode too; one that says
+    /// no more than a mode can is not kept.
     ///
     /// # Errors
     /// As [`getxattr`](Self::getxattr); `NotPermitted`; `TooBig` past 64 KiB;
@@ -45,6 +61,9 @@ impl Session {
         let cx = self.ctx();
         self.check_writable()?;
         self.check_xattr(&cx, node, name, Access::WRITE)?;
+        if acls::is_acl(name) {
+            return self.set_acl(&cx, node, name, Some(value), how);
+        }
         if value.len() > VALUE_MAX {
             return Err(Kind::TooBig.into());
         }
@@ -55,6 +74,9 @@ impl Session {
             _ => {}
         }
         self.fs().setxattr(&cx, node, name, value)?;
+        if name == CAPABILITY {
+            self.volume.set_id_epoch.fetch_add(1, Ordering::SeqCst);
+        }
         drop(_one_step);
         self.tell(|| News::Attr(node));
         Ok(())
@@ -73,14 +95,21 @@ impl Session {
     }
 
     /// Takes away an extended attribute. Needs what
-    /// [`setxattr`](Self::setxattr) needs.
+    /// [`setxattr`](Self::setxattr) needs; `security.capability`, which a write takes away as
+    /// well, write access.
     ///
     /// # Errors
     /// As [`getxattr`](Self::getxattr); `NotPermitted`.
     pub fn removexattr(&self, node: NodeId, name: &[u8]) -> Result<()> {
         let cx = self.ctx();
         self.check_writable()?;
-        self.check_xattr(&cx, node, name, Access::WRITE)?;
+        let by_write = name == CAPABILITY && self.caps().has(Caps::XATTRS);
+        if !(by_write && self.may(&cx, &self.fs().getattr(&cx, node)?, Access::WRITE)?) {
+            self.check_xattr(&cx, node, name, Access::WRITE)?;
+        }
+        if acls::is_acl(name) {
+            return self.set_acl(&cx, node, name, None, SetXattr::Replace);
+        }
         self.fs().removexattr(&cx, node, name)?;
         self.tell(|| News::Attr(node));
         Ok(())
@@ -96,13 +125,18 @@ impl Session {
         if name.len() > NAME_MAX {
             return Err(Kind::NameTooLong.into());
         }
-        if !self.checks_rights() {
+        // Whoever checks access below knows nothing of these.
+        let reserved = name.starts_with(RESERVED);
+        if reserved && want == Access::WRITE && !self.cred.is_root() {
+            return Err(Kind::NotPermitted.into());
+        }
+        if reserved || acls::is_acl(name) || !self.checks_rights() {
             return Ok(());
         }
         let reads = want == Access::READ;
         let refusal = if name.starts_with(b"user.") {
             let attr = self.fs().getattr(cx, node)?;
-            self.user_xattr_refusal(&attr, want)
+            self.user_xattr_refusal(cx, &attr, want)
         } else {
             let hidden = name.starts_with(b"trusted.") || !reads;
             let refused = hidden && !self.cred.is_root();
@@ -118,7 +152,7 @@ impl Session {
         }
     }
 
-    fn user_xattr_refusal(&self, attr: &Attr, want: Access) -> Option<Kind> {
+    fn user_xattr_refusal(&self, cx: &Ctx<'_>, attr: &Attr, want: Access) -> Option<Kind> {
         let reads = want == Access::READ;
         if !matches!(attr.kind, FileKind::File | FileKind::Dir) {
             return Some(if reads {
@@ -131,6 +165,10 @@ impl Session {
         if !reads && sticky && !rules::owns(attr, &self.cred) {
             return Some(Kind::NotPermitted);
         }
-        (!rules::permits(attr, &self.cred, want)).then_some(Kind::Access)
+        match self.may(cx, attr, want) {
+            Ok(true) => None,
+            Ok(false) => Some(Kind::Access),
+            Err(e) => Some(e.kind()),
+        }
     }
 }

@@ -355,25 +355,27 @@ impl FileSystem for FfsFs {
 
     fn getxattr(&self, _: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         let mut all = self.xattrs(node)?.into_iter();
-        let found = all.find(|xattr| xattr.name == name);
-        found
-            .map(|xattr| xattr.value)
-            .ok_or_else(|| Kind::NoXattr.into())
+        let found = all.find(|xattr| xattr.name == xattr::stored_name(name));
+        let found = found.ok_or(Kind::NoXattr)?;
+        xattr::shown_value(self.0.volume.order, name, found.value)
     }
 
     fn setxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
         self.check_xattrs()?;
+        let value = xattr::stored_value(self.0.volume.order, name, value)?;
+        let name = xattr::stored_name(name);
         self.0
-            .change(cx, |edit| edit.set_xattr(node, name, Some(value)))
+            .change(cx, |edit| edit.set_xattr(node, name, Some(&value)))
     }
 
     fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
         let all = self.xattrs(node)?.into_iter();
-        Ok(all.map(|xattr| xattr.name).collect())
+        Ok(all.map(|xattr| xattr::shown_name(xattr.name)).collect())
     }
 
     fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {
         self.check_xattrs()?;
+        let name = xattr::stored_name(name);
         self.0.change(cx, |edit| edit.set_xattr(node, name, None))
     }
 

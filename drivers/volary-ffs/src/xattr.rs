@@ -3,7 +3,7 @@
 use crate::blocks::Reader;
 use crate::inode::Inode;
 use crate::ondisk::{EXTATTR_HEAD, EXTATTR_NAMESPACES, Order, Stored};
-use volary_core::{Error, Kind, Result};
+use volary_core::{ACL_ACCESS, ACL_DEFAULT, Acl, AclEntry, Error, Kind, Result};
 
 /// An attribute, as other systems name it: `user.name`, `system.name`.
 pub(crate) struct Xattr {
@@ -117,6 +117,95 @@ pub(crate) fn changed(
         None => {}
     }
     Ok(after)
+}
+
+/// Access lists by the names that Linux and FreeBSD have for them.
+const ACLS: [(&[u8], &[u8]); 2] = [
+    (ACL_ACCESS, b"system.posix1e.acl_access"),
+    (ACL_DEFAULT, b"system.posix1e.acl_default"),
+];
+/// `struct oldacl` of FreeBSD's `<sys/acl.h>`: a count, and room for so many entries of tag, id and
+/// permissions.
+const ACL_ENTRIES: usize = 32;
+const ACL_ENTRY: usize = 12;
+const ACL_LEN: usize = 4 + ACL_ENTRIES * ACL_ENTRY;
+
+/// The name that the attribute is stored by.
+pub(crate) fn stored_name(name: &[u8]) -> &[u8] {
+    let found = ACLS.iter().find(|(shown, _)| *shown == name);
+    found.map_or(name, |(_, stored)| *stored)
+}
+
+/// The name that the attribute is shown by.
+pub(crate) fn shown_name(name: Vec<u8>) -> Vec<u8> {
+    let found = ACLS.iter().find(|(_, stored)| *stored == name);
+    found.map_or(name, |(shown, _)| shown.to_vec())
+}
+
+/// The value that is stored for one that was given by this name.
+///
+/// # Errors
+/// For an access list `Invalid`, and `TooBig` for more entries than the format has room for.
+pub(crate) fn stored_value(order: Order, name: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+    if stored_name(name) == name {
+        return Ok(value.to_vec());
+    }
+    let entries = Acl::parse(value)?.entries();
+    if entries.len() > ACL_ENTRIES {
+        return Err(Kind::TooBig.into());
+    }
+    let mut out = vec![0; ACL_LEN];
+    u32::try_from(entries.len())
+        .unwrap_or(0)
+        .put(order, &mut out, 0);
+    for (at, (tag, bits, id)) in entries.into_iter().enumerate() {
+        let at = 4 + at * ACL_ENTRY;
+        u32::from(tag).put(order, &mut out, at);
+        id.put(order, &mut out, at + 4);
+        u16::from(bits).put(order, &mut out, at + 8);
+    }
+    Ok(out)
+}
+
+/// The value that is shown by this name for one that is stored.
+///
+/// # Errors
+/// `Corrupt` for what is no sound access list.
+pub(crate) fn shown_value(order: Order, name: &[u8], stored: Vec<u8>) -> Result<Vec<u8>> {
+    if stored_name(name) == name {
+        return Ok(stored);
+    }
+    let bad = || {
+        Error::corrupt(
+            "access list",
+            0,
+            format!("{} bytes", stored.len()),
+            "a struct oldacl",
+        )
+    };
+    let count = usize::try_from(u32::get(order, stored.get(..4).ok_or_else(bad)?, 0));
+    let count = count.unwrap_or(usize::MAX);
+    if stored.len() != ACL_LEN || count > ACL_ENTRIES {
+        return Err(bad());
+    }
+    let entries = stored
+        .get(4..)
+        .unwrap_or_default()
+        .chunks(ACL_ENTRY)
+        .take(count);
+    let narrow = |entry: &[u8]| {
+        let tag = u16::try_from(u32::get(order, entry, 0)).unwrap_or(0);
+        let bits = u8::try_from(u16::get(order, entry, 8)).unwrap_or(u8::MAX);
+        (tag, bits, u32::get(order, entry, 4))
+    };
+    let mut entries: Vec<AclEntry> = entries.map(narrow).collect();
+    for (tag, _, id) in &mut entries {
+        // FreeBSD's say nothing by the ids of entries that name nobody.
+        if *tag != 0x02 && *tag != 0x08 {
+            *id = u32::MAX;
+        }
+    }
+    Ok(Acl::from_entries(&entries).map_err(|_| bad())?.emit())
 }
 
 /// An attribute as it is stored.

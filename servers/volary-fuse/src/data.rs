@@ -7,6 +7,7 @@ use fuser::{FileHandle, INodeNo, WriteFlags};
 use rustix::fs::FallocateFlags;
 use std::cell::RefCell;
 use volary_core::{Caps, Kind, OpenId, Place, Result, SetAttr};
+use volary_session::Session;
 
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
@@ -68,8 +69,25 @@ impl Server {
         } else {
             self.session(req)
         };
-        session.write(OpenId(open.0), Some(offset), data)?;
+        let open = OpenId(open.0);
+        let kills = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        self.take_privileges(&session, open, kills)?;
+        session.write(open, Some(offset), data)?;
         Ok(u32::try_from(data.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Takes set-uid, set-gid and capabilities from a file about to be written. The kernel leaves
+    /// that to us (`FUSE_HANDLE_KILLPRIV_V2`), and goes on by the mode that it knows until it is told
+    /// to forget it: before the answer, so that no program runs by the bits after it.
+    fn take_privileges(&self, session: &Session, open: OpenId, also_roots: bool) -> Result<()> {
+        if session.take_privileges(open, also_roots)?
+            && let Some(notifier) = self.notifier.get()
+        {
+            let (node, _) = session.opened(open)?;
+            // The data stays. What the kernel does not know it need not forget.
+            let _ = notifier.inval_inode(INodeNo(self.nodes.number(node)), -1, 0);
+        }
+        Ok(())
     }
 
     pub(crate) fn allocate_part(&self, req: &Caller, part: Part, mode: i32) -> Result<()> {
@@ -79,11 +97,13 @@ impl Server {
         let keeps = FallocateFlags::KEEP_SIZE;
         let hole = FallocateFlags::PUNCH_HOLE | keeps;
         if flags == hole {
+            self.take_privileges(&session, part.open, false)?;
             return session.allocate(part.open, part.offset, part.len, true);
         }
         if !(flags.is_empty() || flags == keeps) || !self.caps.has(Caps::PREALLOCATE) {
             return Err(Kind::Unsupported.into());
         }
+        self.take_privileges(&session, part.open, false)?;
         session.allocate(part.open, part.offset, part.len, false)?;
         let end = part.offset + part.len;
         if flags.is_empty() && session.getattr_open(part.open)?.size < end {
@@ -99,6 +119,7 @@ impl Server {
         let session = self.session(req);
         let len = from.len.min(u64::from(u32::MAX - IO_MAX));
         check_end(at, len)?;
+        self.take_privileges(&session, to, false)?;
         let mut done = 0;
         while done < len {
             let part = Part {

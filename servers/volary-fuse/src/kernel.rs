@@ -78,9 +78,9 @@ pub(crate) fn set_time(from: TimeOrNow) -> SetTime {
     }
 }
 
-/// What a new node is made with.
-pub(crate) fn new_mode(mode: u32, umask: u32) -> SetAttr {
-    SetAttr::mode(mode & !umask & 0o7777)
+/// What a new node is made with, before the umask.
+pub(crate) fn new_mode(mode: u32) -> SetAttr {
+    SetAttr::mode(mode & 0o7777)
 }
 
 /// What an open is for. With `write_back`, the kernel reads what it fills up
@@ -129,6 +129,10 @@ pub(crate) struct Wishes {
     pub(crate) write_back: bool,
     /// Byte-range locks are asked for here.
     pub(crate) session_locks: bool,
+    /// Nodes may have access lists.
+    pub(crate) acls: bool,
+    /// The kernel checks access.
+    pub(crate) kernel_checks: bool,
     /// Requests worked on at once.
     pub(crate) threads: usize,
     /// In KiB.
@@ -177,7 +181,16 @@ impl Wishes {
                     .into_iter()
                     .filter(|_| self.session_locks),
             );
-        for flag in wanted {
+        // An access list counts instead of the umask; the kernel cannot know before it asks.
+        let acls = [InitFlags::FUSE_DONT_MASK]
+            .into_iter()
+            .chain(
+                [InitFlags::FUSE_POSIX_ACL]
+                    .into_iter()
+                    .filter(|_| self.kernel_checks),
+            )
+            .filter(|_| self.acls);
+        for flag in wanted.chain(acls) {
             // What an older kernel lacks, it does without.
             let _ = config.add_capabilities(flag);
         }

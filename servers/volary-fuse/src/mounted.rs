@@ -79,6 +79,7 @@ pub fn serve(
     let caches = (Arc::clone(&server.nodes), Arc::clone(&server.news));
     let waiters = Arc::clone(&server.waiters);
     let kernel = Arc::clone(&server.kernel);
+    let notifier = Arc::clone(&server.notifier);
     let config = config(&volume, options, threads);
     let server = Served(Arc::new(server));
     let session =
@@ -87,6 +88,8 @@ pub fn serve(
         // It is set here alone.
         let _ = kernel.set(fd);
     }
+    // It is set here alone.
+    let _ = notifier.set(session.notifier());
     if options.nosymfollow {
         point.forbid_symlinks(mount_flags(&volume, options))?;
     }

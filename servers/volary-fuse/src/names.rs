@@ -46,9 +46,9 @@ impl Server {
         flags: i32,
     ) -> Result<(Entry, OpenId)> {
         let dir = self.node(making.parent)?;
-        let session = self.session(req);
+        let session = self.session(req).with_umask(making.umask);
         let mode = kernel::mode(flags, self.wishes.write_back);
-        let set = kernel::new_mode(making.mode, making.umask);
+        let set = kernel::new_mode(making.mode);
         let name = making.name.as_bytes();
         let how = kernel::create_how(flags);
         // Only Linux cuts a file that it opens for reading.
@@ -66,8 +66,9 @@ impl Server {
 
     pub(crate) fn make_dir(&self, req: &Caller, making: &Making<'_>) -> Result<Entry> {
         let dir = self.node(making.parent)?;
-        let set = kernel::new_mode(making.mode, making.umask);
-        self.session(req).mkdir(dir, making.name.as_bytes(), &set)
+        let set = kernel::new_mode(making.mode);
+        let session = self.session(req).with_umask(making.umask);
+        session.mkdir(dir, making.name.as_bytes(), &set)
     }
 
     /// Makes a node of the kind that `making.mode` says.
@@ -83,9 +84,14 @@ impl Server {
             FileKind::CharDevice | FileKind::BlockDevice => kernel::unpacked_rdev(rdev),
             _ => 0,
         };
-        let set = kernel::new_mode(making.mode, making.umask);
-        self.session(req)
-            .mknod(dir, making.name.as_bytes(), kind, rdev, &set)
+        let set = kernel::new_mode(making.mode);
+        self.session(req).with_umask(making.umask).mknod(
+            dir,
+            making.name.as_bytes(),
+            kind,
+            rdev,
+            &set,
+        )
     }
 
     pub(crate) fn make_symlink(

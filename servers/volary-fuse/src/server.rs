@@ -7,7 +7,7 @@ use crate::kernel::{self, Wishes};
 use crate::nodes::Nodes;
 use crate::options::{Checks, Locks, MountOptions};
 use crate::waiters::Waiters;
-use fuser::{FileAttr, Generation, INodeNo};
+use fuser::{FileAttr, Generation, INodeNo, Notifier};
 use parking_lot::RwLock;
 use rustix::fd::OwnedFd;
 use std::fs;
@@ -33,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) linger: Linger,
     /// Where the kernel's requests come from, once it is mounted.
     pub(crate) kernel: Arc<OnceLock<OwnedFd>>,
+    /// Tells the kernel to forget, once it is mounted.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
     client: ClientId,
     checks: Checks,
     remember: Remember,
@@ -71,6 +73,8 @@ impl Server {
             sole,
             write_back: options.write_back.unwrap_or(false) && write_back_is_safe,
             session_locks: options.locks == Locks::Session || caps.has(Caps::SHARED_LOCKS),
+            acls: caps.has(Caps::XATTRS | Caps::MODES),
+            kernel_checks: options.checks == Checks::Kernel,
             threads,
             read_ahead: options.read_ahead,
             time_step: caps.time_step,
@@ -82,6 +86,7 @@ impl Server {
             news: Arc::default(),
             linger: Linger::new(instant),
             kernel: Arc::default(),
+            notifier: Arc::default(),
             remember: Remember::new(caps, sole, options.remember),
             checks: options.checks,
             sessions: RwLock::default(),

@@ -1,5 +1,6 @@
 //! The program as its users run it.
 
+mod acls;
 mod bad_input;
 mod cedar;
 mod cedar_pieces;
@@ -24,6 +25,7 @@ mod mistakes;
 mod mounting;
 mod naming;
 mod owners;
+mod privileges;
 mod protect;
 mod quota;
 mod replicas;

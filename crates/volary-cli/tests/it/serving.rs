@@ -93,7 +93,7 @@ pub(crate) fn client(sandbox: &Sandbox, program: &str, words: &[&str]) -> Option
         let ci = std::env::var("CI").as_deref() == Ok("true");
         assert!(
             !ci,
-            "{program} is missing: apt-get install libnfs-utils smbclient"
+            "{program} is missing: cargo xtask tools, or apt-get install libnfs-utils smbclient acl"
         );
         println!("skipped: no {program}");
         return None;

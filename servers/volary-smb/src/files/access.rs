@@ -1,6 +1,7 @@
 //! Access masks (MS-SMB2 2.2.13.1) and who has them: rights from mode, owner and group.
 
-use volary_core::{Attr, Cred, FileKind};
+use volary_core::{Access, Attr, Cred, FileKind, Result};
+use volary_session::Session;
 
 pub(crate) const READ_DATA: u32 = 0x1;
 pub(crate) const WRITE_DATA: u32 = 0x2;
@@ -78,6 +79,30 @@ pub(crate) fn of_mode_bits(bits: u32) -> u32 {
         mask |= EXECUTES;
     }
     mask
+}
+
+/// The node's attributes as they are for this caller: where an access list says what the caller
+/// may, the mode's bits for the class that it is in say the same.
+///
+/// # Errors
+/// Of the volume.
+pub(crate) fn as_found(session: &Session, attr: &Attr) -> Result<Attr> {
+    let cred = session.cred();
+    let mut attr = *attr;
+    if cred.is_root() || cred.uid == attr.uid {
+        return Ok(attr);
+    }
+    let Some(acl) = session.acl_seen(&attr)? else {
+        return Ok(attr);
+    };
+    let shift = if cred.in_group(attr.gid) { 3 } else { 0 };
+    attr.mode &= !(7 << shift);
+    for bit in [1, 2, 4] {
+        if acl.permits(cred, attr.gid, Access(bit)) {
+            attr.mode |= u32::from(bit) << shift;
+        }
+    }
+    Ok(attr)
 }
 
 /// The most that the caller can have of a node in `parent` (`None` for the root of a share, which

@@ -24,6 +24,8 @@ pub(crate) struct Common {
     pub(crate) watches: Watches,
     pub(crate) known: Known,
     pub(crate) durables: Durables,
+    /// Held over each change of a security descriptor.
+    pub(crate) protecting: Mutex<()>,
     volume: Arc<Volume>,
     /// Every file that is open, by its node.
     files: Mutex<HashMap<NodeId, Vec<Arc<File>>>>,
@@ -52,6 +54,7 @@ impl Common {
             watches: Watches::default(),
             known: Known::new(volume.hearing()),
             durables: Durables::default(),
+            protecting: Mutex::default(),
             volume: Arc::clone(volume),
             files: Mutex::default(),
             next: AtomicU64::new(1),

@@ -9,8 +9,15 @@ use volary_core::{Caps, Kind, NodeId};
 use volary_session::{Session, SetXattr};
 
 const PREFIX: &[u8] = b"user.";
+/// Names that begin so are volary's own.
+const RESERVED: &[u8] = b"user.volary.";
 /// Most that a list is told of, in bytes (MS-FSCC 2.4.15).
 const LIST_MAX: usize = 64 << 10;
+
+/// Whether the server keeps the attribute for itself.
+fn is_ours(name: &[u8]) -> bool {
+    name == DOS_XATTR || name.to_ascii_lowercase().starts_with(RESERVED)
+}
 
 /// The names, without the prefix.
 fn names(session: &Session, node: NodeId) -> Vec<Vec<u8>> {
@@ -18,9 +25,9 @@ fn names(session: &Session, node: NodeId) -> Vec<Vec<u8>> {
         return Vec::new();
     }
     let all = session.listxattr(node).unwrap_or_default();
-    let ours = |name: &Vec<u8>| name.as_slice() != DOS_XATTR;
+    let theirs = |name: &Vec<u8>| !is_ours(name);
     let bare = |name: Vec<u8>| name.strip_prefix(PREFIX).map(<[u8]>::to_vec);
-    all.into_iter().filter(ours).filter_map(bare).collect()
+    all.into_iter().filter(theirs).filter_map(bare).collect()
 }
 
 /// The name under which the attribute is kept.
@@ -45,7 +52,7 @@ pub(crate) fn set(session: &Session, node: NodeId, eas: &[Ea<'_>]) -> Result<(),
             return Err(Status::INVALID_EA_NAME.into());
         }
         let name = kept(session, node, ea.name);
-        if name == DOS_XATTR {
+        if is_ours(&name) {
             return Err(Status::ACCESS_DENIED.into());
         }
         if !ea.value.is_empty() {

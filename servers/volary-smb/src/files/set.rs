@@ -279,8 +279,8 @@ impl Setting<'_, '_> {
         }
         let descriptor = Descriptor::parse(self.buf).ok_or(Status::INVALID_SECURITY_DESCR)?;
         let attr = self.session.getattr_open(self.file.open)?;
-        let root = self.call.tree.common.all_seeing();
-        security::set(&self.session, &root, &attr, descriptor, given)?;
+        let common = &self.call.tree.common;
+        security::set(&self.session, common, attr.node, &descriptor, given)?;
         self.changed(filter::SECURITY);
         Ok(())
     }

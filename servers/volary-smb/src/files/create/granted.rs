@@ -82,12 +82,17 @@ impl Opening<'_, '_> {
 
     /// The most that the caller can have of the node in this tree.
     pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
-        let dir = walked.dir_attr;
         let cred = self.session.cred();
+        let (of, attr) = (attr, &access::as_found(&self.session, attr)?);
+        let found = |dir| access::as_found(&self.session, dir);
+        let dir = walked.dir_attr.as_ref().map(found).transpose()?;
         let mut maximal = access::maximal(attr, dir.as_ref(), cred);
         let root = self.call.tree.common.all_seeing();
-        if let Some(kept) = stored::read(&root, attr) {
-            let by_dir = dir.as_ref().map_or(0, |dir| self.by_dir(&root, dir));
+        if let Some(kept) = stored::read(&root, of) {
+            let by_dir = match &walked.dir_attr {
+                Some(dir) => self.by_dir(&root, dir)?,
+                None => 0,
+            };
             let more = if maximal & access::DELETE == 0 {
                 0
             } else {
@@ -101,15 +106,15 @@ impl Opening<'_, '_> {
 
     /// The rights on an entry that its directory gives: to look at attributes to who may list it,
     /// to delete to who may delete all in it.
-    fn by_dir(&self, root: &Session, dir: &Attr) -> u32 {
+    fn by_dir(&self, root: &Session, dir: &Attr) -> Result<u32, Failure> {
         let cred = self.session.cred();
-        let mut own = access::maximal(dir, None, cred);
+        let mut own = access::maximal(&access::as_found(&self.session, dir)?, None, cred);
         if let Some(kept) = stored::read(root, dir) {
             own &= stored::maximal(&kept, dir, cred);
         }
         let gives = |right: u32, given: u32| if own & right != 0 { given } else { 0 };
-        gives(access::READ_DATA, access::READ_ATTRIBUTES)
-            | gives(access::DELETE_CHILD, access::DELETE)
+        Ok(gives(access::READ_DATA, access::READ_ATTRIBUTES)
+            | gives(access::DELETE_CHILD, access::DELETE))
     }
 }
 

@@ -11,12 +11,14 @@ use crate::files::security::descriptor::Descriptor;
 use crate::files::security::stored;
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
-use volary_core::{Attr, Caps, Create, Entry, Kind, Mode, NodeId, OpenId, SetAttr};
-use volary_session::OpenHow;
+use volary_core::{Attr, Caps, Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, SetAttr};
+use volary_session::{OpenHow, Session};
 
-/// Permission bits of what is made here; a descriptor (`SecD`) changes them.
-const FILE_MODE: u32 = 0o644;
-const DIR_MODE: u32 = 0o755;
+/// Permission bits of what is made here, before the umask; a descriptor (`SecD`) changes them.
+const FILE_MODE: u32 = 0o666;
+const DIR_MODE: u32 = 0o777;
+const UMASK: u32 = 0o022;
+const OWNERS: u32 = 0o700;
 
 impl Opening<'_, '_> {
     pub(super) fn missing(&self, walked: Walked, path: &Path) -> Result<Opened, Failure> {
@@ -56,10 +58,11 @@ impl Opening<'_, '_> {
             return Err(Status::ACCESS_DENIED.into());
         }
         let as_of = common.known.as_of();
+        let mode = self.new_mode(&root, &walked, is_dir);
         let made = if is_dir {
-            self.make_dir(dir, name, access)
+            self.make_dir(dir, name, access, mode)
         } else {
-            self.make_file(dir, name, access)
+            self.make_file(dir, name, access, mode)
         };
         let (entry, open) = made.map_err(|e| match e.kind() {
             Kind::Exists | Kind::NotFound => RETRY.into(),
@@ -75,8 +78,30 @@ impl Opening<'_, '_> {
             action: Action::Created,
             is_bare: false,
         };
-        opened.is_bare = self.or_undo(&opened, self.completed(&opened, is_dir))?;
+        let completed = self.completed(&opened, is_dir);
+        opened.is_bare = self.or_unmake(&opened, completed)?;
         Ok(opened)
+    }
+
+    /// What is made is its owner's alone until it has the descriptor that it is to have.
+    fn new_mode(&self, root: &Session, walked: &Walked, is_dir: bool) -> u32 {
+        let mode = if is_dir { DIR_MODE } else { FILE_MODE };
+        let has_rules = match self.request.asked.descriptor {
+            Some(bytes) => Descriptor::parse(bytes).is_some_and(|given| given.dacl.is_some()),
+            None => {
+                let kind = if is_dir {
+                    FileKind::Dir
+                } else {
+                    FileKind::File
+                };
+                walked.dir_attr.is_some_and(|dir| {
+                    let parent = stored::read(root, &dir);
+                    let child = Attr { kind, ..dir };
+                    parent.is_some_and(|parent| stored::inherited(&parent, &child).is_some())
+                })
+            }
+        };
+        if has_rules { mode & OWNERS } else { mode }
     }
 
     fn make_file(
@@ -84,6 +109,7 @@ impl Opening<'_, '_> {
         dir: NodeId,
         name: &[u8],
         access: u32,
+        mode: u32,
     ) -> volary_core::Result<(Entry, OpenId)> {
         let reads = access & (access::READ_DATA | access::EXECUTE) != 0;
         let writes = access & access::WRITES != 0;
@@ -93,8 +119,9 @@ impl Opening<'_, '_> {
             parent_key: self.parent_key(),
             ..OpenHow::from(mode_for(reads, writes).unwrap_or(Mode::Read))
         };
-        let set = SetAttr::mode(FILE_MODE);
-        self.session.create(dir, name, Create::New, how, &set)
+        let set = SetAttr::mode(mode);
+        let session = self.session.clone().with_umask(UMASK);
+        session.create(dir, name, Create::New, how, &set)
     }
 
     fn make_dir(
@@ -102,9 +129,10 @@ impl Opening<'_, '_> {
         dir: NodeId,
         name: &[u8],
         access: u32,
+        mode: u32,
     ) -> volary_core::Result<(Entry, OpenId)> {
-        let session = &self.session;
-        let entry = session.mkdir(dir, name, &SetAttr::mode(DIR_MODE))?;
+        let session = self.session.clone().with_umask(UMASK);
+        let entry = session.mkdir(dir, name, &SetAttr::mode(mode))?;
         let how = OpenHow {
             share: Some(self.request.shares(access)),
             lease_key: self.key(),
@@ -156,21 +184,34 @@ impl Opening<'_, '_> {
     /// one.
     fn protect(&self, opened: &Opened) -> Result<bool, Failure> {
         let attr = &opened.entry.attr;
-        let root = self.call.tree.common.all_seeing();
+        let common = &self.call.tree.common;
         if let Some(bytes) = self.request.asked.descriptor {
             let descriptor = Descriptor::parse(bytes).ok_or(Status::INVALID_SECURITY_DESCR)?;
             let given = descriptor.parts();
-            security::set(&self.session, &root, attr, descriptor, given)?;
+            security::set(&self.session, common, attr.node, &descriptor, given)?;
             return Ok(true);
         }
-        let Some(dir) = &opened.walked.dir_attr else {
-            return Ok(false);
-        };
-        let parent = stored::read(&root, dir);
-        let Some(descriptor) = parent.and_then(|parent| stored::inherited(&parent, attr)) else {
-            return Ok(false);
-        };
-        stored::set(&self.session, &root, attr, &descriptor)?;
-        Ok(true)
+        match &opened.walked.dir_attr {
+            Some(dir) => security::inherit(&self.session, common, dir, attr),
+            None => Ok(false),
+        }
+    }
+
+    /// Passes `done` on; if it failed, what was made is removed again.
+    fn or_unmake(&self, opened: &Opened, done: Result<bool, Failure>) -> Result<bool, Failure> {
+        let done = self.or_undo(opened, done);
+        let root = self.call.tree.common.all_seeing();
+        let is_there = |entry: Entry| entry.node == opened.entry.node;
+        if done.is_err()
+            && let Some((dir, name)) = opened.walked.at()
+            && root.lookup(dir, name).is_ok_and(is_there)
+        {
+            // What failed is told; that it could not be removed either says nothing more.
+            let _ = match opened.entry.attr.kind {
+                FileKind::Dir => root.rmdir(dir, name),
+                _ => root.unlink(dir, name),
+            };
+        }
+        done
     }
 }

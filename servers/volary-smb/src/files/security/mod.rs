@@ -8,21 +8,25 @@
 //! nobody believes in a protection that is not there.
 
 pub(crate) mod descriptor;
+mod kept;
 pub(crate) mod sid;
 pub(crate) mod stored;
 
 use super::access;
+use super::common::Common;
 use crate::call::Failure;
 use crate::wire::Status;
 use descriptor::{Ace, Dacl, Descriptor, INHERIT_ONLY, parts};
 use sid::{Principal, Sid};
-use volary_core::{Attr, Caps, SetAttr};
+use volary_core::{Acl, Attr, Caps, NodeId, SetAttr};
 use volary_session::Session;
 
 /// The asked-for parts of a node's descriptor: of the one that is kept, or of what the mode says.
 pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
     let Some(mut kept) = stored::read(root, attr) else {
-        return describe(attr, asked);
+        // One that is damaged lets nobody but the owner in, as the mode of it says.
+        let acl = root.acl_seen(attr).unwrap_or_default();
+        return describe(attr, acl.as_ref(), asked);
     };
     if asked & parts::OWNER == 0 {
         kept.owner = None;
@@ -38,71 +42,121 @@ pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
 }
 
 /// Sets the given parts of a node's descriptor: whole where the volume has extended attributes,
-/// else as far as owner, group and mode can say it.
+/// else as far as owner, group and mode can say it. If it is refused, nothing has changed.
 ///
 /// # Errors
 /// `NOT_SUPPORTED` for what they cannot; as [`stored::set`].
 pub(crate) fn set(
     session: &Session,
-    root: &Session,
-    attr: &Attr,
-    new: Descriptor,
+    common: &Common,
+    node: NodeId,
+    new: &Descriptor,
     given: u32,
 ) -> Result<(), Failure> {
+    let root = common.all_seeing();
+    let _alone = common.protecting.lock();
+    let attr = root.getattr(node)?;
     if session.caps().has(Caps::XATTRS | Caps::MODES) {
         let all = parts::OWNER | parts::GROUP | parts::DACL;
-        let merged = stored::merged(of_node(root, attr, all), new, given);
-        return stored::set(session, root, attr, &merged);
+        let merged = stored::merged(of_node(&root, &attr, all), new.clone(), given);
+        if stored::set(session, &root, &attr, &merged)? {
+            return Ok(());
+        }
     }
-    let set = changes(attr, &new, given)?;
-    session.setattr(attr.node, &set)?;
+    let set = changes(&attr, new, given)?;
+    session.setattr(node, &set)?;
     Ok(())
 }
 
-/// The asked-for parts of what owner, group and mode say.
-fn describe(attr: &Attr, asked: u32) -> Descriptor {
+/// Gives a new node what it inherits of the descriptor of its directory; false if that is nothing.
+///
+/// # Errors
+/// `NOT_SUPPORTED` if the volume cannot keep it; as [`stored::set`].
+pub(crate) fn inherit(
+    session: &Session,
+    common: &Common,
+    dir: &Attr,
+    child: &Attr,
+) -> Result<bool, Failure> {
+    let root = common.all_seeing();
+    let parent = stored::read(&root, dir);
+    let Some(descriptor) = parent.and_then(|parent| stored::inherited(&parent, child)) else {
+        return Ok(false);
+    };
+    let _alone = common.protecting.lock();
+    match stored::set(session, &root, child, &descriptor)? {
+        true => Ok(true),
+        false => Err(Status::NOT_SUPPORTED.into()),
+    }
+}
+
+/// The asked-for parts of what owner, group and mode say, and an access list.
+fn describe(attr: &Attr, acl: Option<&Acl>, asked: u32) -> Descriptor {
     let wants = |part: u32| asked & part != 0;
     Descriptor {
         control: 0,
         owner: wants(parts::OWNER).then(|| Sid::user(attr.uid)),
         group: wants(parts::GROUP).then(|| Sid::group(attr.gid)),
-        dacl: wants(parts::DACL).then(|| Dacl::Rules(rules(attr))),
+        dacl: wants(parts::DACL).then(|| Dacl::Rules(rules(attr, acl))),
     }
 }
 
-/// The rules that say what the mode says: each class is first denied what only later ones have.
-fn rules(attr: &Attr) -> Vec<Ace> {
-    let bits = |shift: u32| attr.mode >> shift & 7;
-    let (user, group, other) = (bits(6), bits(3), bits(0));
+/// Named users and groups of an access list, and the owning group first: what each has.
+fn classes(attr: &Attr, acl: Option<&Acl>) -> (Vec<(u32, Sid)>, Vec<(u32, Sid)>) {
+    let owning = |bits| vec![(bits, Sid::group(attr.gid))];
+    let Some(acl) = acl else {
+        return (Vec::new(), owning(attr.mode >> 3 & 7));
+    };
+    let masked = |bits: u8| u32::from(bits & acl.mask.unwrap_or(7));
+    let users = acl.users.iter();
+    let users = users.map(|(uid, bits)| (masked(*bits), Sid::user(*uid)));
+    let mut groups = owning(masked(acl.group));
+    let named = acl.groups.iter();
+    groups.extend(named.map(|(gid, bits)| (masked(*bits), Sid::group(*gid))));
+    (users.collect(), groups)
+}
+
+/// The rules that say what the mode says, or an access list: each class is first denied what only
+/// later ones have. Where there are several groups, each gives what it gives before any is denied
+/// the rest.
+fn rules(attr: &Attr, acl: Option<&Acl>) -> Vec<Ace> {
+    let (users, groups) = classes(attr, acl);
+    let (owner, other) = (attr.mode >> 6 & 7, attr.mode & 7);
     let rights = |bits| access::of_mode_bits(bits);
     let everybody = access::READ_ATTRIBUTES | access::READ_CONTROL | access::SYNCHRONIZE;
     let owns = access::WRITE_ATTRIBUTES | access::WRITE_DAC | access::WRITE_OWNER;
-    let mut rules = Vec::new();
-    let mut rule = |allow, mask, sid: &Sid| {
-        if mask != 0 {
-            let sid = sid.clone();
-            rules.push(Ace {
-                allow,
-                flags: 0,
-                mask,
-                sid,
-            });
-        }
+    let ace = |allow, mask, sid: &Sid| Ace {
+        allow,
+        flags: 0,
+        mask,
+        sid: sid.clone(),
     };
-    let (owner_sid, group_sid) = (Sid::user(attr.uid), Sid::group(attr.gid));
-    let all_user = match user {
+    let denied = |later: u32, bits: u32, sid: &Sid| {
+        ace(false, rights(later) & !rights(bits) & !everybody, sid)
+    };
+    let allowed = |bits: u32, sid: &Sid| ace(true, rights(bits) | everybody, sid);
+    let by_groups = groups.iter().fold(other, |all, (bits, _)| all | bits);
+    let by_users = users.iter().fold(by_groups, |all, (bits, _)| all | bits);
+    let all_owner = match owner {
         7 => access::ALL,
         bits => rights(bits) | everybody | owns,
     };
-    rule(false, rights(group | other) & !all_user, &owner_sid);
-    rule(true, all_user, &owner_sid);
-    rule(
-        false,
-        rights(other) & !rights(group) & !everybody,
-        &group_sid,
-    );
-    rule(true, rights(group) | everybody, &group_sid);
-    rule(true, rights(other) | everybody, &Sid::everyone());
+    let owner = Sid::user(attr.uid);
+    let mut rules = vec![
+        ace(false, rights(by_users) & !all_owner, &owner),
+        ace(true, all_owner, &owner),
+    ];
+    for (bits, sid) in &users {
+        rules.extend([denied(by_groups, *bits, sid), allowed(*bits, sid)]);
+    }
+    let denies = groups.iter().map(|(bits, sid)| denied(other, *bits, sid));
+    let allows = groups.iter().map(|(bits, sid)| allowed(*bits, sid));
+    match groups.len() {
+        1 => rules.extend(denies.chain(allows)),
+        _ => rules.extend(allows.chain(denies)),
+    }
+    rules.push(allowed(other, &Sid::everyone()));
+    rules.retain(|ace| ace.mask != 0);
     rules
 }
 
@@ -205,7 +259,7 @@ mod tests {
         for kind in [FileKind::File, FileKind::Dir] {
             for mode in 0..=0o7777 {
                 let node = attr(kind, mode);
-                let bytes = describe(&node, 7).emit();
+                let bytes = describe(&node, None, 7).emit();
                 let descriptor = Descriptor::parse(&bytes).unwrap();
                 let set = changes(&attr(kind, mode ^ 0o777), &descriptor, 7).unwrap();
                 assert_eq!(set, SetAttr::mode(mode), "{mode:o}");

@@ -10,17 +10,13 @@ use super::descriptor::{
     AUTO_INHERIT_REQ, AUTO_INHERITED, Ace, Dacl, Descriptor, INHERIT_ONLY, INHERITED, PROTECTED,
     parts,
 };
+use super::kept::{self, Record};
 use super::sid::{Principal, Sid};
+use crate::call::Failure;
 use crate::files::access;
-use crate::wire::fscc::le::{u8_at, u32_at};
-use crate::wire::{Out, Status};
-use volary_core::{Attr, Caps, Cred, FileKind, Result as CoreResult, SetAttr};
-use volary_session::{Session, SetXattr};
-
-/// Where descriptors are kept.
-const XATTR: &[u8] = b"security.volary.descriptor";
-const VERSION: u8 = 1;
-const HEADER: usize = 13;
+use crate::wire::Status;
+use volary_core::{Attr, Cred, FileKind, SetAttr};
+use volary_session::Session;
 
 /// The flags of inheritance.
 const OBJECT_INHERIT: u8 = 0x1;
@@ -30,62 +26,81 @@ const NO_PROPAGATE: u8 = 0x4;
 /// The node's descriptor, if one is kept and still counts. `root` is a session that may look at
 /// all.
 pub(crate) fn read(root: &Session, attr: &Attr) -> Option<Descriptor> {
-    if !root.caps().has(Caps::XATTRS) {
-        return None;
-    }
-    let kept = root.getxattr(attr.node, XATTR).ok()?;
-    let owned = [(1, attr.uid), (5, attr.gid), (9, attr.mode)];
-    let counts = u8_at(&kept, 0) == Some(VERSION)
-        && owned
-            .iter()
-            .all(|(at, now)| u32_at(&kept, *at) == Some(*now));
-    Descriptor::parse(kept.get(HEADER..)?).filter(|_| counts)
+    let (_, value) = kept::find(root, attr.node)?;
+    Descriptor::parse(&kept::counting(&value, attr)?.descriptor)
 }
 
-fn write(root: &Session, attr: &Attr, descriptor: &Descriptor) -> CoreResult<()> {
-    let mut out = Out::new();
-    out.u8(VERSION).u32(attr.uid).u32(attr.gid).u32(attr.mode);
-    out.bytes(&descriptor.emit());
-    root.setxattr(attr.node, XATTR, &out.done(), SetXattr::Any)
+/// What a descriptor makes of owner, group and permission bits.
+///
+/// # Errors
+/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are no Unix users and groups.
+fn record_of(attr: &Attr, descriptor: &Descriptor) -> Result<Record, Status> {
+    let uid = match descriptor.owner.as_ref().map(Sid::principal) {
+        None => attr.uid,
+        Some(Some(Principal::User(uid))) => uid,
+        Some(_) => return Err(Status::INVALID_OWNER),
+    };
+    let gid = match descriptor.group.as_ref().map(Sid::principal) {
+        None => attr.gid,
+        Some(Some(Principal::Group(gid))) => gid,
+        Some(_) => return Err(Status::INVALID_PRIMARY_GROUP),
+    };
+    let bits = match &descriptor.dacl {
+        None | Some(Dacl::Null) => 0o777,
+        Some(Dacl::Rules(rules)) => mode_of(rules, uid, gid),
+    };
+    Ok(Record {
+        uid,
+        gid,
+        bits: walkable(attr.kind, bits),
+        descriptor: descriptor.emit(),
+    })
 }
 
 /// Sets a node's whole descriptor: owner, group and mode by `session`, as far as that may, and the
-/// rest beside them.
+/// rest beside them. False, with nothing changed, if the volume can keep none of this node. Sets of
+/// one volume must not overlap.
+///
+/// The rest is kept first. Whatever fails, and after a crash in between, owner, group, mode and
+/// descriptor are all as they were, or all new.
 ///
 /// # Errors
-/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are no Unix users and groups; as
+/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are no Unix users and groups;
+/// `NOT_SUPPORTED` if the volume makes something else of owner, group or mode; as
 /// [`Session::setattr`].
 pub(crate) fn set(
     session: &Session,
     root: &Session,
     attr: &Attr,
     descriptor: &Descriptor,
-) -> Result<(), crate::call::Failure> {
-    let uid = match descriptor.owner.as_ref().map(Sid::principal) {
-        None => attr.uid,
-        Some(Some(Principal::User(uid))) => uid,
-        Some(_) => return Err(Status::INVALID_OWNER.into()),
-    };
-    let gid = match descriptor.group.as_ref().map(Sid::principal) {
-        None => attr.gid,
-        Some(Some(Principal::Group(gid))) => gid,
-        Some(_) => return Err(Status::INVALID_PRIMARY_GROUP.into()),
-    };
-    let bits = match &descriptor.dacl {
-        None | Some(Dacl::Null) => 0o777,
-        Some(Dacl::Rules(rules)) => mode_of(rules, uid, gid),
-    };
-    let bits = walkable(attr.kind, bits);
-    let mode = attr.mode & 0o7000 | bits;
+) -> Result<bool, Failure> {
+    let new = record_of(attr, descriptor)?;
+    let mode = attr.mode & 0o7000 | new.bits;
     let set = SetAttr {
-        uid: (uid != attr.uid).then_some(uid),
-        gid: (gid != attr.gid).then_some(gid),
+        uid: (new.uid != attr.uid).then_some(new.uid),
+        gid: (new.gid != attr.gid).then_some(new.gid),
         mode: (mode != attr.mode).then_some(mode),
         ..SetAttr::default()
     };
-    let after = session.setattr(attr.node, &set)?;
-    write(root, &after, descriptor)?;
-    Ok(())
+    let found = kept::find(root, attr.node);
+    let value = found.as_ref().map(|(_, value)| value.as_slice());
+    let old = value.and_then(|value| kept::counting(value, attr));
+    let stays = new.counts(attr);
+    if !kept::keep(root, attr.node, &new, old.as_ref().filter(|_| !stays))? {
+        return Ok(false);
+    }
+    let done = match session.setattr(attr.node, &set) {
+        Ok(after) if new.counts(&after) => return Ok(true),
+        Ok(_) => {
+            let before = SetAttr::owned(attr.mode, attr.uid, attr.gid);
+            // If this fails, the mode is the new one, without its rules.
+            root.setattr(attr.node, &before)?;
+            Status::NOT_SUPPORTED.into()
+        }
+        Err(e) => Failure::from(e),
+    };
+    kept::restore(root, attr.node, found);
+    Err(done)
 }
 
 /// Whoever may do anything in a directory may walk through it: Windows checks that nowhere.
