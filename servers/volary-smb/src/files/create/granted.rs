@@ -3,12 +3,12 @@
 use super::super::access;
 use super::request::option;
 use super::{Opening, Walked};
-use crate::call::Failure;
+use crate::call::{Call, Failure};
 use crate::files::attrs;
 use crate::files::security::stored;
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
-use volary_core::Attr;
+use volary_core::{Attr, Cred};
 use volary_session::Session;
 
 impl Opening<'_, '_> {
@@ -82,35 +82,38 @@ impl Opening<'_, '_> {
 
     /// The most that the caller can have of the node in this tree.
     pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
-        let dir = walked.dir_attr;
-        let cred = self.session.cred();
-        let mut maximal = access::maximal(attr, dir.as_ref(), cred);
-        let root = self.call.tree.common.all_seeing();
-        if let Some(kept) = stored::read(&root, attr) {
-            let by_dir = dir.as_ref().map_or(0, |dir| self.by_dir(&root, dir));
-            let more = if maximal & access::DELETE == 0 {
-                0
-            } else {
-                by_dir
-            };
-            maximal &= access::of_mode(attr, cred) | access::NOT_BY_MODE;
-            maximal = (maximal | access::NOT_BY_MODE) & stored::maximal(&kept, attr, cred) | more;
-        }
-        Ok(maximal & self.call.tree.access)
+        Ok(maximal(self.call, walked, attr))
     }
+}
 
-    /// The rights on an entry that its directory gives: to look at attributes to who may list it,
-    /// to delete to who may delete all in it.
-    fn by_dir(&self, root: &Session, dir: &Attr) -> u32 {
-        let cred = self.session.cred();
-        let mut own = access::maximal(dir, None, cred);
-        if let Some(kept) = stored::read(root, dir) {
-            own &= stored::maximal(&kept, dir, cred);
-        }
-        let gives = |right: u32, given: u32| if own & right != 0 { given } else { 0 };
-        gives(access::READ_DATA, access::READ_ATTRIBUTES)
-            | gives(access::DELETE_CHILD, access::DELETE)
+/// The most that the caller can have, in its tree, of the node that a path led to.
+pub(in crate::files) fn maximal(call: &Call<'_>, walked: &Walked, attr: &Attr) -> u32 {
+    let dir = walked.dir_attr;
+    let cred = call.tree.session.cred();
+    let mut maximal = access::maximal(attr, dir.as_ref(), cred);
+    let root = call.tree.common.all_seeing();
+    if let Some(kept) = stored::read(&root, attr) {
+        let by_dir = dir.as_ref().map_or(0, |dir| by_dir(&root, dir, cred));
+        let more = if maximal & access::DELETE == 0 {
+            0
+        } else {
+            by_dir
+        };
+        maximal &= access::of_mode(attr, cred) | access::NOT_BY_MODE;
+        maximal = (maximal | access::NOT_BY_MODE) & stored::maximal(&kept, attr, cred) | more;
     }
+    maximal & call.tree.access
+}
+
+/// The rights on an entry that its directory gives: to look at attributes to who may list it,
+/// to delete to who may delete all in it.
+fn by_dir(root: &Session, dir: &Attr, cred: &Cred) -> u32 {
+    let mut own = access::maximal(dir, None, cred);
+    if let Some(kept) = stored::read(root, dir) {
+        own &= stored::maximal(&kept, dir, cred);
+    }
+    let gives = |right: u32, given: u32| if own & right != 0 { given } else { 0 };
+    gives(access::READ_DATA, access::READ_ATTRIBUTES) | gives(access::DELETE_CHILD, access::DELETE)
 }
 
 fn is_dir(attr: &Attr) -> bool {
