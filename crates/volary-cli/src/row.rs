@@ -6,7 +6,7 @@ use crate::volumes::At;
 use serde::Serialize;
 use std::collections::HashSet;
 use volary::{
-    Attr, Cookie, DirBuf, FileKind, Follow, Mode, NodeId, OpenId, PATH_MAX, Session, escape,
+    Attr, Cookie, DirBuf, FileKind, Follow, Kind, Mode, NodeId, OpenId, PATH_MAX, Session, escape,
 };
 
 /// An entry of a directory.
@@ -20,6 +20,11 @@ pub(crate) struct Row {
 
 /// Entries that are read at once.
 const BATCH: usize = 1024;
+/// What the allocator has for a short name.
+const ALLOCATED: usize = 32;
+/// Bytes that the entries of one directory may take here: some two million of them. A server can
+/// list more without end.
+const LISTING_MAX: usize = 512 << 20;
 
 /// The entries of a directory, in the order in which they lie.
 ///
@@ -61,20 +66,24 @@ pub(crate) fn entries_until(session: &Session, dir: &Attr) -> Listing {
         end: Ok(()),
     };
     listing.end = session.open(dir.node, Mode::Read).and_then(|open| {
-        let read = read_all(session, open, &mut listing);
+        let read = read_all(session, open, &mut listing, LISTING_MAX);
         read.and(session.close(open))
     });
     listing
 }
 
-fn read_all(session: &Session, open: OpenId, into: &mut Listing) -> volary::Result<()> {
+/// # Errors
+/// `TooBig` if the entries take more than `max` bytes; the volume's.
+fn read_all(session: &Session, open: OpenId, into: &mut Listing, max: usize) -> volary::Result<()> {
     let mut batch = DirBuf::new(BATCH, BATCH * 32, true);
     let mut from = Cookie::START;
+    let mut bytes = 0_usize;
     loop {
         batch.clear();
         let read = session.readdir(open, from, &mut batch);
         for entry in batch.iter() {
             let name = entry.name.to_vec();
+            bytes += size_of::<Row>() + name.len().max(ALLOCATED);
             let attr = match entry.attr {
                 Some(attr) => Ok(attr),
                 None => session.getattr(entry.node),
@@ -85,6 +94,11 @@ fn read_all(session: &Session, open: OpenId, into: &mut Listing) -> volary::Resu
             }
         }
         match (read?, batch.last_cookie()) {
+            (false, Some(_)) if bytes > max => {
+                let count = into.rows.len();
+                let words = format!("a directory with more than {count} entries is not listed");
+                return Err(volary::Error::note(Kind::TooBig, words));
+            }
             (false, Some(next)) => from = next,
             _ => return Ok(()),
         }
@@ -330,6 +344,37 @@ pub(crate) mod tests {
             change: 0,
             dos: Some(0x21),
         }
+    }
+
+    #[test]
+    fn a_directory_without_end_is_not_listed() {
+        use volary::{Attach, Cred, SetAttr, Source, Volume, VolumeOptions};
+        let source = Source::Memory {
+            size: Some(64 << 20),
+        };
+        let opened = volary::open_volume(&source, &Attach::default(), Time::EPOCH).unwrap();
+        let volume = Volume::new(opened.fs, VolumeOptions::new("mem", || Time::EPOCH));
+        let session = volume.session(Cred::root());
+        for number in 0..3000 {
+            let name = format!("entry{number}");
+            session
+                .mkdir(session.root(), name.as_bytes(), &SetAttr::mode(0o755))
+                .unwrap();
+        }
+        let listed = |max| {
+            let open = session.open(session.root(), Mode::Read).unwrap();
+            let mut listing = Listing {
+                rows: Vec::new(),
+                unreadable: Vec::new(),
+                end: Ok(()),
+            };
+            let read = read_all(&session, open, &mut listing, max);
+            (read.map_err(|e| e.kind()), listing.rows.len())
+        };
+        assert_eq!(listed(LISTING_MAX), (Ok(()), 3000));
+        let (refused, count) = listed(300_000);
+        assert_eq!(refused, Err(Kind::TooBig));
+        assert!(count < 3000, "{count}");
     }
 
     #[test]

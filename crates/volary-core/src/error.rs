@@ -51,6 +51,8 @@ pub enum Kind {
     DeletePending,
     /// The node is open or in use in a way that forbids it.
     Busy,
+    /// Too many files are open: of the volume, of its user, or of this process.
+    TooManyOpen,
     /// The caller lost interest.
     Interrupted,
     /// The volume cannot do this.
@@ -67,7 +69,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tables that must have a row for each.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::NotFound,
         Self::Exists,
         Self::NotDir,
@@ -89,6 +91,7 @@ impl Kind {
         Self::Sharing,
         Self::DeletePending,
         Self::Busy,
+        Self::TooManyOpen,
         Self::Interrupted,
         Self::Unsupported,
         Self::NoXattr,
@@ -121,6 +124,7 @@ impl Kind {
             Self::Sharing => "open elsewhere in a way that forbids it",
             Self::DeletePending => "about to be deleted",
             Self::Busy => "in use",
+            Self::TooManyOpen => "too many files are open",
             Self::Interrupted => "interrupted",
             Self::Unsupported => "this volume cannot do that",
             Self::NoXattr => "no such extended attribute",

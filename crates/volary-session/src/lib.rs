@@ -20,6 +20,7 @@
 //! | `timer` | commits what nobody has asked to be made durable |
 //! | `users` | who may log in as whom |
 //! | `events` | who changed what |
+//! | `accepting` | for servers: what to do when no client could be accepted |
 //! | `linger` | for servers: staying awake for the next request |
 //!
 //! # Lock order
@@ -34,6 +35,7 @@
 //! no lock held. The commit timer holds none while it commits.
 #![forbid(unsafe_code)]
 
+mod accepting;
 mod acls;
 mod deletion;
 mod events;
@@ -59,6 +61,7 @@ mod volume;
 mod walk;
 mod xattrs;
 
+pub use accepting::AfterAccept;
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
 pub use grace::Grace;
 pub use how::{Beside, OpenHow};

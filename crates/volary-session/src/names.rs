@@ -225,23 +225,35 @@ impl Session {
         Ok(entry)
     }
 
-    /// Gives `node` one more name. Needs write and search access on `dir`.
+    /// Gives `node` one more name. Needs write and search access on `dir`; and unless the caller
+    /// owns `node`, that it is a file without set-uid and set-gid which they may read and write: a
+    /// name keeps what its owner removes, as Linux has it (`fs.protected_hardlinks`).
     ///
     /// # Errors
     /// `NotDir`, `Access` for search, `Exists`, `NotPermitted` for a
-    /// directory, `Access`, `TooManyLinks`; `Unsupported` without
+    /// directory and for what is another's, `Access`, `TooManyLinks`; `Unsupported` without
     /// [`Caps::HARD_LINKS`].
     pub fn link(&self, node: NodeId, dir: NodeId, name: &[u8]) -> Result<Entry> {
         let cx = self.ctx();
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;
-        let is_dir = self.fs().getattr(&cx, node)?.kind == FileKind::Dir;
-        self.check_make(&cx, &parent, name, is_dir)?;
+        let attr = self.fs().getattr(&cx, node)?;
+        let forbidden = attr.kind == FileKind::Dir || !self.may_link(&cx, &attr)?;
+        self.check_make(&cx, &parent, name, forbidden)?;
         self.contend(node, By::Key(None), Impact::NAME)?;
         let entry = self.put(&parent, || self.fs().link(&cx, node, dir, name))?;
         self.tell_made(dir, name, &entry);
         self.tell(|| News::Attr(node));
         Ok(entry)
+    }
+
+    /// Whether the caller may give the node another name, whatever its directory says.
+    fn may_link(&self, cx: &Ctx<'_>, attr: &Attr) -> Result<bool> {
+        if !self.checks_rights() || rules::owns(attr, &self.cred) {
+            return Ok(true);
+        }
+        let plain = attr.kind == FileKind::File && rules::without_set_id(attr.mode).is_none();
+        Ok(plain && self.may(cx, attr, Access::READ)? && self.may(cx, attr, Access::WRITE)?)
     }
 
     /// Puts an entry into the directory; into a sticky one, not while others

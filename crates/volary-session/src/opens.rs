@@ -112,10 +112,10 @@ impl OpenTable {
     /// Enters an open.
     ///
     /// # Errors
-    /// `Busy` if there are too many.
+    /// `TooManyOpen`.
     pub(crate) fn insert(&self, open: Opened) -> Result<OpenId> {
         if self.len() >= self.limit {
-            return Err(Kind::Busy.into());
+            return Err(Kind::TooManyOpen.into());
         }
         let number = self.next_shard.fetch_add(1, Ordering::Relaxed) % SHARDS;
         let mut shard = self.shards[number].write();
@@ -124,7 +124,7 @@ impl OpenTable {
             None => {
                 let index = u32::try_from(shard.places.len()).unwrap_or(u32::MAX);
                 if index >= 1 << (u32::BITS - SHARD_BITS) {
-                    return Err(Kind::Busy.into());
+                    return Err(Kind::TooManyOpen.into());
                 }
                 shard.places.push(Place {
                     generation: 1,

@@ -31,6 +31,7 @@ pub(crate) mod command {
     pub(crate) const READ: u16 = 8;
     pub(crate) const WRITE: u16 = 9;
     pub(crate) const LOCK: u16 = 10;
+    pub(crate) const IOCTL: u16 = 11;
     pub(crate) const ECHO: u16 = 13;
     pub(crate) const QUERY_DIRECTORY: u16 = 14;
     pub(crate) const CHANGE_NOTIFY: u16 = 15;

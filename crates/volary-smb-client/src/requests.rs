@@ -144,7 +144,7 @@ impl Client {
     /// As the server says.
     pub fn lock(&self, open: Open, range: (u64, u64), exclusive: bool) -> Result<(), Fail> {
         const AT_ONCE: u32 = 0x10;
-        self.locking(open, range, AT_ONCE | if exclusive { 2 } else { 1 })
+        self.locking(open, range, AT_ONCE | if exclusive { 2 } else { 1 }, 0)
     }
 
     /// The same for this client alone, but waits until it can be had.
@@ -152,18 +152,37 @@ impl Client {
     /// # Errors
     /// As the server says.
     pub fn lock_waiting(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
-        self.locking(open, range, 2)
+        self.locking(open, range, 2, 0)
+    }
+
+    /// The same, in a message with `padding` bytes of nothing at its end.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn lock_waiting_padded(
+        &self,
+        open: Open,
+        range: (u64, u64),
+        padding: usize,
+    ) -> Result<(), Fail> {
+        self.locking(open, range, 2, padding)
     }
 
     /// # Errors
     /// As the server says.
     pub fn unlock(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
-        self.locking(open, range, 4)
+        self.locking(open, range, 4, 0)
     }
 
-    fn locking(&self, open: Open, (offset, len): (u64, u64), flags: u32) -> Result<(), Fail> {
+    fn locking(
+        &self,
+        open: Open,
+        (offset, len): (u64, u64),
+        flags: u32,
+        padding: usize,
+    ) -> Result<(), Fail> {
         let body = Body::new(48).u16(1).u32(0).bytes(&open.0);
-        let body = body.u64(offset).u64(len).u32(flags).u32(0);
+        let body = body.u64(offset).u64(len).u32(flags).u32(0).zeros(padding);
         self.ask(command::LOCK, &body).map(drop)
     }
 
@@ -205,8 +224,26 @@ impl Client {
     /// # Errors
     /// As the server says.
     pub fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
-        let body = Body::new(33).u8(1).u8(class).u32(data.len() as u32);
-        let body = body.u16(HEADER_LEN as u16 + 32).u16(0).u32(0);
+        self.setting(open, (1, class), 0, data)
+    }
+
+    /// Sets the parts of a security descriptor that `parts` names.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn set_security(&self, open: Open, parts: u32, descriptor: &[u8]) -> Result<(), Fail> {
+        self.setting(open, (3, 0), parts, descriptor)
+    }
+
+    fn setting(
+        &self,
+        open: Open,
+        (kind, class): (u8, u8),
+        more: u32,
+        data: &[u8],
+    ) -> Result<(), Fail> {
+        let body = Body::new(33).u8(kind).u8(class).u32(data.len() as u32);
+        let body = body.u16(HEADER_LEN as u16 + 32).u16(0).u32(more);
         self.ask(command::SET_INFO, &body.bytes(&open.0).bytes(data))
             .map(drop)
     }
@@ -246,14 +283,18 @@ impl Client {
             ..How::open(access::READ)
         };
         let dir = self.open(path, &how)?.open;
-        let listed = self.list_open(dir);
+        let listed = self.find(dir, "*");
         self.close(dir)?;
         listed
     }
 
-    fn list_open(&self, dir: Open) -> Result<Vec<String>, Fail> {
+    /// The names in an open directory that a pattern finds, without `.` and `..`.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn find(&self, dir: Open, pattern: &str) -> Result<Vec<String>, Fail> {
         const NAMES: u8 = 12;
-        let pattern = utf16("*");
+        let pattern = utf16(pattern);
         let mut names = Vec::new();
         loop {
             let body = Body::new(33).u8(NAMES).u8(0).u32(0).bytes(&dir.0);
@@ -266,6 +307,28 @@ impl Client {
             let (at, len) = (u16_at(&reply, 66).into(), u32_at(&reply, 68) as usize);
             names.extend(names_of(part(&reply, at, len)));
         }
+    }
+
+    /// Gives what is open another name as well, without replacing anything.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn link(&self, open: Open, to: &str) -> Result<(), Fail> {
+        let name = utf16(to);
+        let body = Body::default().zeros(16).u32(name.len() as u32);
+        self.set_info(open, 11, &body.bytes(&name).zeros(4).0)
+    }
+
+    /// Carries out a file system control, which answers nothing.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn control(&self, open: Open, code: u32, input: &[u8]) -> Result<(), Fail> {
+        const INPUT_AT: u32 = HEADER_LEN as u32 + 56;
+        let body = Body::new(57).u16(0).u32(code).bytes(&open.0);
+        let body = body.u32(INPUT_AT).u32(input.len() as u32).u32(0);
+        let body = body.u32(0).u32(0).u32(0).u32(1).u32(0).bytes(input);
+        self.ask(command::IOCTL, &body).map(drop)
     }
 
     /// Asks to be told once of a change of the entries of a directory.

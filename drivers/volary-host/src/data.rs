@@ -32,18 +32,24 @@ impl Host {
             && self.ids.open_by_handle()
         {
             self.check_open(writes, FileKind::File)?;
-            let fd = self.open_id(node, SAFE | flags_of(mode))?;
+            let fd = self.with_descriptors(|| {
+                let fd = self.open_id(node, SAFE | flags_of(mode))?;
+                self.check_number(&fd).map(|()| fd)
+            })?;
             return Ok(self.enter(node, FileKind::File, mode, fd));
         }
         let (kind, fd) = self.node(node)?;
         self.check_open(writes, kind)?;
-        let fd = self.with_descriptors(|| match kind {
-            FileKind::Dir => open_dir(&fd),
-            _ => {
-                self.attr_by(node, &fd)?;
-                rustix::fs::open(path_of(&fd), SAFE | flags_of(mode), HostMode::empty())
-                    .map_err(from_errno_on_node)
-            }
+        let fd = self.with_descriptors(|| {
+            let fd = match kind {
+                FileKind::Dir => open_dir(&fd)?,
+                _ => {
+                    self.attr_by(node, &fd)?;
+                    rustix::fs::open(path_of(&fd), SAFE | flags_of(mode), HostMode::empty())
+                        .map_err(from_errno_on_node)?
+                }
+            };
+            self.check_number(&fd).map(|()| fd)
         })?;
         Ok(self.enter(node, kind, mode, fd))
     }

@@ -30,7 +30,7 @@ pub(crate) fn from_errno(errno: Errno) -> Error {
         Errno::XDEV => Kind::CrossVolume,
         Errno::MFILE | Errno::NFILE => {
             let words = "too many descriptors are open; raise the limit with ulimit -n";
-            return Error::note(Kind::Busy, words);
+            return Error::note(Kind::TooManyOpen, words);
         }
         _ => return Error::io("system call", 0, 0, errno.to_string()),
     };

@@ -49,7 +49,9 @@
 //!
 //! A write that fails half-way, for lack of room, has written that half; who reads
 //! while another writes may see a part of it, as Linux's page cache takes it page
-//! by page. Without room for descriptors an operation answers `Busy`. Times of
+//! by page. Without room for descriptors an operation answers `TooManyOpen`; opens leave some of the
+//! process's descriptors to others, so that a server that opens what its clients ask for can
+//! still be reached. Times of
 //! birth cannot be set. What is changed by a process that is not ours is seen at
 //! once, but not told of where the host has no news (`Caps::WATCH`).
 //!
@@ -150,6 +152,12 @@ pub fn raise_descriptor_limit() {
     limit.current = limit.maximum;
     // What cannot be raised stays what it is.
     let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Returns how many opens of this driver there can be in this process: the others of its
+/// descriptors are left to the rest of it.
+pub fn opens_max() -> usize {
+    probe::descriptors_for_opens()
 }
 
 /// The path by which the host opens the node of a descriptor once more.

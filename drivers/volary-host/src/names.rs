@@ -71,6 +71,7 @@ impl Host {
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
         self.check_writable()?;
+        self.check_room()?;
         let fd = self.dir(dir)?;
         let making = Making {
             cx,

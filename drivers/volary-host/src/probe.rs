@@ -132,6 +132,16 @@ pub(crate) fn may_give_away() -> bool {
     capabilities(None).is_ok_and(|held| held.effective.contains(wanted))
 }
 
+/// Descriptors that opens leave to the rest of the process: to whoever listens, answers and logs.
+const RESERVE: usize = 512;
+
+/// How many of the process's descriptors opens may take: all but [`RESERVE`], or a quarter.
+pub(crate) fn descriptors_for_opens() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
+    let limit = usize::try_from(limit).unwrap_or(1 << 20);
+    limit - RESERVE.min(limit / 4)
+}
+
 /// Half of the descriptors that this process may have.
 pub(crate) fn descriptors() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);

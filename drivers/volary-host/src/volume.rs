@@ -9,7 +9,7 @@ use crate::opens::Opens;
 use crate::watch::Watcher;
 use crate::{HostOptions, probe};
 use parking_lot::RwLock;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode as HostMode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::path::Path;
@@ -39,6 +39,8 @@ pub(crate) struct Host {
     /// What is made is given to the caller.
     pub(crate) gives_away: bool,
     pub(crate) set_ids: bool,
+    /// Descriptors with this number or a higher one are not for opens.
+    first_reserved: usize,
     detached: AtomicBool,
 }
 
@@ -65,6 +67,7 @@ impl Host {
             missed: Missed::default(),
             gives_away: probe::may_give_away(),
             set_ids: options.set_ids,
+            first_reserved: probe::descriptors_for_opens(),
             detached: AtomicBool::new(false),
             ids: Arc::new(ids),
         })
@@ -256,10 +259,35 @@ impl Host {
         }
     }
 
+    /// Checks that an open may keep this descriptor. The system gives the lowest number that is
+    /// free, so a high one says that as many descriptors are in use.
+    ///
+    /// # Errors
+    /// `TooManyOpen`.
+    pub(crate) fn check_number(&self, fd: &OwnedFd) -> Result<()> {
+        let number = usize::try_from(fd.as_raw_fd()).unwrap_or(usize::MAX);
+        if number < self.first_reserved {
+            Ok(())
+        } else {
+            Err(from_errno(Errno::MFILE))
+        }
+    }
+
+    /// Checks that one more open may be had, before something is made for it.
+    ///
+    /// # Errors
+    /// `TooManyOpen`.
+    pub(crate) fn check_room(&self) -> Result<()> {
+        self.with_descriptors(|| {
+            let next = rustix::io::fcntl_dupfd_cloexec(&self.root_fd, 0).map_err(from_errno)?;
+            self.check_number(&next)
+        })
+    }
+
     /// Calls once more with fewer descriptors held, if there were too many.
     pub(crate) fn with_descriptors<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
         match call() {
-            Err(e) if e == Kind::Busy => {
+            Err(e) if e == Kind::TooManyOpen => {
                 self.nodes.release();
                 call()
             }

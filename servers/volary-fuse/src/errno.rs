@@ -26,6 +26,7 @@ pub(crate) fn errno(kind: Kind) -> Errno {
         Kind::Locked => Errno::EAGAIN,
         Kind::Deadlock => Errno::EDEADLK,
         Kind::Sharing | Kind::Busy => Errno::EBUSY,
+        Kind::TooManyOpen => Errno::ENFILE,
         Kind::Interrupted => Errno::EINTR,
         Kind::Unsupported => Errno::EOPNOTSUPP,
         Kind::NoXattr => Errno::ENODATA,

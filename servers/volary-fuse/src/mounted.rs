@@ -111,6 +111,8 @@ pub fn serve(
         signals,
     };
     let running = move || {
+        // However this thread ends, whoever waits for the mount's end comes to know.
+        let _last = Last(Arc::clone(&end));
         let served = session.run();
         waiters.end();
         drop(teller);
@@ -188,6 +190,16 @@ impl Drop for Mounted {
         if let Some(signals) = &self.signals {
             signals.close();
         }
+    }
+}
+
+/// Notes, when dropped, an end of which nothing else was noted: that of a panic.
+struct Last(Arc<End>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        let words = "the thread that serves the mount has panicked";
+        self.0.note(Err(Error::note(Kind::Io, words)));
     }
 }
 

@@ -17,6 +17,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::net::sockopt;
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -148,6 +149,11 @@ impl Conn {
         self.crew.lock().ended
     }
 
+    /// Whether a call was accepted.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
+    }
+
     /// Ends it; what is being done is done to its end.
     pub(crate) fn end(&self) {
         self.crew.lock().ended = true;
@@ -157,13 +163,18 @@ impl Conn {
         self.watch.notify_all();
     }
 
-    /// Ends it and waits for its threads.
-    pub(crate) fn join(&self) {
+    /// Ends it and waits for its threads, until `until` at most.
+    pub(crate) fn join(&self, until: Instant) {
         self.end();
         let threads = std::mem::take(&mut self.crew.lock().threads);
         for thread in threads {
-            // A panic was counted where it happened.
-            let _ = thread.join();
+            while !thread.is_finished() && timer::now() < until {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            if thread.is_finished() {
+                // A panic was counted where it happened.
+                let _ = thread.join();
+            }
         }
     }
 
@@ -176,13 +187,19 @@ impl Conn {
     }
 
     fn work(self: &Arc<Self>) {
-        let mut buffers = Buffers::default();
-        while self.take_turn(&mut buffers) {
-            match self.turns(&mut buffers) {
-                Ok(true) => {}
-                // What was wrong with the connection is the client's to know.
-                Ok(false) | Err(_) => return self.end(),
+        let worked = catch_unwind(AssertUnwindSafe(|| {
+            let mut buffers = Buffers::default();
+            while self.take_turn(&mut buffers) {
+                match self.turns(&mut buffers) {
+                    Ok(true) => {}
+                    // What was wrong with the connection is the client's to know.
+                    Ok(false) | Err(_) => return self.end(),
+                }
             }
+        }));
+        // A panic is a fault of ours, and ends no more than the connection.
+        if worked.is_err() {
+            self.end();
         }
     }
 

@@ -75,7 +75,7 @@ mod status;
 mod timer;
 
 pub use nlm::LockState;
-pub use options::{Clients, ExportOptions, Limits, ServeOptions, Squash};
+pub use options::{Clients, ExportOptions, Limits, OnEnd, ServeOptions, Squash};
 pub use owner::Owner;
 pub use programs::{Answer, Programs, Way};
 pub use server::{Server, serve};

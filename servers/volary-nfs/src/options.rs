@@ -31,6 +31,30 @@ pub struct ServeOptions {
     /// What lets clients claim their locks again after a restart; without, their
     /// locks do not outlive the server.
     pub locks: Option<Arc<LockState>>,
+    /// Is told when the server ends that was not stopped; [`Server::stop`](crate::Server::stop)
+    /// then says why.
+    pub on_end: Option<OnEnd>,
+}
+
+/// Who is told of a server's end, by the thread that ends.
+#[derive(Clone)]
+pub struct OnEnd(Arc<dyn Fn() + Send + Sync>);
+
+impl OnEnd {
+    /// Calls `told` once.
+    pub fn new(told: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+
+    pub(crate) fn tell(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for OnEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnEnd")
+    }
 }
 
 impl ServeOptions {
@@ -44,6 +68,7 @@ impl ServeOptions {
             limits: Limits::default(),
             client_portmap: 111,
             locks: None,
+            on_end: None,
         }
     }
 }
@@ -52,10 +77,14 @@ impl ServeOptions {
 /// most about `c * (64 KiB + 2 * t * 1 MiB)` of memory for what comes and goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once; more are closed as they come.
+    /// Connections at once. Where there are as many, the next takes the place of the oldest of
+    /// which no call was accepted, of the address that has most of those.
     pub connections: usize,
     /// Of these, from one address other than this host's.
     pub connections_of_peer: usize,
+    /// Of one address, those of which no call was accepted; the next takes the oldest one's
+    /// place.
+    pub silent_of_peer: usize,
     /// Requests of one connection that are done at once.
     pub threads: usize,
     /// From connecting to the end of the first call. Until a call was accepted, a
@@ -73,6 +102,7 @@ impl Default for Limits {
         Self {
             connections: 64,
             connections_of_peer: 16,
+            silent_of_peer: 16,
             threads: 8,
             first_call: Duration::from_secs(10),
             call: Duration::from_secs(30),

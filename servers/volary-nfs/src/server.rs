@@ -1,7 +1,7 @@
 //! [`Server`]: listens, and keeps the connections.
 
 use crate::conn::Conn;
-use crate::options::{ExportOptions, Limits, ServeOptions, is_this_host};
+use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions, is_this_host};
 use crate::owner::Owner;
 use crate::programs::{Programs, Way};
 use crate::timer;
@@ -9,15 +9,19 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use volary_session::Volume;
+use volary_session::{AfterAccept, Volume};
 
 /// How often opens that nobody uses are looked for.
 const TICK: Duration = Duration::from_secs(1);
+/// Connections that are accepted at one door before others have their turn.
+const AT_ONCE: usize = 64;
+/// How long the end waits for calls that are being done.
+const END_TIME: Duration = Duration::from_secs(3);
 
 /// A running server. Dropped, it stops.
 pub struct Server {
@@ -25,7 +29,7 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     /// Written to, it wakes the thread that listens.
     wake: Option<OwnedFd>,
-    listening: Option<JoinHandle<()>>,
+    listening: Option<JoinHandle<io::Result<()>>>,
 }
 
 struct Shared {
@@ -78,8 +82,13 @@ pub fn serve(
     shared.programs.tell_of_restart();
     let listening = {
         let shared = Arc::clone(&shared);
+        let mut last = Last(options.on_end.clone());
         let thread = Builder::new().name("nfs listen".into());
-        thread.spawn(move || shared.listen(&doors, &woken))?
+        thread.spawn(move || {
+            shared.listen(&doors, &woken)?;
+            last.stopped();
+            Ok(())
+        })?
     };
     Ok(Server {
         shared,
@@ -129,28 +138,53 @@ impl Server {
     }
 
     /// Stops: no more calls are taken, those that are being done are done to their
-    /// end, and all opens and locks end. The volumes are left attached.
-    pub fn stop(mut self) {
-        self.stop_now();
+    /// end, and all opens and locks end. One that is not done after three seconds goes on by
+    /// itself. The volumes are left attached.
+    ///
+    /// # Errors
+    /// What ended the server before.
+    pub fn stop(mut self) -> io::Result<()> {
+        self.stop_now()
     }
 
-    fn stop_now(&mut self) {
+    fn stop_now(&mut self) -> io::Result<()> {
         // Closed, the pipe wakes the thread that listens.
         self.wake = None;
-        if let Some(listening) = self.listening.take() {
-            // A panic was counted where it happened.
-            let _ = listening.join();
-            for conn in self.shared.conns.lock().drain(..) {
-                conn.join();
-            }
-            self.shared.programs.end();
+        let Some(listening) = self.listening.take() else {
+            return Ok(());
+        };
+        let panicked = |_| Err(io::Error::other("the thread that listens has panicked"));
+        let listened = listening.join().unwrap_or_else(panicked);
+        let until = timer::now() + END_TIME;
+        let conns: Vec<_> = self.shared.conns.lock().drain(..).collect();
+        conns.iter().for_each(|conn| conn.end());
+        conns.iter().for_each(|conn| conn.join(until));
+        self.shared.programs.end();
+        listened
+    }
+}
+
+/// Tells of a server's end, when dropped, unless there is nobody to be told.
+struct Last(Option<OnEnd>);
+
+impl Last {
+    fn stopped(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if let Some(on_end) = &self.0 {
+            on_end.tell();
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop_now();
+        // Whoever wants to know what ended it calls `stop`.
+        let _ = self.stop_now();
     }
 }
 
@@ -168,7 +202,9 @@ impl Door {
 }
 
 impl Shared {
-    fn listen(&self, doors: &[Door], woken: &OwnedFd) {
+    /// # Errors
+    /// Of a door that does not listen.
+    fn listen(&self, doors: &[Door], woken: &OwnedFd) -> io::Result<()> {
         let mut ticked = timer::now();
         let mut exhausted = false;
         loop {
@@ -188,9 +224,15 @@ impl Shared {
             let stop = fds.last().is_some_and(|fd| !fd.revents().is_empty());
             drop(fds);
             if stop {
-                return;
+                return Ok(());
             }
-            exhausted = doors.iter().any(|door| !self.accept(door));
+            exhausted = false;
+            for door in doors {
+                exhausted |= !self.accept(door)?;
+            }
+            if exhausted && let Some(conn) = self.longest_silent() {
+                conn.end();
+            }
             if ticked.elapsed() >= TICK {
                 ticked = timer::now();
                 self.programs.tick();
@@ -199,31 +241,34 @@ impl Shared {
         }
     }
 
-    /// Takes all who wait at a door; false if nothing can be accepted now.
-    fn accept(&self, door: &Door) -> bool {
-        loop {
+    /// Takes those who wait at a door, [`AT_ONCE`] at most; false if nothing can be accepted now.
+    ///
+    /// # Errors
+    /// Of a door that does not listen.
+    fn accept(&self, door: &Door) -> io::Result<bool> {
+        for _ in 0..AT_ONCE {
             match door.listener.accept() {
                 Ok((socket, peer)) => {
                     // One that cannot be had is the client's to try again.
                     let _ = self.take(door, socket, peer);
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => return false,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(e) => match AfterAccept::of(&e) {
+                    AfterAccept::GoOn => {}
+                    AfterAccept::Rest => return Ok(false),
+                    AfterAccept::End => return Err(e),
+                },
             }
         }
+        Ok(true)
     }
 
     fn take(&self, door: &Door, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
         self.forget_ended();
-        let mut conns = self.conns.lock();
-        let theirs = conns.iter().filter(|c| c.way().peer.ip() == peer.ip());
-        let too_many =
-            !is_this_host(peer.ip()) && theirs.count() >= self.limits.connections_of_peer;
-        let admitted = self.programs.admits(peer.ip());
-        if too_many || !admitted || conns.len() >= self.limits.connections {
+        if !self.programs.admits(peer.ip()) || !self.makes_room(peer.ip()) {
             return Ok(());
         }
+        let mut conns = self.conns.lock();
         socket.set_nonblocking(false)?;
         let local = socket.local_addr().unwrap_or(door.local);
         let owner = match is_this_host(peer.ip()) {
@@ -239,6 +284,43 @@ impl Shared {
         let programs = Arc::clone(&self.programs);
         conns.push(Conn::start(programs, self.limits, way, socket)?);
         Ok(())
+    }
+
+    /// Whether there is room for one more connection of this address, once those of which no
+    /// call was accepted have made some.
+    fn makes_room(&self, peer: IpAddr) -> bool {
+        let conns = self.conns.lock().clone();
+        let open: Vec<_> = conns.iter().filter(|conn| !conn.is_ended()).collect();
+        let theirs: Vec<_> = open.iter().filter(|c| c.way().peer.ip() == peer).collect();
+        let too_many = !is_this_host(peer) && theirs.len() >= self.limits.connections_of_peer;
+        let mut silent = theirs.iter().filter(|conn| !conn.is_proven());
+        let many = silent.clone().count() >= self.limits.silent_of_peer;
+        let gives_way = if many || too_many {
+            silent.next().map(|conn| Arc::clone(conn))
+        } else if open.len() >= self.limits.connections {
+            self.longest_silent()
+        } else {
+            return true;
+        };
+        if let Some(conn) = &gives_way {
+            conn.end();
+        }
+        gives_way.is_some()
+    }
+
+    /// The oldest connection of which no call was accepted, of the address that has most of them.
+    fn longest_silent(&self) -> Option<Arc<Conn>> {
+        let conns = self.conns.lock().clone();
+        let silent: Vec<_> = conns
+            .into_iter()
+            .filter(|conn| !conn.is_ended() && !conn.is_proven())
+            .collect();
+        let count_of = |peer: IpAddr| silent.iter().filter(|c| c.way().peer.ip() == peer).count();
+        let most = silent.iter().map(|c| count_of(c.way().peer.ip())).max()?;
+        let mut oldest = silent.iter();
+        oldest
+            .find(|c| count_of(c.way().peer.ip()) == most)
+            .cloned()
     }
 
     fn forget_ended(&self) {

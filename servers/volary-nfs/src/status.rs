@@ -57,7 +57,7 @@ impl From<Kind> for Status {
             Kind::NotPermitted => Self::PERM,
             Kind::Stale => Self::STALE,
             // Try again in a while; when interrupted, the server is going down.
-            Kind::Locked | Kind::Interrupted => Self::JUKEBOX,
+            Kind::Locked | Kind::TooManyOpen | Kind::Interrupted => Self::JUKEBOX,
             Kind::Deadlock => Self::SERVERFAULT,
             Kind::Unsupported => Self::NOTSUPP,
             Kind::CrossVolume => Self::XDEV,
@@ -97,7 +97,7 @@ impl From<Kind> for LockStatus {
             | Kind::NotPermitted
             | Kind::Sharing
             | Kind::DeletePending => Self::DENIED,
-            Kind::Quota | Kind::NoSpace | Kind::Busy => Self::NO_LOCKS,
+            Kind::Quota | Kind::NoSpace | Kind::Busy | Kind::TooManyOpen => Self::NO_LOCKS,
             Kind::Deadlock => Self::DEADLOCK,
             Kind::ReadOnly => Self::READ_ONLY,
             Kind::Stale | Kind::NotFound => Self::STALE,

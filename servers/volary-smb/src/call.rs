@@ -145,6 +145,17 @@ impl<'a> Call<'a> {
         self.related.resolve(named)
     }
 
+    /// Whether the client still waits for what a long loop is after: to be asked in each turn.
+    ///
+    /// # Errors
+    /// `CANCELLED` if it has cancelled the request or is gone.
+    pub(crate) fn check_wanted(&self) -> Result<(), Failure> {
+        if self.wait.cancel().is_set() || self.conn.is_closed() {
+            return Err(Status::CANCELLED.into());
+        }
+        Ok(())
+    }
+
     /// `len` bytes for a reply, of unspecified content: the caller overwrites them or
     /// cuts them off. Given back when the reply is sent.
     pub(crate) fn buffer(&self, len: usize) -> Vec<u8> {

@@ -156,10 +156,13 @@ impl Dialect {
 /// Bounds on what clients can ask for, and times that they have for it.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at a time.
+    /// Connections at a time. Where there are as many, the next takes the place of the oldest
+    /// on which nobody has logged on, of the address that has most of those.
     pub connections: usize,
     /// Connections at a time from one address.
     pub connections_per_peer: usize,
+    /// Of these, those on which nobody has logged on; the next takes the oldest one's place.
+    pub silent_per_peer: usize,
     /// The longest message before a logon, in bytes. Everything else that is kept
     /// for a connection before one stays below 64 KiB.
     pub message_before_logon: usize,
@@ -183,8 +186,14 @@ pub struct Limits {
     pub sessions: usize,
     /// Trees of a session.
     pub trees: usize,
+    /// Files and directories that a user has open at a time, on all connections.
+    pub opens: usize,
+    /// Directories that a user watches at a time, on all connections.
+    pub watches: usize,
     /// Requests of a connection that wait at a time, each on a thread.
     pub waiting: usize,
+    /// Bytes of messages that these keep.
+    pub waiting_bytes: usize,
     /// Requests of a connection that are parked at a time (change notification).
     pub parked: usize,
     /// How long an open that the client wants durable is kept without a connection.
@@ -200,6 +209,7 @@ impl Default for Limits {
         Self {
             connections: 64,
             connections_per_peer: 64,
+            silent_per_peer: 16,
             message_before_logon: 64 * 1024,
             logon_time: Duration::from_secs(10),
             failed_logon_delay: Duration::from_secs(2),
@@ -211,7 +221,10 @@ impl Default for Limits {
             compound: 16,
             sessions: 64,
             trees: 256,
+            opens: 1 << 14,
+            watches: 1 << 12,
             waiting: 64,
+            waiting_bytes: 8 << 20,
             parked: 512,
             durable_time: Duration::from_secs(300),
             durable_opens: 256,

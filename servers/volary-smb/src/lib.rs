@@ -11,6 +11,7 @@
 //! | `conn` | one connection: framing, credits, compounds, waits, sessions, trees |
 //! | `files` | requests about files, answered by the session |
 //! | `ipc` | the pipe `srvsvc`, which lists shares |
+//! | `budget` | what a user may have at a time |
 //! | `call` | the border between `conn` and those who answer |
 //!
 //! # Threads
@@ -32,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod auth;
+mod budget;
 mod call;
 mod config;
 mod conn;

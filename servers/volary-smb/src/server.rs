@@ -1,10 +1,11 @@
 //! [`Server`]: the listener, and what connections share.
 
+use crate::budget::Budget;
 use crate::config::Config;
-use crate::conn::{Conn, Logon, begin};
+use crate::conn::{Conn, Logon, begin, now};
 use crate::files::Common;
 use parking_lot::{Condvar, Mutex};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -12,7 +13,14 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::Weak;
+use std::time::Duration;
 use volary_core::same_name;
+use volary_session::AfterAccept;
+
+/// How long a listener rests when it could accept nobody, for want of descriptors, say.
+const REST: Duration = Duration::from_millis(100);
+/// How long the end waits for what clients have begun.
+const END_TIME: Duration = Duration::from_secs(3);
 
 /// Serves volumes by SMB.
 #[derive(Clone, Debug)]
@@ -27,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) guid: [u8; 16],
     /// For each share, what its trees have in common.
     commons: Vec<Arc<Common>>,
+    /// For each user of the configuration, what they have.
+    budgets: Vec<Arc<Budget>>,
     conns: Mutex<Vec<Arc<Conn>>>,
     /// A connection ended.
     left: Condvar,
@@ -49,7 +59,9 @@ impl Server {
             .iter()
             .map(|s| Common::new(&s.volume))
             .collect();
+        let budgets = config.users.iter().map(|_| Arc::default()).collect();
         let shared = Shared {
+            budgets,
             config,
             commons,
             guid: crate::crypto::random(),
@@ -65,10 +77,12 @@ impl Server {
 
     /// Serves those who connect, until [`stop`](Self::stop) is called. Then all
     /// connections are ended and what they have open is closed; the volumes
-    /// stay attached.
+    /// stay attached. A request that is not done after three seconds goes on by
+    /// itself. Short of descriptors or memory, it accepts nobody for a while, and
+    /// then goes on.
     ///
     /// # Errors
-    /// The system's, of the listener.
+    /// The system's, of a listener that does not listen.
     pub fn serve(&self, listener: &TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let served = loop {
@@ -123,15 +137,33 @@ impl Shared {
             }
             match listener.accept() {
                 Ok(client) => return Ok(Some(client)),
-                Err(e) if is_passing(&e) => {}
-                Err(e) => return Err(e),
+                Err(e) => match AfterAccept::of(&e) {
+                    AfterAccept::GoOn => {}
+                    AfterAccept::Rest => self.rest(),
+                    AfterAccept::End => return Err(e),
+                },
             }
         }
     }
 
+    /// Lets time pass, or the server be stopped: short of descriptors, somebody who has not logged
+    /// on gives up theirs.
+    fn rest(&self) {
+        if let Some(silent) = self.longest_silent() {
+            silent.close();
+        }
+        let mut fds = [PollFd::new(&self.stop.1, PollFlags::IN)];
+        let time = Timespec {
+            tv_sec: 0,
+            tv_nsec: REST.subsec_nanos().into(),
+        };
+        // Whatever it answers, accepting is tried again.
+        let _ = poll(&mut fds, Some(&time));
+    }
+
     fn welcome(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
         let peer = peer.ip().to_canonical();
-        if !self.has_room(peer) || socket.set_nonblocking(false).is_err() {
+        if !self.makes_room(peer) || socket.set_nonblocking(false).is_err() {
             return;
         }
         // A socket that fails at once is a client that is gone.
@@ -143,11 +175,43 @@ impl Shared {
         begin(&conn);
     }
 
-    fn has_room(&self, peer: IpAddr) -> bool {
+    /// Whether there is room for one more connection of this address, once those that have not
+    /// logged on have made some.
+    fn makes_room(&self, peer: IpAddr) -> bool {
         let limits = &self.config.limits;
-        let conns = self.conns.lock();
-        let theirs = conns.iter().filter(|conn| conn.peer == peer).count();
-        conns.len() < limits.connections && theirs < limits.connections_per_peer
+        let conns = self.conns.lock().clone();
+        // Those that are ending have their threads still, for a moment.
+        if conns.len() >= limits.connections.saturating_mul(2) {
+            return false;
+        }
+        let open: Vec<_> = conns.iter().filter(|conn| !conn.is_closed()).collect();
+        let theirs: Vec<_> = open.iter().filter(|conn| conn.peer == peer).collect();
+        let mut silent = theirs.iter().filter(|conn| !conn.has_logons());
+        let many = silent.clone().count() >= limits.silent_per_peer;
+        let gives_way = if many || theirs.len() >= limits.connections_per_peer {
+            silent.next().map(|conn| Arc::clone(conn))
+        } else if open.len() >= limits.connections {
+            self.longest_silent()
+        } else {
+            return true;
+        };
+        if let Some(conn) = &gives_way {
+            conn.close();
+        }
+        gives_way.is_some()
+    }
+
+    /// The oldest connection on which nobody has logged on, of the address that has most of them.
+    fn longest_silent(&self) -> Option<Arc<Conn>> {
+        let conns = self.conns.lock().clone();
+        let silent: Vec<_> = conns
+            .into_iter()
+            .filter(|conn| !conn.is_closed() && !conn.has_logons())
+            .collect();
+        let count_of = |peer: IpAddr| silent.iter().filter(|conn| conn.peer == peer).count();
+        let most = silent.iter().map(|conn| count_of(conn.peer)).max()?;
+        let oldest = silent.iter().find(|conn| count_of(conn.peer) == most);
+        oldest.cloned()
     }
 
     /// The client's first connection.
@@ -168,11 +232,15 @@ impl Shared {
         for conn in conns.clone() {
             conn.close();
         }
-        while !conns.is_empty() {
-            self.left.wait(&mut conns);
-        }
+        let until = now() + END_TIME;
+        while !conns.is_empty() && !self.left.wait_until(&mut conns, until).timed_out() {}
         drop(conns);
         self.end_durables();
+    }
+
+    /// What the user at `place` in the configuration has.
+    pub(crate) fn budget(&self, place: usize) -> Arc<Budget> {
+        self.budgets.get(place).cloned().unwrap_or_default()
     }
 
     /// Ends what is kept for clients that are away.
@@ -221,15 +289,6 @@ impl Shared {
             share.volume.wake_waiting();
         }
     }
-}
-
-/// Errors of `accept` that are about one client, or pass.
-fn is_passing(e: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
-    matches!(
-        e.kind(),
-        ConnectionAborted | ConnectionReset | Interrupted | WouldBlock
-    )
 }
 
 impl fmt::Debug for Shared {

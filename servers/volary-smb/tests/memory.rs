@@ -94,6 +94,7 @@ fn settled(least: usize, figure: impl Fn() -> usize) -> usize {
 fn a_client_that_has_not_logged_on_costs_little() {
     let mut config = config();
     config.limits.logon_time = Duration::from_secs(600);
+    config.limits.silent_per_peer = CLIENTS + 1;
     let served = Served::new(config);
     drop(client(served.port));
     let before = in_use();

@@ -80,6 +80,7 @@ impl Mount {
         if self.background {
             return self.in_background();
         }
+        volary::host::raise_descriptor_limit();
         let at = At::parse(&self.volume)?;
         let mut options = Options::new();
         self.options.iter().for_each(|text| options.add(text));

@@ -2,6 +2,7 @@
 
 mod address;
 mod config;
+mod deaths;
 mod key;
 mod mounts;
 mod say;
@@ -14,15 +15,17 @@ use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
 use config::{Config, Entry};
+use deaths::Deaths;
 use mounts::Mounts;
 pub(super) use mounts::mount_on;
 use smb::{Protect, Smb};
 use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use volary::layers::{Alarm, Subtree};
-use volary::nfs::{self, Clients, ExportOptions, LockState, ServeOptions, Squash};
+use volary::nfs::{self, Clients, ExportOptions, LockState, OnEnd, ServeOptions, Squash};
 use volary::{Cred, Options, Source, TYPE_OPTION, Volume, VolumeOptions};
 
 /// Serves volumes over NFS or SMB, on this host's own address.
@@ -186,6 +189,7 @@ impl Serve {
         };
         let entries = self.entries(&config)?;
         let plan = self.plan(&config, &entries)?;
+        volary::host::raise_descriptor_limit();
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
         let mut open = Vec::new();
@@ -379,14 +383,15 @@ impl Serve {
         mut signals: signal_hook::iterator::Signals,
     ) -> Done<Exit> {
         let portmap = plan.nfs.as_ref().is_some_and(|(listen, ..)| listen.portmap);
+        let deaths = Deaths::new(signals.handle());
         let nfs = match plan.nfs {
-            Some((listen, key, locks)) => Some(start_nfs(&listen, key, locks, open)?),
+            Some((listen, key, locks)) => Some(start_nfs(&listen, key, locks, open, &deaths)?),
             None => None,
         };
         let smb = match plan.smb {
             Some(plan) => {
                 let user = plan.users.first().map(|user| user.name.clone());
-                let running = smb::start(plan, shares(open))?;
+                let running = smb::start(plan, shares(open), opens_max(open), &deaths)?;
                 Some((running, user.unwrap_or_default()))
             }
             None => None,
@@ -404,17 +409,34 @@ impl Serve {
         } else {
             say::serving(&said, open)?;
         }
-        signals.forever().next();
+        let told = signals.forever().next().is_some();
+        deaths.expect();
         let unmounted = mounts.stop();
-        if let Some(server) = nfs {
-            server.stop();
+        let at = said.nfs;
+        let nfs = nfs.map_or(Ok(()), |server| stop_nfs(server, at));
+        let smb = smb.map_or(Ok(()), |(running, _)| running.stop());
+        nfs.and(smb).and(unmounted)?;
+        if told {
+            Ok(Exit::Done)
+        } else {
+            Err(Fail::new(Exit::Failed, "a server has ended by itself"))
         }
-        if let Some((running, _)) = smb {
-            running.stop()?;
-        }
-        unmounted?;
-        Ok(Exit::Done)
     }
+}
+
+/// # Errors
+/// What ended the server before.
+fn stop_nfs(server: nfs::Server, at: Option<SocketAddr>) -> Done {
+    let at = at.map(|at| at.to_string()).unwrap_or_default();
+    server.stop().map_err(|e| Fail::host(at, e))
+}
+
+/// How many opens a user of SMB may have, where each takes one of this process's descriptors:
+/// half of what there are for that.
+fn opens_max(open: &[Served]) -> Option<usize> {
+    let takes = |served: &Served| matches!(served.source, Source::Host { .. });
+    let is_bound = open.iter().any(takes);
+    is_bound.then(|| volary::host::opens_max() / 2)
 }
 
 fn start_nfs(
@@ -422,9 +444,12 @@ fn start_nfs(
     key: [u8; 16],
     locks: Option<Arc<LockState>>,
     open: &[Served],
+    deaths: &Deaths,
 ) -> Done<nfs::Server> {
     let mut options = ServeOptions::new(listen.address, key, instance());
     options.locks = locks;
+    let deaths = deaths.clone();
+    options.on_end = Some(OnEnd::new(move || deaths.note("NFS")));
     if listen.portmap {
         options.portmap.push(listen.portmapper());
     }

@@ -1,5 +1,7 @@
 //! Who attacks a server that was started with its defaults.
 
+mod smb;
+
 use crate::sandbox::{PROGRAM, Run, Sandbox};
 use crate::serving::{Serving, client};
 use std::fs;

@@ -28,11 +28,11 @@ const BOUND_LEN: usize = 40;
 /// What it costs to try a passphrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CryptCost {
-    /// Memory in KiB.
+    /// Memory in KiB, 256 MiB at most; times the passes, 1 GiB.
     pub memory: u32,
-    /// Passes over it.
+    /// Passes over it, 16 at most.
     pub passes: u32,
-    /// Lanes.
+    /// Lanes, 16 at most.
     pub lanes: u32,
 }
 
@@ -49,10 +49,12 @@ impl Default for CryptCost {
 
 /// More than this is not spent on a header, whatever it says.
 const COST_MAX: CryptCost = CryptCost {
-    memory: 512 << 10,
-    passes: 64,
+    memory: 256 << 10,
+    passes: 16,
     lanes: 16,
 };
+/// The same of its memory, in KiB, times its passes: five times what is usual, some seconds.
+const WORK_MAX: u32 = 1 << 20;
 
 type Key = Zeroizing<[u8; 32]>;
 
@@ -195,7 +197,8 @@ impl Keys {
 fn unlock(passphrase: &[u8], salt: &[u8], cost: CryptCost) -> Result<XChaCha20Poly1305> {
     let too_much = cost.memory > COST_MAX.memory
         || cost.passes > COST_MAX.passes
-        || cost.lanes > COST_MAX.lanes;
+        || cost.lanes > COST_MAX.lanes
+        || cost.memory.saturating_mul(cost.passes) > WORK_MAX;
     let odd = || {
         let words = format!("layer crypt: a passphrase cannot cost {cost:?}");
         Error::note(Kind::Unsupported, words)

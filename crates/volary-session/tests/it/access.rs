@@ -94,6 +94,7 @@ fn a_taken_or_missing_name_tells_more_than_a_closed_directory() {
     let owner = user(&volume, OWNER);
     let dir = owner.dir(owner.root(), "d", 0o755);
     let node = owner.file(dir, "f", 0o644);
+    let common = owner.file(dir, "common", 0o666);
     let (other, set) = (user(&volume, OTHER), SetAttr::default());
     let root = other.root();
     let table = [
@@ -101,7 +102,8 @@ fn a_taken_or_missing_name_tells_more_than_a_closed_directory() {
         (kind(other.mkdir(dir, b"g", &set)), Kind::Access),
         (kind(other.symlink(dir, b"f", b"x", &set)), Kind::Exists),
         (kind(other.link(node, dir, b"f")), Kind::Exists),
-        (kind(other.link(node, dir, b"g")), Kind::Access),
+        (kind(other.link(node, dir, b"g")), Kind::NotPermitted),
+        (kind(other.link(common, dir, b"g")), Kind::Access),
         (
             kind(other.create(dir, b"f", Create::New, Mode::Read, &set)),
             Kind::Exists,
@@ -128,6 +130,30 @@ fn a_taken_or_missing_name_tells_more_than_a_closed_directory() {
     ];
     for (i, (got, expected)) in table.into_iter().enumerate() {
         assert_eq!(got, Some(expected), "row {i}");
+    }
+}
+
+/// As Linux has it with `fs.protected_hardlinks`.
+#[test]
+fn a_name_for_what_is_anothers_needs_rights_on_it() {
+    let volume = volume();
+    let owner = user(&volume, OWNER);
+    let dir = owner.dir(owner.root(), "d", 0o777);
+    for (mode, others) in [
+        (0o600, Some(Kind::NotPermitted)),
+        (0o644, Some(Kind::NotPermitted)),
+        (0o666, None),
+        (0o4666, Some(Kind::NotPermitted)),
+        (0o2676, Some(Kind::NotPermitted)),
+        (0o2666, None),
+    ] {
+        let node = owner.file(dir, &format!("{mode:o}"), mode);
+        let link = |session: &Session, name: &str| {
+            kind(session.link(node, dir, format!("{mode:o}{name}").as_bytes()))
+        };
+        assert_eq!(link(&user(&volume, OTHER), "other"), others, "{mode:o}");
+        assert_eq!(link(&owner, "owner"), None, "{mode:o}");
+        assert_eq!(link(&root(&volume), "root"), None, "{mode:o}");
     }
 }
 

@@ -183,8 +183,8 @@ fn past_the_limit_nothing_is_opened() {
     let s = root(&volume);
     let node = s.file(s.root(), "f", 0o644);
     let opens: Vec<_> = (0..4).map(|_| s.open(node, Mode::Read).unwrap()).collect();
-    assert_eq!(kind(s.open(node, Mode::Read)), Some(Kind::Busy));
-    assert_eq!(kind(open(&s, node, R, ALL)), Some(Kind::Busy));
+    assert_eq!(kind(s.open(node, Mode::Read)), Some(Kind::TooManyOpen));
+    assert_eq!(kind(open(&s, node, R, ALL)), Some(Kind::TooManyOpen));
     assert_eq!(s.open_count_of(node), 4);
     s.close(opens[0]).unwrap();
     s.open(node, Mode::Read).unwrap();

@@ -5,6 +5,7 @@
 use super::state::Client;
 use super::waiting::Waiter;
 use super::{Place, Wanted};
+use crate::options::is_this_host;
 use crate::status::LockStatus;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
@@ -14,7 +15,11 @@ use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
 use volary_session::{Beside, ClientId, LockKind, OpenHow, Session};
 
 /// How many owners there can be.
-const OWNERS_MAX: usize = 4096;
+const OWNERS_MAX: usize = 8192;
+/// How many of them one user of a client can have: others find room.
+const OWNERS_OF_USER: usize = 1024;
+/// How many of them another host can have, whoever it says that they are.
+const OWNERS_OF_PEER: usize = 2048;
 
 /// Who has a lock: a process of a machine, in the client's own words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,14 +40,23 @@ pub(crate) struct Locks {
 
 #[derive(Default)]
 pub(super) struct State {
-    /// The number that the session knows an owner by, and how many use it.
-    numbers: HashMap<Owner, (u64, usize)>,
+    numbers: HashMap<Owner, Known>,
     next: u64,
     files: HashMap<FileId, Arc<LockFile>>,
     pub(super) waiters: Vec<Arc<Waiter>>,
     /// Threads that wait, or have waited and not ended yet.
     pub(super) threads: usize,
     pub(super) shut: bool,
+}
+
+/// What is known of an owner.
+struct Known {
+    /// What the session knows it by.
+    number: u64,
+    /// How many files use it.
+    uses: usize,
+    /// Who made it, as the caller of the first request.
+    uid: u32,
 }
 
 type FileId = (u32, NodeId);
@@ -150,7 +164,7 @@ impl Locks {
         if state.shut {
             return Err(LockStatus::NO_LOCKS);
         }
-        let number = state.number(owner)?;
+        let number = state.number(owner, place.session.cred().uid)?;
         let id = (place.export.id, place.node);
         let file = state
             .files
@@ -173,7 +187,7 @@ impl Locks {
         owner: &Owner,
     ) -> Option<(Arc<LockFile>, u64)> {
         let state = self.state.lock();
-        let (number, _) = *state.numbers.get(owner)?;
+        let number = state.numbers.get(owner)?.number;
         let file = state.files.get(&(place.export.id, place.node))?;
         Some((Arc::clone(file), number))
     }
@@ -181,7 +195,10 @@ impl Locks {
     /// The owner with this number.
     pub(super) fn owner(&self, number: u64) -> Option<Owner> {
         let state = self.state.lock();
-        let found = state.numbers.iter().find(|(_, (n, _))| *n == number);
+        let found = state
+            .numbers
+            .iter()
+            .find(|(_, known)| known.number == number);
         found.map(|(owner, _)| owner.clone())
     }
 
@@ -219,7 +236,7 @@ impl Locks {
             .numbers
             .iter()
             .filter(|(owner, _)| theirs(owner))
-            .map(|(_, (number, _))| *number)
+            .map(|(_, known)| known.number)
             .collect();
         let files: Vec<_> = state.files.values().cloned().collect();
         for waiter in state.waiters.iter().filter(|w| theirs(&w.want.owner)) {
@@ -272,30 +289,37 @@ impl Locks {
 }
 
 impl State {
-    fn number(&mut self, owner: &Owner) -> std::result::Result<u64, LockStatus> {
-        if let Some((number, _)) = self.numbers.get(owner) {
-            return Ok(*number);
+    /// # Errors
+    /// `NO_LOCKS` if there are too many owners, of this user or client, or at all.
+    fn number(&mut self, owner: &Owner, uid: u32) -> std::result::Result<u64, LockStatus> {
+        if let Some(known) = self.numbers.get(owner) {
+            return Ok(known.number);
         }
-        if self.numbers.len() >= OWNERS_MAX {
+        let theirs = self.numbers.iter().filter(|(o, _)| o.peer == owner.peer);
+        let of_user = theirs.clone().filter(|(_, known)| known.uid == uid).count();
+        let too_many = !is_this_host(owner.peer) && theirs.count() >= OWNERS_OF_PEER;
+        if too_many || of_user >= OWNERS_OF_USER || self.numbers.len() >= OWNERS_MAX {
             return Err(LockStatus::NO_LOCKS);
         }
         self.next += 1;
-        self.numbers.insert(owner.clone(), (self.next, 0));
-        Ok(self.next)
+        let (number, uses) = (self.next, 0);
+        self.numbers
+            .insert(owner.clone(), Known { number, uses, uid });
+        Ok(number)
     }
 
     fn use_number(&mut self, owner: &Owner) {
-        if let Some((_, uses)) = self.numbers.get_mut(owner) {
-            *uses += 1;
+        if let Some(known) = self.numbers.get_mut(owner) {
+            known.uses += 1;
         }
     }
 
     fn drop_number(&mut self, number: u64) {
-        self.numbers.retain(|_, (n, uses)| {
-            if *n == number {
-                *uses = uses.saturating_sub(1);
+        self.numbers.retain(|_, known| {
+            if known.number == number {
+                known.uses = known.uses.saturating_sub(1);
             }
-            *n != number || *uses > 0
+            known.number != number || known.uses > 0
         });
     }
 

@@ -6,6 +6,7 @@ use super::proof::Proof;
 use super::{Conn, Logon};
 use crate::config::Limits;
 use std::io::{self, Read};
+use std::mem;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ const AHEAD: usize = 8 * 1024;
 const OVERHEAD: usize = 64 * 1024;
 /// Memory for messages that is kept between them.
 const KEPT: usize = 4 << 20;
+/// The longest message of which a thread has the memory to itself.
+const SHORT: usize = 16 * 1024;
 /// What is read of a long message before it is looked at.
 const PIECE: usize = 128 * 1024;
 
@@ -32,16 +35,18 @@ pub(super) struct Frame {
 /// The receiving side of a connection.
 #[derive(Debug)]
 pub(super) struct Frames {
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
     ahead: Box<[u8]>,
     /// What of `ahead` has not been taken yet.
     start: usize,
     end: usize,
     linger: Linger,
+    /// The memory of a long message, for the next one.
+    spare: Vec<u8>,
 }
 
 impl Frames {
-    pub(super) fn new(socket: TcpStream, limits: &Limits) -> io::Result<Self> {
+    pub(super) fn new(socket: Arc<TcpStream>, limits: &Limits) -> io::Result<Self> {
         socket.set_read_timeout(Some(TICK.min(limits.logon_time)))?;
         Ok(Self {
             socket,
@@ -49,6 +54,7 @@ impl Frames {
             start: 0,
             end: 0,
             linger: Linger::new(now),
+            spare: Vec::new(),
         })
     }
 
@@ -88,12 +94,23 @@ impl Frames {
         if len > len_max {
             return None;
         }
+        self.fit(frame, len);
+        let signer = self.fill(conn, frame.get_mut(..len)?, since)?;
+        Some(Frame { len, signer })
+    }
+
+    /// Gives `frame` room for a message of `len` bytes. Memory for long ones stays here while a
+    /// thread carries out a short one, which may take as long as it likes.
+    fn fit(&mut self, frame: &mut Vec<u8>, len: usize) {
+        match (len > SHORT, frame.len() > SHORT) {
+            (true, false) => *frame = mem::take(&mut self.spare),
+            (false, true) => self.spare = mem::take(frame),
+            _ => {}
+        }
         if frame.len() < len || frame.len() > KEPT.max(len) {
             frame.resize(len, 0);
             frame.shrink_to(KEPT.max(len));
         }
-        let signer = self.fill(conn, frame.get_mut(..len)?, since)?;
-        Some(Frame { len, signer })
     }
 
     /// Whether a reader may wait for another tick. `since` is when the message
@@ -182,7 +199,7 @@ impl Conn {
             && now.duration_since(*self.alone_since.lock()) >= self.limits().logon_time
     }
 
-    fn has_logons(&self) -> bool {
+    pub(crate) fn has_logons(&self) -> bool {
         !self.logons.read().is_empty()
     }
 

@@ -109,7 +109,14 @@ impl Client {
         let Some(user) = shared.config.users.first() else {
             return;
         };
-        let logon = Arc::new(Logon::new(self.session, user, keys, false, false));
+        let logon = Arc::new(Logon::new(
+            self.session,
+            user,
+            shared.budget(0),
+            keys,
+            false,
+            false,
+        ));
         let mut message = Header::default().emit().to_vec();
         let path: Vec<u8> = "\\\\s\\share"
             .encode_utf16()

@@ -1,6 +1,7 @@
 //! [`Logon`]: a user's session on a connection (MS-SMB2 calls it Session).
 
 use super::tree::{Joined, Tree};
+use crate::budget::Budget;
 use crate::config::User;
 use crate::crypto::Keys;
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
@@ -21,6 +22,8 @@ pub(crate) struct Logon {
     /// The user's name, as configured.
     pub(crate) user: String,
     pub(crate) cred: Cred,
+    /// What the user has, on all connections.
+    pub(crate) budget: Arc<Budget>,
     pub(super) keys: Keys,
     /// Every message of it is signed or encrypted.
     pub(super) signing_required: bool,
@@ -39,6 +42,7 @@ impl Logon {
     pub(super) fn new(
         id: u64,
         user: &User,
+        budget: Arc<Budget>,
         keys: Keys,
         signing_required: bool,
         sealed: bool,
@@ -47,6 +51,7 @@ impl Logon {
             id,
             user: user.name.clone(),
             cred: user.cred.clone(),
+            budget,
             keys,
             signing_required,
             sealed,

@@ -61,7 +61,7 @@ pub(crate) struct Conn {
     pub(crate) server: Arc<Shared>,
     pub(crate) buffers: Buffers,
     pub(crate) peer: IpAddr,
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
     negotiated: OnceLock<Negotiated>,
     window: Mutex<Window>,
     /// Sessions that are set up.
@@ -88,8 +88,9 @@ impl Conn {
             send_at_once(&socket);
         }
         let limits = &server.config.limits;
-        let frames = frame::Frames::new(socket.try_clone()?, limits)?;
-        let sending = Sending::new(socket.try_clone()?, limits)?;
+        let socket = Arc::new(socket);
+        let frames = frame::Frames::new(Arc::clone(&socket), limits)?;
+        let sending = Sending::new(Arc::clone(&socket), limits)?;
         Ok(Self {
             buffers: Buffers::default(),
             window: Mutex::new(Window::new(limits.credits)),

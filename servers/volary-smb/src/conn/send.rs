@@ -28,7 +28,7 @@ use super::logon::Logon;
 /// The sending side of a connection.
 #[derive(Debug)]
 pub(super) struct Sending {
-    socket: Mutex<TcpStream>,
+    socket: Mutex<Arc<TcpStream>>,
     queue: Mutex<Queue>,
     time_max: Duration,
 }
@@ -41,7 +41,7 @@ struct Queue {
 }
 
 impl Sending {
-    pub(super) fn new(socket: TcpStream, limits: &Limits) -> io::Result<Self> {
+    pub(super) fn new(socket: Arc<TcpStream>, limits: &Limits) -> io::Result<Self> {
         socket.set_write_timeout(Some(limits.send_time))?;
         Ok(Self {
             socket: Mutex::new(socket),

@@ -323,6 +323,7 @@ fn logged_on(
     let logon = Arc::new(Logon::new(
         id,
         user,
+        conn.server.budget(who.user),
         keys,
         config.signing_required || client_requires,
         config.encryption_required,

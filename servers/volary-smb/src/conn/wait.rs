@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use volary_core::Cancel;
 
 /// One request, as far as it may be answered later.
@@ -26,6 +26,8 @@ pub(crate) struct Wait {
     state: Mutex<State>,
     /// Others of its compound come after it.
     may_not_park: AtomicBool,
+    /// Bytes of messages that are kept while it waits.
+    kept: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ impl Wait {
             worker: Mutex::new(Some(Arc::clone(worker))),
             state: Mutex::default(),
             may_not_park: AtomicBool::new(false),
+            kept: AtomicUsize::new(0),
         })
     }
 
@@ -70,8 +73,8 @@ impl Wait {
 
     /// To be called, on the request's thread, before it waits: tells the client
     /// that the reply will take time, and lets another thread go on with the
-    /// connection. Does so once. If too many requests wait already, this one is
-    /// cancelled instead.
+    /// connection. Does so once. If too many requests wait already, or keep too many bytes, this
+    /// one is cancelled instead.
     pub(crate) fn pend(self: &Arc<Self>) {
         let Some(worker) = self.worker.lock().clone() else {
             return;
@@ -80,8 +83,12 @@ impl Wait {
         if !matches!(*state, State::Fresh) {
             return;
         }
-        let max = self.conn.limits().waiting;
-        let Some(id) = self.conn.waits.add(self, max) else {
+        let limits = self.conn.limits();
+        let kept = worker.message_len.load(Ordering::Relaxed);
+        self.kept.store(kept, Ordering::Relaxed);
+        let has_room = self.conn.waits.bytes().saturating_add(kept) <= limits.waiting_bytes;
+        let added = has_room.then(|| self.conn.waits.add(self, limits.waiting));
+        let Some(id) = added.flatten() else {
             self.cancel.set();
             return;
         };
@@ -259,6 +266,12 @@ impl Waits {
         let id = self.ids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         all.insert(id, Arc::clone(wait));
         Some(id)
+    }
+
+    /// Bytes of the messages that are kept for them.
+    fn bytes(&self) -> usize {
+        let all = self.all.lock();
+        all.values().map(|w| w.kept.load(Ordering::Relaxed)).sum()
     }
 
     fn remove(&self, id: u64) {

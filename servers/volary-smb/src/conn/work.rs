@@ -11,7 +11,7 @@ use crate::conn::frame::Frame;
 use parking_lot::{Condvar, Mutex};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 /// Threads that stay to wait for the turn.
@@ -37,6 +37,8 @@ struct State {
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     has_turn: AtomicBool,
+    /// Bytes of the message, which are kept until it is carried out.
+    pub(super) message_len: AtomicUsize,
     /// Replies of a compound that are not sent yet.
     pub(super) replies: Mutex<Vec<Reply>>,
 }
@@ -127,7 +129,19 @@ pub(crate) fn begin(conn: &Arc<Conn>) {
     start(conn);
 }
 
+/// Serves the connection. A panic is a fault of ours, and ends no more than the connection.
 fn work(conn: &Arc<Conn>) {
+    let served = panic::catch_unwind(AssertUnwindSafe(|| serve(conn)));
+    if served.is_err() {
+        conn.close();
+    }
+    let left = panic::catch_unwind(AssertUnwindSafe(|| leave(conn)));
+    if left.is_err() {
+        conn.server.forget(conn);
+    }
+}
+
+fn serve(conn: &Arc<Conn>) {
     let worker = Arc::new(Worker::default());
     let mut frame = Vec::new();
     while conn.turn.take(&worker) {
@@ -137,17 +151,14 @@ fn work(conn: &Arc<Conn>) {
                 conn.close();
                 break;
             };
-            // A panic is a fault of ours, and ends no more than the connection.
-            let carried_out = panic::catch_unwind(AssertUnwindSafe(|| {
-                dispatch::message(conn, &worker, &mut frame[..len], signer.as_ref())
-            }));
-            if !matches!(carried_out, Ok(Ok(()))) {
+            let message = &mut frame[..len];
+            worker.message_len.store(len, Ordering::Relaxed);
+            if dispatch::message(conn, &worker, message, signer.as_ref()).is_err() {
                 conn.close();
                 break;
             }
         }
     }
-    leave(conn);
 }
 
 /// The last thread to leave ends what the connection has.

@@ -100,14 +100,21 @@ impl Common {
         files.get(&node).cloned().unwrap_or_default()
     }
 
-    /// An entry has moved: so have the paths of what is open there and below.
-    pub(crate) fn moved(&self, from: &[Vec<u8>], to: &[Vec<u8>]) {
-        let all: Vec<_> = self.files.lock().values().flatten().cloned().collect();
-        for file in all {
+    /// The entry of `moved` has moved: so have the paths of what is open there and below.
+    pub(crate) fn moved(&self, moved: &File, from: &[Vec<u8>], to: &[Vec<u8>]) {
+        let there = if moved.is_dir() {
+            self.files.lock().values().flatten().cloned().collect()
+        } else {
+            self.of_node(moved.node)
+        };
+        for file in there {
             let mut path = file.path.lock();
             if let Some(below) = path.strip_prefix(from) {
                 *path = [to, below].concat();
             }
+        }
+        if moved.is_dir() {
+            self.watches.moved();
         }
     }
 

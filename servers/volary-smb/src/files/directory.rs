@@ -16,6 +16,10 @@ const RESTART: u8 = 0x1;
 const SINGLE: u8 = 0x2;
 const REOPEN: u8 = 0x10;
 
+/// Longest pattern, in bytes: twice what a name can have, as a wildcard may stand for nothing.
+const PATTERN_MAX: u16 = 2 * 2 * 255;
+/// Entries that are looked at while the client waits; for more, it is told that this takes time.
+const AT_ONCE: usize = 4096;
 /// Entries read in one go, and bytes of their names.
 const ENTRIES: usize = 256;
 const NAMES: usize = 16 << 10;
@@ -62,6 +66,7 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
     file.need_any(access::READ_DATA)?;
     let pattern = match name_len {
         0 => return Err(Status::OBJECT_NAME_INVALID.into()),
+        len if len > PATTERN_MAX => return Err(Status::OBJECT_NAME_INVALID.into()),
         len => call.part(name_at.into(), len.into())?,
     };
     let max = max.min(call.conn.io_max()) as usize;
@@ -75,6 +80,8 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
     }
     let scan = scan.as_mut().ok_or(Status::INTERNAL_ERROR)?;
     let mut listing = Listing {
+        call,
+        looked_at: 0,
         session: &call.tree.session,
         tree: call.tree,
         file: &file,
@@ -104,6 +111,9 @@ fn reply(list: &[u8]) -> Vec<u8> {
 
 /// One reply in the making.
 struct Listing<'a> {
+    call: &'a Call<'a>,
+    /// Entries that were looked at.
+    looked_at: usize,
     session: &'a Session,
     tree: &'a Tree,
     file: &'a File,
@@ -130,9 +140,11 @@ impl Listing<'_> {
             } else {
                 ENTRIES
             };
+            self.check_wanted()?;
             let mut buf = DirBuf::new(count, NAMES, self.level.has_facts());
             let end = self.session.readdir(self.file.open, scan.place, &mut buf)?;
             for entry in buf.iter() {
+                self.looked_at = self.looked_at.saturating_add(1);
                 let room = self.entry(&scan.pattern, entry.name, entry.node, entry.attr)?;
                 if room == Room::Full {
                     return Ok(());
@@ -145,6 +157,17 @@ impl Listing<'_> {
             scan.ended = end || buf.is_empty();
         }
         Ok(())
+    }
+
+    /// Lets the connection go on beside a search that takes long.
+    ///
+    /// # Errors
+    /// `CANCELLED` if the client does not want it any more, or is gone.
+    fn check_wanted(&self) -> Result<(), Failure> {
+        if self.looked_at >= AT_ONCE {
+            self.call.wait.pend();
+        }
+        self.call.check_wanted()
     }
 
     /// `.` and `..`, which the volume does not list.

@@ -34,6 +34,8 @@ mod code {
 const IS_FSCTL: u32 = 1;
 /// Most bytes that are read to find holes.
 const SCANNED_MAX: u64 = 16 << 20;
+/// Bytes that are zeroed while the client waits; for more, it is told that this takes time.
+const ZEROED_AT_ONCE: u64 = 16 << 20;
 /// Most ranges that a reply tells of.
 const RANGES_MAX: usize = 4096;
 
@@ -260,7 +262,8 @@ fn range(input: &[u8]) -> Result<(u64, u64), Failure> {
     Ok((first, second))
 }
 
-/// Makes a range read as zeros; a hole where the file is sparse and the volume has holes.
+/// Makes a range read as zeros; a hole where the file is sparse and the volume has holes. What
+/// reads as zeros already takes no more room than before.
 fn zero(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
     file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
     file.need_any(access::WRITE_DATA)?;
@@ -275,11 +278,18 @@ fn zero(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> 
         return Ok(Vec::new());
     }
     let len = to.saturating_sub(from);
+    if len > ZEROED_AT_ONCE {
+        call.wait.pend();
+    }
     io::check_locks(&session, file.open, from, len, true)?;
     let sparse = attrs::dos(&call.tree.common, &attr) & attribute::SPARSE != 0;
     let punched = sparse && session.caps().has(Caps::HOLES) && punch(&session, file, from, len)?;
-    if !punched {
-        fill(&session, file, from, to)?;
+    if !punched && session.caps().has(Caps::EXTENTS) {
+        for (from, to) in content(call, &session, file, from, to)? {
+            fill(call, &session, file, from, to)?;
+        }
+    } else if !punched {
+        blank(call, &session, file, from, to)?;
     }
     io::written(call.tree, &session, file)?;
     Ok(Vec::new())
@@ -292,13 +302,48 @@ fn punch(session: &Session, file: &File, from: u64, len: u64) -> Result<bool, Fa
     }
 }
 
-fn fill(session: &Session, file: &File, mut from: u64, to: u64) -> Result<(), Failure> {
-    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+fn fill(
+    call: &Call<'_>,
+    session: &Session,
+    file: &File,
+    mut from: u64,
+    to: u64,
+) -> Result<(), Failure> {
     while from < to {
+        call.check_wanted()?;
         let len = to.saturating_sub(from).min(ZEROS.len() as u64);
         let zeros = ZEROS.get(..len as usize).unwrap_or(&ZEROS);
         session.write(file.open, Some(from), zeros)?;
         from = from.saturating_add(len);
+    }
+    Ok(())
+}
+
+/// The same where the volume does not tell its holes: they are what reads as zeros.
+fn blank(
+    call: &Call<'_>,
+    session: &Session,
+    file: &File,
+    mut from: u64,
+    to: u64,
+) -> Result<(), Failure> {
+    let mut buf = vec![0; ZEROS.len()];
+    while from < to {
+        call.check_wanted()?;
+        let len = to.saturating_sub(from).min(buf.len() as u64);
+        let part = buf.get_mut(..len as usize).unwrap_or_default();
+        let read = session.read(file.open, from, part)?;
+        let part = part.get(..read).unwrap_or_default();
+        if part.is_empty() {
+            // It has become shorter.
+            return Ok(());
+        }
+        if part.iter().any(|byte| *byte != 0) {
+            session.write(file.open, Some(from), ZEROS.get(..read).unwrap_or(&ZEROS))?;
+        }
+        from = from.saturating_add(read as u64);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `FileRenameInformation`, `FileRenameInformationEx` and `FileLinkInformation`.
 
+use super::create::granted;
 use super::names::Path;
 use super::path::{self, Walked};
 use super::security::stored;
@@ -9,7 +10,7 @@ use crate::call::Failure;
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::set;
-use volary_core::{FileKind, Kind, NodeId, RenameFlags};
+use volary_core::{Entry, FileKind, Kind, NodeId, RenameFlags};
 use volary_session::{Rights, Share};
 
 /// Flags of `FileRenameInformationEx`.
@@ -101,7 +102,7 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     }
     let from = file.path.lock().clone();
     let common = &setting.call.tree.common;
-    common.moved(&from, &to);
+    common.moved(file, &from, &to);
     common.watches.renamed(&from, &to, file.kind);
     Ok(())
 }
@@ -120,12 +121,20 @@ fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, F
     }
     let session = &setting.session;
     let open = session.open_count_of(there.node) > 0 && target.flags & POSIX == 0;
-    let dos = attrs::dos(&setting.call.tree.common, &there.attr);
-    let kept = dos & attribute::READONLY != 0 && target.flags & IGNORE_READ_ONLY == 0;
-    if there.attr.kind == FileKind::Dir || open || kept {
+    let spares = target.flags & IGNORE_READ_ONLY == 0;
+    if there.attr.kind == FileKind::Dir || open || !may_go(setting, target, &there, spares) {
         return Err(Status::ACCESS_DENIED.into());
     }
     Ok(RenameFlags::REPLACE)
+}
+
+/// Whether the caller may delete what a new name is to replace: has the right to, as its owner,
+/// directory and descriptor give it. What is read-only stays, if that `spares` it.
+fn may_go(setting: &Setting<'_, '_>, target: &Target, there: &Entry, spares: bool) -> bool {
+    let dos = attrs::dos(&setting.call.tree.common, &there.attr);
+    // What cannot be told is not granted.
+    let rights = granted::maximal(setting.call, &target.walked, &there.attr).unwrap_or(0);
+    rights & access::DELETE != 0 && !(spares && dos & attribute::READONLY != 0)
 }
 
 /// The directory that a name comes into is opened for that, as Windows does: one that another has
@@ -148,7 +157,9 @@ fn check_parent(setting: &Setting<'_, '_>, dir: NodeId) -> Result<(), Failure> {
 /// Gives what is open one more name.
 ///
 /// # Errors
-/// `FILE_IS_A_DIRECTORY`; `OBJECT_NAME_COLLISION`; `ACCESS_DENIED` for replacing what is open.
+/// `FILE_IS_A_DIRECTORY`; `OBJECT_NAME_COLLISION`; `ACCESS_DENIED` for replacing what is open, or
+/// may not be deleted, and for a file of another that the caller may not read and write, or that
+/// runs as another.
 pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
     let target = setting.target(false)?;
     let (session, file) = (&setting.session, setting.file);
@@ -162,7 +173,8 @@ pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
         if there.node == file.node {
             return Ok(());
         }
-        if there.attr.kind == FileKind::Dir || session.open_count_of(there.node) > 0 {
+        let open = session.open_count_of(there.node) > 0;
+        if there.attr.kind == FileKind::Dir || open || !may_go(setting, &target, &there, true) {
             return Err(Status::ACCESS_DENIED.into());
         }
         session.unlink(target.dir, target.walked.name())?;

@@ -24,6 +24,7 @@ pub(crate) fn status(kind: Kind) -> Status {
         Kind::Locked => Status::FILE_LOCK_CONFLICT,
         Kind::Deadlock => Status::POSSIBLE_DEADLOCK,
         Kind::Busy | Kind::Sharing => Status::SHARING_VIOLATION,
+        Kind::TooManyOpen => Status::TOO_MANY_OPENED_FILES,
         Kind::DeletePending => Status::DELETE_PENDING,
         Kind::Interrupted => Status::CANCELLED,
         Kind::Unsupported => Status::NOT_SUPPORTED,

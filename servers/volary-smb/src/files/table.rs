@@ -6,6 +6,7 @@ use super::durable::Claim;
 use super::lock::Sequences;
 use super::notify::Watch;
 use super::oplock::Breaker;
+use crate::budget::Taken;
 use crate::call::{Call, Failure, FileId};
 use crate::conn::Tree;
 use crate::wire::{Command, Cursor, Status};
@@ -61,6 +62,8 @@ pub(crate) struct File {
     pub(crate) tree: Weak<Tree>,
     /// Requests for locks through it that wait; its end sends them away.
     pub(crate) waiting: Mutex<Vec<Arc<Cancel>>>,
+    /// One of what its user may have open.
+    pub(crate) taken: Arc<Taken>,
 }
 
 /// Times that the client has taken charge of, by setting them or by a time of -1: what they are.
@@ -159,12 +162,12 @@ impl FileTable {
     }
 
     /// # Errors
-    /// `INSUFFICIENT_RESOURCES` when [`FILES_MAX`] are open.
+    /// `TOO_MANY_OPENED_FILES` when [`FILES_MAX`] are open.
     pub(crate) fn check_room(&self) -> Result<(), Status> {
         if self.files.read().len() < FILES_MAX {
             Ok(())
         } else {
-            Err(Status::INSUFFICIENT_RESOURCES)
+            Err(Status::TOO_MANY_OPENED_FILES)
         }
     }
 

@@ -1,5 +1,6 @@
 //! SMB beside NFS: who may log on, and the server's thread.
 
+use super::deaths::Deaths;
 use super::plain;
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, words};
@@ -11,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::JoinHandle;
-use volary::smb::{Config, NtHash, Server, Share, User};
+use volary::smb::{Config, Limits, NtHash, Server, Share, User};
 use volary::{Cred, Users};
 
 /// Longest list of users that is read, in bytes; more than there may be.
@@ -55,7 +56,8 @@ impl Running {
     /// Those of the listener.
     pub(super) fn stop(self) -> Done {
         self.server.stop();
-        let ended = self.thread.join().unwrap_or(Ok(()));
+        let panicked = |_| Err(std::io::Error::other("the server's thread has panicked"));
+        let ended = self.thread.join().unwrap_or_else(panicked);
         ended.map_err(|e| Fail::host(self.address, e))
     }
 }
@@ -147,11 +149,16 @@ pub(super) fn check_name(name: &str) -> Done {
     Ok(())
 }
 
-/// Serves the shares.
+/// Serves the shares. A user has `opens_max` opens at most, or what is usual.
 ///
 /// # Errors
 /// Of listening there.
-pub(super) fn start(plan: Smb, shares: Vec<Share>) -> Done<Running> {
+pub(super) fn start(
+    plan: Smb,
+    shares: Vec<Share>,
+    opens_max: Option<usize>,
+    deaths: &Deaths,
+) -> Done<Running> {
     let address = plan.address;
     let fail = |e: std::io::Error| {
         let advice = match e.kind() {
@@ -171,7 +178,13 @@ pub(super) fn start(plan: Smb, shares: Vec<Share>) -> Done<Running> {
         Protect::Signed
     };
     let protect = plan.protect.unwrap_or(usual);
+    let usual = Limits::default();
+    let limits = Limits {
+        opens: opens_max.map_or(usual.opens, |max| max.min(usual.opens)),
+        ..usual
+    };
     let config = Config {
+        limits,
         users: plan.users,
         shares,
         signing_required: protect != Protect::Nothing,
@@ -180,9 +193,13 @@ pub(super) fn start(plan: Smb, shares: Vec<Share>) -> Done<Running> {
     };
     let server = Server::new(config).map_err(fail)?;
     let running = server.clone();
+    let last = deaths.watch("SMB");
     let thread = std::thread::Builder::new()
         .name("smb".into())
-        .spawn(move || running.serve(&listener))
+        .spawn(move || {
+            let _last = last;
+            running.serve(&listener)
+        })
         .map_err(fail)?;
     Ok(Running {
         server,

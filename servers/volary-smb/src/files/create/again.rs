@@ -194,6 +194,7 @@ fn moved(call: &Call<'_>, old: &File) -> File {
         sequence: Mutex::new(call.sequence.unwrap_or(0)),
         tree: Arc::downgrade(call.tree),
         waiting: Mutex::default(),
+        taken: Arc::clone(&old.taken),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::access;
 use super::request::option;
 use super::{Opening, Walked};
-use crate::call::Failure;
+use crate::call::{Call, Failure};
 use crate::files::attrs;
 use crate::files::security::stored;
 use crate::wire::Status;
@@ -82,40 +82,53 @@ impl Opening<'_, '_> {
 
     /// The most that the caller can have of the node in this tree.
     pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
-        let cred = self.session.cred();
-        let (of, attr) = (attr, &access::as_found(&self.session, attr)?);
-        let found = |dir| access::as_found(&self.session, dir);
-        let dir = walked.dir_attr.as_ref().map(found).transpose()?;
-        let mut maximal = access::maximal(attr, dir.as_ref(), cred);
-        let root = self.call.tree.common.all_seeing();
-        if let Some(kept) = stored::read(&root, of) {
-            let by_dir = match &walked.dir_attr {
-                Some(dir) => self.by_dir(&root, dir)?,
-                None => 0,
-            };
-            let more = if maximal & access::DELETE == 0 {
-                0
-            } else {
-                by_dir
-            };
-            maximal &= access::of_mode(attr, cred) | access::NOT_BY_MODE;
-            maximal = (maximal | access::NOT_BY_MODE) & stored::maximal(&kept, attr, cred) | more;
-        }
-        Ok(maximal & self.call.tree.access)
+        maximal(self.call, walked, attr)
     }
+}
 
-    /// The rights on an entry that its directory gives: to look at attributes to who may list it,
-    /// to delete to who may delete all in it.
-    fn by_dir(&self, root: &Session, dir: &Attr) -> Result<u32, Failure> {
-        let cred = self.session.cred();
-        let mut own = access::maximal(&access::as_found(&self.session, dir)?, None, cred);
-        if let Some(kept) = stored::read(root, dir) {
-            own &= stored::maximal(&kept, dir, cred);
-        }
-        let gives = |right: u32, given: u32| if own & right != 0 { given } else { 0 };
-        Ok(gives(access::READ_DATA, access::READ_ATTRIBUTES)
-            | gives(access::DELETE_CHILD, access::DELETE))
+/// The most that the caller can have, in its tree, of the node that a path led to.
+///
+/// # Errors
+/// Of the volume.
+pub(in crate::files) fn maximal(
+    call: &Call<'_>,
+    walked: &Walked,
+    attr: &Attr,
+) -> Result<u32, Failure> {
+    let session = &call.tree.session;
+    let cred = session.cred();
+    let (of, attr) = (attr, &access::as_found(session, attr)?);
+    let found = |dir| access::as_found(session, dir);
+    let dir = walked.dir_attr.as_ref().map(found).transpose()?;
+    let mut maximal = access::maximal(attr, dir.as_ref(), cred);
+    let root = call.tree.common.all_seeing();
+    if let Some(kept) = stored::read(&root, of) {
+        let by_dir = match &walked.dir_attr {
+            Some(dir) => by_dir(session, &root, dir)?,
+            None => 0,
+        };
+        let more = if maximal & access::DELETE == 0 {
+            0
+        } else {
+            by_dir
+        };
+        maximal &= access::of_mode(attr, cred) | access::NOT_BY_MODE;
+        maximal = (maximal | access::NOT_BY_MODE) & stored::maximal(&kept, attr, cred) | more;
     }
+    Ok(maximal & call.tree.access)
+}
+
+/// The rights on an entry that its directory gives: to look at attributes to who may list it,
+/// to delete to who may delete all in it.
+fn by_dir(session: &Session, root: &Session, dir: &Attr) -> Result<u32, Failure> {
+    let cred = session.cred();
+    let mut own = access::maximal(&access::as_found(session, dir)?, None, cred);
+    if let Some(kept) = stored::read(root, dir) {
+        own &= stored::maximal(&kept, dir, cred);
+    }
+    let gives = |right: u32, given: u32| if own & right != 0 { given } else { 0 };
+    Ok(gives(access::READ_DATA, access::READ_ATTRIBUTES)
+        | gives(access::DELETE_CHILD, access::DELETE))
 }
 
 fn is_dir(attr: &Attr) -> bool {

@@ -2,7 +2,7 @@
 
 mod again;
 pub(crate) mod contexts;
-mod granted;
+pub(super) mod granted;
 mod made;
 mod request;
 
@@ -11,6 +11,7 @@ use super::oplock::{self, Breaker, level};
 use super::path::{self, Walked};
 use super::table::File;
 use super::{access, attrs, waiting};
+use crate::budget::Taken;
 use crate::call::{Answer, Call, Failure, FileId};
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
@@ -47,8 +48,10 @@ pub(crate) fn create(call: &mut Call<'_>) -> Answer {
         id,
         lease,
     };
+    let taken = call.logon.budget.opens.take(call.conn.limits().opens);
+    let taken = taken.ok_or(Status::TOO_MANY_OPENED_FILES)?;
     let opened = opening.open(&path)?;
-    let answer = opening.enter(opened)?;
+    let answer = opening.enter(opened, taken)?;
     call.related.file = Some(id);
     Ok(answer)
 }
@@ -284,7 +287,7 @@ impl Opening<'_, '_> {
     }
 
     /// Enters the open in the tree's table and answers with it.
-    fn enter(&self, opened: Opened) -> Answer {
+    fn enter(&self, opened: Opened, taken: Taken) -> Answer {
         if self.request.has(option::DELETE_ON_CLOSE) {
             let marked = self.session.delete_on_close(opened.open);
             self.or_undo(&opened, marked.map_err(Failure::from))?;
@@ -322,6 +325,7 @@ impl Opening<'_, '_> {
             sequence: Mutex::new(self.call.sequence.unwrap_or(0)),
             tree: Arc::downgrade(self.call.tree),
             waiting: Mutex::default(),
+            taken: Arc::new(taken),
         });
         self.call.tree.common.enter(&file);
         if opened.action == Action::Created {

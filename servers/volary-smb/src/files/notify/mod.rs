@@ -6,17 +6,20 @@
 //! found by climbing.
 
 mod climb;
+mod index;
 
+use self::index::{Index, PathKey};
 use super::access;
 use super::names::{Path, to_utf16};
 use super::table::{self, File};
+use crate::budget::Taken;
 use crate::call::{Answer, Call, Failure};
 use crate::conn::Wait;
 use crate::wire::fscc::notify::{self, Action};
 use crate::wire::{Cursor, Out, Status, out::len32};
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{FileKind, NodeId};
 use volary_session::{News, Session};
@@ -37,6 +40,8 @@ pub(crate) mod filter {
 const WATCH_TREE: u16 = 1;
 /// Most changes that are kept for a watch.
 const KEPT_MAX: usize = 4096;
+/// Most bytes of changes that are kept for all watches of a share.
+const BYTES_MAX: usize = 16 << 20;
 
 /// A directory that a client watches.
 #[derive(Debug)]
@@ -48,6 +53,18 @@ pub(crate) struct Watch {
     /// Bytes of changes that are kept.
     max: usize,
     state: Mutex<State>,
+    /// Where it is in the index; changed under its lock.
+    key: AtomicU64,
+    /// Bytes of changes that are kept for all watches of the share.
+    bytes: Arc<AtomicUsize>,
+    /// One of what its user may have.
+    _taken: Taken,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.state.get_mut().clear(&self.bytes);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,25 +95,39 @@ pub(crate) fn change_notify(call: &mut Call<'_>) -> Answer {
         return Err(Status::DELETE_PENDING.into());
     }
     let max = usize::try_from(max).unwrap_or(0);
-    let watch = watch_of(call, &file, filter, flags & WATCH_TREE != 0, max);
+    let watch = watch_of(call, &file, filter, flags & WATCH_TREE != 0, max)?;
     watch.ask(call.wait, max)
 }
 
-fn watch_of(call: &Call<'_>, file: &Arc<File>, filter: u32, tree: bool, max: usize) -> Arc<Watch> {
+/// # Errors
+/// `INSUFFICIENT_RESOURCES` if the user watches as much as they may.
+fn watch_of(
+    call: &Call<'_>,
+    file: &Arc<File>,
+    filter: u32,
+    tree: bool,
+    max: usize,
+) -> Result<Arc<Watch>, Failure> {
     let mut slot = file.watch.lock();
-    let watch = slot.get_or_insert_with(|| {
-        let watch = Arc::new(Watch {
-            file: Arc::downgrade(file),
-            node: file.node,
-            filter,
-            tree,
-            max,
-            state: Mutex::default(),
-        });
-        call.tree.common.watches.add(&watch);
-        watch
+    if let Some(watch) = &*slot {
+        return Ok(Arc::clone(watch));
+    }
+    let taken = call.logon.budget.watches.take(call.conn.limits().watches);
+    let watches = &call.tree.common.watches;
+    let watch = Arc::new(Watch {
+        file: Arc::downgrade(file),
+        node: file.node,
+        filter,
+        tree,
+        max,
+        state: Mutex::default(),
+        key: AtomicU64::new(0),
+        bytes: Arc::clone(&watches.bytes),
+        _taken: taken.ok_or(Status::INSUFFICIENT_RESOURCES)?,
     });
-    Arc::clone(watch)
+    watches.add(&watch, file);
+    *slot = Some(Arc::clone(&watch));
+    Ok(watch)
 }
 
 impl Watch {
@@ -107,7 +138,7 @@ impl Watch {
             return Err(Status::NOTIFY_CLEANUP.into());
         }
         if state.overflown || !state.changes.is_empty() {
-            return state.take(max);
+            return state.take(max, &self.bytes);
         }
         drop(state);
         let (this, parked) = (Arc::downgrade(self), Arc::downgrade(wait));
@@ -149,11 +180,13 @@ impl Watch {
         let mut state = self.state.lock();
         for (action, name) in changes {
             let name = to_utf16(name);
-            state.len = state.len.saturating_add(name.len()).saturating_add(12);
+            let more = name.len().saturating_add(12);
+            let all = self.bytes.fetch_add(more, Ordering::Relaxed);
+            state.len = state.len.saturating_add(more);
             let full = state.len > self.max || state.changes.len() >= KEPT_MAX;
-            if full || state.overflown {
+            if full || state.overflown || all > BYTES_MAX {
+                state.clear(&self.bytes);
                 state.overflown = true;
-                state.changes.clear();
             } else {
                 state.changes.push((*action, name));
             }
@@ -172,10 +205,12 @@ impl Watch {
                 return;
             };
             let kept = (state.changes.clone(), state.len, state.overflown);
-            let answer = state.take(max);
+            let answer = state.take(max, &self.bytes);
             drop(state);
             if !wait.finish(answer) {
                 let mut state = self.state.lock();
+                state.clear(&self.bytes);
+                self.bytes.fetch_add(kept.1, Ordering::Relaxed);
                 (state.changes, state.len, state.overflown) = kept;
             }
         }
@@ -194,10 +229,15 @@ impl Watch {
 }
 
 impl State {
-    fn take(&mut self, max: usize) -> Answer {
-        let changes = std::mem::take(&mut self.changes);
+    /// Forgets what has changed, of which `bytes` has count.
+    fn clear(&mut self, bytes: &AtomicUsize) -> Vec<(Action, Vec<u8>)> {
+        bytes.fetch_sub(std::mem::take(&mut self.len), Ordering::Relaxed);
+        std::mem::take(&mut self.changes)
+    }
+
+    fn take(&mut self, max: usize, bytes: &AtomicUsize) -> Answer {
+        let changes = self.clear(bytes);
         let overflown = std::mem::take(&mut self.overflown);
-        self.len = 0;
         let list = if overflown {
             None
         } else {
@@ -227,9 +267,11 @@ fn reply(list: &[u8]) -> Vec<u8> {
 /// The watches of a share.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    list: RwLock<Vec<Weak<Watch>>>,
+    index: RwLock<Index>,
     /// So that changing what nobody watches costs one load.
     count: AtomicUsize,
+    /// Bytes of changes that are kept.
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Watches {
@@ -237,38 +279,64 @@ impl Watches {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    fn add(&self, watch: &Arc<Watch>) {
-        let mut list = self.list.write();
-        list.retain(|other| other.strong_count() > 0);
-        list.push(Arc::downgrade(watch));
-        self.count.store(list.len(), Ordering::Release);
+    fn add(&self, watch: &Arc<Watch>, file: &File) {
+        let key = self.key_of(file);
+        let mut index = self.index.write();
+        index.add(watch, key);
+        self.count.store(index.len(), Ordering::Release);
+        drop(index);
+        // It may have been moved before it was here to be told.
+        self.follow(watch);
     }
 
     /// A file with a watch was closed.
     pub(crate) fn remove(&self, watch: &Arc<Watch>) {
-        let gone = Arc::as_ptr(watch);
-        let mut list = self.list.write();
-        list.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), gone));
-        self.count.store(list.len(), Ordering::Release);
+        let mut index = self.index.write();
+        index.remove(watch);
+        self.count.store(index.len(), Ordering::Release);
+    }
+
+    fn key_of(&self, file: &File) -> PathKey {
+        let path = file.path.lock().clone();
+        self.index.read().key_of(&path)
+    }
+
+    /// Puts a watch where its directory is now.
+    fn follow(&self, watch: &Arc<Watch>) {
+        if let Some(file) = watch.file.upgrade() {
+            let key = self.key_of(&file);
+            self.index.write().put(watch, key);
+        }
+    }
+
+    /// A directory was moved: so was all that is below it.
+    pub(crate) fn moved(&self) {
+        if !self.is_empty() {
+            self.all().iter().for_each(|watch| self.follow(watch));
+        }
     }
 
     fn all(&self) -> Vec<Arc<Watch>> {
-        self.list.read().iter().filter_map(Weak::upgrade).collect()
+        self.index.read().all()
+    }
+
+    fn near(&self, path: &[Vec<u8>]) -> Vec<Arc<Watch>> {
+        self.index.read().near(path)
     }
 
     /// An entry was made.
     pub(crate) fn made(&self, path: &[Vec<u8>], kind: FileKind) {
-        self.tell(&[(Action::Added, path)], name_filter(Some(kind)));
+        self.tell(Action::Added, path, name_filter(Some(kind)));
     }
 
     /// An entry was removed.
     pub(crate) fn removed(&self, path: &[Vec<u8>], kind: Option<FileKind>) {
-        self.tell(&[(Action::Removed, path)], name_filter(kind));
+        self.tell(Action::Removed, path, name_filter(kind));
     }
 
     /// What the entry leads to was changed in one of these ways.
     pub(crate) fn changed(&self, path: &[Vec<u8>], ways: u32) {
-        self.tell(&[(Action::Modified, path)], ways);
+        self.tell(Action::Modified, path, ways);
     }
 
     /// An entry was renamed. Watches that see one side only are told that it came or went.
@@ -278,7 +346,13 @@ impl Watches {
         }
         let names = name_filter(Some(kind));
         let same_dir = parent(from) == parent(to);
-        for watch in self.all() {
+        let mut near = self.near(from);
+        if !same_dir {
+            near.extend(self.near(to));
+            near.sort_unstable_by_key(|watch| Arc::as_ptr(watch).addr());
+            near.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        }
+        for watch in near {
             if watch.filter & names == 0 {
                 // Windows tells those who do not watch names that a file is another, and does
                 // not tell it of directories.
@@ -305,20 +379,16 @@ impl Watches {
         }
     }
 
-    fn tell(&self, changes: &[(Action, &[Vec<u8>])], filter: u32) {
+    fn tell(&self, action: Action, path: &[Vec<u8>], filter: u32) {
         if self.is_empty() {
             return;
         }
-        for watch in self.all() {
+        for watch in self.near(path) {
             if watch.filter & filter == 0 {
                 continue;
             }
-            let seen = changes
-                .iter()
-                .filter_map(|(action, path)| Some((*action, watch.sees(path)?)));
-            let seen: Vec<_> = seen.collect();
-            if !seen.is_empty() {
-                watch.note(&seen);
+            if let Some(name) = watch.sees(path) {
+                watch.note(&[(action, name)]);
             }
         }
     }
@@ -369,21 +439,20 @@ impl Watches {
     }
 
     fn tell_in(&self, session: &Session, dir: NodeId, changes: &[(Action, &[u8])], filter: u32) {
-        let mut path = None;
-        for watch in self.all() {
-            if watch.filter & filter == 0 || !(watch.tree || watch.node == dir) {
-                continue;
-            }
-            let below = if watch.node == dir {
-                Some(Vec::new())
-            } else {
-                let above = path.get_or_insert_with(|| climb::above(session, dir));
-                climb::below(above, watch.node)
-            };
-            if let Some(below) = below {
-                let named = |name: &[u8]| shown_below(below.iter().map(Vec::as_slice), name);
-                let seen: Vec<_> = changes.iter().map(|(a, name)| (*a, named(name))).collect();
-                watch.note(&seen);
+        let index = self.index.read();
+        let (has_trees, mut near) = (index.has_trees(), index.of_node(dir));
+        drop(index);
+        near.retain(|watch| watch.filter & filter != 0);
+        note_below(&near, &[], changes);
+        if !has_trees {
+            return;
+        }
+        let above = climb::above(session, dir);
+        for (node, _) in above.iter().filter(|(node, _)| *node != dir) {
+            let mut trees = self.index.read().of_node(*node);
+            trees.retain(|watch| watch.tree && watch.filter & filter != 0);
+            if let Some(below) = climb::below(&above, *node) {
+                note_below(&trees, &below, changes);
             }
         }
     }
@@ -406,6 +475,15 @@ impl Watch {
         let below = path.strip_prefix(own.as_slice())?;
         let (last, dirs) = below.split_last()?;
         (self.tree || dirs.is_empty()).then(|| shown_below(dirs.iter().map(Vec::as_slice), last))
+    }
+}
+
+/// Tells watches of changes in a directory that is `below` theirs.
+fn note_below(watches: &[Arc<Watch>], below: &[Vec<u8>], changes: &[(Action, &[u8])]) {
+    let named = |name: &[u8]| shown_below(below.iter().map(Vec::as_slice), name);
+    for watch in watches {
+        let seen: Vec<_> = changes.iter().map(|(a, name)| (*a, named(name))).collect();
+        watch.note(&seen);
     }
 }
 
