@@ -224,3 +224,59 @@ fn stored(order: Order, (space, name, name_len): (u8, &[u8], u8), value: &[u8]) 
     bytes.resize(len, 0);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// user::rw-, user:1001:r--, group::---, mask::r--, other::---, by Linux.
+    const LINUX: [u8; 44] = [
+        2, 0, 0, 0, //
+        1, 0, 6, 0, 255, 255, 255, 255, //
+        2, 0, 4, 0, 0xe9, 3, 0, 0, //
+        4, 0, 0, 0, 255, 255, 255, 255, //
+        16, 0, 4, 0, 255, 255, 255, 255, //
+        32, 0, 0, 0, 255, 255, 255, 255,
+    ];
+
+    #[test]
+    fn an_access_list_is_stored_as_freebsd_has_it() {
+        for (order, count, user) in [
+            (
+                Order::Little,
+                [5, 0, 0, 0],
+                [2, 0, 0, 0, 0xe9, 3, 0, 0, 4, 0, 0, 0],
+            ),
+            (
+                Order::Big,
+                [0, 0, 0, 5],
+                [0, 0, 0, 2, 0, 0, 3, 0xe9, 0, 4, 0, 0],
+            ),
+        ] {
+            let stored = stored_value(order, ACL_ACCESS, &LINUX).unwrap();
+            assert_eq!(stored.len(), 388);
+            assert_eq!((&stored[..4], &stored[16..28]), (&count[..], &user[..]));
+            let shown = shown_value(order, ACL_ACCESS, stored.clone());
+            assert_eq!(shown.unwrap(), LINUX);
+            for bad in [&stored[..387], &[0xff; 388], &[0; 388], &[]] {
+                let shown = shown_value(order, ACL_ACCESS, bad.to_vec());
+                assert!(shown.is_err_and(|e| e == Kind::Corrupt), "{}", bad.len());
+            }
+        }
+        assert_eq!(stored_name(ACL_DEFAULT), b"system.posix1e.acl_default");
+        assert_eq!(
+            shown_name(b"system.posix1e.acl_access".to_vec()),
+            ACL_ACCESS
+        );
+    }
+
+    #[test]
+    fn a_list_that_freebsd_has_no_room_for_is_too_big() {
+        let users = (0..29).map(|uid| (0x02, 4, uid));
+        let fixed = [1, 4, 16, 32].map(|tag| (tag, 4, u32::MAX));
+        let entries: Vec<AclEntry> = users.chain(fixed).collect();
+        let value = Acl::from_entries(&entries).unwrap().emit();
+        let stored = stored_value(Order::Little, ACL_ACCESS, &value);
+        assert!(stored.is_err_and(|e| e == Kind::TooBig));
+    }
+}

@@ -115,6 +115,13 @@ if what == 'first':
         assert me.protect('f', rules, owner=user(1002)) != 0
         same(me.descriptor('f'), before)
     same(other.reads('f'), not keeps)
+elif what == 'listed':
+    # By a list of the volume: 1001 is let in, of the others only group 1002.
+    same([who.reads('f') for who in (me, other, third)], [True, True, True])
+    same([who.reads('g') for who in (me, other, third)], [True, False, True])
+    aces = ldap.SR_SECURITY_DESCRIPTOR(me.descriptor('g'))['Dacl'].aces
+    rules = [(ace['AceType'], ace['Ace']['Sid'].formatCanonical()) for ace in aces]
+    assert (1, user(1001)) in rules and (0, 'S-1-22-2-1002') in rules, rules
 else:
     same(other.reads('f'), not keeps)
     same(third.reads('f'), True)

@@ -207,6 +207,52 @@ fn what_is_made_in_a_directory_has_its_list_and_not_the_umask() {
     });
 }
 
+#[test]
+fn clients_of_every_server_are_held_to_a_list() {
+    if !can_mount() {
+        return;
+    }
+    for driver in ["ffs2", "cedar"] {
+        let sandbox = Sandbox::empty();
+        make(&sandbox, driver);
+        let mounting = Mounting::start(&sandbox, &["v.img"]).unwrap();
+        sandbox
+            .shell("cd mnt && echo secret | tee f > g && chown 1000:1000 f g && chmod 600 f && chmod 644 g")
+            .ok();
+        let Some(run) = setfacl(&sandbox, "-m u:1001:r,g:1002:r mnt/f") else {
+            return;
+        };
+        run.ok();
+        setfacl(&sandbox, "-m u:1001:-,g:1002:r mnt/g")
+            .unwrap()
+            .ok();
+        mounting.end();
+        let serving = Serving::start(&sandbox, "v.img");
+        for (uid, name, may) in [
+            (1001, "f", true),
+            (1002, "f", true),
+            (1003, "f", false),
+            (1001, "g", false),
+            (1003, "g", true),
+        ] {
+            let port = serving.port();
+            let words = format!(
+                "cat -o port={port},mountport={port},uid={uid},gid={uid} nfs://127.0.0.1/v:/{name}"
+            );
+            let run = sandbox.run(&words);
+            assert_eq!(run.code == 0, may, "{driver} {uid} {name}: {}", run.err);
+        }
+        serving.stop("-TERM");
+        let Some(python) = python::with_smb_clients() else {
+            return;
+        };
+        let serving = serve(&sandbox, "v.img");
+        let run = runs(&python, "listed", &serving, driver);
+        assert_eq!(run.out, "content\n", "{driver}: {}", run.err);
+        serving.stop("-TERM");
+    }
+}
+
 /// Runs a part of the script as clients of a server of this driver.
 fn runs(python: &Path, what: &str, serving: &Serving, driver: &str) -> Run {
     let script = include_str!("acls.py");

@@ -114,6 +114,22 @@ const README: Claims = &[
 
 const SECURITY: Claims = &[
     (
+        "set-gid and capabilities of a file that was written before the write is answered",
+        &[
+            "a_program_that_its_owner_has_written_runs_as_its_caller_at_once",
+            "a_program_that_was_written_has_no_capabilities",
+        ],
+    ),
+    (
+        "POSIX access lists are obeyed for every server or cannot be set",
+        &[
+            "a_list_that_would_not_be_obeyed_is_refused_on_every_mount",
+            "a_list_lets_in_whom_it_names_and_nobody_else",
+            "clients_of_every_server_are_held_to_a_list",
+            "a_list_that_denies_one_user_is_kept_whole_or_refused_with_nothing_changed",
+        ],
+    ),
+    (
         "No image makes volary panic, hang or take more memory than the bound",
         &[
             "boot_sectors_and_all_else_of_any_bytes_never_panic",

@@ -101,11 +101,11 @@ fn describe(attr: &Attr, acl: Option<&Acl>, asked: u32) -> Descriptor {
     }
 }
 
-/// Permission bits, and whose they are.
-type Class = (u32, Sid);
+/// Users or groups, each with the bits that it has.
+type Classes = Vec<(u32, Sid)>;
 
 /// Named users and groups of an access list, and the owning group first: what each has.
-fn classes(attr: &Attr, acl: Option<&Acl>) -> (Vec<Class>, Vec<Class>) {
+fn classes(attr: &Attr, acl: Option<&Acl>) -> (Classes, Classes) {
     let owning = |bits| vec![(bits, Sid::group(attr.gid))];
     let Some(acl) = acl else {
         return (Vec::new(), owning(attr.mode >> 3 & 7));
