@@ -178,12 +178,25 @@ const SECURITY: Claims = &[
         ],
     ),
     (
-        "records, connections, threads, opens, locks and remembered calls are bounded; one that says nothing is sent away",
+        "remembered calls are bounded, locks for each user of a client as well; one that says nothing is sent away",
         &[
             "records_that_are_none_end_the_connection",
             "connections_are_bounded",
             "a_client_that_says_nothing_is_sent_away",
         ],
+    ),
+    (
+        "A listener that can accept nobody rests and goes on; opens leave descriptors to the rest of the process",
+        &[
+            "who_opens_all_they_can_leaves_room_for_others",
+            "connections_that_take_all_descriptors_do_not_end_the_server",
+            "nobody_keeps_a_server_from_its_end",
+            "a_server_that_cannot_listen_any_more_ends_the_command_with_a_word",
+        ],
+    ),
+    (
+        "Its directories are listed as far as memory for them goes",
+        &["a_directory_without_end_is_not_listed"],
     ),
     (
         "File handles carry a 128-bit seal under a secret key",

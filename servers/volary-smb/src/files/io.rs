@@ -27,6 +27,8 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     c.skip(4)?;
     let id = table::file_id(&mut c)?;
     let file = table::named(call, id)?;
+    // A search that was begun has its answer before.
+    drop(file.scan.lock());
     let session = &call.tree.session;
     let facts = if flags & POST_QUERY == 0 {
         None
