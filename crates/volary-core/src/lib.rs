@@ -30,6 +30,7 @@ mod name;
 mod options;
 mod quota;
 mod time;
+mod untold;
 
 pub use acl::{ACL_ACCESS, ACL_DEFAULT, Acl, AclEntry, acl_of, default_acl_of, permits};
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
@@ -54,3 +55,4 @@ pub use name::{BadName, Name};
 pub use options::Options;
 pub use quota::{Quota, QuotaGrace, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, SetQuota};
 pub use time::Time;
+pub use untold::Untold;

@@ -1,7 +1,9 @@
-//! [`AfterAccept`]: for servers, what to do when no client could be accepted.
+//! For servers that accept clients: what to do when none could be accepted, and who gives way.
 
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 
 /// What a server that listens does after an error of `accept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +35,31 @@ impl AfterAccept {
     }
 }
 
+/// Returns which of the connections `silent` gives way to a new one: the first, of the address
+/// that has most of them. They are those on which nobody is known yet, the oldest first.
+pub fn gives_way<T: Clone>(silent: &[T], address: impl Fn(&T) -> IpAddr) -> Option<T> {
+    let mut counts = HashMap::new();
+    for conn in silent {
+        let count: &mut usize = counts.entry(address(conn)).or_default();
+        *count = count.saturating_add(1);
+    }
+    let most = counts.values().max()?;
+    let mut oldest = silent.iter();
+    let found = oldest.find(|conn| counts.get(&address(conn)) == Some(most));
+    found.cloned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_oldest_of_the_address_with_most_gives_way() {
+        let at = |last| IpAddr::from([10, 0, 0, last]);
+        let all = [(1, at(1)), (2, at(2)), (3, at(2)), (4, at(1)), (5, at(2))];
+        assert_eq!(gives_way(&all, |(_, address)| *address), Some((2, at(2))));
+        assert_eq!(gives_way(&[], |(_, address): &(u8, IpAddr)| *address), None);
+    }
 
     #[test]
     fn only_a_socket_that_does_not_listen_ends_a_server() {

@@ -61,7 +61,7 @@ mod volume;
 mod walk;
 mod xattrs;
 
-pub use accepting::AfterAccept;
+pub use accepting::{AfterAccept, gives_way};
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
 pub use grace::Grace;
 pub use how::{Beside, OpenHow};

@@ -225,9 +225,9 @@ impl Session {
         Ok(entry)
     }
 
-    /// Gives `node` one more name. Needs write and search access on `dir`; and unless the caller
-    /// owns `node`, that it is a file without set-uid and set-gid which they may read and write: a
-    /// name keeps what its owner removes, as Linux has it (`fs.protected_hardlinks`).
+    /// Gives `node` one more name. Needs write and search access on `dir`. A caller who does not
+    /// own `node` may link only a regular file without set-uid and set-gid bits that they can read
+    /// and write, as Linux's `fs.protected_hardlinks` has it: a link keeps what its owner removes.
     ///
     /// # Errors
     /// `NotDir`, `Access` for search, `Exists`, `NotPermitted` for a

@@ -55,7 +55,7 @@ impl VolumeOptions {
 /// How much there may be at once of what callers can make at will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Opens of the volume; past that, `TooManyOpen`.
+    /// Opens of the volume. Opening one more fails with `TooManyOpen`.
     pub opens: usize,
     /// Byte-range locks, and as many whole-file locks; past that, `Quota`.
     pub locks: usize,

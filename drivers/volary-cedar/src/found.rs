@@ -3,11 +3,9 @@
 use crate::core::Core;
 use crate::nodes::is_named;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use volary_core::{Finding, Severity};
+use volary_core::{Finding, Severity, Untold};
 
-/// Most findings that are kept until they are asked for, and files that are known to be told of.
+/// Most files that are known to be told of.
 const MOST: usize = 1000;
 /// Longest way from a file to the root that is told.
 const DEPTH: usize = 256;
@@ -15,23 +13,9 @@ const DEPTH: usize = 256;
 /// Findings that nobody has been told of.
 #[derive(Default)]
 pub(crate) struct Found {
-    waiting: Vec<Finding>,
+    pub(crate) untold: Untold,
     /// Files whose leaders were told of.
     told: BTreeSet<u64>,
-    any: Arc<AtomicBool>,
-}
-
-impl Found {
-    /// Says, at any time and without a lock, whether there is something to take.
-    pub(crate) fn any(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.any)
-    }
-
-    /// Takes what nobody has been told of.
-    pub(crate) fn take(&mut self) -> Vec<Finding> {
-        self.any.store(false, Ordering::Release);
-        std::mem::take(&mut self.waiting)
-    }
 }
 
 impl Core {
@@ -53,8 +37,7 @@ impl Core {
             message: crate::leader::DIFFERS.into(),
             repair: repair.into(),
         };
-        self.found.waiting.push(finding);
-        self.found.any.store(true, Ordering::Release);
+        self.found.untold.add(finding);
     }
 
     /// The path of a node, as far as the name table tells.

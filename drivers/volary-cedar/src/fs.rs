@@ -83,7 +83,7 @@ fn local(attached: Attached) -> Result<CedarFs> {
         caps,
         commit_time: attached.core.commit_time,
         root: node_id(ROOT_UID)?,
-        found: attached.core.found.any(),
+        found: attached.core.found.untold.any(),
         state: Mutex::new(attached),
     })
 }
@@ -135,7 +135,7 @@ impl FileSystem for CedarFs {
 
     fn findings(&self) -> Vec<Finding> {
         match self.found.load(Ordering::Acquire) {
-            true => self.state.lock().core.found.take(),
+            true => self.state.lock().core.found.untold.take(),
             false => Vec::new(),
         }
     }

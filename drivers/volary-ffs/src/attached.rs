@@ -180,7 +180,7 @@ impl Attached {
             read_only: why,
             held_max: how.memory / 4,
             is_synchronous,
-            has_warnings: quotas.warnings.any(),
+            has_warnings: quotas.warnings.untold.any(),
             indexes: Mutex::new(Indexes::new(how.memory / 16)),
             state: RwLock::new(State {
                 nodes: Nodes::default(),
@@ -201,7 +201,7 @@ impl Attached {
     /// Takes the warnings of those who have passed a soft limit.
     pub(crate) fn warnings(&self) -> Vec<Finding> {
         match self.has_warnings.load(Ordering::Acquire) {
-            true => self.state.write().quotas.warnings.take(),
+            true => self.state.write().quotas.warnings.untold.take(),
             false => Vec::new(),
         }
     }

@@ -14,13 +14,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use volary_session::{AfterAccept, Volume};
+use volary_session::{AfterAccept, Volume, gives_way};
 
 /// How often opens that nobody uses are looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// Connections that are accepted at one door before others have their turn.
 const AT_ONCE: usize = 64;
-/// How long the end waits for calls that are being done.
+/// How long a server that stops waits for calls in progress.
 const END_TIME: Duration = Duration::from_secs(3);
 
 /// A running server. Dropped, it stops.
@@ -308,19 +308,11 @@ impl Shared {
         gives_way.is_some()
     }
 
-    /// The oldest connection of which no call was accepted, of the address that has most of them.
+    /// Returns which of the connections without an accepted call gives way to a new one.
     fn longest_silent(&self) -> Option<Arc<Conn>> {
-        let conns = self.conns.lock().clone();
-        let silent: Vec<_> = conns
-            .into_iter()
-            .filter(|conn| !conn.is_ended() && !conn.is_proven())
-            .collect();
-        let count_of = |peer: IpAddr| silent.iter().filter(|c| c.way().peer.ip() == peer).count();
-        let most = silent.iter().map(|c| count_of(c.way().peer.ip())).max()?;
-        let mut oldest = silent.iter();
-        oldest
-            .find(|c| count_of(c.way().peer.ip()) == most)
-            .cloned()
+        let mut silent = self.conns.lock().clone();
+        silent.retain(|conn| !conn.is_ended() && !conn.is_proven());
+        gives_way(&silent, |conn| conn.way().peer.ip())
     }
 
     fn forget_ended(&self) {

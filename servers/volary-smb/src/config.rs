@@ -192,7 +192,7 @@ pub struct Limits {
     pub watches: usize,
     /// Requests of a connection that wait at a time, each on a thread.
     pub waiting: usize,
-    /// Bytes of messages that these keep.
+    /// Bytes of the messages of all `waiting` requests of a connection.
     pub waiting_bytes: usize,
     /// Requests of a connection that are parked at a time (change notification).
     pub parked: usize,

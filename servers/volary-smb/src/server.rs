@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::sync::Weak;
 use std::time::Duration;
 use volary_core::same_name;
-use volary_session::AfterAccept;
+use volary_session::{AfterAccept, gives_way};
 
 /// How long a listener rests when it could accept nobody, for want of descriptors, say.
 const REST: Duration = Duration::from_millis(100);
-/// How long the end waits for what clients have begun.
+/// How long a server that stops waits for requests in progress.
 const END_TIME: Duration = Duration::from_secs(3);
 
 /// Serves volumes by SMB.
@@ -201,17 +201,11 @@ impl Shared {
         gives_way.is_some()
     }
 
-    /// The oldest connection on which nobody has logged on, of the address that has most of them.
+    /// Returns which of the connections without a logon gives way to a new one.
     fn longest_silent(&self) -> Option<Arc<Conn>> {
-        let conns = self.conns.lock().clone();
-        let silent: Vec<_> = conns
-            .into_iter()
-            .filter(|conn| !conn.is_closed() && !conn.has_logons())
-            .collect();
-        let count_of = |peer: IpAddr| silent.iter().filter(|conn| conn.peer == peer).count();
-        let most = silent.iter().map(|conn| count_of(conn.peer)).max()?;
-        let oldest = silent.iter().find(|conn| count_of(conn.peer) == most);
-        oldest.cloned()
+        let mut silent = self.conns.lock().clone();
+        silent.retain(|conn| !conn.is_closed() && !conn.has_logons());
+        gives_way(&silent, |conn| conn.peer)
     }
 
     /// The client's first connection.

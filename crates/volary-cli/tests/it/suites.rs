@@ -26,7 +26,7 @@ const TIMEOUT: Tool = Tool {
 const SUITE_TIME: &str = "1200";
 /// Suites at a time, each with a server of its own: they wait more than they compute.
 const BESIDE: usize = 6;
-/// How often a test is tried that races itself.
+/// How many times a test of a page's `races` may run until it passes.
 const ATTEMPTS: usize = 3;
 /// Fewer tests that pass, all suites together, are a fault whatever the pages say.
 const PASSED_MIN: usize = 385;

@@ -3,11 +3,9 @@
 use super::Grace;
 use super::record::Share;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use volary_core::{Finding, QuotaOf, Severity};
+use volary_core::{Finding, QuotaOf, Severity, Untold};
 
-/// Most warnings that wait to be asked for, and most owners whose last one is known.
+/// Most owners whose last warning is known.
 const MOST: usize = 1000;
 /// An owner who crosses a limit to and fro is told of once in so many seconds.
 const PAUSE: i64 = 60;
@@ -34,38 +32,26 @@ pub(super) struct Passed {
 /// Warnings that nobody has been given yet.
 #[derive(Default)]
 pub(crate) struct Warnings {
-    waiting: Vec<Finding>,
+    pub(crate) untold: Untold,
     /// When each was last told of, in seconds.
     told: BTreeMap<(bool, u32, Bounded), i64>,
-    any: Arc<AtomicBool>,
 }
 
 impl Warnings {
-    /// Says, at any time and without a lock, whether there is something to take.
-    pub(crate) fn any(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.any)
-    }
-
-    /// Takes what nobody has been given yet.
-    pub(crate) fn take(&mut self) -> Vec<Finding> {
-        self.any.store(false, Ordering::Release);
-        std::mem::take(&mut self.waiting)
-    }
-
     /// Keeps a warning of `passed`, at second `now`, unless the same was told a moment ago or
     /// nobody asks for warnings.
     pub(super) fn add(&mut self, passed: &Passed, now: i64) {
         let key = (passed.of == QuotaOf::Groups, passed.id, passed.what);
         let last = self.told.get(&key);
         let is_known = last.is_some_and(|&last| (last..last.saturating_add(PAUSE)).contains(&now));
-        if is_known || self.waiting.len() >= MOST {
+        if is_known || self.untold.is_full() {
             return;
         }
         if self.told.len() >= MOST {
             self.told.clear();
         }
         self.told.insert(key, now);
-        self.waiting.push(Finding {
+        self.untold.add(Finding {
             code: "soft-limit",
             severity: Severity::Note,
             path: None,
@@ -73,7 +59,6 @@ impl Warnings {
             message: message(passed),
             repair: String::new(),
         });
-        self.any.store(true, Ordering::Release);
     }
 }
 
@@ -126,16 +111,16 @@ mod tests {
     #[test]
     fn an_owner_who_goes_to_and_fro_is_told_of_once_a_minute() {
         let mut warnings = Warnings::default();
-        for now in [100, 130, 159, 160] {
-            warnings.add(&passed(7), now);
+        for second in [100, 130, 159, 160] {
+            warnings.add(&passed(7), second);
         }
-        let all = warnings.take();
+        let all = warnings.untold.take();
         assert_eq!(all.len(), 2);
         assert_eq!(
             all[0].message,
             "user 7 takes 3 KiB, more than the soft limit of 2 KiB: 2 days are left to go below it"
         );
-        assert!(warnings.take().is_empty());
+        assert!(warnings.untold.take().is_empty());
     }
 
     #[test]
@@ -144,6 +129,6 @@ mod tests {
         for id in 0..5000 {
             warnings.add(&passed(id), 0);
         }
-        assert_eq!(warnings.take().len(), MOST);
+        assert_eq!(warnings.untold.take().len(), 1000);
     }
 }

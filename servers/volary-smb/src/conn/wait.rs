@@ -26,7 +26,7 @@ pub(crate) struct Wait {
     state: Mutex<State>,
     /// Others of its compound come after it.
     may_not_park: AtomicBool,
-    /// Bytes of messages that are kept while it waits.
+    /// Length of its message in bytes, which stays in memory while it waits.
     kept: AtomicUsize,
 }
 
@@ -268,7 +268,7 @@ impl Waits {
         Some(id)
     }
 
-    /// Bytes of the messages that are kept for them.
+    /// Returns the bytes of the messages of all requests that wait.
     fn bytes(&self) -> usize {
         let all = self.all.lock();
         all.values().map(|w| w.kept.load(Ordering::Relaxed)).sum()

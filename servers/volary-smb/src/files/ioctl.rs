@@ -262,8 +262,8 @@ fn range(input: &[u8]) -> Result<(u64, u64), Failure> {
     Ok((first, second))
 }
 
-/// Makes a range read as zeros; a hole where the file is sparse and the volume has holes. What
-/// reads as zeros already takes no more room than before.
+/// SET_ZERO_DATA: the range reads as zeros afterwards. Deallocates it if the file is sparse and the
+/// volume has holes; otherwise writes zeros over data, and leaves holes alone.
 fn zero(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
     file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
     file.need_any(access::WRITE_DATA)?;
@@ -304,19 +304,24 @@ fn punch(session: &Session, file: &File, from: u64, len: u64) -> Result<bool, Fa
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
+/// Returns a range in pieces no longer than [`ZEROS`]: where each begins, and its zeros.
+fn pieces(from: u64, to: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
+    (from..to).step_by(ZEROS.len()).map(move |at| {
+        let len = to.saturating_sub(at).min(ZEROS.len() as u64);
+        (at, ZEROS.get(..len as usize).unwrap_or(&ZEROS))
+    })
+}
+
 fn fill(
     call: &Call<'_>,
     session: &Session,
     file: &File,
-    mut from: u64,
+    from: u64,
     to: u64,
 ) -> Result<(), Failure> {
-    while from < to {
+    for (at, zeros) in pieces(from, to) {
         call.check_wanted()?;
-        let len = to.saturating_sub(from).min(ZEROS.len() as u64);
-        let zeros = ZEROS.get(..len as usize).unwrap_or(&ZEROS);
-        session.write(file.open, Some(from), zeros)?;
-        from = from.saturating_add(len);
+        session.write(file.open, Some(at), zeros)?;
     }
     Ok(())
 }
@@ -326,24 +331,21 @@ fn blank(
     call: &Call<'_>,
     session: &Session,
     file: &File,
-    mut from: u64,
+    from: u64,
     to: u64,
 ) -> Result<(), Failure> {
     let mut buf = vec![0; ZEROS.len()];
-    while from < to {
+    for (at, zeros) in pieces(from, to) {
         call.check_wanted()?;
-        let len = to.saturating_sub(from).min(buf.len() as u64);
-        let part = buf.get_mut(..len as usize).unwrap_or_default();
-        let read = session.read(file.open, from, part)?;
-        let part = part.get(..read).unwrap_or_default();
-        if part.is_empty() {
-            // It has become shorter.
+        let part = buf.get_mut(..zeros.len()).unwrap_or_default();
+        let read = session.read(file.open, at, part)?;
+        if read == 0 {
+            // The file has become shorter.
             return Ok(());
         }
-        if part.iter().any(|byte| *byte != 0) {
-            session.write(file.open, Some(from), ZEROS.get(..read).unwrap_or(&ZEROS))?;
+        if part.iter().take(read).any(|byte| *byte != 0) {
+            session.write(file.open, Some(at), zeros.get(..read).unwrap_or(zeros))?;
         }
-        from = from.saturating_add(read as u64);
     }
     Ok(())
 }

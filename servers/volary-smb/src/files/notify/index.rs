@@ -16,10 +16,10 @@ pub(super) type PathKey = u64;
 pub(super) struct Index {
     hasher: RandomState,
     len: usize,
-    /// By path, and by whether they watch all that is below.
+    /// By path of the directory, and by whether the watch is on the whole tree below it.
     by_path: HashMap<(PathKey, bool), Vec<Weak<Watch>>>,
     by_node: HashMap<NodeId, Vec<Weak<Watch>>>,
-    /// Those that watch all that is below.
+    /// The number of watches on whole trees.
     trees: usize,
 }
 
@@ -28,7 +28,7 @@ impl Index {
         self.len
     }
 
-    /// Whether any watches all that is below it.
+    /// Whether there is a watch on a whole tree.
     pub(super) fn has_trees(&self) -> bool {
         self.trees > 0
     }
@@ -72,8 +72,8 @@ impl Index {
         }
     }
 
-    /// Those that may see a change of the entry at `path`: of its directory, and of whole trees
-    /// above it.
+    /// Returns the watches that a change of the entry at `path` concerns: those of its parent
+    /// directory, and those of whole trees that contain it.
     pub(super) fn near(&self, path: &[Vec<u8>]) -> Vec<Arc<Watch>> {
         let Some((_, dirs)) = path.split_last() else {
             return Vec::new();
@@ -94,7 +94,7 @@ impl Index {
         found.extend(there.filter_map(Weak::upgrade));
     }
 
-    /// Those of a directory.
+    /// Returns the watches of a directory.
     pub(super) fn of_node(&self, node: NodeId) -> Vec<Arc<Watch>> {
         let there = self.by_node.get(&node).into_iter().flatten();
         there.filter_map(Weak::upgrade).collect()

@@ -133,8 +133,8 @@ fn put(root: &Session, node: NodeId, value: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
-/// Makes what is kept again what was found. If that fails, the record that counted then
-/// counts still.
+/// Puts back the attribute that [`find`] returned. If that fails, the record that was valid then
+/// is still among those that are kept.
 pub(super) fn restore(root: &Session, node: NodeId, found: Found) {
     let _ = match found {
         Some((name, value)) => root.setxattr(node, name, &value, SetXattr::Any),

@@ -1,0 +1,41 @@
+//! [`Untold`]: findings of a driver that nobody has asked for yet.
+
+use crate::Finding;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Most findings that wait.
+const MOST: usize = 1000;
+
+/// Findings that wait until [`findings`](crate::FileSystem::findings) is called.
+#[derive(Debug, Default)]
+pub struct Untold {
+    waiting: Vec<Finding>,
+    any: Arc<AtomicBool>,
+}
+
+impl Untold {
+    /// Returns what says, at any time and without a lock, whether a finding waits.
+    pub fn any(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.any)
+    }
+
+    /// Whether no more findings are kept.
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= MOST
+    }
+
+    /// Keeps a finding, unless 1000 wait already.
+    pub fn add(&mut self, finding: Finding) {
+        if !self.is_full() {
+            self.waiting.push(finding);
+            self.any.store(true, Ordering::Release);
+        }
+    }
+
+    /// Takes the findings, in the order in which they were added.
+    pub fn take(&mut self) -> Vec<Finding> {
+        self.any.store(false, Ordering::Release);
+        std::mem::take(&mut self.waiting)
+    }
+}
