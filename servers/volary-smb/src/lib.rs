@@ -42,6 +42,7 @@ mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guesses;
 mod ipc;
 mod server;
 mod wire;

@@ -177,12 +177,12 @@ impl LeaseSink for Breaker {
                 conn.send_break(&logon, way.sealed, body);
             }
             Told::Lease { base } => {
-                // A lease is the client's, not a connection's: its first one is told, unless the
-                // keys of another are needed for that.
+                // A lease is the client's, not a connection's: its first one is told, if the same
+                // user has logged on there and the keys of another are not needed for that.
                 let first = if way.sealed || logon.is_sealed() {
                     None
                 } else {
-                    conn.server.first_conn_of(conn.client_guid())
+                    conn.server.first_conn_of(conn.client_guid(), &logon.user)
                 };
                 let conn = first.unwrap_or(conn);
                 conn.send_break(&logon, way.sealed, lease_break_body(broken, base));
