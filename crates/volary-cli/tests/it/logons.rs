@@ -1,7 +1,8 @@
 //! Who may log on by SMB, how often, and what the log says of it.
 
+use crate::mounting::Mounting;
 use crate::sandbox::{Run, Sandbox};
-use crate::serving::Serving;
+use crate::serving::{Serving, can_mount};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
 use std::path::Path;
@@ -232,6 +233,29 @@ fn a_mount_of_nfs_is_logged_and_a_log_that_cannot_be_is_told() {
     }
     let told = sandbox.run("serve --log none/log --nfs 0 mem:16M").fails(1);
     assert!(told.contains("--log none/log: no such file"), "{told}");
+}
+
+#[test]
+fn a_mount_is_logged_with_its_end() {
+    if !can_mount() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let mounting = Mounting::start(&sandbox, &["--log", "log", "--log-json", "unix.img"]);
+    mounting.unwrap().end();
+    let log = String::from_utf8(sandbox.read("log")).unwrap();
+    let lines: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let said: Vec<_> = lines.iter().map(|line| &line["message"]).collect();
+    assert_eq!(said, ["mount begins", "mount ends"], "{log}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["at"] == "mnt" && line["part"] == "FUSE"),
+        "{log}"
+    );
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Breaker {
     pub(crate) fn reaches(&self) -> bool {
         let way = self.way.lock();
         let open = way.conn.upgrade().is_some_and(|conn| !conn.is_closed());
-        open && way.logon.upgrade().is_some()
+        open && way.logon.upgrade().is_some_and(|logon| !logon.has_ended())
     }
 
     /// The client's connection.
@@ -171,6 +171,9 @@ impl LeaseSink for Breaker {
         let (Some(conn), Some(logon)) = (way.conn.upgrade(), way.logon.upgrade()) else {
             return;
         };
+        if logon.has_ended() {
+            return;
+        }
         match self.told {
             Told::Oplock => {
                 let body = oplock_body(way.id, level_of_bits(broken.to));
