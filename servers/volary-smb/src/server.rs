@@ -241,11 +241,10 @@ impl Shared {
     /// The client's first connection on which this user has logged on. Whoever else says to be
     /// that client is told nothing that is meant for it.
     pub(crate) fn first_conn_of(&self, client_guid: [u8; 16], user: &str) -> Option<Arc<Conn>> {
-        let conns = self.conns.lock();
-        let theirs = |conn: &&Arc<Conn>| {
+        let conns = self.conns.lock().clone();
+        conns.into_iter().find(|conn| {
             conn.client_guid() == client_guid && !conn.is_closed() && conn.has_logon_of(user)
-        };
-        conns.iter().find(theirs).cloned()
+        })
     }
 
     /// A connection has ended.
