@@ -8,7 +8,8 @@ mod program;
 
 use crate::run::{Step, root};
 use anyhow::{Result, bail};
-use program::{Choice, Outcome, Program};
+pub(crate) use program::Program;
+use program::{Choice, Outcome};
 use std::sync::Mutex;
 
 /// How many failed tests are run again.
@@ -64,14 +65,16 @@ impl Harness {
         self
     }
 
-    /// Builds the programs, then runs them while `other` runs on this thread.
+    /// Runs these programs while `other` runs on this thread.
     ///
-    /// Fails if the programs cannot be built, if `other` fails, or if a test failed; all tests
-    /// have been run by then.
-    pub(crate) fn run_beside(&self, other: impl FnOnce() -> Result<()>) -> Result<()> {
-        let programs = self.build()?;
+    /// Fails if `other` fails, or if a test failed; all tests have been run by then.
+    pub(crate) fn run_beside(
+        &self,
+        programs: &[Program],
+        other: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let (tests, other) = std::thread::scope(|scope| {
-            let tests = scope.spawn(|| self.judge(&programs));
+            let tests = scope.spawn(|| self.judge(programs));
             let other = other();
             (tests.join(), other)
         });
@@ -80,13 +83,13 @@ impl Harness {
         judged
     }
 
-    /// Builds the programs and runs them, as [`run_beside`](Self::run_beside) says.
+    /// Builds the programs and runs them; fails if one cannot be built, or if a test failed.
     pub(crate) fn run(&self) -> Result<()> {
-        self.run_beside(|| Ok(()))
+        self.judge(&self.build()?)
     }
 
     /// Builds the programs and says where they are.
-    fn build(&self) -> Result<Vec<Program>> {
+    pub(crate) fn build(&self) -> Result<Vec<Program>> {
         let line = format!(
             "cargo test {} --no-run --message-format=json-render-diagnostics",
             self.targets
@@ -168,7 +171,11 @@ fn show(program: &Program, choice: &Choice, outcome: &Outcome) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
     let (name, seconds) = (program.name(), outcome.took.as_secs());
-    println!("\n     Ran {name} {:?} in {seconds} s", choice.arguments);
+    let computed = outcome.computed.as_secs();
+    println!(
+        "\n     Ran {name} {:?} in {seconds} s, computed for {computed} s",
+        choice.arguments
+    );
     for line in &outcome.lines {
         println!("{line}");
     }

@@ -12,15 +12,28 @@ const SOAK: &str = "--workspace --profile soak --test *";
 
 /// What CI runs.
 pub(crate) fn everything(install: bool) -> Result<()> {
-    if install {
-        tools::install()?;
-        tools::install_suites()?;
-    }
     check::format()?;
+    if install {
+        tools::install_debian()?;
+    }
     let tests = with_suites(Harness::new(TESTS).with("", &[]));
-    tests.run_beside(|| check::texts("gate"))?;
+    let programs = std::thread::scope(|scope| {
+        let tools = scope.spawn(|| if install { others() } else { Ok(()) });
+        let programs = tests.build();
+        let tools = tools.join();
+        tools.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        programs
+    })?;
+    tests.run_beside(&programs, || check::texts("gate"))?;
     eprintln!("\nall steps passed");
     Ok(())
+}
+
+/// Installs what is not Debian's, and what the suites need: by downloads for the most part, and
+/// by a build that finds the compiler in Debian's packages.
+fn others() -> Result<()> {
+    tools::install_elsewhere()?;
+    tools::install_suites()
 }
 
 /// Test suites of others, on real mounts and real servers.

@@ -52,10 +52,16 @@ pub(crate) fn cargo_root() -> PathBuf {
     root().join("target/tools")
 }
 
-/// Installs what the tests need: Debian's packages by apt (as root), and Linux
-/// in a virtual machine, where its recipe stands beside the workspace.
+/// Installs what the tests need: Debian's packages by apt (as root), and what
+/// [`install_elsewhere`] brings.
 pub(crate) fn install() -> Result<()> {
     install_debian()?;
+    install_elsewhere()
+}
+
+/// Installs what is not Debian's: packages for Python, and Linux in a virtual machine, where its
+/// recipe stands beside the workspace.
+pub(crate) fn install_elsewhere() -> Result<()> {
     install_python()?;
     install_guest()
 }
@@ -93,7 +99,8 @@ pub(crate) fn install_suites() -> Result<()> {
     Ok(())
 }
 
-fn install_debian() -> Result<()> {
+/// Installs Debian's packages by apt (as root).
+pub(crate) fn install_debian() -> Result<()> {
     let missing: Vec<&str> = DEBIAN
         .iter()
         .filter(|(p, _)| !found(p))

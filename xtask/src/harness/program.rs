@@ -1,6 +1,7 @@
 //! One program with tests: runs it within bounds, and reads which of its tests failed.
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, PipeReader};
 use std::os::unix::process::CommandExt;
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20 * 60);
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// A program with tests in it.
-pub(super) struct Program {
+pub(crate) struct Program {
     pub(super) path: PathBuf,
     /// The folder of its package, in which it runs.
     pub(super) dir: PathBuf,
@@ -39,6 +40,8 @@ pub(super) struct Outcome {
     /// What it printed.
     pub(super) lines: Vec<String>,
     pub(super) took: Duration,
+    /// What it and the programs that it waited for computed, all processors together.
+    pub(super) computed: Duration,
 }
 
 impl Program {
@@ -86,7 +89,7 @@ impl Program {
             .with_context(|| format!("cannot run {}", self.path.display()))?;
         let printed = reader(output);
         let pid = child.id();
-        let status = wait(child);
+        let (status, computed) = wait(child);
         let mut lines = drained(&printed);
         let mut failed = failed_tests(&lines);
         if status.is_none() {
@@ -100,6 +103,7 @@ impl Program {
             failed,
             lines,
             took: started.elapsed(),
+            computed,
         })
     }
 }
@@ -128,14 +132,33 @@ fn drained(printed: &mpsc::Receiver<String>) -> Vec<String> {
     lines
 }
 
-/// Waits for the end; `None` after [`PATIENCE`].
-fn wait(mut child: Child) -> Option<ExitStatus> {
+/// Waits for the end; `None` after [`PATIENCE`]. With it, what the child and those that it waited
+/// for computed.
+fn wait(mut child: Child) -> (Option<ExitStatus>, Duration) {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
+        let pid = Pid::from_child(&child);
+        // Its entry in /proc stays until it is waited for without this flag.
+        let flags = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let computed = match waitid(WaitId::Pid(pid), flags) {
+            Ok(_) => computed(pid),
+            Err(_) => Duration::ZERO,
+        };
         // Nobody listens any more if it took too long.
-        let _ = tell.send(child.wait());
+        let _ = tell.send((child.wait().ok(), computed));
     });
-    told.recv_timeout(PATIENCE).ok()?.ok()
+    told.recv_timeout(PATIENCE).unwrap_or_default()
+}
+
+/// Processor time of a process and of those that it waited for, from `/proc/PID/stat` (proc(5)).
+fn computed(pid: Pid) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    let stat = stat.unwrap_or_default();
+    // The name may hold spaces and parentheses; fields 14 to 17 are utime, stime, cutime, cstime.
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    let ticks = fields.split(' ').skip(11).take(4);
+    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }
 
 /// The time, which only bounds what runs and tells how long it took.

@@ -47,41 +47,39 @@ pub(crate) const CIFS: &str = r#"
 mounted() { mount -t cifs -o "ip=10.0.2.2,port=$PORT,username=tester,password=pass,$2" "\\\\10.0.2.2\\$1" /mnt; }
 "#;
 
-/// Runs it in a guest: as many copies are the same as there are volumes and ways.
-fn copies(server: &str, mounted: &str, ways: &[&str]) {
+/// How each server's shares are mounted.
+const WAYS: [(&str, &str, &[&str]); 2] = [
+    ("nfs", NFS, &["v3"]),
+    (
+        "smb",
+        CIFS,
+        &[
+            "vers=2.1,sign",
+            "vers=3.0,sign",
+            "vers=3.0,seal",
+            "vers=3.1.1,sign",
+            "vers=3.1.1,seal",
+        ],
+    ),
+];
+
+/// All ways in one guest, since each takes its time to boot: as many copies are the same as
+/// there are volumes and ways.
+#[test]
+fn linux_copies_in_and_out_by_nfs_and_by_cifs_2_1_to_3_1_1() {
     let Some(vmrun) = vm::find() else { return };
     let served = Served::start(1);
-    let script = format!(
-        "PORT={} DIRS={} VOLUMES='{}'\n{COPY}{mounted}for how in {}; do copies $how; done\n",
-        served.port(server),
-        served.dirs,
-        VOLUMES.join(" "),
-        ways.join(" ")
-    );
+    let volumes = VOLUMES.join(" ");
+    let mut script = format!("DIRS={} VOLUMES='{volumes}'\n{COPY}", served.dirs);
+    for (server, mounted, ways) in WAYS {
+        script += &format!("PORT={}\n{mounted}", served.port(server));
+        script += &format!("for how in {}; do copies $how; done\n", ways.join(" "));
+    }
     let printed = vm::with_network(&vmrun, &["--timeout", "3000"], &script)
         .unwrap_or_else(|words| panic!("{words}"));
     println!("{printed}");
+    let ways: usize = WAYS.iter().map(|(_, _, ways)| ways.len()).sum();
     let same = printed.matches("is the same").count();
-    assert_eq!(same, VOLUMES.len() * ways.len(), "{printed}");
+    assert_eq!(same, VOLUMES.len() * ways, "{printed}");
     served.stop();
-}
-
-#[test]
-fn linux_copies_in_and_out_by_nfs() {
-    copies("nfs", NFS, &["v3"]);
-}
-
-#[test]
-fn linux_copies_in_and_out_by_cifs_2_1() {
-    copies("smb", CIFS, &["vers=2.1,sign"]);
-}
-
-#[test]
-fn linux_copies_in_and_out_by_cifs_3_0() {
-    copies("smb", CIFS, &["vers=3.0,sign", "vers=3.0,seal"]);
-}
-
-#[test]
-fn linux_copies_in_and_out_by_cifs_3_1_1() {
-    copies("smb", CIFS, &["vers=3.1.1,sign", "vers=3.1.1,seal"]);
 }

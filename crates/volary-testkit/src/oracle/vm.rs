@@ -48,6 +48,14 @@ fn guest_is_set_up() -> bool {
     dir.join("linux.vmlinux").is_file() || dir.join("linux.cpio").is_file()
 }
 
+/// A guest to be run, with one processor: with two, emulation computes half as much again, and a
+/// kernel that patched its own code panicked.
+pub fn command(vmrun: &Path) -> Command {
+    let mut command = Command::new(vmrun);
+    command.args(["--smp", "1"]);
+    command
+}
+
 /// Runs a shell script as root in a guest with these images as `/dev/vda`,
 /// `/dev/vdb`, ..., and with a directory of the host, for reading, at `/share`.
 ///
@@ -59,7 +67,7 @@ pub fn script(
     share: Option<&Path>,
     script: &str,
 ) -> Result<String, String> {
-    let mut command = Command::new(vmrun);
+    let mut command = command(vmrun);
     command.args(["--timeout", "400"]);
     for (image, how) in disks {
         let mut disk = image.as_os_str().to_owned();
@@ -82,7 +90,7 @@ pub fn script(
 /// # Errors
 /// What was printed, if the script failed or took longer.
 pub fn with_network(vmrun: &Path, options: &[&str], script: &str) -> Result<String, String> {
-    run(Command::new(vmrun).arg("--net").args(options), script)
+    run(command(vmrun).arg("--net").args(options), script)
 }
 
 /// Boots a guest with these options for the script.
@@ -159,7 +167,7 @@ pub const FAT_OPTIONS: &str = "utf8,codepage=437,tz=UTC,umask=022";
 pub fn trees(vmrun: &Path, volumes: &[Volume<'_>]) -> Result<Vec<Tree>, String> {
     let pack = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
     let places = packed(pack.as_file(), volumes).map_err(|e| e.to_string())?;
-    let mut command = Command::new(vmrun);
+    let mut command = command(vmrun);
     let mut disk = pack.path().as_os_str().to_owned();
     disk.push(",ro");
     command.args(["--timeout", "900", "--hostroot", "--disk"]);

@@ -1,4 +1,4 @@
-//! What others read of many volumes of one kind, of one in four of them, or of all with
+//! What others read of many volumes, of one in four of them, or of all with
 //! `VOLARY_SUITES=all`: Linux, many in each guest, sleuthkit and dissect.ffs.
 
 use crate::attach;
@@ -15,9 +15,8 @@ use volary_testkit::volumes::{Shape, as_root};
 /// Volumes that are read at once: a guest is some seconds on its way.
 const AT_ONCE: usize = 100;
 
-/// The readers that there are for a kind of volume, and what waits for them.
+/// The readers that there are, and what waits for them.
 pub(crate) struct Readers {
-    shape: Shape,
     /// vmrun.
     linux: Option<PathBuf>,
     has_sleuthkit: bool,
@@ -31,26 +30,21 @@ pub(crate) struct Readers {
     read: [usize; 3],
 }
 
-/// What a sequence left.
+/// What a sequence left on a volume of this shape.
 struct Left {
+    shape: Shape,
     seed: u64,
     image: tempfile::NamedTempFile,
     ours: Tree,
 }
 
 impl Readers {
-    /// sleuthkit reads nothing of 4.3BSD's directories, dissect.ffs neither these nor big-endian
-    /// volumes.
-    pub(crate) fn new(shape: &Shape) -> Self {
-        let is_old = shape.make.contains("old");
+    pub(crate) fn new() -> Self {
         let tools = [sleuthkit::FLS, sleuthkit::ICAT, sleuthkit::RECOVER];
-        let is_little = !shape.make.contains("order=big");
-        let dissect = (is_little && !is_old).then(python::with_dissect_ffs);
         Self {
-            shape: *shape,
             linux: vm::find(),
-            has_sleuthkit: !is_old && have(&tools),
-            dissect: dissect.flatten(),
+            has_sleuthkit: have(&tools),
+            dissect: python::with_dissect_ffs(),
             step: if is_whole() { 1 } else { 4 },
             seen: 0,
             waiting: Vec::new(),
@@ -59,14 +53,19 @@ impl Readers {
     }
 
     /// Takes the volume that a sequence left, to be read with others.
-    pub(crate) fn take(&mut self, seed: u64, image: &[u8]) {
+    pub(crate) fn take(&mut self, shape: Shape, seed: u64, image: &[u8]) {
         self.seen += 1;
         if self.seen % self.step != 1 % self.step {
             return;
         }
         let ours = as_root(|cx| Tree::read(&attach(image), cx)).expect("our tree");
         let image = on_disk(image);
-        self.waiting.push(Left { seed, image, ours });
+        self.waiting.push(Left {
+            shape,
+            seed,
+            image,
+            ours,
+        });
         if self.waiting.len() == AT_ONCE {
             self.read();
         }
@@ -99,43 +98,57 @@ impl Readers {
         let Some(vmrun) = &self.linux else { return 0 };
         let volumes = all
             .iter()
-            .map(|left| for_linux(left.image.path(), &self.shape));
+            .map(|left| for_linux(left.image.path(), &left.shape));
         let theirs = vm::trees(vmrun, &volumes.collect::<Vec<_>>()).expect("Linux");
         for (left, theirs) in all.iter().zip(theirs) {
             let ours = left.ours.clone().map(by_linux);
-            self.compare(left, "Linux", &ours, &theirs.map(by_linux));
+            left.compare("Linux", &ours, &theirs.map(by_linux));
         }
         all.len()
     }
 
     fn by_sleuthkit(&self, all: &[Left]) -> usize {
+        let shown: Vec<_> = all.iter().filter(|left| !left.is_old()).collect();
         if !self.has_sleuthkit {
             return 0;
         }
-        for left in all {
+        for left in &shown {
             let theirs = sleuthkit::tree(left.image.path()).expect("sleuthkit");
             let theirs = without_the_examiners(theirs).map(by_sleuthkit);
             let ours = as_sleuthkit_names(left.ours.clone().map(by_sleuthkit));
-            self.compare(left, "sleuthkit", &ours, &theirs);
+            left.compare("sleuthkit", &ours, &theirs);
         }
-        all.len()
+        shown.len()
     }
 
     fn by_dissect(&self, all: &[Left]) -> usize {
         let Some(python) = &self.dissect else {
             return 0;
         };
-        let images: Vec<&Path> = all.iter().map(|left| left.image.path()).collect();
-        let theirs = dissect::trees(python, &images).expect("dissect.ffs");
-        for (left, theirs) in all.iter().zip(theirs) {
-            self.compare(left, "dissect.ffs", &left.ours, &theirs);
+        let is_known = |left: &&Left| !left.is_old() && !left.shape.make.contains("order=big");
+        let shown: Vec<_> = all.iter().filter(is_known).collect();
+        if shown.is_empty() {
+            return 0;
         }
-        all.len()
+        let images: Vec<&Path> = shown.iter().map(|left| left.image.path()).collect();
+        let theirs = dissect::trees(python, &images).expect("dissect.ffs");
+        for (left, theirs) in shown.iter().zip(theirs) {
+            left.compare("dissect.ffs", &left.ours, &theirs);
+        }
+        shown.len()
+    }
+}
+
+impl Left {
+    /// Whether it is 4.3BSD's, of whose directories sleuthkit and dissect.ffs read nothing;
+    /// dissect.ffs does not read big-endian volumes either.
+    fn is_old(&self) -> bool {
+        self.shape.make.contains("old")
     }
 
-    fn compare(&self, left: &Left, whose: &str, ours: &Tree, theirs: &Tree) {
+    fn compare(&self, whose: &str, ours: &Tree, theirs: &Tree) {
         let differences = ours.differences(theirs);
-        let again = replay_command("VOLARY_SEED", &left.seed.to_string());
+        let again = replay_command("VOLARY_SEED", &self.seed.to_string());
         assert!(
             differences.is_empty(),
             "{}: {whose} reads otherwise:\n{}\nto run it again: {again}",

@@ -100,7 +100,9 @@ fn serve(work: fn(&Path)) {
     std::fs::write(&config, configuration(export.path())).expect("the configuration");
     let path = |name: &str| state.path().join(name).display().to_string();
     start("rpcbind", &["-w", "-f"]);
-    wait_for(111);
+    until("the portmapper listens", || {
+        std::net::TcpStream::connect(("127.0.0.1", 111)).is_ok()
+    });
     let (log, pid) = (path("log"), path("pid"));
     let config = config.display().to_string();
     start(
@@ -109,8 +111,11 @@ fn serve(work: fn(&Path)) {
             "-F", "-N", "NIV_WARN", "-f", &config, "-L", &log, "-p", &pid,
         ],
     );
-    wait_for(20_490);
-    wait_for(20_048);
+    // It listens before the portmapper knows of it.
+    let registered = ["100003", "100005"].map(|program| ["-T", "tcp", "127.0.0.1", program, "3"]);
+    until("ganesha is registered", || {
+        registered.iter().all(|words| is_well("rpcinfo", words))
+    });
     work(export.path());
 }
 
@@ -130,16 +135,23 @@ fn configuration(export: &Path) -> String {
     )
 }
 
-/// Waits until somebody listens on a port of this host.
+fn is_well(program: &str, words: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    let command = command.args(words).stdout(Stdio::null());
+    let status = command.stderr(Stdio::null()).status();
+    status.expect(program).success()
+}
+
+/// Waits, two minutes at most, until it is so.
 #[expect(clippy::disallowed_methods, reason = "other programs give no sign")]
-fn wait_for(port: u16) {
+fn until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..1200 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+        if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("nobody listens on {port}");
+    panic!("not after two minutes: {what}");
 }
 
 /// By the portmapper, as an export is named without a port.

@@ -183,7 +183,7 @@ echo after >&5; exec 5>&-
 same "$(cat open | tr '\n' ' ')" "before after " "written through an open from before"
 same "$(cat file* | wc -l)" 50 "all files"
 "#;
-    let mut running = begin(&mut Command::new(&vmrun), address.port(), script);
+    let mut running = begin(&mut vm::command(&vmrun), address.port(), script);
     running.gets_to(&served, "restart");
     let volume = served.volume.clone();
     drop(served);

@@ -45,8 +45,7 @@ fn builds(server: &str, mounted: &str, how: &str, volumes: &[&str]) {
         served.port(server),
         volumes.join(" "),
     );
-    // A second processor under emulation gains nothing here, and patches of the kernel's code race.
-    let options = ["--hostroot", "--smp", "1", "--timeout", "3000"];
+    let options = ["--hostroot", "--timeout", "3000"];
     let printed =
         vm::with_network(&vmrun, &options, &script).unwrap_or_else(|words| panic!("{words}"));
     let here = on_host(&served.back("here").join("project"), sources);

@@ -86,7 +86,7 @@ fn boots(kind: &str) {
     let line = "serve --json --nfs 127.0.0.1:0 --key key --squash none disk.img";
     let server = Server::start(dir.path(), line);
     let script = format!("PORT={}\n{BOOT}", server.port("nfs"));
-    let options = ["--mem", "1024", "--smp", "1", "--timeout", "3000"];
+    let options = ["--mem", "1024", "--timeout", "3000"];
     let printed = vm::with_network(&vmrun, &options, &script);
     let printed = printed.unwrap_or_else(|words| panic!("{words}"));
     server.stop();

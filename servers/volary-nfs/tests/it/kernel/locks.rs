@@ -83,7 +83,7 @@ impl Ways {
         let mut path = PathBuf::from(self.dir.path()).into_os_string();
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap());
-        let mut command = Command::new(vmrun);
+        let mut command = vm::command(vmrun);
         command.arg("--hostroot").env("PATH", path);
         command
     }
