@@ -201,7 +201,7 @@ impl From<std::io::Error> for Fail {
 
 /// Says one line of an error, where [`crate::log`] has it said.
 pub(crate) fn warn(line: &str) {
-    crate::log::say(&format!("volary: {line}\n"));
+    crate::log::warn(line);
 }
 
 /// An image that is there, and what follows on it after a colon.

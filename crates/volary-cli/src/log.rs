@@ -1,43 +1,243 @@
-//! Where lines for the user go: to standard error, or to the system's log once the command
-//! goes on without a terminal.
+//! Where lines for the user go: to standard error, or where the log of a command that
+//! serves goes; and that log.
+//!
+//! Servers say by `tracing` who did what. What is of one kind and about one address is
+//! gathered, so that nobody fills the log by what they do.
+//!
+//! | module | what |
+//! |---|---|
+//! | `entry` | one event, as a line of text or of JSON |
+//! | `gather` | which of them are counted and not written |
+//! | `place` | where they are written |
 
+mod entry;
+mod gather;
+mod place;
+
+use crate::exit::{Done, Exit, Fail, words};
+use entry::Entry;
+use gather::Gather;
+use place::Place;
 use std::io::Write;
-use std::os::unix::net::UnixDatagram;
-use std::sync::OnceLock;
+use std::panic::PanicHookInfo;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracing::{Event, Level, Subscriber, error, info, warn};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
 
-/// The socket of the system's log, whichever program that is.
-const LOG: &str = "/dev/log";
-/// A daemon's warning (RFC 3164, section 4.1.1): 3 × 8 + 4.
-const PRIORITY: u8 = 28;
+/// What this command itself says; what servers say has their names.
+const OURS: &str = "volary";
+/// Reports that are printed as they are.
+const REPORT: &str = "report";
+/// Longest message of a panic, in characters.
+const PANIC_MAX: usize = 200;
 
-static SYSTEM: OnceLock<UnixDatagram> = OnceLock::new();
+/// The log of a command that serves.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct LogArgs {
+    /// Where to log who did what: stderr, system (the system's log), or a file, to whose
+    /// end it is added; without, what goes wrong is on standard error
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) log: Option<PathBuf>,
+    /// Logs lines of JSON
+    #[arg(long)]
+    pub(crate) log_json: bool,
+}
 
-/// From now on lines go to the system's log, if there is one.
-pub(crate) fn to_system() {
-    let connected = UnixDatagram::unbound().and_then(|socket| {
-        socket.connect(LOG)?;
-        // Nobody waits for a log that is full.
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    });
-    if let Ok(socket) = connected {
-        // It is called once.
-        let _ = SYSTEM.set(socket);
-        std::panic::set_hook(Box::new(|panic| say(&panic.to_string())));
+struct Log {
+    place: Mutex<Place>,
+    json: bool,
+    /// What is less than this is not logged.
+    least: Level,
+    gather: Mutex<Gather>,
+    /// Something has been counted.
+    counted: Condvar,
+    /// A thread writes what has been counted.
+    is_minded: OnceLock<()>,
+}
+
+static LOG: OnceLock<Arc<Log>> = OnceLock::new();
+
+impl LogArgs {
+    /// Begins the log: from now on all lines go there.
+    ///
+    /// # Errors
+    /// Of a file; without a log of the system.
+    pub(crate) fn begin(&self) -> Done {
+        let place = match &self.log {
+            None => Place::Stderr,
+            Some(place) => Place::open(place).map_err(|e| {
+                let shown = volary::escape(place.as_os_str().as_encoded_bytes());
+                Fail::new(Exit::Failed, format!("--log {shown}: {}", words(&e)))
+            })?,
+        };
+        let log = Arc::new(Log {
+            place: Mutex::new(place),
+            json: self.log_json,
+            least: if self.log.is_some() {
+                Level::INFO
+            } else {
+                Level::WARN
+            },
+            gather: Mutex::default(),
+            counted: Condvar::new(),
+            is_minded: OnceLock::new(),
+        });
+        let layer = Shared(Arc::clone(&log));
+        let subscriber = tracing_subscriber::registry().with(layer);
+        // A command begins one log.
+        if tracing::subscriber::set_global_default(subscriber).is_ok() && LOG.set(log).is_ok() {
+            let usual = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| tell_of_panic(panic, &*usual)));
+        }
+        Ok(())
     }
 }
 
-/// Says lines, each with its end.
-pub(crate) fn say(lines: &str) {
-    let Some(log) = SYSTEM.get() else {
-        // Where standard error is closed there is nobody to tell.
-        let _ = std::io::stderr().write_all(lines.as_bytes());
-        return;
-    };
-    for line in lines.lines() {
-        let line = line.strip_prefix("volary: ").unwrap_or(line);
-        let words = format!("<{PRIORITY}>volary[{}]: {line}", std::process::id());
-        // Nor is there here, if it has gone.
-        let _ = log.send(words.as_bytes());
+/// The system's log, for later.
+pub(crate) struct System(Place);
+
+impl System {
+    /// Opens it, if there is one.
+    pub(crate) fn open() -> Option<Self> {
+        Place::system().ok().map(Self)
     }
+}
+
+/// The log goes to the system's from now on, if nothing but standard error was asked for.
+pub(crate) fn to_system(system: System) {
+    if let Some(log) = LOG.get() {
+        let mut place = locked(&log.place);
+        if matches!(*place, Place::Stderr) {
+            *place = system.0;
+        }
+    }
+}
+
+/// Writes what has been counted and not written, at the end of the command.
+pub(crate) fn end() {
+    if let Some(log) = LOG.get() {
+        let rest = locked(&log.gather).all();
+        rest.iter().for_each(|entry| log.write(entry));
+    }
+}
+
+/// Says one line of an error.
+pub(crate) fn warn(line: &str) {
+    match LOG.get() {
+        Some(_) => warn!(target: OURS, "{line}"),
+        None => to_stderr(&format!("volary: {line}\n")),
+    }
+}
+
+/// Says lines of a report, each with its end.
+pub(crate) fn say(lines: &str) {
+    match LOG.get() {
+        Some(_) => lines
+            .lines()
+            .for_each(|line| info!(target: REPORT, "{line}")),
+        None => to_stderr(lines),
+    }
+}
+
+fn to_stderr(lines: &str) {
+    // Where standard error is closed there is nobody to tell.
+    let _ = std::io::stderr().write_all(lines.as_bytes());
+}
+
+/// A poisoned lock is of no matter to a log.
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Logs where a thread panicked, and why. Whoever asks for a backtrace gets one as well.
+fn tell_of_panic(panic: &PanicHookInfo<'_>, usual: &dyn Fn(&PanicHookInfo<'_>)) {
+    let thread = thread::current();
+    let thread = thread.name().unwrap_or_default();
+    let at = panic
+        .location()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let words: String = panic
+        .payload_as_str()
+        .unwrap_or_default()
+        .chars()
+        .take(PANIC_MAX)
+        .collect();
+    error!(target: OURS, at, thread, why = words, "panic");
+    if std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0") {
+        usual(panic);
+    }
+}
+
+/// A layer of the log that all threads share.
+struct Shared(Arc<Log>);
+
+impl<S: Subscriber> Layer<S> for Shared {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let entry = Entry::of(event);
+        let log = &self.0;
+        if entry.target != OURS && entry.target != REPORT && entry.level > log.least {
+            return;
+        }
+        if entry.target == REPORT {
+            return log.write(&entry);
+        }
+        let (entries, counted) = locked(&log.gather).take(entry, now());
+        entries.iter().for_each(|entry| log.write(entry));
+        if counted {
+            log.mind();
+        }
+    }
+}
+
+impl Log {
+    fn write(&self, entry: &Entry) {
+        let mut place = locked(&self.place);
+        let line = match (&*place, self.json) {
+            (_, true) => entry.json(),
+            (Place::Stderr, false) => entry.plain(),
+            (Place::System(_), false) => entry.words(),
+            (Place::File(_), false) => entry.with_time(),
+        };
+        place.write(entry.level, &line);
+    }
+
+    /// Sees to it that what was counted is written when it is time.
+    fn mind(self: &Arc<Self>) {
+        self.counted.notify_one();
+        self.is_minded.get_or_init(|| {
+            let log = Arc::clone(self);
+            let thread = thread::Builder::new().name("log".into());
+            // Without one it is written with the next of its kind, or at the end.
+            let _ = thread.spawn(move || log.write_what_was_counted());
+        });
+    }
+
+    fn write_what_was_counted(&self) {
+        let mut gather = locked(&self.gather);
+        loop {
+            let due = gather.due(now());
+            if !due.is_empty() {
+                drop(gather);
+                due.iter().for_each(|entry| self.write(entry));
+                gather = locked(&self.gather);
+                continue;
+            }
+            let left = gather
+                .next_due()
+                .map(|at| at.saturating_duration_since(now()));
+            let left = left.unwrap_or(gather::WINDOW).max(Duration::from_millis(1));
+            let waited = self.counted.wait_timeout(gather, left);
+            gather = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "when something is written")]
+fn now() -> Instant {
+    Instant::now()
 }

@@ -65,7 +65,9 @@ Examples:
   volary ls -l disk.img:/docs
 
 Environment:
-  VOLARY_PASSWORD    the passphrase of --layer crypt, the password of serve --user
+  VOLARY_PASSWORD    the password of serve --user
+  VOLARY_CRYPT_PASSPHRASE  the passphrase of --layer crypt; without, that is in
+                     VOLARY_PASSWORD, or is asked for
   SOURCE_DATE_EPOCH  the time, in seconds since 1970, for images that can be made again
   NO_COLOR           no colours; CLICOLOR_FORCE=1: colours, wherever it is printed";
 
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         },
         Err(e) => refused(&e),
     };
+    log::end();
     ExitCode::from(exit.code())
 }
 

@@ -1,22 +1,26 @@
 //! `--layer`: layers over a volume, and what they need of this host.
 
 use crate::exit::{Done, Exit, Fail};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use volary::layers::{Outside, Pace, layer_by_name};
-use volary::{Error, Fs, Kind, Result};
+use volary::{Error, Fs, Kind, Result, Source};
 
 /// What a layer has to say when all is done.
 pub(crate) type Report = Box<dyn Fn() -> String + Send + Sync>;
 
-/// Puts the layers that `specs` name over `fs`, the first lowest. The reports
-/// are to be printed at the end.
+/// Puts the layers that `specs` name over `fs`, the volume on `source`, the first lowest.
+/// The reports are to be printed at the end.
 ///
 /// # Errors
 /// Of the command line; what there is already is not detached.
-pub(crate) fn stack(mut fs: Fs, specs: &[String]) -> Done<(Fs, Vec<Report>)> {
-    let outside: Arc<dyn Outside> = Arc::new(Host);
+pub(crate) fn stack(mut fs: Fs, specs: &[String], source: &Source) -> Done<(Fs, Vec<Report>)> {
+    let outside: Arc<dyn Outside> = Arc::new(Host {
+        volume: source.to_string(),
+    });
     let mut reports = Vec::new();
     for spec in specs {
         let stacked = layer_by_name(fs, spec, &outside).map_err(|e| refused(spec, &e))?;
@@ -35,8 +39,10 @@ fn refused(spec: &str, e: &Error) -> Fail {
     }
 }
 
-/// This host.
-struct Host;
+/// This host, for layers over a volume.
+struct Host {
+    volume: String,
+}
 
 impl Outside for Host {
     fn trace(&self, line: &str) {
@@ -54,16 +60,24 @@ impl Outside for Host {
         Ok(Arc::new(Clock::new()))
     }
 
-    fn passphrase(&self, path: Option<&str>) -> Result<Vec<u8>> {
+    fn passphrase(&self, path: Option<&str>, is_new: bool) -> Result<Vec<u8>> {
+        let given = || {
+            // The second is what had it before there was the first.
+            let mut all = ["VOLARY_CRYPT_PASSPHRASE", "VOLARY_PASSWORD"].map(std::env::var_os);
+            let found = all
+                .iter_mut()
+                .find_map(|words| words.take_if(|w| !w.is_empty()));
+            found.map(OsStringExt::into_vec)
+        };
         let words = match path {
             Some(path) => first_line(path)?,
-            None => std::env::var_os("VOLARY_PASSWORD")
-                .map(std::os::unix::ffi::OsStringExt::into_vec)
-                .unwrap_or_default(),
+            None => match given() {
+                Some(words) => words,
+                None => ask(&self.volume, is_new)?,
+            },
         };
         if words.is_empty() {
-            let words = "no passphrase; set VOLARY_PASSWORD, or name a file that holds it";
-            return Err(Error::note(Kind::Invalid, words));
+            return Err(Error::note(Kind::Invalid, NO_PASSPHRASE));
         }
         Ok(words)
     }
@@ -76,9 +90,48 @@ impl Outside for Host {
 /// The longest passphrase that is read from a file, in bytes.
 const PASSPHRASE_MAX: u64 = 4096;
 
+const NO_PASSPHRASE: &str = "no passphrase; set VOLARY_CRYPT_PASSPHRASE, or name a file that \
+                             holds it: crypt=passphrase-file=FILE";
+
+/// Asks whoever is at the terminal, who does not see what they write; twice for one that is new.
+///
+/// # Errors
+/// `Invalid` if nobody is there, or what they write differs.
+fn ask(volume: &str, is_new: bool) -> Result<Vec<u8>> {
+    // Where standard input is something else, nobody expects to be asked.
+    if !std::io::stdin().is_terminal() {
+        return Err(Error::note(Kind::Invalid, NO_PASSPHRASE));
+    }
+    let read = |words: String| {
+        let failed = |e| Error::note(Kind::Invalid, format!("no passphrase: {e}"));
+        rpassword::prompt_password(words).map_err(failed)
+    };
+    let words = if is_new {
+        "New passphrase"
+    } else {
+        "Passphrase"
+    };
+    let first = read(format!("{words} of {volume}: "))?;
+    if is_new && read(format!("{words} of {volume}, again: "))? != first {
+        return Err(Error::note(Kind::Invalid, "the passphrases differ"));
+    }
+    Ok(first.into_bytes())
+}
+
+/// # Errors
+/// The host's; `Invalid` for a file on which others have rights.
 fn first_line(path: &str) -> Result<Vec<u8>> {
     use std::io::Read;
     let file = std::fs::File::open(path).map_err(|e| of_host(path, &e))?;
+    let mode = file.metadata().map_err(|e| of_host(path, &e))?.mode();
+    if mode & 0o077 != 0 {
+        let words = format!(
+            "{}: others have rights on it (mode {:04o}); chmod 600",
+            volary::escape(path.as_bytes()),
+            mode & 0o7777
+        );
+        return Err(Error::note(Kind::Invalid, words));
+    }
     let mut text = Vec::new();
     let mut file = file.take(PASSPHRASE_MAX);
     file.read_to_end(&mut text).map_err(|e| of_host(path, &e))?;

@@ -384,7 +384,7 @@ fn open(
         commit: Commit::WhenAsked,
         ..VolumeOptions::new(source.to_string(), clock::now)
     };
-    match stack(fs.clone(), layers) {
+    match stack(fs.clone(), layers, source) {
         Ok((over, mut reports)) => {
             let name = source.to_string();
             reports.push(Box::new(move || crate::alarm::found(&fs, &name)));

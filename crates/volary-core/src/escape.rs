@@ -9,6 +9,21 @@ pub fn escape(bytes: &[u8]) -> Escaped<'_> {
     Escaped(bytes)
 }
 
+/// Characters that [`escape_short`] leaves at most.
+const SHORT: usize = 64;
+
+/// What [`escape`] makes of bytes, cut after 64 characters: for lines of a log, of
+/// which somebody else chooses a part. `…` stands for what was cut.
+pub fn escape_short(bytes: &[u8]) -> String {
+    // Nothing is escaped to less than a byte in four.
+    let begin = bytes.get(..SHORT * 4).unwrap_or(bytes);
+    let text = escape(begin).to_string();
+    match text.char_indices().nth(SHORT) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
+    }
+}
+
 /// See [`escape`].
 #[derive(Clone, Copy)]
 pub struct Escaped<'a>(&'a [u8]);
@@ -43,6 +58,16 @@ fn is_unsafe(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::escape;
+
+    #[test]
+    fn what_is_long_is_cut() {
+        assert_eq!(super::escape_short(b"a\n"), "a\\n");
+        let long = super::escape_short(&[b'x'; 5000]);
+        assert_eq!(long, format!("{}…", "x".repeat(64)));
+        let long = super::escape_short("ü".repeat(64).as_bytes());
+        assert_eq!(long, "ü".repeat(64));
+        assert!(super::escape_short(&[0xff; 999]).chars().count() <= 65);
+    }
 
     #[test]
     fn terminal_codes_do_not_reach_the_terminal() {

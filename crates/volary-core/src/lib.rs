@@ -40,7 +40,7 @@ pub use ctx::{Cancel, Cred, Ctx};
 pub use device::{BlockDevice, Geometry, Read, zero_by_writing};
 pub use dirbuf::{DirBuf, DirEntry};
 pub use error::{Corrupt, Error, IoDetail, Kind, Result};
-pub use escape::{Escaped, escape};
+pub use escape::{Escaped, escape, escape_short};
 pub use format::{
     Answer, Attach, Check, CheckMode, CheckReport, Fact, Finding, Format, Make, MapCell,
     OptionSpec, Probe, Progress, Quiet, Remote, Replica, Severity, Tune, VolumeMap, unknown_kind,

@@ -85,11 +85,15 @@ pub const LAYERS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "crypt",
-        value: "[FILE]",
-        help: "keep names, symlinks and content encrypted, under the passphrase in FILE or in \
-               VOLARY_PASSWORD; makes an empty volume an encrypted one",
+        value: "[passphrase-file=FILE]",
+        help: "keep names, symlinks and content encrypted, under the passphrase in FILE, which \
+               nobody else may read, or in VOLARY_CRYPT_PASSPHRASE, or that is asked for; makes \
+               an empty volume an encrypted one",
     },
 ];
+
+/// What may stand before the file's name of `crypt`.
+const PASSPHRASE_FILE: &str = "passphrase-file=";
 
 /// A file system with a layer on it.
 pub struct Stacked {
@@ -161,7 +165,10 @@ fn make(below: Fs, name: &str, arg: &str, outside: &Arc<dyn Outside>) -> Result<
         "symlinks" => Arc::new(Symlinks::new(below)?),
         "dircache" => Arc::new(DirCache::parse(below, arg)?),
         "crypt" => {
-            let passphrase = outside.passphrase(Some(arg).filter(|arg| !arg.is_empty()))?;
+            let file = arg.strip_prefix(PASSPHRASE_FILE).unwrap_or(arg);
+            let is_new = !Crypt::is_made(&below)?;
+            let file = Some(file).filter(|file| !file.is_empty());
+            let passphrase = outside.passphrase(file, is_new)?;
             let passphrase = zeroize::Zeroizing::new(passphrase);
             let cost = CryptCost::default();
             Arc::new(Crypt::new(below, outside.clone(), &passphrase, cost)?)

@@ -31,12 +31,14 @@ pub trait Outside: Send + Sync {
     }
 
     /// A passphrase: the first line of the file at `path`, or, without a path,
-    /// the one that was given to the program.
+    /// the one that was given to the program. Whoever is asked for one that `is_new`
+    /// is asked twice.
     ///
     /// # Errors
-    /// Of the host; `Invalid`, saying how to give one.
-    fn passphrase(&self, path: Option<&str>) -> Result<Vec<u8>> {
-        let _ = path;
+    /// Of the host; `Invalid` for a file on which others have rights, and without any, saying
+    /// how to give one.
+    fn passphrase(&self, path: Option<&str>, is_new: bool) -> Result<Vec<u8>> {
+        let _ = (path, is_new);
         Err(missing("a passphrase"))
     }
 

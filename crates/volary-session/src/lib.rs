@@ -21,6 +21,7 @@
 //! | `users` | who may log in as whom |
 //! | `events` | who changed what |
 //! | `accepting` | for servers: what to do when no client could be accepted |
+//! | `clients` | for servers: which addresses are let in |
 //! | `linger` | for servers: staying awake for the next request |
 //!
 //! # Lock order
@@ -37,6 +38,7 @@
 
 mod accepting;
 mod acls;
+mod clients;
 mod deletion;
 mod events;
 mod grace;
@@ -62,6 +64,7 @@ mod walk;
 mod xattrs;
 
 pub use accepting::{AfterAccept, gives_way};
+pub use clients::{Clients, is_this_host};
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
 pub use grace::Grace;
 pub use how::{Beside, OpenHow};

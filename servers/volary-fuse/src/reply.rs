@@ -20,8 +20,10 @@ impl Server {
     /// one request only.
     pub(crate) fn answer<T>(&self, kind: Kind, request: impl FnOnce() -> Result<T>) -> Result<T> {
         self.counts.add(kind);
-        catch_unwind(AssertUnwindSafe(request))
-            .unwrap_or_else(|_| Err(volary_core::Kind::Io.into()))
+        catch_unwind(AssertUnwindSafe(request)).unwrap_or_else(|_| {
+            tracing::error!(target: "FUSE", "caught panic");
+            Err(volary_core::Kind::Io.into())
+        })
     }
 
     pub(crate) fn reply_entry(

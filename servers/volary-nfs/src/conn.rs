@@ -9,7 +9,7 @@
 //!
 //! Answers go out in the order in which they are ready.
 
-use crate::options::{Limits, is_this_host};
+use crate::options::Limits;
 use crate::programs::{Answer, Programs, Way};
 use crate::record::{Patience, Records};
 use crate::timer;
@@ -22,8 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use tracing::error;
 use volary_rpc::Output;
-use volary_session::Linger;
+use volary_session::{Linger, is_this_host};
 
 /// The longest record: the largest WRITE, and what comes before it.
 const RECORD_MAX: usize = (1 << 20) + (4 << 10);
@@ -199,6 +200,7 @@ impl Conn {
         }));
         // A panic is a fault of ours, and ends no more than the connection.
         if worked.is_err() {
+            error!(target: "NFS", address = %self.way.peer.ip(), "caught panic");
             self.end();
         }
     }

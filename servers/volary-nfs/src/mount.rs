@@ -7,7 +7,8 @@ use crate::status::Status;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use volary_core::{FileKind, NodeId};
+use tracing::{info, warn};
+use volary_core::{FileKind, NodeId, escape_short};
 use volary_rpc::numbers::{AUTH_NONE, AUTH_SYS};
 use volary_rpc::{Decoded, Input, Output};
 use volary_session::Follow;
@@ -64,8 +65,12 @@ impl Programs {
 
     fn mnt(&self, call: &Call, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
         let path = input.opaque(PATH_MAX)?;
+        let address = call.peer.ip().to_canonical();
+        let shown = escape_short(path);
         match self.mounted(call, path) {
             Ok((export, node)) => {
+                let caller = &call.caller;
+                info!(target: "NFS", %caller, %address, path = shown, "mounted");
                 self.mounts().add(call.peer.ip().to_canonical(), path);
                 out.u32(Status::OK.0);
                 out.opaque(&self.fh(export, node));
@@ -73,7 +78,11 @@ impl Programs {
                 out.u32(AUTH_SYS);
                 out.u32(AUTH_NONE);
             }
-            Err(status) => out.u32(status.0),
+            Err(status) => {
+                let status = status.0;
+                warn!(target: "NFS", %address, path = shown, status, "mount refused");
+                out.u32(status);
+            }
         }
         Ok(())
     }

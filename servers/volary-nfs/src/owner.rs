@@ -12,6 +12,7 @@ use rustix::net::{
     sockopt,
 };
 use std::ffi::CString;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -68,6 +69,16 @@ pub(crate) enum Caller {
     /// By the kernel's.
     Known(Cred),
     Nobody,
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said(cred) => write!(f, "uid {}, by its own word", cred.uid),
+            Self::Known(cred) => write!(f, "uid {}", cred.uid),
+            Self::Nobody => f.write_str("nobody"),
+        }
+    }
 }
 
 /// `said`, if it is `real` with some of its groups; else `real`.

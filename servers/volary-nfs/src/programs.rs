@@ -5,7 +5,7 @@ use crate::export::Export;
 use crate::fh::Key;
 use crate::mount::{self, Mounts};
 use crate::nlm::{self, LockState, Locks, Shares};
-use crate::options::{ExportOptions, ServeOptions, is_this_host};
+use crate::options::{ExportOptions, ServeOptions};
 use crate::owner::{Caller, Owner};
 use crate::rpc::{self, Auth, Head, NoCall, Refusal};
 use crate::{nfs, portmap};
@@ -15,8 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tracing::error;
 use volary_rpc::{Input, Output};
-use volary_session::{Grace, Volume};
+use volary_session::{Grace, Volume, is_this_host};
 
 /// What there is to call, and what it keeps: everything of the server but its
 /// connections.
@@ -139,6 +140,7 @@ impl Programs {
         let done = catch_unwind(AssertUnwindSafe(|| self.dispatch(way, head, input, out)));
         let done = done.unwrap_or_else(|_| {
             self.defects.fetch_add(1, Ordering::Relaxed);
+            error!(target: "NFS", address = %way.peer.ip(), "caught panic");
             Err(Refusal::Defect)
         });
         match done {

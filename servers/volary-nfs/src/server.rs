@@ -1,7 +1,7 @@
 //! [`Server`]: listens, and keeps the connections.
 
 use crate::conn::Conn;
-use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions, is_this_host};
+use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions};
 use crate::owner::Owner;
 use crate::programs::{Programs, Way};
 use crate::timer;
@@ -14,7 +14,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use volary_session::{AfterAccept, Volume, gives_way};
+use tracing::{info, warn};
+use volary_session::{AfterAccept, Volume, gives_way, is_this_host};
 
 /// How often opens that nobody uses are looked for.
 const TICK: Duration = Duration::from_secs(1);
@@ -85,11 +86,19 @@ pub fn serve(
         let mut last = Last(options.on_end.clone());
         let thread = Builder::new().name("nfs listen".into());
         thread.spawn(move || {
-            shared.listen(&doors, &woken)?;
-            last.stopped();
-            Ok(())
+            let listened = shared.listen(&doors, &woken);
+            match &listened {
+                Ok(()) => {
+                    info!(target: "NFS", "server ends");
+                    last.stopped();
+                }
+                // Whoever waits for its end says so louder.
+                Err(e) => info!(target: "NFS", reason = %e, "server ends"),
+            }
+            listened
         })?
     };
+    info!(target: "NFS", at = ?addresses, "server begins");
     Ok(Server {
         shared,
         addresses,
@@ -164,6 +173,13 @@ impl Server {
     }
 }
 
+/// Logs that a connection gives way to others.
+fn sent_away(conn: &Conn) {
+    let address = conn.way().peer.ip().to_canonical();
+    let reason = "it gives way to others";
+    warn!(target: "NFS", %address, reason, "connection sent away");
+}
+
 /// Tells of a server's end, when dropped, unless there is nobody to be told.
 struct Last(Option<OnEnd>);
 
@@ -230,8 +246,12 @@ impl Shared {
             for door in doors {
                 exhausted |= !self.accept(door)?;
             }
-            if exhausted && let Some(conn) = self.longest_silent() {
-                conn.end();
+            if exhausted {
+                warn!(target: "NFS", limit = "descriptors or memory", "limit reached");
+                if let Some(conn) = self.longest_silent() {
+                    sent_away(&conn);
+                    conn.end();
+                }
             }
             if ticked.elapsed() >= TICK {
                 ticked = timer::now();
@@ -265,7 +285,13 @@ impl Shared {
 
     fn take(&self, door: &Door, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
         self.forget_ended();
-        if !self.programs.admits(peer.ip()) || !self.makes_room(peer.ip()) {
+        let address = peer.ip().to_canonical();
+        if !self.programs.admits(peer.ip()) {
+            warn!(target: "NFS", %address, "client refused");
+            return Ok(());
+        }
+        if !self.makes_room(peer.ip()) {
+            warn!(target: "NFS", limit = "connections", %address, "limit reached");
             return Ok(());
         }
         let mut conns = self.conns.lock();
@@ -303,6 +329,7 @@ impl Shared {
             return true;
         };
         if let Some(conn) = &gives_way {
+            sent_away(conn);
             conn.end();
         }
         gives_way.is_some()

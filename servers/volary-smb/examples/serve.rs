@@ -77,10 +77,9 @@ fn shares(case_sensitive: bool) -> Vec<Share> {
         Volume::new(fs, VolumeOptions::new(name, now))
     };
     let share = |name: &str, read_only, encrypt| Share {
-        name: name.to_owned(),
-        volume: volume(name),
         read_only,
         encrypt,
+        ..Share::new(name, volume(name))
     };
     vec![
         share("share", false, false),

@@ -2,10 +2,11 @@
 
 use crate::auth::nt_hash;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use volary_core::{Cred, Time};
-use volary_session::Volume;
+use volary_core::{Cred, Time, same_name};
+use volary_session::{Clients, Volume, is_this_host};
 use zeroize::Zeroize;
 
 /// What a server serves, to whom, and within which limits.
@@ -32,7 +33,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A server without shares or users: every dialect, signing required.
+    /// A server without shares or users: every dialect but the first, which is signed by what can
+    /// be talked down to less; signing required.
     pub fn new(name: &str, clock: fn() -> Time) -> Self {
         Self {
             name: name.to_owned(),
@@ -40,7 +42,7 @@ impl Config {
             users: Vec::new(),
             signing_required: true,
             encryption_required: false,
-            min_dialect: Dialect::Smb202,
+            min_dialect: Dialect::Smb210,
             max_dialect: Dialect::Smb311,
             clock,
             limits: Limits::default(),
@@ -59,6 +61,41 @@ pub struct Share {
     pub read_only: bool,
     /// Refuse messages about it that are not encrypted.
     pub encrypt: bool,
+    /// From where it may be used: this host always, and if there are none, from everywhere.
+    pub clients: Vec<Clients>,
+    /// The names of those who may use it, in any case of letters; without, all may who can
+    /// log on.
+    pub users: Option<Vec<String>>,
+}
+
+impl Share {
+    /// For changes, plain, for all users, from everywhere.
+    pub fn new(name: &str, volume: Arc<Volume>) -> Self {
+        Self {
+            name: name.to_owned(),
+            volume,
+            read_only: false,
+            encrypt: false,
+            clients: Vec::new(),
+            users: None,
+        }
+    }
+
+    /// Whether it may be used from there.
+    pub(crate) fn admits(&self, peer: IpAddr) -> bool {
+        let all = self.clients.is_empty() || is_this_host(peer);
+        all || self.clients.iter().any(|clients| clients.has(peer))
+    }
+
+    /// Whether this user may use it from there.
+    pub(crate) fn is_for(&self, user: &str, peer: IpAddr) -> bool {
+        let named = |name: &String| same_name(name.as_bytes(), user.as_bytes());
+        let is_user = self
+            .users
+            .as_ref()
+            .is_none_or(|users| users.iter().any(named));
+        is_user && self.admits(peer)
+    }
 }
 
 /// Somebody who may log on.
@@ -168,7 +205,9 @@ pub struct Limits {
     pub message_before_logon: usize,
     /// The time to log on within.
     pub logon_time: Duration,
-    /// What a logon that failed costs its connection.
+    /// The longest that a logon waits because of wrong passwords before: the first costs a
+    /// sixteenth of it, each one more twice as much, whichever connections they come by. Where an
+    /// address made none, a logon from there waits a quarter of it at most.
     pub failed_logon_delay: Duration,
     /// The time within which a message, once begun, has to be there.
     pub message_time: Duration,
@@ -212,7 +251,7 @@ impl Default for Limits {
             silent_per_peer: 16,
             message_before_logon: 64 * 1024,
             logon_time: Duration::from_secs(10),
-            failed_logon_delay: Duration::from_secs(2),
+            failed_logon_delay: Duration::from_secs(8),
             message_time: Duration::from_secs(30),
             send_time: Duration::from_secs(30),
             idle_time: Duration::from_secs(900),

@@ -1,4 +1,4 @@
-//! The SMB server: SMB 2.0.2 to 3.1.1 (MS-SMB2) over TCP.
+//! The SMB server: SMB 2.1 to 3.1.1, and 2.0.2 if asked for (MS-SMB2), over TCP.
 //!
 //! A [`Server`] serves volumes as shares to users with passwords. It is safe by
 //! default: NTLMv2 only (no anonymous users, no guests), messages signed.
@@ -11,6 +11,7 @@
 //! | `conn` | one connection: framing, credits, compounds, waits, sessions, trees |
 //! | `files` | requests about files, answered by the session |
 //! | `ipc` | the pipe `srvsvc`, which lists shares |
+//! | `guesses` | what wrong passwords cost |
 //! | `budget` | what a user may have at a time |
 //! | `call` | the border between `conn` and those who answer |
 //!
@@ -42,6 +43,7 @@ mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guesses;
 mod ipc;
 mod server;
 mod wire;

@@ -4,6 +4,7 @@ use crate::budget::Budget;
 use crate::config::Config;
 use crate::conn::{Conn, Logon, begin, now};
 use crate::files::Common;
+use crate::guesses::Guesses;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::time::Duration;
+use tracing::{info, warn};
 use volary_core::same_name;
 use volary_session::{AfterAccept, gives_way};
 
@@ -37,6 +39,8 @@ pub(crate) struct Shared {
     commons: Vec<Arc<Common>>,
     /// For each user of the configuration, what they have.
     budgets: Vec<Arc<Budget>>,
+    /// What wrong passwords cost.
+    pub(crate) guesses: Guesses,
     conns: Mutex<Vec<Arc<Conn>>>,
     /// A connection ended.
     left: Condvar,
@@ -60,8 +64,10 @@ impl Server {
             .map(|s| Common::new(&s.volume))
             .collect();
         let budgets = config.users.iter().map(|_| Arc::default()).collect();
+        let guesses = Guesses::new(config.users.len(), config.limits.failed_logon_delay);
         let shared = Shared {
             budgets,
+            guesses,
             config,
             commons,
             guid: crate::crypto::random(),
@@ -85,6 +91,8 @@ impl Server {
     /// The system's, of a listener that does not listen.
     pub fn serve(&self, listener: &TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
+        let at = listener.local_addr()?;
+        info!(target: "SMB", at = %at, "server begins");
         let served = loop {
             match self.shared.await_client(listener) {
                 Ok(Some((socket, peer))) => self.shared.welcome(socket, peer),
@@ -93,6 +101,11 @@ impl Server {
             }
         };
         self.shared.end_all();
+        match &served {
+            Ok(()) => info!(target: "SMB", at = %at, "server ends"),
+            // Whoever called says so louder.
+            Err(e) => info!(target: "SMB", at = %at, reason = %e, "server ends"),
+        }
         served
     }
 
@@ -149,7 +162,9 @@ impl Shared {
     /// Lets time pass, or the server be stopped: short of descriptors, somebody who has not logged
     /// on gives up theirs.
     fn rest(&self) {
+        warn!(target: "SMB", limit = "descriptors or memory", "limit reached");
         if let Some(silent) = self.longest_silent() {
+            silent.log_sent_away("it gives way to others");
             silent.close();
         }
         let mut fds = [PollFd::new(&self.stop.1, PollFlags::IN)];
@@ -161,9 +176,23 @@ impl Shared {
         let _ = poll(&mut fds, Some(&time));
     }
 
+    /// Whether any share is for this client.
+    fn admits(&self, peer: IpAddr) -> bool {
+        let shares = &self.config.shares;
+        shares.is_empty() || shares.iter().any(|share| share.admits(peer))
+    }
+
     fn welcome(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
         let peer = peer.ip().to_canonical();
-        if !self.makes_room(peer) || socket.set_nonblocking(false).is_err() {
+        if !self.admits(peer) {
+            warn!(target: "SMB", address = %peer, "client refused");
+            return;
+        }
+        if !self.makes_room(peer) {
+            warn!(target: "SMB", limit = "connections", address = %peer, "limit reached");
+            return;
+        }
+        if socket.set_nonblocking(false).is_err() {
             return;
         }
         // A socket that fails at once is a client that is gone.
@@ -196,6 +225,7 @@ impl Shared {
             return true;
         };
         if let Some(conn) = &gives_way {
+            conn.log_sent_away("it gives way to others");
             conn.close();
         }
         gives_way.is_some()
@@ -208,11 +238,13 @@ impl Shared {
         gives_way(&silent, |conn| conn.peer)
     }
 
-    /// The client's first connection.
-    pub(crate) fn first_conn_of(&self, client_guid: [u8; 16]) -> Option<Arc<Conn>> {
-        let conns = self.conns.lock();
-        let theirs = |conn: &&Arc<Conn>| conn.client_guid() == client_guid && !conn.is_closed();
-        conns.iter().find(theirs).cloned()
+    /// The client's first connection on which this user has logged on. Whoever else says to be
+    /// that client is told nothing that is meant for it.
+    pub(crate) fn first_conn_of(&self, client_guid: [u8; 16], user: &str) -> Option<Arc<Conn>> {
+        let conns = self.conns.lock().clone();
+        conns.into_iter().find(|conn| {
+            conn.client_guid() == client_guid && !conn.is_closed() && conn.has_logon_of(user)
+        })
     }
 
     /// A connection has ended.

@@ -1,9 +1,10 @@
 //! `volary mount`: a volume as a directory of this host.
 
-use super::serve::mount_on;
+use super::serve::{mount_ended, mount_on};
 use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+use crate::log::LogArgs;
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use std::ffi::OsString;
@@ -50,6 +51,8 @@ pub(crate) struct Mount {
     /// Returns once the volume is mounted, and goes on in the background
     #[arg(short, long)]
     background: bool,
+    #[command(flatten)]
+    log: LogArgs,
     /// Prints "mounted" once it is
     #[arg(long, hide = true)]
     tell: bool,
@@ -80,6 +83,8 @@ impl Mount {
         if self.background {
             return self.in_background();
         }
+        self.log.begin()?;
+        let system = self.tell.then(crate::log::System::open).flatten();
         volary::host::raise_descriptor_limit();
         let at = At::parse(&self.volume)?;
         let mut options = Options::new();
@@ -102,9 +107,10 @@ impl Mount {
             let _ = volume.detach();
         })?;
         if self.tell {
-            leave_the_terminal().map_err(|e| Fail::host("background", e))?;
+            leave_the_terminal(system).map_err(|e| Fail::host("background", e))?;
         }
         let ended = mounted.wait().map_err(|e| Fail::at(&at.source, &e));
+        mount_ended(&self.dir);
         for report in reports {
             crate::log::say(&report());
         }
@@ -133,7 +139,7 @@ impl Mount {
             let subtree = Subtree::new(fs, &at.path).map_err(|e| Fail::usage(e.to_string()))?;
             fs = Arc::new(subtree);
         }
-        let (fs, reports) = stack(fs, &self.layers)?;
+        let (fs, reports) = stack(fs, &self.layers, source)?;
         let trust = mount.checks == Checks::Kernel && !fs.caps().has(Caps::CHECKS_ACCESS);
         let options = VolumeOptions {
             trust,
@@ -179,9 +185,11 @@ impl Mount {
 
 /// Tells who started this that the volume is mounted, and holds on to nothing
 /// of theirs. What is to be said from now on goes to the system's log.
-fn leave_the_terminal() -> std::io::Result<()> {
+fn leave_the_terminal(system: Option<crate::log::System>) -> std::io::Result<()> {
     use std::io::Write;
-    crate::log::to_system();
+    if let Some(system) = system {
+        crate::log::to_system(system);
+    }
     // Who asked for it may have gone.
     let _ = crate::out::Raw.write_all(b"mounted\n");
     let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;

@@ -11,14 +11,15 @@ mod smb;
 use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+use crate::log::LogArgs;
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
 use config::{Config, Entry};
 use deaths::Deaths;
 use mounts::Mounts;
-pub(super) use mounts::mount_on;
-use smb::{Protect, Smb};
+pub(super) use mounts::{mount_ended, mount_on};
+use smb::{Protect, Smb, SmbMin};
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,8 @@ pub(crate) struct Serve {
         default_missing_value = SMB_DEFAULT
     )]
     smb: Option<String>,
-    /// A user of SMB, who is who runs this; the password is in VOLARY_PASSWORD
+    /// A user of SMB, who is who runs this: run by root, they are root on every share. The
+    /// password is in VOLARY_PASSWORD
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Users of SMB, one a line: name:uid:gid[,gid...]:NT hash
@@ -78,6 +80,10 @@ pub(crate) struct Serve {
     /// [default: signed; encrypted where others than this host are served]
     #[arg(long, value_name = "HOW")]
     protect: Option<Protect>,
+    /// The oldest dialect of SMB that is spoken; 2.0.2 is signed by what can be talked down
+    /// to less, and is spoken only if it is named here [default: 2.1]
+    #[arg(long, value_name = "DIALECT")]
+    smb_min: Option<SmbMin>,
     /// Mounts the volume here as well; what is locked, leased or changed there and
     /// through the servers is one
     #[arg(long, value_name = "DIR")]
@@ -86,7 +92,8 @@ pub(crate) struct Serve {
     /// Windows, and for locks from other hosts (needs root)
     #[arg(long)]
     portmap: bool,
-    /// Lets these clients in: an address, or a network as 192.168.1.0/24
+    /// Lets these clients in: an address, or a network as 192.168.1.0/24. By NFS nobody else
+    /// but this host; by SMB as well, if any are named
     #[arg(long, value_name = "CLIENTS")]
     allow: Vec<String>,
     /// Serves others than this host, who can claim to be anybody
@@ -125,6 +132,8 @@ pub(crate) struct Serve {
     /// before others are given any, by whatever server
     #[arg(long, value_name = "SECONDS", default_value_t = 45)]
     grace: u16,
+    #[command(flatten)]
+    log: LogArgs,
     /// Prints a line of JSON when it serves, and one when it has ended
     #[arg(long)]
     json: bool,
@@ -176,6 +185,8 @@ struct Served {
     export: ExportOptions,
     mount: Option<PathBuf>,
     encrypt: bool,
+    /// Who may use it by SMB, if not all.
+    users: Option<Vec<String>>,
     alarm: Arc<Alarm>,
     reports: Vec<Report>,
 }
@@ -187,6 +198,7 @@ impl Serve {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
+        self.log_args(&config).begin()?;
         let entries = self.entries(&config)?;
         let plan = self.plan(&config, &entries)?;
         volary::host::raise_descriptor_limit();
@@ -195,7 +207,7 @@ impl Serve {
         let mut open = Vec::new();
         let served = self
             .open_all(&entries, &config, &mut open)
-            .and_then(|()| self.serve(plan, &open, signals));
+            .and_then(|()| self.serve(&config, plan, &open, signals));
         // What is lost says more than that a mount of it could not be synced.
         close(open)?;
         let exit = served?;
@@ -203,6 +215,13 @@ impl Serve {
             say::stopped()?;
         }
         Ok(exit)
+    }
+
+    fn log_args(&self, config: &Config) -> LogArgs {
+        LogArgs {
+            log: self.log.log.clone().or_else(|| config.log.clone()),
+            log_json: self.log.log_json || config.log_json,
+        }
     }
 
     fn plan(&self, config: &Config, entries: &[Entry]) -> Done<Plan> {
@@ -218,10 +237,14 @@ impl Serve {
                 let users = self.users.as_ref().or(config.users.as_ref());
                 let one = self.user.as_ref().or(config.user.as_ref());
                 let users = smb::users(users.map(PathBuf::as_path), one.map(String::as_str))?;
+                for entry in entries {
+                    smb::check_users_of(entry, &users)?;
+                }
                 Some(Smb {
                     address,
                     users,
                     protect: self.protect.or(config.protect),
+                    min: self.smb_min.or(config.smb_min),
                 })
             }
         };
@@ -324,7 +347,7 @@ impl Serve {
             commit_failed,
             ..VolumeOptions::new(source.to_string(), clock::now)
         };
-        match layered.and_then(|fs| stack(fs, &layers)) {
+        match layered.and_then(|fs| stack(fs, &layers, &source)) {
             Ok((fs, reports)) => {
                 let alarm = alarmed(fs, &source);
                 Ok(Served {
@@ -336,6 +359,7 @@ impl Serve {
                     },
                     mount: entry.mount.clone(),
                     encrypt: entry.encrypt,
+                    users: entry.users.clone(),
                     alarm,
                     reports,
                 })
@@ -378,12 +402,15 @@ impl Serve {
 
     fn serve(
         &self,
+        config: &Config,
         plan: Plan,
         open: &[Served],
         mut signals: signal_hook::iterator::Signals,
     ) -> Done<Exit> {
         let portmap = plan.nfs.as_ref().is_some_and(|(listen, ..)| listen.portmap);
         let deaths = Deaths::new(signals.handle());
+        let one = self.user.as_ref().or(config.user.as_ref());
+        let root = one.filter(|_| rustix::process::geteuid().is_root());
         let nfs = match plan.nfs {
             Some((listen, key, locks)) => Some(start_nfs(&listen, key, locks, open, &deaths)?),
             None => None,
@@ -403,7 +430,12 @@ impl Serve {
             portmap,
             smb: smb.as_ref().map(|(running, _)| running.address),
             user: smb.as_ref().map_or("", |(_, user)| user),
+            root: root.filter(|_| smb.is_some()).map(String::as_str),
         };
+        if let Some(user) = said.root {
+            let user = volary::escape_short(user.as_bytes());
+            tracing::info!(target: "SMB", user, "user is root on every share");
+        }
         if self.json {
             say::serving_json(&said, open)?;
         } else {
@@ -466,6 +498,8 @@ fn shares(open: &[Served]) -> Vec<volary::smb::Share> {
         volume: Arc::clone(&served.volume),
         read_only: served.export.read_only,
         encrypt: served.encrypt,
+        clients: served.export.clients.clone(),
+        users: served.users.clone(),
     };
     open.iter().map(share).collect()
 }

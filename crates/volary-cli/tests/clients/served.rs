@@ -51,7 +51,7 @@ impl Served {
         content(&made, mkfs);
         let server = Server::start(
             dir.path(),
-            "serve --json --nfs 127.0.0.1:0 --smb=127.0.0.1:0 --key key --user tester --config serve.toml",
+            "serve --json --nfs 127.0.0.1:0 --smb=127.0.0.1:0 --smb-min 2.0.2 --key key --user tester --config serve.toml",
         );
         Self { dir, server, dirs }
     }

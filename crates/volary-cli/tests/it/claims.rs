@@ -241,6 +241,57 @@ const SECURITY: Claims = &[
         ],
     ),
     (
+        "whichever connections they come by: half a second, then twice as long each time",
+        &[
+            "many_connections_guess_no_faster_than_one",
+            "each_guess_costs_more_and_what_is_long_ago_nothing",
+        ],
+    ),
+    (
+        "from an address that made no wrong guess a logon waits two seconds at most",
+        &[
+            "who_guesses_keeps_nobody_out_who_comes_from_elsewhere",
+            "who_comes_from_elsewhere_waits_little",
+        ],
+    ),
+    (
+        "`--allow` and `allow` hold for SMB as well",
+        &["who_is_not_allowed_is_not_let_in_by_smb_either"],
+    ),
+    (
+        "Others are refused its tree, and do not see it listed.",
+        &["a_share_is_for_those_who_are_named_for_it"],
+    ),
+    (
+        "is spoken only with `--smb-min 2.0.2`",
+        &["the_oldest_dialect_is_spoken_only_if_it_is_asked_for"],
+    ),
+    (
+        "Breaks of leases are sent only where their user has logged on.",
+        &["breaks_go_to_connections_on_which_their_user_has_logged_on"],
+    ),
+    (
+        "the key of file handles are refused where others have rights on them",
+        &[
+            "a_key_that_another_may_know_is_refused",
+            "a_file_that_others_may_read_is_refused",
+            "an_encrypted_volume_shows_itself_to_those_who_know_the_words",
+            "the_list_of_clients_with_locks_is_written_beside_nothing_that_is_there",
+        ],
+    ),
+    (
+        "there are no passwords, hashes, keys or content in it",
+        &["the_log_says_who_did_what_and_no_secrets"],
+    ),
+    (
+        "five lines are written at once, then one a minute with how many there were",
+        &[
+            "what_goes_on_is_counted_and_not_written",
+            "what_goes_on_is_a_line_a_minute",
+            "many_addresses_make_no_more_than_so_many_lines",
+        ],
+    ),
+    (
         "the volume takes no more changes",
         &[
             "a_failed_write_is_told_when_the_mount_ends",

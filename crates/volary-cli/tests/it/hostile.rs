@@ -120,6 +120,55 @@ fn no_squash_makes_a_user_of_this_host_nobody_else() {
 }
 
 #[test]
+fn a_key_that_another_may_know_is_refused() {
+    use std::os::unix::fs::symlink;
+    let sandbox = Sandbox::empty();
+    sandbox.write_secret("mine", &[7; 16]);
+    symlink("mine", sandbox.path("link")).unwrap();
+    // Nobody waits for a fifo.
+    let mut fifo = Command::new("mkfifo");
+    assert!(fifo.arg(sandbox.path("fifo")).status().unwrap().success());
+    let told = |key: &str| {
+        let line = format!("serve --nfs 127.0.0.1:0 --key {key} mem:16M");
+        sandbox.run(&line).fails(2)
+    };
+    assert!(told("link").contains("link: is a symlink; name the file itself"));
+    assert!(told("fifo").contains("fifo: is no file"));
+    if rustix::process::geteuid().is_root() {
+        chown(sandbox.path("mine"), Some(VICTIM), None).unwrap();
+        assert!(told("mine").contains("mine: belongs to user 1000, who knows the key"));
+        chown(sandbox.path("mine"), Some(0), None).unwrap();
+    }
+    // One that is made is its user's alone, and so are the directories that it needs.
+    let line = "--key new/dir/key --nfs 127.0.0.1:0 mem:16M";
+    Serving::start_with(&sandbox, line).stop("-TERM");
+    for (name, mode) in [("new", 0o700), ("new/dir", 0o700), ("new/dir/key", 0o600)] {
+        let made = fs::metadata(sandbox.path(name)).unwrap();
+        assert_eq!(made.mode() & 0o7777, mode, "{name}");
+    }
+}
+
+#[test]
+fn the_list_of_clients_with_locks_is_written_beside_nothing_that_is_there() {
+    use std::os::unix::fs::symlink;
+    let sandbox = Sandbox::empty();
+    sandbox.write("precious", b"precious");
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let address = format!("127.78.{high}.{low}:2049");
+    let list = format!("key.{address}.locks");
+    symlink("precious", sandbox.path(&format!("{list}.new"))).unwrap();
+    let line = format!("--key key --nfs {address} mem:16M");
+    Serving::start_with(&sandbox, &line).stop("-TERM");
+    assert_eq!(sandbox.read("precious"), b"precious");
+    let mode = fs::metadata(sandbox.path(&list)).unwrap().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    fs::remove_file(sandbox.path(&list)).unwrap();
+    symlink("precious", sandbox.path(&list)).unwrap();
+    let told = sandbox.run(&format!("serve {line}")).fails(2);
+    assert!(told.contains(&list), "{told}");
+}
+
+#[test]
 fn nobody_makes_a_program_that_runs_as_another_on_a_served_directory() {
     for (words, keeps) in [("host:dir", false), ("-o suid host:dir", true)] {
         let Some((sandbox, serving)) = served(words) else {

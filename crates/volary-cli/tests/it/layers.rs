@@ -1,6 +1,7 @@
 //! `--layer` on commands that open volumes.
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{PROGRAM, Run, Sandbox};
+use std::process::Command;
 
 #[test]
 fn layers_lie_over_the_volumes_of_a_command() {
@@ -124,15 +125,21 @@ fn a_layer_that_makes_no_sense_is_refused_in_one_line() {
 #[test]
 fn an_encrypted_volume_shows_itself_to_those_who_know_the_words() {
     let sandbox = Sandbox::new();
-    sandbox.write("pass", b"correct horse\n");
-    sandbox.write("wrong", b"wrong horse\n");
+    sandbox.write("open", b"correct horse\n");
+    sandbox.write_secret("pass", b"correct horse\n");
+    sandbox.write_secret("wrong", b"wrong horse\n");
     sandbox.run("mkfs --size 16M secret.img").ok();
     let told = sandbox.run("ls --layer crypt=wrong disk.img").fails(2);
     assert!(told.contains("is not encrypted"), "{told}");
     let told = sandbox.run("ls --layer crypt secret.img").fails(2);
-    assert!(told.contains("set VOLARY_PASSWORD"), "{told}");
+    assert!(told.contains("set VOLARY_CRYPT_PASSPHRASE"), "{told}");
+    let told = sandbox.run("ls --layer crypt=open secret.img").fails(2);
+    assert!(
+        told.contains("open: others have rights on it (mode 0644); chmod 600"),
+        "{told}"
+    );
     sandbox
-        .run("cp --layer crypt=pass words secret.img:/Words")
+        .run("cp --layer crypt=passphrase-file=pass words secret.img:/Words")
         .ok();
     let plain = sandbox.run("ls -a secret.img").ok();
     assert!(
@@ -143,12 +150,66 @@ fn an_encrypted_volume_shows_itself_to_those_who_know_the_words() {
         sandbox.run("ls -a --layer crypt=pass secret.img").ok(),
         "Words\n"
     );
-    let mut command = sandbox.command(&["cat", "--layer", "crypt", "secret.img:/Words"]);
-    let output = command.env("VOLARY_PASSWORD", "correct horse").output();
-    assert_eq!(output.unwrap().stdout, b"words\n");
+    // The second is what there was first; the first goes before.
+    let given = |all: &[(&str, &str)]| {
+        let mut command = sandbox.command(&["cat", "--layer", "crypt", "secret.img:/Words"]);
+        command.envs(all.iter().copied()).output().unwrap().stdout
+    };
+    let (own, old) = ("VOLARY_CRYPT_PASSPHRASE", "VOLARY_PASSWORD");
+    assert_eq!(
+        given(&[(own, "correct horse"), (old, "secret")]),
+        b"words\n"
+    );
+    assert_eq!(given(&[(old, "correct horse")]), b"words\n");
+    assert_eq!(given(&[(own, "secret"), (old, "correct horse")]), b"");
     let told = sandbox.run("ls --layer crypt=wrong secret.img").fails(1);
     assert!(told.contains("wrong passphrase"), "{told}");
     sandbox.is_clean("secret.img");
     let image = sandbox.read("secret.img");
     assert!(!image.windows(6).any(|part| part == b"words\n"));
+}
+
+#[test]
+fn a_passphrase_is_asked_for_at_a_terminal_and_not_shown() {
+    let sandbox = Sandbox::empty();
+    sandbox.run("mkfs -q --size 16M secret.img").ok();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/asked.py");
+    let asked = |words: &str, answers: &[&str]| {
+        let mut command = Command::new("python3");
+        command.arg(script).arg(PROGRAM).args(words.split(' '));
+        command
+            .arg("--")
+            .args(answers)
+            .current_dir(sandbox.path(""));
+        for name in ["VOLARY_CRYPT_PASSPHRASE", "VOLARY_PASSWORD"] {
+            command.env_remove(name);
+        }
+        let run = Run::of(&command.output().unwrap());
+        assert!(!run.out.contains("horse"), "{}", run.out);
+        run
+    };
+    let make = "mkdir --layer crypt secret.img:/Words";
+    let differ = asked(make, &["correct horse", "wrong horse"]);
+    assert!(
+        differ.out.contains("New passphrase of secret.img: |"),
+        "{}",
+        differ.out
+    );
+    assert!(
+        differ.out.contains("the passphrases differ"),
+        "{}",
+        differ.out
+    );
+    assert_eq!(differ.code, 2);
+    let made = asked(make, &["correct horse", "correct horse"]);
+    assert_eq!(made.code, 0, "{}", made.out);
+    let list = "ls --layer crypt secret.img";
+    let listed = asked(list, &["correct horse"]);
+    assert!(
+        listed.out.starts_with("Passphrase of secret.img: |"),
+        "{}",
+        listed.out
+    );
+    assert!(listed.out.contains("Words"), "{}", listed.out);
+    assert_eq!(asked(list, &["wrong horse"]).code, 1);
 }

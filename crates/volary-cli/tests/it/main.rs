@@ -21,6 +21,7 @@ mod iso9660;
 mod keeping;
 mod kills;
 mod layers;
+mod logons;
 mod mistakes;
 mod mounting;
 mod naming;

@@ -170,20 +170,24 @@ fn a_mount_in_the_background_tells_the_system_s_log() {
     };
     let soon = Some(std::time::Duration::from_secs(10));
     log.set_read_timeout(soon).unwrap();
-    let mounted = sandbox.run("mount --background ffs.img mnt");
-    std::fs::remove_file("/dev/log").unwrap();
-    mounted.ok();
-    chown(sandbox.path("mnt/large"), Some(1000), None).unwrap();
     // Others may say something too.
-    let said = loop {
+    let said = |words: &str| loop {
         let mut line = [0; 1024];
         let len = log.recv(&mut line).unwrap();
         let line = String::from_utf8_lossy(&line[..len]).into_owned();
-        if line.contains(PAST) {
+        if line.contains(words) {
             break line;
         }
     };
-    assert!(said.starts_with("<28>volary["), "{said}");
+    let mounted = sandbox.run("mount --background ffs.img mnt");
+    Serving::start(&sandbox, "--log system mem:16M").stop("-TERM");
+    std::fs::remove_file("/dev/log").unwrap();
+    mounted.ok();
+    let served = said("NFS: server begins: at=[127.0.0.1:");
+    assert!(served.starts_with("<30>volary["), "{served}");
+    chown(sandbox.path("mnt/large"), Some(1000), None).unwrap();
+    let passed = said(PAST);
+    assert!(passed.starts_with("<28>volary["), "{passed}");
     let unmounted = sandbox.shell("umount mnt");
     assert_eq!(unmounted.code, 0, "{}", unmounted.err);
 }

@@ -125,6 +125,27 @@ impl Crypt {
         })
     }
 
+    /// Whether what is below is encrypted already.
+    ///
+    /// # Errors
+    /// Those of what is below.
+    pub(crate) fn is_made(below: &Fs) -> Result<bool> {
+        let (cred, cancel) = (Cred::root(), Cancel::new());
+        let cx = Ctx {
+            cred: &cred,
+            now: below_now(below, &cred, &cancel)?,
+            cancel: &cancel,
+        };
+        let found = dirs::read_file(
+            below,
+            &cx,
+            below.root(),
+            dirs::HEADER_NAME,
+            keys::HEADER_LEN + 1,
+        )?;
+        Ok(found.is_some())
+    }
+
     fn id(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Option<DirId>> {
         self.dirs.find(&self.below, cx, dir)
     }

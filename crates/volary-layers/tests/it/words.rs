@@ -24,7 +24,7 @@ impl Outside for World {
     fn pace(&self) -> Result<Arc<dyn Pace>> {
         Ok(Arc::new(Self))
     }
-    fn passphrase(&self, _: Option<&str>) -> Result<Vec<u8>> {
+    fn passphrase(&self, _: Option<&str>, _: bool) -> Result<Vec<u8>> {
         Ok(b"words".to_vec())
     }
     fn random(&self, bytes: &mut [u8]) -> Result<()> {

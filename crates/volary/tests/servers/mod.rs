@@ -57,12 +57,9 @@ pub(crate) fn serve_smb_as(volume: &Arc<Volume>, cred: Cred) -> SmbServer {
     let mut config = volary::smb::Config::new("VOLARY", clock);
     let user = volary::smb::User::with_password("tester", "pass", cred);
     config.users.push(user);
-    config.shares.push(volary::smb::Share {
-        name: "test".to_owned(),
-        volume: Arc::clone(volume),
-        read_only: false,
-        encrypt: false,
-    });
+    config
+        .shares
+        .push(volary::smb::Share::new("test", Arc::clone(volume)));
     let server = volary::smb::Server::new(config).unwrap();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();

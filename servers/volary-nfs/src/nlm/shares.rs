@@ -195,6 +195,8 @@ impl Shares {
         let mut shares = self.0.lock();
         if shares.len() >= SHARES_MAX && !shares.contains_key(&id) {
             drop(shares);
+            let address = id.owner.peer;
+            tracing::warn!(target: "NFS", limit = "share modes", %address, "limit reached");
             return Err(LockStatus::NO_LOCKS);
         }
         let former = shares.insert(id, shared);

@@ -6,11 +6,14 @@
 
 use crate::timer;
 use parking_lot::Mutex;
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -52,9 +55,10 @@ impl LockState {
     /// they alone are given locks.
     ///
     /// # Errors
-    /// Those of reading and writing the file; `InvalidData` for one that is none.
+    /// Those of reading and writing the file; `PermissionDenied` for one that is another user's,
+    /// or that others may write; `InvalidData` for one that is none.
     pub fn open(path: &Path, grace: Duration) -> io::Result<Self> {
-        let (before, clients) = match fs::read_to_string(path) {
+        let (before, clients) = match read(path) {
             Ok(text) => parse(&text).ok_or_else(|| {
                 let words = "it does not hold the clients with locks; without it they lose theirs";
                 io::Error::new(io::ErrorKind::InvalidData, words)
@@ -149,7 +153,14 @@ impl LockState {
         let mut name = self.path.as_os_str().to_owned();
         name.push(".new");
         let fresh = PathBuf::from(name);
-        let mut file = File::create(&fresh)?;
+        let mut file = match make(&fresh) {
+            // What a run left that was killed.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&fresh)?;
+                make(&fresh)?
+            }
+            made => made?,
+        };
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&fresh, &self.path)?;
@@ -159,6 +170,32 @@ impl LockState {
         };
         File::open(dir)?.sync_all()
     }
+}
+
+/// Makes a file that was not there, which nobody else may read.
+fn make(path: &Path) -> io::Result<File> {
+    let mut how = OpenOptions::new();
+    how.write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// # Errors
+/// The host's, also for a symlink; `PermissionDenied` for what another could have written.
+fn read(path: &Path) -> io::Result<String> {
+    let mut how = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut file = how
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let meta = file.metadata()?;
+    let is_ours = meta.uid() == geteuid().as_raw() && meta.mode() & 0o022 == 0;
+    if !meta.is_file() || !is_ours {
+        let words = "it is no file that only who runs this may write";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, words));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The state number and the clients of a file.

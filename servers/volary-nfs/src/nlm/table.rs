@@ -5,14 +5,14 @@
 use super::state::Client;
 use super::waiting::Waiter;
 use super::{Place, Wanted};
-use crate::options::is_this_host;
 use crate::status::LockStatus;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tracing::warn;
 use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
-use volary_session::{Beside, ClientId, LockKind, OpenHow, Session};
+use volary_session::{Beside, ClientId, LockKind, OpenHow, Session, is_this_host};
 
 /// How many owners there can be.
 const OWNERS_MAX: usize = 8192;
@@ -299,6 +299,8 @@ impl State {
         let of_user = theirs.clone().filter(|(_, known)| known.uid == uid).count();
         let too_many = !is_this_host(owner.peer) && theirs.count() >= OWNERS_OF_PEER;
         if too_many || of_user >= OWNERS_OF_USER || self.numbers.len() >= OWNERS_MAX {
+            let address = owner.peer;
+            warn!(target: "NFS", limit = "owners of locks", %address, uid, "limit reached");
             return Err(LockStatus::NO_LOCKS);
         }
         self.next += 1;

@@ -69,6 +69,23 @@ pub(crate) fn offer() -> Vec<u8> {
     spnego::offer()
 }
 
+/// Who a token says to be, if it is the one of which the password is checked. Empty for who does
+/// not say.
+pub(crate) fn claimed(token: &[u8]) -> Option<String> {
+    if token.starts_with(&messages::SIGNATURE) {
+        return ntlm::claimed(token);
+    }
+    match spnego::parse(token).ok()? {
+        Token::Init(init) => init.token.and_then(ntlm::claimed),
+        Token::Response(response) => response.token.and_then(ntlm::claimed),
+    }
+}
+
+/// Whether a user of the configuration is meant by the name that a client gave.
+pub(crate) fn is_called(user: &User, name: &str) -> bool {
+    ntlm::upper(&user.name) == ntlm::upper(name)
+}
+
 /// One logon being negotiated.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {

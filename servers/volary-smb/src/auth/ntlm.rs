@@ -63,6 +63,15 @@ impl Ntlm {
     }
 }
 
+/// Who an AUTHENTICATE_MESSAGE says to be; `None` for what is none.
+pub(super) fn claimed(token: &[u8]) -> Option<String> {
+    match Authenticate::parse(token) {
+        Ok(message) => Some(message.user),
+        Err(Refused::Logon) => Some(String::new()),
+        Err(Refused::Malformed) => None,
+    }
+}
+
 fn accept(
     token: &[u8],
     challenge: [u8; 8],
@@ -119,7 +128,7 @@ fn response_key(nt_hash: &[u8; 16], user: &str, domain: &[u8]) -> [u8; 16] {
 }
 
 /// Upper case as Windows has it: one character stays one.
-fn upper(text: &str) -> String {
+pub(super) fn upper(text: &str) -> String {
     text.chars().map(volary_core::fold_char).collect()
 }
 

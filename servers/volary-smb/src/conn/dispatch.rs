@@ -246,6 +246,7 @@ impl Compound<'_> {
                 return Ok(Ok(()));
             }
             if logon.forged.fetch_add(1, Ordering::Relaxed) >= FORGED_MAX {
+                self.conn.log_sent_away("wrong signatures");
                 return Err(Broken);
             }
             return Ok(Err(Status::ACCESS_DENIED));

@@ -64,6 +64,7 @@ impl Frames {
         let limits = conn.limits();
         let mut since = now();
         if conn.is_late(since) {
+            conn.log_sent_away("nobody has logged on in time");
             return None;
         }
         let mut idle = true;
@@ -117,15 +118,22 @@ impl Frames {
     /// began, or, on an idle connection, when the one before was done.
     fn may_wait(&self, conn: &Conn, idle: bool, since: Instant) -> bool {
         let now = now();
-        if conn.is_closed() || conn.is_late(now) {
+        if conn.is_closed() {
             return false;
         }
         let limits = conn.limits();
         let since = now.duration_since(since);
-        if !idle {
-            return since < limits.message_time;
-        }
-        since < limits.idle_time || conn.has_trees()
+        let reason = if conn.is_late(now) {
+            "nobody has logged on in time"
+        } else if !idle && since >= limits.message_time {
+            "a message came too slowly"
+        } else if idle && since >= limits.idle_time && !conn.has_trees() {
+            "it was idle"
+        } else {
+            return true;
+        };
+        conn.log_sent_away(reason);
+        false
     }
 
     /// Whether more has come already than the message just read.
@@ -201,6 +209,12 @@ impl Conn {
 
     pub(crate) fn has_logons(&self) -> bool {
         !self.logons.read().is_empty()
+    }
+
+    /// Whether this user has logged on.
+    pub(crate) fn has_logon_of(&self, user: &str) -> bool {
+        let logons = self.logons.read();
+        logons.values().any(|logon| logon.user == user)
     }
 
     fn has_trees(&self) -> bool {

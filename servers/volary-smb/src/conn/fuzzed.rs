@@ -57,12 +57,7 @@ pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()>
 fn config(volume: &Arc<Volume>) -> Config {
     let mut config = Config::new("SERVER", || Time::EPOCH);
     config.users = vec![User::with_password("user", "pass", Cred::root())];
-    config.shares = vec![Share {
-        name: "share".to_owned(),
-        volume: Arc::clone(volume),
-        read_only: false,
-        encrypt: false,
-    }];
+    config.shares = vec![Share::new("share", Arc::clone(volume))];
     config.signing_required = false;
     config.max_dialect = Dialect::Smb302;
     // Nobody is there for whom to wait.

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use volary_core::Cred;
 
 /// How many signed SESSION_SETUPs of a session are told from new ones.
@@ -72,6 +72,11 @@ impl Logon {
         };
         let mut setups = self.setups.lock();
         setups.len() < SETUPS_MAX && setups.insert(signature)
+    }
+
+    /// Whether it is over: nothing more is sent about it that nobody asked for.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
     }
 
     /// Whether every message of it is encrypted.

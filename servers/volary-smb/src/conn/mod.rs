@@ -37,7 +37,7 @@ use buffers::Buffers;
 pub(crate) use frame::now;
 pub(crate) use logon::Logon;
 use negotiate::Negotiated;
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use send::Sending;
@@ -48,7 +48,9 @@ use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tracing::warn;
 pub(crate) use tree::Tree;
+use volary_core::escape_short;
 pub(crate) use wait::Wait;
 use window::Window;
 pub(crate) use work::begin;
@@ -74,10 +76,10 @@ pub(crate) struct Conn {
     waits: wait::Waits,
     frames: Mutex<frame::Frames>,
     turn: work::Turn,
+    /// A logon waits on a thread of its own.
+    pub(super) logon_waits: AtomicBool,
     sending: Sending,
     closed: AtomicBool,
-    /// For those who sleep until the connection ends.
-    end: (Mutex<()>, Condvar),
 }
 
 impl Conn {
@@ -105,9 +107,9 @@ impl Conn {
             alone_since: Mutex::new(now()),
             setups: Mutex::default(),
             waits: wait::Waits::default(),
+            logon_waits: AtomicBool::new(false),
             sending,
             closed: AtomicBool::new(false),
-            end: (Mutex::default(), Condvar::new()),
         })
     }
 
@@ -172,9 +174,8 @@ impl Conn {
         let _ = self.socket.shutdown(Shutdown::Both);
         self.waits.end_all();
         self.server.wake_waiting();
+        self.server.guesses.wake();
         self.turn.close();
-        drop(self.end.0.lock());
-        self.end.1.notify_all();
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -189,12 +190,15 @@ impl Conn {
         self.is_closed() || looked.is_ok() && fds[0].revents().intersects(ended)
     }
 
-    /// Sleeps, until the connection ends if that is sooner.
-    fn sleep(&self, time: Duration) {
-        let mut guard = self.end.0.lock();
-        if !self.is_closed() {
-            self.end.1.wait_for(&mut guard, time);
-        }
+    /// Logs that a user, if there is one yet, has all of something that they may have.
+    pub(crate) fn log_limit(&self, limit: &'static str, user: &str) {
+        let user = escape_short(user.as_bytes());
+        warn!(target: "SMB", limit, user, address = %self.peer, "limit reached");
+    }
+
+    /// Logs why the connection ends, which the client did not ask for.
+    pub(super) fn log_sent_away(&self, reason: &'static str) {
+        warn!(target: "SMB", address = %self.peer, reason, "connection sent away");
     }
 }
 

@@ -147,6 +147,7 @@ impl Conn {
         let mut queue = self.sending.queue.lock();
         if queue.unsent.len() >= self.limits().unsent {
             drop(queue);
+            self.log_sent_away("it takes nothing that is sent");
             self.close();
             return;
         }

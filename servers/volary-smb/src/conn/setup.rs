@@ -5,16 +5,20 @@ use super::dispatch::reply_header;
 use super::negotiate::Negotiated;
 use super::work::Worker;
 use super::{Conn, Logon};
-use crate::auth::{Exchange, Host, LoggedOn, Refused, Step};
+use crate::auth::{self, Exchange, Host, LoggedOn, Refused, Step};
 use crate::call::Failure;
 use crate::config::Dialect;
 use crate::crypto::{self, Algorithm, Keys, Preauth, Role};
+use crate::guesses::Attempt;
 use crate::wire::header::flags;
 use crate::wire::negotiate::security_mode;
 use crate::wire::setup::{self, BINDING, ENCRYPT_DATA, Request};
 use crate::wire::{Header, Status};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tracing::{info, warn};
+use volary_core::escape_short;
 
 /// Logons of a connection that are being negotiated at a time.
 const SETUPS_MAX: usize = 8;
@@ -67,8 +71,10 @@ pub(super) fn answer(
         seal: sealed.is_some(),
         logon: sealed.or(logon.as_ref()).cloned(),
     };
-    let outcome =
-        checked.and_then(|()| step(conn, negotiated, logon.as_ref(), &security, id, message));
+    let outcome = checked.and_then(|()| {
+        let logon = logon.as_ref();
+        step(conn, worker, negotiated, logon, &security, id, message)
+    });
     let outcome = outcome.unwrap_or_else(|status| Outcome {
         session_id: id,
         status,
@@ -195,6 +201,7 @@ fn check(
 
 fn step(
     conn: &Arc<Conn>,
+    worker: &Worker,
     negotiated: &Negotiated,
     logon: Option<&Arc<Logon>>,
     security: &Security,
@@ -204,10 +211,13 @@ fn step(
     let config = &conn.server.config;
     let request = Request::parse(message).map_err(|_| Status::INVALID_PARAMETER)?;
     if config.encryption_required && negotiated.cipher.is_none() {
+        let reason = "it cannot encrypt";
+        warn!(target: "SMB", address = %conn.peer, reason, "logon refused");
         return Err(Status::ACCESS_DENIED);
     }
     let (id, mut setup) = begin_or_go_on(conn, negotiated, logon, asked_id)?;
     setup.preauth.mix(&[message]);
+    let claimed = claimed(conn, worker, request.token)?;
     let host = Host {
         name: &config.name,
         users: &config.users,
@@ -224,20 +234,81 @@ fn step(
                 security: security.clone(),
             })
         }
-        Ok(Step::Done(token, who)) => match logon {
-            Some(logon) => logged_on_again(conn, logon, security, &who, &token),
-            None => logged_on(conn, negotiated, id, &setup.preauth, &request, &who, &token),
-        },
-        Err(Refused::Malformed) => {
-            end_again(conn, logon);
-            Err(Status::INVALID_PARAMETER)
+        Ok(Step::Done(token, who)) => {
+            if let Some(claimed) = claimed {
+                conn.server.guesses.right(claimed.attempt);
+            }
+            match logon {
+                Some(logon) => logged_on_again(conn, logon, security, &who, &token),
+                None => logged_on(conn, negotiated, id, &setup.preauth, &request, &who, &token),
+            }
         }
-        Err(Refused::Logon) => {
+        Err(refused) => {
             end_again(conn, logon);
-            conn.sleep(config.limits.failed_logon_delay);
-            Err(Status::LOGON_FAILURE)
+            log_refused(conn, claimed.as_ref(), refused);
+            if let Some(claimed) = claimed {
+                conn.server.guesses.wrong(claimed.attempt);
+            }
+            Err(match refused {
+                Refused::Malformed => Status::INVALID_PARAMETER,
+                Refused::Logon => Status::LOGON_FAILURE,
+            })
         }
     }
+}
+
+/// Who a token says to be, of which the password is about to be checked.
+struct Claimed {
+    name: String,
+    is_known: bool,
+    attempt: Attempt,
+}
+
+/// Who a token says to be, if it is to prove it, once it is its turn to be looked at.
+///
+/// # Errors
+/// `LOGON_FAILURE` if the client goes meanwhile.
+fn claimed(conn: &Arc<Conn>, worker: &Worker, token: &[u8]) -> Result<Option<Claimed>, Status> {
+    let Some(name) = auth::claimed(token) else {
+        return Ok(None);
+    };
+    let mut users = conn.server.config.users.iter();
+    let place = users.position(|user| auth::is_called(user, &name));
+    let mut passed = false;
+    // Others who have logged on go on meanwhile; one thread is enough for those who wait.
+    let waits = || {
+        if conn.has_logons() && !conn.logon_waits.swap(true, Ordering::Relaxed) {
+            passed = true;
+            // With nobody to pass it to, they wait as well.
+            let _ = worker.pass(conn);
+        }
+    };
+    let is_over = || conn.is_closed() || conn.has_hung_up();
+    let guesses = &conn.server.guesses;
+    let attempt = guesses.await_turn(conn.peer, place, &name, waits, is_over);
+    if passed {
+        conn.logon_waits.store(false, Ordering::Relaxed);
+    }
+    let claimed = attempt.map(|attempt| Claimed {
+        name,
+        is_known: place.is_some(),
+        attempt,
+    });
+    claimed.map(Some).ok_or(Status::LOGON_FAILURE)
+}
+
+/// Why a logon is refused is the log's to know; the client is told that it is.
+fn log_refused(conn: &Conn, claimed: Option<&Claimed>, refused: Refused) {
+    let reason = match (refused, claimed) {
+        (Refused::Malformed, _) => "malformed",
+        (_, None) => "no way to log on in common",
+        (_, Some(claimed)) if claimed.name.is_empty() => "no user, or no NTLMv2",
+        (_, Some(claimed)) if claimed.is_known => "wrong password",
+        (_, Some(_)) => "no such user",
+    };
+    let user = claimed.map_or("", |claimed| &claimed.name);
+    let user = escape_short(user.as_bytes());
+    warn!(target: "SMB", user, address = %conn.peer, reason, "logon refused");
 }
 
 /// The setup of session `id`, or a new one.
@@ -256,6 +327,7 @@ fn begin_or_go_on(
     }
     let logons = conn.logons.read().len();
     if setups.len() >= SETUPS_MAX || logons >= conn.limits().sessions {
+        conn.log_limit("sessions", "");
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
     let setup = Setup {
@@ -331,6 +403,8 @@ fn logged_on(
     end_previous(conn, request.previous_session_id, &logon);
     conn.logons.write().insert(id, Arc::clone(&logon));
     conn.server.add_logon(conn, &logon);
+    let user = escape_short(logon.user.as_bytes());
+    info!(target: "SMB", user, address = %conn.peer, dialect = ?negotiated.dialect, "logon");
     Ok(Outcome {
         session_id: id,
         status: Status::SUCCESS,

@@ -13,6 +13,8 @@ use crate::wire::{Cursor, Out, Status};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tracing::warn;
+use volary_core::escape_short;
 use volary_session::Session;
 
 /// `SHI1005_FLAGS_ENCRYPT_DATA` of `ShareFlags`.
@@ -88,8 +90,9 @@ impl Joined {
 /// TREE_CONNECT: the new tree's id and the reply.
 ///
 /// # Errors
-/// `INVALID_PARAMETER`, `BAD_NETWORK_NAME`, `ACCESS_DENIED` for an encrypted
-/// share to a client that cannot, `INSUFFICIENT_RESOURCES`.
+/// `INVALID_PARAMETER`, `BAD_NETWORK_NAME`, `ACCESS_DENIED` for a share that is not for
+/// this user or this client, and for an encrypted one to a client that cannot,
+/// `INSUFFICIENT_RESOURCES`.
 pub(super) fn connect(
     conn: &Arc<Conn>,
     logon: &Arc<Logon>,
@@ -103,6 +106,7 @@ pub(super) fn connect(
     let (joined, reply) = join(conn, logon, id, &name)?;
     let mut trees = logon.trees.write();
     if trees.len() >= conn.limits().trees {
+        conn.log_limit("trees", &logon.user);
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
     trees.insert(id, joined);
@@ -111,7 +115,8 @@ pub(super) fn connect(
 
 fn join(conn: &Arc<Conn>, logon: &Logon, id: u32, name: &str) -> Result<(Joined, Vec<u8>), Status> {
     if name.eq_ignore_ascii_case("IPC$") {
-        let pipes = Joined::Pipes(Arc::new(Pipes::new(&conn.server)));
+        let pipes = Pipes::new(&conn.server, &logon.user, conn.peer);
+        let pipes = Joined::Pipes(Arc::new(pipes));
         return Ok((pipes, reply(2, 0, ACCESS_ALL)));
     }
     let server = &conn.server;
@@ -121,6 +126,11 @@ fn join(conn: &Arc<Conn>, logon: &Logon, id: u32, name: &str) -> Result<(Joined,
         .shares
         .get(place)
         .ok_or(Status::BAD_NETWORK_NAME)?;
+    if !share.is_for(&logon.user, conn.peer) {
+        let (user, share) = (escape_short(logon.user.as_bytes()), &share.name);
+        warn!(target: "SMB", user, address = %conn.peer, share, "share refused");
+        return Err(Status::ACCESS_DENIED);
+    }
     if share.encrypt && logon.keys.seal.is_none() {
         return Err(Status::ACCESS_DENIED);
     }

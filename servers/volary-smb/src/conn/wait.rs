@@ -89,6 +89,7 @@ impl Wait {
         let has_room = self.conn.waits.bytes().saturating_add(kept) <= limits.waiting_bytes;
         let added = has_room.then(|| self.conn.waits.add(self, limits.waiting));
         let Some(id) = added.flatten() else {
+            self.conn.log_limit("requests that wait", "");
             self.cancel.set();
             return;
         };

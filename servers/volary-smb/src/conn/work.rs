@@ -13,6 +13,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use tracing::error;
 
 /// Threads that stay to wait for the turn.
 const IDLE_MAX: usize = 2;
@@ -133,10 +134,12 @@ pub(crate) fn begin(conn: &Arc<Conn>) {
 fn work(conn: &Arc<Conn>) {
     let served = panic::catch_unwind(AssertUnwindSafe(|| serve(conn)));
     if served.is_err() {
+        error!(target: "SMB", address = %conn.peer, "caught panic");
         conn.close();
     }
     let left = panic::catch_unwind(AssertUnwindSafe(|| leave(conn)));
     if left.is_err() {
+        error!(target: "SMB", address = %conn.peer, "caught panic");
         conn.server.forget(conn);
     }
 }

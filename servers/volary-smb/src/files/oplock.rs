@@ -122,7 +122,7 @@ impl Breaker {
     pub(crate) fn reaches(&self) -> bool {
         let way = self.way.lock();
         let open = way.conn.upgrade().is_some_and(|conn| !conn.is_closed());
-        open && way.logon.upgrade().is_some()
+        open && way.logon.upgrade().is_some_and(|logon| !logon.has_ended())
     }
 
     /// The client's connection.
@@ -171,18 +171,21 @@ impl LeaseSink for Breaker {
         let (Some(conn), Some(logon)) = (way.conn.upgrade(), way.logon.upgrade()) else {
             return;
         };
+        if logon.has_ended() {
+            return;
+        }
         match self.told {
             Told::Oplock => {
                 let body = oplock_body(way.id, level_of_bits(broken.to));
                 conn.send_break(&logon, way.sealed, body);
             }
             Told::Lease { base } => {
-                // A lease is the client's, not a connection's: its first one is told, unless the
-                // keys of another are needed for that.
+                // A lease is the client's, not a connection's: its first one is told, if the same
+                // user has logged on there and the keys of another are not needed for that.
                 let first = if way.sealed || logon.is_sealed() {
                     None
                 } else {
-                    conn.server.first_conn_of(conn.client_guid())
+                    conn.server.first_conn_of(conn.client_guid(), &logon.user)
                 };
                 let conn = first.unwrap_or(conn);
                 conn.send_break(&logon, way.sealed, lease_break_body(broken, base));

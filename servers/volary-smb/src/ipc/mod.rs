@@ -11,6 +11,7 @@ mod rpc;
 mod srvsvc;
 
 use crate::call::{Answer, Failure, FileId, Related};
+use crate::config::Config;
 use crate::server::Shared;
 use crate::wire::cursor::part;
 use crate::wire::header::HEADER_LEN;
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 use rpc::Pipe;
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Pipes that a tree has open at a time.
@@ -29,6 +31,8 @@ const FSCTL_TRANSCEIVE: u32 = 0x0011_C017;
 /// What is open in a connection to `IPC$`.
 pub(crate) struct Pipes {
     server: Arc<Shared>,
+    user: String,
+    peer: IpAddr,
     open: Mutex<Open>,
 }
 
@@ -144,7 +148,7 @@ impl Request<'_> {
         let mut c = self.at(49, 2)?;
         let (offset, len) = (c.u16()?, c.u32()?);
         let data = part(self.message, offset.into(), len as usize)?;
-        self.with(id, |pipe| pipe.write(data, &self.pipes.server.config))??;
+        self.with(id, |pipe| pipe.write(data, self.pipes.caller()))??;
         let mut out = Out::with_capacity(16);
         out.u16(17).u16(0).u32(len).u64(0);
         Ok(out.done())
@@ -169,7 +173,7 @@ impl Request<'_> {
         }
         let id = related.resolve(request.file)?;
         let answered = self.with(id, |pipe| {
-            pipe.write(request.input, &self.pipes.server.config)?;
+            pipe.write(request.input, self.pipes.caller())?;
             pipe.read(request.output_max as usize)
         });
         let (data, is_whole) = answered??;
@@ -204,12 +208,31 @@ fn whole_or_not(body: Vec<u8>, is_whole: bool) -> Answer {
 }
 
 impl Pipes {
-    pub(crate) fn new(server: &Arc<Shared>) -> Self {
+    /// For this user, who calls from there.
+    pub(crate) fn new(server: &Arc<Shared>, user: &str, peer: IpAddr) -> Self {
         Self {
             server: Arc::clone(server),
+            user: user.to_owned(),
+            peer,
             open: Mutex::default(),
         }
     }
+
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            config: &self.server.config,
+            user: &self.user,
+            peer: self.peer,
+        }
+    }
+}
+
+/// Who calls, and what of.
+#[derive(Clone, Copy, Debug)]
+struct Caller<'a> {
+    config: &'a Config,
+    user: &'a str,
+    peer: IpAddr,
 }
 
 /// See [`crate::fuzzing`].
@@ -217,9 +240,14 @@ impl Pipes {
 pub(crate) mod fuzzing {
     use super::*;
 
-    pub(crate) fn pipe(config: &crate::Config, bytes: &[u8]) {
+    pub(crate) fn pipe(config: &Config, bytes: &[u8]) {
         let mut pipe = Pipe::default();
-        if pipe.write(bytes, config).is_err() {
+        let caller = Caller {
+            config,
+            user: "user",
+            peer: IpAddr::from([127, 0, 0, 1]),
+        };
+        if pipe.write(bytes, caller).is_err() {
             return;
         }
         while let Ok((data, _)) = pipe.read(1024) {

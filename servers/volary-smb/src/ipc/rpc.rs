@@ -1,7 +1,7 @@
 //! DCE/RPC over a pipe (C706 chapter 12, MS-RPCE): bind, alter, request.
 
+use super::Caller;
 use super::srvsvc;
-use crate::config::Config;
 use crate::wire::{Cursor, Out, Short, Status};
 use std::collections::VecDeque;
 
@@ -96,14 +96,14 @@ impl Pipe {
     ///
     /// # Errors
     /// `PIPE_BROKEN` for what is not RPC; `INSUFFICIENT_RESOURCES`.
-    pub(super) fn write(&mut self, data: &[u8], config: &Config) -> Result<(), Status> {
+    pub(super) fn write(&mut self, data: &[u8], caller: Caller<'_>) -> Result<(), Status> {
         let mut c = Cursor::new(data);
         while !c.is_empty() {
             if self.answers.len() >= UNREAD_MAX {
                 return Err(Status::INSUFFICIENT_RESOURCES);
             }
             let fragment = Fragment::parse(&mut c).map_err(|_| Status::PIPE_BROKEN)?;
-            self.take(fragment, config)
+            self.take(fragment, caller)
                 .map_err(|_| Status::PIPE_BROKEN)?;
         }
         Ok(())
@@ -124,10 +124,10 @@ impl Pipe {
         Ok((next, false))
     }
 
-    fn take(&mut self, mut fragment: Fragment<'_>, config: &Config) -> Result<(), Short> {
+    fn take(&mut self, mut fragment: Fragment<'_>, caller: Caller<'_>) -> Result<(), Short> {
         match fragment.kind {
             kind::BIND | kind::ALTER => self.bind(&mut fragment),
-            kind::REQUEST => self.request(&mut fragment, config),
+            kind::REQUEST => self.request(&mut fragment, caller),
             _ => Err(Short),
         }
     }
@@ -175,7 +175,7 @@ impl Pipe {
         Ok(())
     }
 
-    fn request(&mut self, fragment: &mut Fragment<'_>, config: &Config) -> Result<(), Short> {
+    fn request(&mut self, fragment: &mut Fragment<'_>, caller: Caller<'_>) -> Result<(), Short> {
         let c = &mut fragment.body;
         c.skip(4)?;
         let (context, operation) = (c.u16()?, c.u16()?);
@@ -194,7 +194,7 @@ impl Pipe {
         }
         let args = std::mem::take(&mut self.args);
         let result = if self.bound {
-            srvsvc::call(config, operation, &args)
+            srvsvc::call(caller, operation, &args)
         } else {
             Err(srvsvc::Fault::Unbound)
         };

@@ -1,7 +1,7 @@
 //! Calls about shares and the server (MS-SRVS 3.1.4).
 
+use super::Caller;
 use super::ndr::{Args, Results};
-use crate::config::Config;
 use crate::wire::Short;
 use volary_core::same_name;
 
@@ -43,29 +43,32 @@ struct Listed<'a> {
 }
 
 /// Carries out a call: its results.
-pub(super) fn call(config: &Config, operation: u16, args: &[u8]) -> Result<Vec<u8>, Fault> {
+pub(super) fn call(caller: Caller<'_>, operation: u16, args: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut args = Args::new(args);
     // Each call begins with the server's name, which says nothing new.
     let mut unnamed = || args.pointed(Args::string).map(|_| ());
     match operation {
         SHARE_ENUM => {
             unnamed()?;
-            share_enum(config, &mut args)
+            share_enum(caller, &mut args)
         }
         SHARE_GET_INFO => {
             unnamed()?;
-            share_get_info(config, &mut args)
+            share_get_info(caller, &mut args)
         }
         SERVER_GET_INFO => {
             unnamed()?;
-            server_get_info(config, &mut args)
+            server_get_info(caller, &mut args)
         }
         _ => Err(Fault::Operation),
     }
 }
 
-fn listed(config: &Config) -> Vec<Listed<'_>> {
-    let shares = config.shares.iter().map(|share| Listed {
+/// The shares that the caller may use.
+fn listed(caller: Caller<'_>) -> Vec<Listed<'_>> {
+    let shares = caller.config.shares.iter();
+    let theirs = shares.filter(move |share| share.is_for(caller.user, caller.peer));
+    let shares = theirs.map(|share| Listed {
         name: &share.name,
         kind: 0,
         remark: "",
@@ -79,7 +82,7 @@ fn listed(config: &Config) -> Vec<Listed<'_>> {
 }
 
 /// `NetrShareEnum`.
-fn share_enum(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+fn share_enum(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let (level, _switch) = (args.u32()?, args.u32()?);
     let container = args.pointed(|args| {
         let (_count, array) = (args.u32()?, args.u32()?);
@@ -89,7 +92,7 @@ fn share_enum(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     container?;
     let _len_max = args.u32()?;
     let resumes = args.pointed(Args::u32)?.is_some();
-    let shares = listed(config);
+    let shares = listed(caller);
     let count = crate::wire::out::len32(shares.len());
     let mut out = Results::default();
     out.u32(level).u32(level);
@@ -122,10 +125,10 @@ fn one_share(out: &mut Results, share: &Listed<'_>, level: u32) {
 }
 
 /// `NetrShareGetInfo`.
-fn share_get_info(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+fn share_get_info(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let name = args.string()?;
     let level = args.u32()?;
-    let shares = listed(config);
+    let shares = listed(caller);
     let found = shares
         .iter()
         .find(|s| same_name(s.name.as_bytes(), name.as_bytes()));
@@ -149,13 +152,13 @@ fn share_get_info(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault
 }
 
 /// `NetrServerGetInfo`.
-fn server_get_info(config: &Config, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
+fn server_get_info(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let level = args.u32()?;
     let mut out = Results::default();
     out.u32(level);
     let status = match level {
         100 | 101 => {
-            out.pointer().u32(PLATFORM).string(&config.name);
+            out.pointer().u32(PLATFORM).string(&caller.config.name);
             if level == 101 {
                 out.u32(6).u32(1).u32(SERVER_TYPE).string("");
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use volary_core::{Caps, Cred, Time};
 use volary_mem::{Mem, MemOptions};
 use volary_session::{Volume, VolumeOptions};
-use volary_smb::{Config, Server, Share, User};
+use volary_smb::{Config, Dialect, Server, Share, User};
 
 #[expect(clippy::disallowed_methods, reason = "where time comes in")]
 pub(crate) fn now() -> Time {
@@ -28,10 +28,9 @@ pub(crate) fn config() -> Config {
         };
         let fs = Mem::attach(options, now()).expect("a volume");
         Share {
-            name: name.to_owned(),
-            volume: Volume::new(fs, VolumeOptions::new(name, now)),
             read_only,
             encrypt,
+            ..Share::new(name, Volume::new(fs, VolumeOptions::new(name, now)))
         }
     };
     config.shares = vec![
@@ -39,6 +38,7 @@ pub(crate) fn config() -> Config {
         share("crypt", false, true),
         share("fixed", true, false),
     ];
+    config.min_dialect = Dialect::Smb202;
     config.limits.failed_logon_delay = Duration::ZERO;
     config
 }

@@ -1,7 +1,7 @@
 //! The configuration file.
 
 use super::plain;
-use super::smb::Protect;
+use super::smb::{Protect, SmbMin};
 use crate::exit::{Done, Fail};
 use serde::Deserialize;
 use std::ffi::{OsStr, OsString};
@@ -20,13 +20,17 @@ pub(super) const EXAMPLE: &str = r#"
   nfs = "127.0.0.1:2049"
   portmap = false                 # answer on port 111 too
   key = "/var/lib/volary/nfs.key"
-  allow = ["192.168.1.0/24"]      # clients other than this host
+  allow = ["192.168.1.0/24"]      # clients other than this host, by NFS and SMB
   i-know-auth-sys = false         # needed to serve them
 
   smb = "127.0.0.1:4450"
   user = "me"                     # with VOLARY_PASSWORD
   users = "/etc/volary/users"     # name:uid:gid:NT hash, one a line
   protect = "signed"              # signed, encrypted or none
+  smb-min = "2.1"                 # the oldest dialect: 2.0.2, 2.1, 3.0, 3.0.2, 3.1.1
+
+  log = "/var/log/volary.log"     # who did what; or stderr, or system
+  log-json = false
 
   [[volume]]
   volume = "disk.img"
@@ -45,6 +49,7 @@ pub(super) const EXAMPLE: &str = r#"
   allow = ["10.0.0.7"]
   async = false
   encrypt = true                  # by SMB, encrypted only
+  users = ["me", "you"]           # by SMB, these only
 "#;
 
 /// All of it.
@@ -57,6 +62,9 @@ pub(super) struct Config {
     pub(super) user: Option<String>,
     pub(super) users: Option<PathBuf>,
     pub(super) protect: Option<Protect>,
+    pub(super) smb_min: Option<SmbMin>,
+    pub(super) log: Option<PathBuf>,
+    pub(super) log_json: bool,
     pub(super) key: Option<PathBuf>,
     pub(super) allow: Vec<String>,
     pub(super) i_know_auth_sys: bool,
@@ -87,6 +95,7 @@ pub(super) struct Entry {
     pub(super) unsafe_quick: bool,
     #[serde(default)]
     pub(super) encrypt: bool,
+    pub(super) users: Option<Vec<String>>,
 }
 
 /// An argument, which in a file is text.
@@ -151,6 +160,7 @@ impl Entry {
             allow: Vec::new(),
             unsafe_quick: false,
             encrypt: false,
+            users: None,
         }
     }
 
@@ -228,6 +238,11 @@ mod tests {
         let docs = &config.volumes[1];
         assert!(docs.read_only && docs.encrypt && !docs.unsafe_quick);
         assert_eq!(config.protect, Some(Protect::Signed));
+        assert_eq!(config.smb_min, Some(SmbMin::Smb210));
+        assert_eq!(
+            docs.users.as_deref(),
+            Some(&["me".into(), "you".into()][..])
+        );
         assert_eq!(docs.squash.as_deref(), Some("all"));
     }
 

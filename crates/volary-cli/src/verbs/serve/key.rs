@@ -2,11 +2,14 @@
 //! and beside it, which of them have locks.
 
 use crate::exit::{Done, Fail, warn, words};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +94,9 @@ fn read_or_make(path: &Path) -> io::Result<[u8; LEN]> {
     match read(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             if let Some(dir) = path.parent() {
-                fs::create_dir_all(dir)?;
+                // Directories that are not there are for this user's state, and nobody else's.
+                let mut how = fs::DirBuilder::new();
+                how.recursive(true).mode(0o700).create(dir)?;
             }
             make(path)
         }
@@ -99,9 +104,30 @@ fn read_or_make(path: &Path) -> io::Result<[u8; LEN]> {
     }
 }
 
+/// # Errors
+/// The host's; for a symlink, for what is no file, for one that is another user's or that others
+/// have rights on, and for one that is no key.
 fn read(path: &Path) -> io::Result<[u8; LEN]> {
-    let mut file = fs::File::open(path)?;
-    if file.metadata()?.mode() & 0o077 != 0 {
+    let mut how = OpenOptions::new();
+    // Whoever could put a fifo there would have it waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = how
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let mut file = opened.map_err(|e| match Errno::from_io_error(&e) {
+        Some(Errno::LOOP) => io::Error::other("is a symlink; name the file itself"),
+        _ => e,
+    })?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("is no file"));
+    }
+    if meta.uid() != geteuid().as_raw() {
+        let words = format!("belongs to user {}, who knows the key", meta.uid());
+        return Err(io::Error::other(words));
+    }
+    if meta.mode() & 0o077 != 0 {
         return Err(io::Error::other("others have rights on it; chmod 600"));
     }
     let mut key = [0; LEN];
@@ -118,15 +144,12 @@ fn read(path: &Path) -> io::Result<[u8; LEN]> {
 fn make(path: &Path) -> io::Result<[u8; LEN]> {
     let key = random()?;
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
+    // Nobody knows it before, and nothing that is there already is written to.
+    let chance: [u8; LEN] = random()?;
+    name.push(format!(".{:032x}", u128::from_ne_bytes(chance)));
     let fresh = PathBuf::from(name);
     let mut how = OpenOptions::new();
-    let mut file = how
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&fresh)?;
+    let mut file = how.write(true).create_new(true).mode(0o600).open(&fresh)?;
     let made = file
         .write_all(&key)
         .and_then(|()| file.sync_all())

@@ -46,6 +46,7 @@ impl Mounts {
                 }
                 ended => ended,
             };
+            mount_ended(mounted.path());
             first = first.and(ended.map_err(|e| Fail::at(mounted.path().display(), &e)));
         }
         first
@@ -80,6 +81,12 @@ fn mount(served: &Served, dir: &Path) -> Done<Mounted> {
     mount_on(volume, dir, &options, Stop::CallBeside)
 }
 
+/// Logs that what was mounted there is not any more.
+pub(in crate::verbs) fn mount_ended(dir: &Path) {
+    let shown = volary::escape(dir.as_os_str().as_bytes());
+    tracing::info!(target: "FUSE", at = %shown, "mount ends");
+}
+
 /// Mounts, and warns of what is not as it should be of the directory.
 ///
 /// # Errors
@@ -98,6 +105,7 @@ pub(in crate::verbs) fn mount_on(
             None => Fail::at(&shown, &e),
         }
     })?;
+    tracing::info!(target: "FUSE", at = shown, "mount begins");
     if mounted.was_dead() {
         warn(&format!(
             "{shown}: was still mounted by a server that was killed; the volume may need volary fsck"

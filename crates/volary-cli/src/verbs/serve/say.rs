@@ -16,6 +16,8 @@ pub(super) struct At<'a> {
     pub(super) smb: Option<SocketAddr>,
     /// One who may log on.
     pub(super) user: &'a str,
+    /// One who may log on, and is root.
+    pub(super) root: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -100,6 +102,13 @@ pub(super) fn serving(at: &At<'_>, open: &[Served]) -> Done {
         names
             .iter()
             .for_each(|name| text += &how_by_smb(smb, &user, name));
+        if let Some(root) = at.root {
+            let root = volary::escape(root.as_bytes());
+            let _ = writeln!(
+                text,
+                "{root}, who runs this, is root (uid 0) on each share."
+            );
+        }
     }
     let mut out = out();
     out.write_all(text.as_bytes())?;

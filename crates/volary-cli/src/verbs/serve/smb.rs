@@ -1,5 +1,6 @@
 //! SMB beside NFS: who may log on, and the server's thread.
 
+use super::config::Entry;
 use super::deaths::Deaths;
 use super::plain;
 use crate::clock;
@@ -12,8 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::JoinHandle;
-use volary::smb::{Config, Limits, NtHash, Server, Share, User};
-use volary::{Cred, Users};
+use volary::smb::{Config, Dialect, Limits, NtHash, Server, Share, User};
+use volary::{Cred, Users, same_name};
 
 /// Longest list of users that is read, in bytes; more than there may be.
 const USERS_MAX: u64 = 2 << 20;
@@ -34,12 +35,45 @@ pub(super) enum Protect {
     Nothing,
 }
 
+/// The oldest dialect that is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+pub(super) enum SmbMin {
+    #[value(name = "2.0.2")]
+    #[serde(rename = "2.0.2")]
+    Smb202,
+    #[value(name = "2.1")]
+    #[serde(rename = "2.1")]
+    Smb210,
+    #[value(name = "3.0")]
+    #[serde(rename = "3.0")]
+    Smb300,
+    #[value(name = "3.0.2")]
+    #[serde(rename = "3.0.2")]
+    Smb302,
+    #[value(name = "3.1.1")]
+    #[serde(rename = "3.1.1")]
+    Smb311,
+}
+
+impl From<SmbMin> for Dialect {
+    fn from(min: SmbMin) -> Self {
+        match min {
+            SmbMin::Smb202 => Self::Smb202,
+            SmbMin::Smb210 => Self::Smb210,
+            SmbMin::Smb300 => Self::Smb300,
+            SmbMin::Smb302 => Self::Smb302,
+            SmbMin::Smb311 => Self::Smb311,
+        }
+    }
+}
+
 /// Where to serve, to whom, and how.
 pub(super) struct Smb {
     pub(super) address: SocketAddr,
     pub(super) users: Vec<User>,
     /// Signed if it is `None`, and encrypted to others than this host.
     pub(super) protect: Option<Protect>,
+    pub(super) min: Option<SmbMin>,
 }
 
 /// A server that runs.
@@ -133,6 +167,26 @@ fn check_user(option: &str, name: &str) -> Done {
     Ok(())
 }
 
+/// Whether those who may use a volume are users that there are.
+///
+/// # Errors
+/// Of the configuration file.
+pub(super) fn check_users_of(entry: &Entry, users: &[User]) -> Done {
+    let is_one = |name: &str| {
+        users
+            .iter()
+            .any(|user| same_name(user.name.as_bytes(), name.as_bytes()))
+    };
+    match entry.users.iter().flatten().find(|name| !is_one(name)) {
+        None => Ok(()),
+        Some(name) => Err(Fail::usage(format!(
+            "users of /{}: '{}' is no user of SMB",
+            plain(entry.name.as_deref().unwrap_or_default()),
+            plain(name)
+        ))),
+    }
+}
+
 /// Whether a volume can be a share of this name.
 ///
 /// # Errors
@@ -190,6 +244,10 @@ pub(super) fn start(
         signing_required: protect != Protect::Nothing,
         encryption_required: protect == Protect::Encrypted,
         ..Config::new("VOLARY", clock::now)
+    };
+    let config = Config {
+        min_dialect: plan.min.map_or(config.min_dialect, Dialect::from),
+        ..config
     };
     let server = Server::new(config).map_err(fail)?;
     let running = server.clone();

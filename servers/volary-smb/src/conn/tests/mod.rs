@@ -28,12 +28,10 @@ fn config(dialect: Dialect) -> Config {
     let mut config = Config::new("SERVER", now);
     let fs = Mem::attach(MemOptions::default(), now()).expect("a volume");
     config.users = vec![User::with_password("user", "pass", Cred::root())];
-    config.shares = vec![Share {
-        name: "share".to_owned(),
-        volume: Volume::new(fs, VolumeOptions::new("share", now)),
-        read_only: false,
-        encrypt: false,
-    }];
+    config.shares = vec![Share::new(
+        "share",
+        Volume::new(fs, VolumeOptions::new("share", now)),
+    )];
     (config.min_dialect, config.max_dialect) = (dialect, dialect);
     config.limits.failed_logon_delay = Duration::ZERO;
     config

@@ -27,14 +27,20 @@ fn every_dialect_is_spoken() {
 #[test]
 fn wrong_passwords_are_refused_and_cost_time() {
     let mut config = config(Dialect::Smb311);
-    config.limits.failed_logon_delay = Duration::from_millis(200);
+    config.limits.failed_logon_delay = Duration::from_millis(1600);
     let server = Server::new(config).expect("a server");
-    for (user, password) in [("user", "Pass"), ("nobody", "pass"), ("user", "")] {
-        let begun = crate::conn::frame::now();
+    let log_on = |user, password| {
         let mut client = Client::new(pair(&server), Dialect::Smb311, None, None);
-        assert_eq!(client.log_on(user, password), Err(Status::LOGON_FAILURE));
-        assert!(begun.elapsed() >= Duration::from_millis(200));
+        client.log_on(user, password)
+    };
+    let begun = crate::conn::frame::now();
+    for (user, password) in [("user", "Pass"), ("nobody", "pass"), ("user", "")] {
+        assert_eq!(log_on(user, password), Err(Status::LOGON_FAILURE));
     }
+    // 100 ms after the first, 200 after the second, and 400 before a right one.
+    assert!(begun.elapsed() >= Duration::from_millis(290));
+    assert_eq!(log_on("user", "pass"), Ok(()));
+    assert!(begun.elapsed() >= Duration::from_millis(650));
 }
 
 #[test]

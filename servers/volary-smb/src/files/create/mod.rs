@@ -49,7 +49,10 @@ pub(crate) fn create(call: &mut Call<'_>) -> Answer {
         lease,
     };
     let taken = call.logon.budget.opens.take(call.conn.limits().opens);
-    let taken = taken.ok_or(Status::TOO_MANY_OPENED_FILES)?;
+    let taken = taken.ok_or_else(|| {
+        call.conn.log_limit("opens", &call.logon.user);
+        Status::TOO_MANY_OPENED_FILES
+    })?;
     let opened = opening.open(&path)?;
     let answer = opening.enter(opened, taken)?;
     call.related.file = Some(id);

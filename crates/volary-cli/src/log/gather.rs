@@ -1,0 +1,206 @@
+//! [`Gather`]: what is of one kind and about one address is written a few times, then counted.
+
+use super::entry::Entry;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+/// How long is counted before it is written again.
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
+/// So many of a kind and an address are written at once in that time.
+const AT_ONCE: u32 = 5;
+/// So many kinds and addresses are told apart: with more, the rest are counted by kind.
+const APART_MAX: usize = 128;
+
+/// The events of the last while. At most [`APART_MAX`] times [`AT_ONCE`] lines, and as many again
+/// for each kind, are written in a [`WINDOW`], whatever clients do.
+#[derive(Debug, Default)]
+pub(super) struct Gather(HashMap<Key, Count>);
+
+/// What, and about whom; whom of all others is nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    target: &'static str,
+    message: String,
+    about: Option<String>,
+}
+
+#[derive(Debug)]
+struct Count {
+    since: Instant,
+    written: u32,
+    /// Those that were not, and the last of them.
+    counted: u64,
+    last: Option<Entry>,
+}
+
+impl Gather {
+    /// Takes an event: what is to be written now, and whether it was counted instead.
+    pub(super) fn take(&mut self, entry: Entry, now: Instant) -> (Vec<Entry>, bool) {
+        let mut write = self.due(now);
+        let mut key = Key {
+            target: entry.target,
+            message: entry.message.clone(),
+            about: entry.about().map(network),
+        };
+        if self.0.len() >= APART_MAX && !self.0.contains_key(&key) {
+            key.about = None;
+            if entry.target == super::OURS {
+                // Each may be another.
+                key.message.clear();
+            }
+        }
+        let count = self.0.entry(key).or_insert(Count {
+            since: now,
+            written: 0,
+            counted: 0,
+            last: None,
+        });
+        if count.written < AT_ONCE {
+            count.written += 1;
+            write.push(entry);
+            return (write, false);
+        }
+        count.counted = count.counted.saturating_add(1);
+        count.last = Some(entry);
+        (write, true)
+    }
+
+    /// What was counted for a whole window. Of what goes on, only counts are written.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Entry> {
+        let mut due = Vec::new();
+        self.0.retain(|_, count| {
+            if now.saturating_duration_since(count.since) < WINDOW {
+                return true;
+            }
+            let Some(entry) = count.end() else {
+                return false;
+            };
+            due.push(entry);
+            count.since = now;
+            true
+        });
+        due
+    }
+
+    /// When there is something to be written next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let counting = self.0.values().filter(|count| count.counted > 0);
+        counting.map(|count| count.since + WINDOW).min()
+    }
+
+    /// All that was counted.
+    pub(super) fn all(&mut self) -> Vec<Entry> {
+        self.0
+            .drain()
+            .filter_map(|(_, mut count)| count.end())
+            .collect()
+    }
+}
+
+impl Count {
+    /// The last one, which stands for all that were counted.
+    fn end(&mut self) -> Option<Entry> {
+        let times = std::mem::take(&mut self.counted);
+        let last = self.last.take()?;
+        Some(Entry { times, ..last })
+    }
+}
+
+/// One who can choose the end of an IPv6 address has them all.
+fn network(about: &str) -> String {
+    match about.parse() {
+        Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_none() => {
+            Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).to_string()
+        }
+        _ => about.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    fn entry(address: &str) -> Entry {
+        Entry {
+            level: Level::WARN,
+            target: "SMB",
+            message: "logon refused".into(),
+            fields: vec![("address", address.into())],
+            times: 1,
+        }
+    }
+
+    fn begin() -> (Gather, Instant) {
+        (Gather::default(), super::super::now())
+    }
+
+    #[test]
+    fn what_goes_on_is_a_line_a_minute() {
+        let (mut gather, begun) = begin();
+        let mut lines = 0;
+        for second in 0..600 {
+            let now = begun + Duration::from_secs(second);
+            for _ in 0..100 {
+                lines += gather.take(entry("10.0.0.1"), now).0.len();
+            }
+        }
+        assert_eq!(lines, 5 + 9);
+        let rest = gather.all();
+        assert_eq!(rest.len(), 1);
+        assert_eq!(rest[0].times, 6000);
+    }
+
+    #[test]
+    fn it_begins_anew_after_a_quiet_minute() {
+        let (mut gather, begun) = begin();
+        for _ in 0..7 {
+            gather.take(entry("10.0.0.1"), begun);
+        }
+        assert_eq!(gather.next_due(), Some(begun + WINDOW));
+        let due = gather.due(begun + WINDOW);
+        assert_eq!((due.len(), due[0].times), (1, 2));
+        assert!(gather.due(begun + 2 * WINDOW).is_empty());
+        assert!(gather.0.is_empty());
+        assert_eq!(gather.next_due(), None);
+    }
+
+    #[test]
+    fn many_addresses_make_no_more_than_so_many_lines() {
+        let (mut gather, begun) = begin();
+        let mut lines = 0;
+        for count in 0..10_000_u32 {
+            for _ in 0..10 {
+                let address = IpAddr::from(count.to_be_bytes()).to_string();
+                lines += gather.take(entry(&address), begun).0.len();
+            }
+        }
+        assert_eq!(lines, (APART_MAX + 1) * AT_ONCE as usize);
+        assert!(gather.0.len() <= APART_MAX + 1);
+    }
+
+    #[test]
+    fn lines_of_our_own_are_bounded_as_well() {
+        let (mut gather, begun) = begin();
+        for count in 0..10_000 {
+            let line = Entry {
+                target: super::super::OURS,
+                message: format!("line {count}"),
+                fields: Vec::new(),
+                ..entry("")
+            };
+            gather.take(line, begun);
+        }
+        assert!(gather.0.len() <= APART_MAX + 1);
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_network() {
+        let (mut gather, begun) = begin();
+        for host in 1..=6 {
+            gather.take(entry(&format!("fd00::{host}")), begun);
+        }
+        assert_eq!(gather.all().len(), 1);
+    }
+}

@@ -1,0 +1,413 @@
+//! [`Guesses`]: what wrong passwords cost, over all connections.
+//!
+//! A wrong guess makes the next logon wait that comes from the same address, and
+//! each that is by the same user: twice as long after each, up to
+//! `Limits::failed_logon_delay`. What was guessed counts half after half a minute. Of
+//! an address that guessed, one logon is looked at after the other, so that many
+//! connections guess no faster than one. Who comes from an address that made no wrong
+//! guess waits a quarter of the longest time at most, so that nobody is kept out of
+//! their own account. A right password never is a wrong guess, however late.
+
+use crate::conn::now;
+use parking_lot::{Condvar, Mutex};
+use siphasher::sip::SipHasher13;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+/// Addresses, and names of users that there are not, which are remembered.
+const KEPT_MAX: usize = 4096;
+/// After so long, what was guessed counts half.
+const HALF: Duration = Duration::from_secs(30);
+/// The first wrong guess costs the longest time, divided by two so often.
+const DOUBLINGS: u32 = 4;
+/// How often one who waits looks whether the client is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Who guessed, and at whom.
+#[derive(Debug)]
+pub(crate) struct Guesses {
+    /// The longest wait.
+    longest: Duration,
+    /// What names are hashed with, which nobody knows.
+    secret: [u8; 16],
+    state: Mutex<State>,
+    /// Somebody who waits need not any more.
+    woken: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    addresses: Table,
+    /// By their places in the configuration.
+    users: Vec<Record>,
+    /// Those that there are not.
+    unknown: Table,
+}
+
+/// Records of which the oldest gives way.
+#[derive(Debug, Default)]
+struct Table(HashMap<u128, Record>);
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    /// Wrong guesses, of which the earlier count less.
+    level: f32,
+    /// Those by addresses that had made none before.
+    strangers: f32,
+    /// As of when.
+    since: Instant,
+    /// No logon is looked at before.
+    next: Instant,
+}
+
+/// A logon that is looked at: what it takes to say how it ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    address: u128,
+    user: Named,
+    is_stranger: bool,
+    /// When the address's next logon would have been looked at without this one.
+    before: Instant,
+}
+
+/// A user by the name that a client gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Known(usize),
+    Unknown(u128),
+}
+
+impl Guesses {
+    /// Nobody has guessed; there are so many users.
+    pub(crate) fn new(users: usize, longest: Duration) -> Self {
+        let now = now();
+        let state = State {
+            addresses: Table::default(),
+            users: vec![Record::new(now); users],
+            unknown: Table::default(),
+        };
+        Self {
+            longest,
+            secret: crate::crypto::random(),
+            state: Mutex::new(state),
+            woken: Condvar::new(),
+        }
+    }
+
+    /// Waits until the logon of a user may be looked at: the one at `place` in the
+    /// configuration, or who is called `name` there and is not. `None` if `is_over` says
+    /// meanwhile that nobody wants it any more. `waits` is called once before a wait.
+    pub(crate) fn await_turn(
+        &self,
+        peer: IpAddr,
+        place: Option<usize>,
+        name: &str,
+        waits: impl FnOnce(),
+        is_over: impl Fn() -> bool,
+    ) -> Option<Attempt> {
+        let user = place.map_or_else(|| Named::Unknown(self.hash(name)), Named::Known);
+        let address = network(peer);
+        let mut waits = Some(waits);
+        let begun = now();
+        loop {
+            let mut state = self.state.lock();
+            let now = now();
+            let until = match state.turn(address, user, begun, now, self.longest) {
+                Ok(attempt) => return Some(attempt),
+                Err(until) => until,
+            };
+            if let Some(waits) = waits.take() {
+                drop(state);
+                waits();
+                continue;
+            }
+            if is_over() {
+                return None;
+            }
+            self.woken.wait_until(&mut state, until.min(now + LOOK));
+        }
+    }
+
+    /// The password was right.
+    pub(crate) fn right(&self, attempt: Attempt) {
+        let mut state = self.state.lock();
+        if let Some(record) = state.addresses.0.get_mut(&attempt.address) {
+            record.next = attempt.before;
+        }
+        drop(state);
+        self.woken.notify_all();
+    }
+
+    /// It was wrong.
+    pub(crate) fn wrong(&self, attempt: Attempt) {
+        let now = now();
+        let mut state = self.state.lock();
+        let record = state.addresses.get(attempt.address, now);
+        record.fails(now, attempt.is_stranger);
+        record.next = record.next.max(now + record.delay(self.longest));
+        let record = match attempt.user {
+            Named::Known(place) => state.users.get_mut(place),
+            Named::Unknown(hash) => Some(state.unknown.get(hash, now)),
+        };
+        if let Some(record) = record {
+            record.fails(now, attempt.is_stranger);
+        }
+    }
+
+    /// Lets those who wait look whether they still have to.
+    pub(crate) fn wake(&self) {
+        drop(self.state.lock());
+        self.woken.notify_all();
+    }
+
+    fn hash(&self, name: &str) -> u128 {
+        let mut hasher = SipHasher13::new_with_key(&self.secret);
+        volary_core::fold(name.as_bytes()).hash(&mut hasher);
+        hasher.finish().into()
+    }
+}
+
+impl State {
+    /// Takes the turn of a logon that has waited since `begun`, or says until when it has
+    /// to wait.
+    fn turn(
+        &mut self,
+        address: u128,
+        user: Named,
+        begun: Instant,
+        now: Instant,
+        longest: Duration,
+    ) -> Result<Attempt, Instant> {
+        let of_user = match user {
+            Named::Known(place) => self.users.get(place),
+            Named::Unknown(hash) => self.unknown.0.get(&hash),
+        };
+        let of_user = of_user.map(|record| record.decayed(now));
+        let record = self.addresses.get(address, now);
+        let is_stranger = !record.counts(now);
+        let wait = of_user.map_or(Duration::ZERO, |user| match is_stranger {
+            true => user.stranger_delay(longest),
+            false => user.delay(longest),
+        });
+        let until = record.next.max(begun + wait);
+        if now < until {
+            return Err(until);
+        }
+        let before = record.next;
+        // As if it were wrong, for those who come before that is known.
+        let mut wrong = *record;
+        wrong.fails(now, is_stranger);
+        record.next = now + wrong.delay(longest);
+        Ok(Attempt {
+            address,
+            user,
+            is_stranger,
+            before,
+        })
+    }
+}
+
+impl Table {
+    /// A record, which is made if need be, in place of the oldest if there are too many.
+    fn get(&mut self, key: u128, now: Instant) -> &mut Record {
+        if self.0.len() >= KEPT_MAX && !self.0.contains_key(&key) {
+            self.0.retain(|_, record| record.counts(now));
+            let oldest = self.0.iter().min_by_key(|(_, record)| record.since);
+            if let Some(oldest) = oldest.map(|(key, _)| *key)
+                && self.0.len() >= KEPT_MAX
+            {
+                self.0.remove(&oldest);
+            }
+        }
+        self.0.entry(key).or_insert_with(|| Record::new(now))
+    }
+}
+
+impl Record {
+    fn new(now: Instant) -> Self {
+        Self {
+            level: 0.0,
+            strangers: 0.0,
+            since: now,
+            next: now,
+        }
+    }
+
+    /// As it counts now.
+    fn decayed(&self, now: Instant) -> Self {
+        let halves = now.duration_since(self.since).as_secs_f32() / HALF.as_secs_f32();
+        let rest = (-halves).exp2();
+        Self {
+            level: self.level * rest,
+            strangers: self.strangers * rest,
+            since: now,
+            ..*self
+        }
+    }
+
+    /// Whether it makes anybody wait.
+    fn counts(&self, now: Instant) -> bool {
+        self.decayed(now).level >= 0.5 || self.next > now
+    }
+
+    fn fails(&mut self, now: Instant, by_stranger: bool) {
+        let max = DOUBLINGS as f32 + 1.0;
+        *self = self.decayed(now);
+        self.level = (self.level + 1.0).min(max);
+        if by_stranger {
+            self.strangers = (self.strangers + 1.0).min(8.0);
+        }
+    }
+
+    /// What the next logon of who guessed waits.
+    fn delay(&self, longest: Duration) -> Duration {
+        let count = self.level.round();
+        if count < 1.0 {
+            return Duration::ZERO;
+        }
+        longest.mul_f32((count - 1.0 - DOUBLINGS as f32).min(0.0).exp2())
+    }
+
+    /// What somebody waits who comes from where nobody guessed: an eighth of the longest
+    /// quarter for each such address that did.
+    fn stranger_delay(&self, longest: Duration) -> Duration {
+        longest.mul_f32(self.strangers.round().min(8.0) / 32.0)
+    }
+}
+
+/// One who can choose the end of an IPv6 address has them all: the network stands for it.
+fn network(peer: IpAddr) -> u128 {
+    match peer.to_canonical() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.to_bits(),
+        IpAddr::V6(v6) => v6.to_bits() & !u128::from(u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONGEST: Duration = Duration::from_secs(8);
+
+    fn peer(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn state() -> (State, Instant) {
+        let guesses = Guesses::new(2, LONGEST);
+        (guesses.state.into_inner(), now())
+    }
+
+    /// Guesses wrong as soon as that may be, so often; when the last of them could.
+    fn guess(state: &mut State, from: u8, user: usize, begun: Instant, times: u32) -> Instant {
+        let (address, user) = (network(peer(from)), Named::Known(user));
+        let mut at = begun;
+        for _ in 0..times {
+            let attempt = match state.turn(address, user, at, at, LONGEST) {
+                Ok(attempt) => attempt,
+                Err(until) => {
+                    at = until;
+                    state.turn(address, user, begun, at, LONGEST).unwrap()
+                }
+            };
+            state
+                .addresses
+                .get(address, at)
+                .fails(at, attempt.is_stranger);
+            let record = state.addresses.get(address, at);
+            record.next = at + record.delay(LONGEST);
+            if let Named::Known(place) = user {
+                state.users[place].fails(at, attempt.is_stranger);
+            }
+        }
+        at
+    }
+
+    fn waits(state: &mut State, from: u8, user: usize, at: Instant) -> Duration {
+        let address = network(peer(from));
+        match state.turn(address, Named::Known(user), at, at, LONGEST) {
+            Ok(attempt) => {
+                state.addresses.get(address, at).next = attempt.before;
+                Duration::ZERO
+            }
+            Err(until) => until - at,
+        }
+    }
+
+    #[test]
+    fn each_guess_costs_more_and_what_is_long_ago_nothing() {
+        let (mut state, begun) = state();
+        let took = guess(&mut state, 1, 0, begun, 8) - begun;
+        // 0.5 + 1 + 2 + 4 + 8 + 8 + 8, less what was forgotten meanwhile.
+        assert!((15.0..32.0).contains(&took.as_secs_f32()), "{took:?}");
+        let at = begun + took;
+        assert!(waits(&mut state, 1, 0, at) > Duration::from_secs(3));
+        assert!(waits(&mut state, 1, 1, at) > Duration::from_secs(3));
+        let later = at + Duration::from_secs(300);
+        assert_eq!(waits(&mut state, 1, 0, later), Duration::ZERO);
+    }
+
+    #[test]
+    fn who_comes_from_elsewhere_waits_little() {
+        let (mut state, begun) = state();
+        let at = guess(&mut state, 1, 0, begun, 8);
+        let waited = waits(&mut state, 2, 0, at);
+        assert!(waited <= Duration::from_millis(300), "{waited:?}");
+        assert_eq!(waits(&mut state, 2, 1, at), Duration::ZERO);
+        // Many addresses that guess once each, as somebody with a network may.
+        for from in 3..200 {
+            guess(&mut state, from, 0, at, 1);
+        }
+        let waited = waits(&mut state, 2, 0, at);
+        assert_eq!(waited, LONGEST / 4);
+    }
+
+    #[test]
+    fn a_guess_at_a_user_slows_guesses_from_other_addresses_that_guess() {
+        let (mut state, begun) = state();
+        let at = guess(&mut state, 1, 0, begun, 8);
+        guess(&mut state, 2, 1, at, 1);
+        assert!(waits(&mut state, 2, 0, at) >= Duration::from_secs(2));
+    }
+
+    #[test]
+    fn the_tables_are_bounded() {
+        let (mut state, begun) = state();
+        for key in 0..KEPT_MAX as u128 + 100 {
+            state.addresses.get(key, begun).fails(begun, true);
+        }
+        assert_eq!(state.addresses.0.len(), KEPT_MAX);
+    }
+
+    #[test]
+    fn a_right_password_costs_nobody_anything() {
+        let guesses = Guesses::new(1, Duration::from_millis(160));
+        let turn = |place| {
+            guesses
+                .await_turn(peer(1), place, "x", || {}, || false)
+                .unwrap()
+        };
+        guesses.wrong(turn(None));
+        guesses.right(turn(Some(0)));
+        let begun = now();
+        guesses.right(turn(Some(0)));
+        assert!(begun.elapsed() < LONGEST);
+        assert_eq!(guesses.state.lock().users[0].level, 0.0);
+        guesses.wrong(turn(Some(0)));
+        // Who is gone takes no turn.
+        let gone = guesses.await_turn(peer(1), Some(0), "x", || {}, || true);
+        assert!(gone.is_none());
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_network() {
+        let of = |text: &str| network(text.parse().unwrap());
+        assert_eq!(of("fd00::1:2"), of("fd00::ffff:0:0:1"));
+        assert_ne!(of("fd00::1"), of("fd00:0:0:1::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
+    }
+}
