@@ -4,6 +4,7 @@ use super::serve::mount_on;
 use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+use crate::sandbox::{self, Needs, RunAs, SandboxArgs, attendant};
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use std::ffi::OsString;
@@ -50,6 +51,8 @@ pub(crate) struct Mount {
     /// Returns once the volume is mounted, and goes on in the background
     #[arg(short, long)]
     background: bool,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
     /// Prints "mounted" once it is
     #[arg(long, hide = true)]
     tell: bool,
@@ -95,12 +98,27 @@ impl Mount {
         if options.get("sync") == Some("") && options.get("commit").is_none() {
             options.set("commit", "0");
         }
-        let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount)?;
-        let mounted = mount_on(Arc::clone(&volume), &self.dir, &mount, Stop::Signals);
+        let level = self.sandbox.level(None);
+        let run_as = self.sandbox.run_as(None)?;
+        let attendant = attendant::for_mount(level, &self.dir, &self.options)?;
+        let sandbox = sandbox::begin(level, &self.needs(&at, read_only))?;
+        let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount, &run_as)?;
+        let mounted = mount_on(
+            Arc::clone(&volume),
+            &self.dir,
+            &mount,
+            Stop::Signals,
+            attendant,
+        );
         let mounted = mounted.inspect_err(|_| {
             // It was not used; the mount's own error is the one to tell.
             let _ = volume.detach();
         })?;
+        if self.tell {
+            // While it can make a socket.
+            crate::log::to_system();
+        }
+        sandbox.settle(&run_as)?;
         if self.tell {
             leave_the_terminal().map_err(|e| Fail::host("background", e))?;
         }
@@ -112,19 +130,26 @@ impl Mount {
         Ok(Exit::Done)
     }
 
+    fn needs(&self, at: &At, read_only: bool) -> Needs {
+        let mut needs = Needs::new();
+        needs.volume(&at.source, &self.options, &self.layers, read_only);
+        needs.fuse();
+        needs
+    }
+
     fn volume(
         &self,
         at: &At,
         options: Options,
         read_only: bool,
         mount: &MountOptions,
+        run_as: &RunAs,
     ) -> Done<(Arc<Volume>, Arc<Alarm>, Vec<Report>)> {
         let source = &at.source;
         let commit = commit_of(&options)?;
         let usage = if read_only { Use::Look } else { Use::Change };
         let attach = attach_with(options, usage)?;
-        let fail = |e: volary::Error| Fail::volume(source, &e);
-        let opened = volary::open_volume(source, &attach, clock::now()).map_err(fail)?;
+        let opened = run_as.open_volume(source, attach)?;
         if let Some(replica) = &opened.replica {
             tell_of_replica(source, replica, Use::Look)?;
         }
@@ -178,10 +203,9 @@ impl Mount {
 }
 
 /// Tells who started this that the volume is mounted, and holds on to nothing
-/// of theirs. What is to be said from now on goes to the system's log.
+/// of theirs.
 fn leave_the_terminal() -> std::io::Result<()> {
     use std::io::Write;
-    crate::log::to_system();
     // Who asked for it may have gone.
     let _ = crate::out::Raw.write_all(b"mounted\n");
     let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;

@@ -3,6 +3,7 @@
 use super::plain;
 use super::smb::Protect;
 use crate::exit::{Done, Fail};
+use crate::sandbox::Level;
 use serde::Deserialize;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -27,6 +28,9 @@ pub(super) const EXAMPLE: &str = r#"
   user = "me"                     # with VOLARY_PASSWORD
   users = "/etc/volary/users"     # name:uid:gid:NT hash, one a line
   protect = "signed"              # signed, encrypted or none
+
+  sandbox = "on"                  # on, strict or off
+  run-as = "volary"               # once ports, images and key are open
 
   [[volume]]
   volume = "disk.img"
@@ -60,6 +64,8 @@ pub(super) struct Config {
     pub(super) key: Option<PathBuf>,
     pub(super) allow: Vec<String>,
     pub(super) i_know_auth_sys: bool,
+    pub(super) sandbox: Option<Level>,
+    pub(super) run_as: Option<String>,
     #[serde(rename = "volume")]
     pub(super) volumes: Vec<Entry>,
 }

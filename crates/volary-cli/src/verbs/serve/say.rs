@@ -16,6 +16,8 @@ pub(super) struct At<'a> {
     pub(super) smb: Option<SocketAddr>,
     /// One who may log on.
     pub(super) user: &'a str,
+    /// Who it runs as, if another than who started it.
+    pub(super) run_as: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -23,6 +25,8 @@ struct Serving {
     status: &'static str,
     nfs: Option<SocketAddr>,
     smb: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_as: Option<String>,
     volumes: Vec<Exported>,
 }
 
@@ -51,6 +55,7 @@ pub(super) fn serving_json(at: &At<'_>, open: &[Served]) -> Done {
         status: "serving",
         nfs: at.nfs,
         smb: at.smb,
+        run_as: at.run_as.map(Into::into),
         volumes: volumes.collect(),
     })
 }
@@ -100,6 +105,10 @@ pub(super) fn serving(at: &At<'_>, open: &[Served]) -> Done {
         names
             .iter()
             .for_each(|name| text += &how_by_smb(smb, &user, name));
+    }
+    if let Some(name) = at.run_as {
+        let name = volary::escape(name.as_bytes());
+        let _ = writeln!(text, "Runs as {name} from now on.");
     }
     let mut out = out();
     out.write_all(text.as_bytes())?;
