@@ -377,3 +377,38 @@ fn word(option: &MountOption) -> String {
         other => format!("{other:?}").to_ascii_lowercase(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_mounted_is_told_as_it_would_be_here() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let place = Path::new("/nonexistent/place");
+        let options = MountOptions::default();
+        let attending = std::thread::spawn(move || attend(theirs, place, &options));
+        let attendant = Attendant::new(ours);
+        let refused = attendant.mount("x", false).err().unwrap();
+        assert_eq!(refused.kind(), Kind::NotFound);
+        assert_eq!(
+            refused.to_string(),
+            MountPoint::check(place).unwrap_err().to_string()
+        );
+        // Of what it has not mounted it takes nothing away.
+        attendant.unmount(true).unwrap();
+        attendant.abort();
+        assert_eq!(attendant.ask(b'x', b"").unwrap_err(), Kind::Invalid);
+        assert_eq!(attendant.ask(MOUNT, b"").unwrap_err(), Kind::Invalid);
+        drop(attendant);
+        attending.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn without_an_attendant_nothing_is_mounted() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let refused = Attendant::new(ours).mount("x", false).err().unwrap();
+        assert_eq!(refused.kind(), Kind::Io);
+    }
+}

@@ -1,6 +1,7 @@
 //! What a command needs of this host once it goes on by itself.
 
 use std::path::{Path, PathBuf};
+use volary::layers::Audit;
 use volary::{Options, Source};
 
 /// What may be done with a file, or with all that is in a directory.
@@ -90,7 +91,12 @@ impl Needs {
         }
         for layer in layers {
             match layer.split_once('=') {
-                Some(("audit", file)) => self.appended(Path::new(file)),
+                Some(("audit", words)) => {
+                    // What makes no sense is refused when the layer is made.
+                    if let Ok(file) = Audit::file_of(words) {
+                        self.appended(Path::new(file));
+                    }
+                }
                 Some(("crypt", file)) if !file.is_empty() => self.add(file, May::Read),
                 _ => {}
             }

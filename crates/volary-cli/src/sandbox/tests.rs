@@ -30,77 +30,70 @@ fn is_done<T>(what: &str, done: std::io::Result<T>) -> bool {
     }
 }
 
-/// What can be done here, each by a name; without anything given up, all of it.
-fn probe(dir: &Path) -> BTreeMap<&'static str, bool> {
-    let mut all = BTreeMap::new();
-    let mut note = |what, done: std::io::Result<()>| {
-        all.insert(what, is_done(what, done));
-    };
+/// What can be done, each by a name.
+type Found = BTreeMap<&'static str, bool>;
+
+/// What can be done here; without anything given up, all of it.
+fn probe(dir: &Path) -> Found {
+    let mut found = Found::new();
+    probe_files(dir, &mut |what, done| {
+        found.insert(what, is_done(what, done));
+    });
+    probe_calls(&mut |what, done| {
+        found.insert(what, is_done(what, done));
+    });
+    found
+}
+
+type Note<'a> = &'a mut dyn FnMut(&'static str, std::io::Result<()>);
+
+fn probe_files(dir: &Path, note: Note<'_>) {
     let made = |name: &str| fs::write(dir.join(name), b"x");
-    note("read the image", fs::read(dir.join("image")).map(drop));
-    note(
-        "write the image",
-        fs::OpenOptions::new()
-            .write(true)
-            .open(dir.join("image"))
-            .map(drop),
-    );
+    let read = |name: &str| fs::read(dir.join(name)).map(drop);
+    note("read the image", read("image"));
+    let write = fs::OpenOptions::new().write(true).open(dir.join("image"));
+    note("write the image", write.map(drop));
     note("make a file that is served", made("served/new"));
-    note(
-        "rename between directories that are served",
-        fs::rename(dir.join("served/new"), dir.join("served/sub/new")),
-    );
+    let moved = fs::rename(dir.join("served/new"), dir.join("served/sub/new"));
+    note("rename between directories that are served", moved);
     note("make a file beside the key", made("kept/new"));
-    note(
-        "read beside the key",
-        fs::read(dir.join("kept/key")).map(drop),
-    );
-    note("read another file", fs::read(dir.join("other")).map(drop));
-    note(
-        "read another file by a served directory",
-        fs::read(dir.join("served/../other")).map(drop),
-    );
+    note("read beside the key", read("kept/key"));
+    note("read another file", read("other"));
+    let around = read("served/../other");
+    note("read another file by a served directory", around);
     note("write another file", made("other"));
     note("make another file", made("another"));
     note("list another directory", fs::read_dir(dir).map(drop));
-    note("read of the host", fs::read("/etc/passwd").map(drop));
-    note("look at itself", fs::read("/proc/self/mountinfo").map(drop));
-    note(
-        "start a program",
-        Command::new("/bin/true").status().map(drop),
-    );
-    note(
-        "start a thread",
-        thread::Builder::new().spawn(|| ()).map(drop),
-    );
+    note("read of the host", read("/etc/passwd"));
+    note("look at itself", read("/proc/self/mountinfo"));
+    let other = format!("/proc/{}/environ", std::os::unix::process::parent_id());
+    note("look into another process", read(&other));
+}
+
+fn probe_calls(note: Note<'_>) {
+    let started = Command::new("/bin/true").status();
+    note("start a program", started.map(drop));
+    let thread = thread::Builder::new().spawn(|| ());
+    note("start a thread", thread.map(drop));
     let ours = |family, kind, protocol| Ok(socket(family, kind, protocol).map(drop)?);
-    note(
-        "make a TCP socket",
-        ours(Family::INET, SocketType::STREAM, None),
-    );
+    let tcp = ours(Family::INET, SocketType::STREAM, None);
+    note("make a TCP socket", tcp);
     note(
         "make a UDP socket",
         UdpSocket::bind("127.0.0.1:0").map(drop),
     );
-    note(
-        "make a Unix socket",
-        ours(Family::UNIX, SocketType::STREAM, None),
-    );
+    let unix = ours(Family::UNIX, SocketType::STREAM, None);
+    note("make a Unix socket", unix);
     note("make a pair of sockets", UnixStream::pair().map(drop));
     let diag = ours(Family::NETLINK, SocketType::DGRAM, Some(SOCK_DIAG));
     note("ask whose a socket is", diag);
-    note(
-        "ask of routes",
-        ours(Family::NETLINK, SocketType::DGRAM, None),
-    );
+    let routes = ours(Family::NETLINK, SocketType::DGRAM, None);
+    note("ask of routes", routes);
     note("listen", TcpListener::bind("127.0.0.1:0").map(drop));
-    note(
-        "become another",
-        nix::unistd::setuid(nix::unistd::getuid()).map_err(Into::into),
-    );
+    let becomes = nix::unistd::setuid(nix::unistd::getuid());
+    note("become another", becomes.map_err(Into::into));
     let signal = rustix::process::test_kill_process(rustix::process::getpid());
     note("send a signal", signal.map_err(Into::into));
-    all
 }
 
 const IN_THREADS: [&str; 3] = ["nfs", "smb", "mount"];

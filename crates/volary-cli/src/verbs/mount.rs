@@ -21,7 +21,8 @@ use volary::{Caps, Options, Volume, VolumeOptions};
 /// everything is on the image. With --background it goes on by itself, once
 /// the volume is mounted, and says what goes wrong in the system's log. What is in the directory already is
 /// hidden meanwhile. An ordinary user mounts on a directory that they may write, through
-/// fusermount3, and needs access to /dev/fuse.
+/// fusermount3, and needs access to /dev/fuse. Once the volume is mounted, this reaches no files but
+/// those of the volume, and starts no programs (--sandbox).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -43,6 +43,9 @@ use volary::{Cred, Options, Source, TYPE_OPTION, Volume, VolumeOptions};
 /// anybody. What clients on other hosts say about who calls is believed. So NFS is
 /// served to this host only; to serve others, say who they are (--allow) and that
 /// you know (--i-know-auth-sys).
+///
+/// Once it serves, it reaches no files but those of the volumes, and starts no
+/// programs (--sandbox). Started by root, let it go on as another (--run-as).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -246,6 +246,7 @@ const SECURITY: Claims = &[
             "a_process_that_was_taken_over_opens_no_file_makes_no_socket_and_starts_nothing",
             "a_server_gives_up_what_it_does_not_need_unless_told_not_to",
             "a_mount_gives_up_what_it_does_not_need_and_is_unmounted_all_the_same",
+            "an_ordinary_user_s_mount_is_confined_and_unmounted_too",
         ],
     ),
     (

@@ -97,6 +97,57 @@ fn a_mount_gives_up_what_it_does_not_need_and_is_unmounted_all_the_same() {
 }
 
 #[test]
+fn an_ordinary_user_s_mount_is_confined_and_unmounted_too() {
+    let sandbox = Sandbox::new();
+    let has_helper = Command::new("fusermount3").arg("-V").output().is_ok();
+    if !is_root() || !crate::serving::can_mount() || !has_helper {
+        return;
+    }
+    let facts = fs::metadata("/dev/fuse").unwrap();
+    if facts.mode() & 0o006 != 0o006 {
+        println!("SKIPPED: /dev/fuse is root's alone");
+        return;
+    }
+    fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["mnt", "unix.img"] {
+        chown(sandbox.path(name), Some(UID), Some(UID)).unwrap();
+    }
+    let user = |program: &str, words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        let ids = [format!("--reuid={UID}"), format!("--regid={UID}")];
+        command
+            .args(ids)
+            .args(["--clear-groups", program])
+            .args(words);
+        command.current_dir(sandbox.path(""));
+        command
+    };
+    let mounted = user(PROGRAM, &["mount", "--tell", "unix.img", "mnt"]);
+    let mounting = Mounting::of(&sandbox, mounted);
+    is_confined(mounting.id());
+    let listed = Run::of(&user("ls", &["mnt"]).output().unwrap());
+    assert!(listed.out.contains("README.txt"), "{}", listed.err);
+    mounting.terminate();
+    assert_eq!(fs::read_dir(sandbox.path("mnt")).unwrap().count(), 0);
+}
+
+#[test]
+fn layers_reach_their_own_files() {
+    let sandbox = Sandbox::new();
+    sandbox.write_secret("pass", b"word\n");
+    sandbox.run("mkfs -q -t ffs2 --size 16M new.img").ok();
+    let words = "--layer crypt=pass --layer audit=log,reads --squash none new.img";
+    let serving = Serving::start(&sandbox, words);
+    is_confined(serving.id());
+    let place = format!("nfs://127.0.0.1:{}/new?uid=0:/made", serving.port());
+    sandbox.run(&format!("cp tree/a.txt {place}")).ok();
+    serving.stop("-TERM");
+    let log = String::from_utf8(sandbox.read("log")).unwrap();
+    assert!(log.contains("made"), "{log}");
+    assert!(!sandbox.path("log,reads").exists());
+}
+
+#[test]
 fn a_volume_that_is_served_and_mounted_is_unmounted_at_the_end() {
     let sandbox = Sandbox::new();
     if !crate::serving::can_mount() {
