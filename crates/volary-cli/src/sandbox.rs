@@ -5,6 +5,7 @@
 //! - nobody reads this process's memory: no core dumps, and only root can trace it;
 //! - nothing that it could start has more rights (`no_new_privs`), and it can start nothing:
 //!   neither programs nor processes;
+//! - of root's rights it has few (`rights.rs`): none to change the system, or look into processes;
 //! - files of the host are those that [`Needs`] lists, and what is in the directories there
 //!   (Landlock); so are the ports that it binds;
 //! - mounts, namespaces, modules, other processes' memory and signals, and what else no server
@@ -22,7 +23,7 @@
 //! | module | what |
 //! |---|---|
 //! | `needs`, `files` | what a command needs; Landlock |
-//! | `calls` | seccomp |
+//! | `rights`, `calls` | capabilities; seccomp |
 //! | `run_as` | `--run-as` |
 //! | `attendant` | processes beside |
 
@@ -30,6 +31,7 @@ pub(crate) mod attendant;
 mod calls;
 mod files;
 mod needs;
+mod rights;
 mod run_as;
 #[cfg(test)]
 mod tests;
@@ -111,6 +113,7 @@ pub(crate) fn begin(level: Level, needs: &Needs) -> Done<Sandbox> {
     hide_memory();
     let no_new_privs = rustix::thread::set_no_new_privs(true);
     sandbox.require(no_new_privs.map_err(|e| format!("no_new_privs: {e}")))?;
+    sandbox.require(rights::give_up(needs))?;
     sandbox.require(files::restrict(needs))?;
     sandbox.require(calls::restrict())?;
     Ok(sandbox)

@@ -36,6 +36,11 @@ fn is_confined(id: u32) {
     assert_eq!(status["NoNewPrivs"], "1");
     // A filter.
     assert_eq!(status["Seccomp"], "2");
+    // Nothing of CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_PERFMON, CAP_NET_ADMIN.
+    let rights = u64::from_str_radix(&status["CapPrm"], 16).unwrap();
+    for right in [21, 19, 38, 12] {
+        assert_eq!(rights >> right & 1, 0, "right {right}");
+    }
     let limits = fs::read_to_string(format!("/proc/{id}/limits")).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core"));
     let core: Vec<&str> = core.unwrap().split_whitespace().collect();
