@@ -70,7 +70,9 @@ fn start(words: &[OsString], user: Option<&Cred>) -> Done<UnixStream> {
         .arg0("volary")
         .arg(WORD)
         .args(words)
-        .env_remove("VOLARY_PASSWORD")
+        // No password of this process's; no more than finding programs takes.
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -196,33 +196,32 @@ impl Later {
     /// The sockets that are refused: of other families; no streams, unless names are looked up;
     /// other questions to the kernel than whose a socket is.
     fn sockets(&self) -> Fallible<Vec<Vec<SeccompCondition>>> {
-        if !self.calls_back && !self.calls_out {
-            return Ok(vec![]);
-        }
         let family = |op, family: i32| condition(0, op, u64::from(family.cast_unsigned()));
-        let mut other = vec![
-            family(SeccompCmpOp::Ne, AF_INET)?,
-            family(SeccompCmpOp::Ne, AF_INET6)?,
-        ];
         let mut refused = Vec::new();
-        if self.calls_back {
+        let mut other = Vec::new();
+        if self.listens {
             other.push(family(SeccompCmpOp::Ne, AF_NETLINK)?);
             refused.push(vec![
                 family(SeccompCmpOp::Eq, AF_NETLINK)?,
                 condition(2, SeccompCmpOp::Ne, SOCK_DIAG)?,
             ]);
         }
-        refused.push(other);
-        if !self.calls_out {
+        if self.calls_back || self.calls_out {
             for internet in [AF_INET, AF_INET6] {
-                for kind in NO_STREAMS {
-                    debug_assert_ne!(kind, u64::from(SOCK_STREAM.cast_unsigned()));
+                other.push(family(SeccompCmpOp::Ne, internet)?);
+                let kinds = NO_STREAMS.iter().filter(|_| !self.calls_out);
+                for kind in kinds {
+                    debug_assert_ne!(*kind, u64::from(SOCK_STREAM.cast_unsigned()));
                     refused.push(vec![
                         family(SeccompCmpOp::Eq, internet)?,
-                        condition(1, SeccompCmpOp::MaskedEq(TYPE_MASK), kind)?,
+                        condition(1, SeccompCmpOp::MaskedEq(TYPE_MASK), *kind)?,
                     ]);
                 }
             }
+        }
+        // Without an exception, every family is another.
+        if !other.is_empty() {
+            refused.push(other);
         }
         Ok(refused)
     }

@@ -24,11 +24,11 @@ pub(crate) struct Needs {
     pub(super) paths: Vec<(PathBuf, May)>,
     /// Ports that it listens on.
     pub(super) ports: Vec<u16>,
-    /// It calls clients back, over TCP, and asks the kernel whose their sockets are.
+    /// It calls clients back, over TCP.
     pub(super) calls_back: bool,
     /// It is a client of servers, whose names it looks up.
     pub(super) calls_out: bool,
-    /// It accepts connections.
+    /// It accepts connections, and asks the kernel whose they are.
     pub(super) listens: bool,
 }
 
@@ -97,7 +97,12 @@ impl Needs {
                         self.appended(Path::new(file));
                     }
                 }
-                Some(("crypt", file)) if !file.is_empty() => self.add(file, May::Read),
+                Some(("crypt", file)) if !file.is_empty() => {
+                    let named = file.strip_prefix("passphrase-file=");
+                    self.add(named.unwrap_or(file), May::Read);
+                }
+                // Who is asked for a passphrase writes it there.
+                _ if layer.starts_with("crypt") => self.add("/dev/tty", May::Change),
                 _ => {}
             }
         }

@@ -35,10 +35,13 @@ pub(super) fn obtain(named: Option<&Path>, run_as: &RunAs) -> Done<Kept> {
         Ok(Kept { key, path })
     };
     if let Some(path) = named {
-        let key = kept(path).map_err(|e| of_file(path, &e))?;
-        run_as.give(path).map_err(|e| of_file(path, &e))?;
-        run_as.meanwhile(|| may_write(directory(path), run_as))?;
-        return Ok(key);
+        run_as
+            .give(path, Some(LEN as u64))
+            .map_err(|e| of_file(path, &e))?;
+        return run_as.meanwhile(|| {
+            may_write(directory(path), run_as)?;
+            kept(path).map_err(|e| of_file(path, &e))
+        });
     }
     let Some(path) = usual(run_as) else {
         warn("no home directory to keep a key in: clients must mount again after a restart");
@@ -65,22 +68,22 @@ fn directory(path: &Path) -> &Path {
 /// Of the command line, for a directory in which who this process is now may not make files.
 fn may_write(dir: &Path, run_as: &RunAs) -> Done {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
+    use rustix::io::Errno;
     let Some(name) = run_as.name() else {
         return Ok(());
     };
-    accessat(
-        CWD,
-        dir,
-        Access::WRITE_OK | Access::EXEC_OK,
-        AtFlags::EACCESS,
-    )
-    .map_err(|_| {
-        let shown = volary::escape(dir.as_os_str().as_bytes());
-        Fail::usage(format!(
-            "{shown}: --run-as {name} may not write there, and which clients have locks is kept \
-             beside the key; make it that user's, or give another --key"
-        ))
-    })
+    let mode = Access::WRITE_OK | Access::EXEC_OK;
+    match accessat(CWD, dir, mode, AtFlags::EACCESS) {
+        Err(Errno::ACCESS) => {
+            let shown = volary::escape(dir.as_os_str().as_bytes());
+            Err(Fail::usage(format!(
+                "{shown}: --run-as {name} may not write there, and which clients have locks is \
+                 kept beside the key; make it that user's, or give another --key"
+            )))
+        }
+        // What else is wrong with it, whoever makes the key says.
+        _ => Ok(()),
+    }
 }
 
 fn for_this_run() -> Done<Kept> {
@@ -112,7 +115,7 @@ impl Kept {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{address}.locks"));
         let path = PathBuf::from(name);
-        run_as.give(&path).map_err(|e| of_file(&path, &e))?;
+        run_as.give(&path, None).map_err(|e| of_file(&path, &e))?;
         let open = || LockState::open(&path, grace).map_err(|e| of_file(&path, &e));
         Ok(Some(Arc::new(run_as.meanwhile(open)?)))
     }
