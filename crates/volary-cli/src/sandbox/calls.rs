@@ -6,9 +6,7 @@
 //! what a process uses to get hold of others, of programs, of the kernel or of the network.
 
 use super::needs::Needs;
-use libc::{
-    AF_INET, AF_INET6, AF_NETLINK, CLONE_THREAD, ENOSYS, EPERM, SOCK_STREAM, TIOCLINUX, TIOCSTI,
-};
+use libc::{AF_INET, AF_INET6, AF_NETLINK, CLONE_THREAD, ENOSYS, EPERM, SOCK_STREAM};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter, apply_filter_all_threads,
@@ -21,6 +19,8 @@ const SOCK_DIAG: u64 = 4;
 const NO_STREAMS: [u64; 7] = [0, 2, 3, 4, 5, 6, 10];
 /// The part of a type that is no flag (`SOCK_TYPE_MASK`).
 const TYPE_MASK: u64 = 0xF;
+/// `TIOCSTI` and `TIOCLINUX` (asm-generic/ioctls.h): what types at a terminal.
+const TYPING: [u64; 2] = [0x5412, 0x541C];
 /// Numbers of the x32 ABI, on kernels that have it.
 const X32: i64 = 0x4000_0000;
 
@@ -141,7 +141,7 @@ fn first() -> Fallible<()> {
     let process = condition(0, SeccompCmpOp::MaskedEq(flag), 0)?;
     refuse_if(&mut rules, libc::SYS_clone, &[vec![process]])?;
     let mut typing = Vec::new();
-    for request in [TIOCSTI, TIOCLINUX] {
+    for request in TYPING {
         typing.push(vec![condition(1, SeccompCmpOp::Eq, request)?]);
     }
     refuse_if(&mut rules, libc::SYS_ioctl, &typing)?;

@@ -27,6 +27,13 @@ pub(super) fn restrict(needs: &Needs) -> Result<(), String> {
     }
 }
 
+/// Whether this kernel refuses files, and ports of TCP. What is newer has no part in the tests.
+#[cfg(test)]
+pub(super) fn is_there() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.handle_access(AccessFs::from_all(ABI::V3)).is_ok()
+}
+
 fn can_rename() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     ruleset.handle_access(AccessFs::Refer).is_ok()

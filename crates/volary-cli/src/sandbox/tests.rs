@@ -128,7 +128,7 @@ fn inside() {
     let dir = PathBuf::from(dir);
     let level = match kind.as_str() {
         "off" => Level::Off,
-        _ => Level::Strict,
+        _ => Level::On,
     };
     let sandbox = begin(level, &needs(&kind, &dir)).unwrap();
     // A thread that was there before the last was given up.
@@ -176,6 +176,10 @@ fn probed(kind: &str) -> Vec<String> {
 
 #[test]
 fn a_process_that_was_taken_over_opens_no_file_makes_no_socket_and_starts_nothing() {
+    if !super::files::is_there() {
+        println!("SKIPPED: no Landlock");
+        return;
+    }
     // Without a sandbox all of it can be done: the tries are real.
     let off = probed("off");
     assert!(

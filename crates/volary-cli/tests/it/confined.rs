@@ -49,6 +49,14 @@ fn is_confined(id: u32) {
     assert_eq!(memory.uid(), 0);
 }
 
+/// Whether this kernel has all that can be given up; if not, whoever asks for it is told.
+fn is_whole(sandbox: &Sandbox) -> bool {
+    let said = sandbox.run("mount --sandbox strict mem: nowhere").fails(1);
+    let lacks = said.contains("--sandbox strict: this system lacks ");
+    assert!(lacks || said.contains("does not exist"), "{said}");
+    !lacks
+}
+
 fn is_root() -> bool {
     let is = rustix::process::geteuid().is_root();
     if !is {
@@ -68,6 +76,9 @@ fn a_server_gives_up_what_it_does_not_need_unless_told_not_to() {
         "host:tree",
         "--sandbox strict disk.img host:tree",
     ] {
+        if words.contains("strict") && !is_whole(&sandbox) {
+            continue;
+        }
         let serving = Serving::start(&sandbox, words);
         is_confined(serving.id());
         serving.stop("-TERM");
@@ -88,6 +99,9 @@ fn a_mount_gives_up_what_it_does_not_need_and_is_unmounted_all_the_same() {
         &["host:tree"],
         &["--sandbox", "strict", "-o", "nosymfollow", "unix.img"],
     ] {
+        if words.contains(&"strict") && !is_whole(&sandbox) {
+            continue;
+        }
         let Some(mounting) = Mounting::start(&sandbox, words) else {
             return;
         };
