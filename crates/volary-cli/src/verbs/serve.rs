@@ -15,7 +15,7 @@ use crate::sandbox::{self, Needs, RunAs, Sandbox, SandboxArgs, attendant};
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
-use config::{Config, Entry};
+use config::{Config, Entry, anonymous_of};
 use deaths::Deaths;
 use key::Kept;
 use mounts::Mounts;
@@ -29,7 +29,7 @@ use std::time::Duration;
 use volary::fuse::Attendant;
 use volary::layers::{Alarm, Subtree};
 use volary::nfs::{self, Clients, Database, ExportOptions, LockState, OnEnd, ServeOptions, Squash};
-use volary::{Cred, Options, Source, TYPE_OPTION, Volume, VolumeOptions};
+use volary::{Options, Source, TYPE_OPTION, Volume, VolumeOptions};
 
 /// Serves volumes over NFS or SMB, on this host's own address.
 ///
@@ -584,17 +584,6 @@ fn lowest_group_of_users() -> u32 {
     let line = lines.find(|line| line.clone().next() == Some("GID_MIN"));
     let number = line.and_then(|mut line| line.nth(1)?.parse().ok());
     number.unwrap_or(1000)
-}
-
-fn anonymous_of(text: &str) -> Done<Cred> {
-    let (uid, gid) = text.split_once(':').unwrap_or((text, text));
-    match (uid.parse(), gid.parse()) {
-        (Ok(uid), Ok(gid)) => Ok(Cred::new(uid, gid)),
-        _ => Err(Fail::usage(format!(
-            "--anonymous: '{}' is not UID or UID:GID",
-            plain(text)
-        ))),
-    }
 }
 
 /// Text of a user, safe to print.

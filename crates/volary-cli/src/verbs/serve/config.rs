@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use volary::{Place, Source};
+use volary::{Cred, Place, Source};
 
 /// Longest file, in bytes.
 const LEN_MAX: u64 = 1 << 20;
@@ -219,6 +219,21 @@ impl Entry {
         } else {
             name
         })
+    }
+}
+
+/// Who is meant by `UID` or `UID:GID`.
+///
+/// # Errors
+/// Of the command line.
+pub(super) fn anonymous_of(text: &str) -> Done<Cred> {
+    let (uid, gid) = text.split_once(':').unwrap_or((text, text));
+    match (uid.parse(), gid.parse()) {
+        (Ok(uid), Ok(gid)) => Ok(Cred::new(uid, gid)),
+        _ => Err(Fail::usage(format!(
+            "--anonymous: '{}' is not UID or UID:GID",
+            plain(text)
+        ))),
     }
 }
 
