@@ -197,6 +197,24 @@ fn the_crate_graph_has_only_the_edges_of_the_design() {
 }
 
 #[test]
+fn releases_check_sums() {
+    let text = std::fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
+    let parts: Vec<&str> = text.split("\n[").collect();
+    let has = |name: &str, line: &str| {
+        let part = parts.iter().find(|part| part.starts_with(name));
+        part.is_some_and(|part| part.lines().any(|l| l == line))
+    };
+    assert!(has("profile.release]", "overflow-checks = true"));
+    for part in parts.iter().filter(|p| p.starts_with("profile.release.")) {
+        let allowed = part.starts_with("profile.release.package.fuser]");
+        assert!(
+            allowed || !part.contains("overflow-checks = false"),
+            "{part}"
+        );
+    }
+}
+
+#[test]
 fn source_files_can_be_read_at_a_sitting() {
     let mut long = Vec::new();
     for file in sources() {

@@ -6,6 +6,7 @@
 //! | `copy` | `cp`: trees in both directions |
 //! | `volumes`, `row` | opening volumes, finding places, reading directories |
 //! | `stack` | layers over volumes |
+//! | `sandbox` | what `serve` and `mount` give up |
 //! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
@@ -19,6 +20,7 @@ mod log;
 mod out;
 mod progress;
 mod row;
+mod sandbox;
 mod stack;
 mod verbs;
 mod volumes;
@@ -72,7 +74,11 @@ Environment:
   NO_COLOR           no colours; CLICOLOR_FORCE=1: colours, wherever it is printed";
 
 fn main() -> ExitCode {
-    let words = with_address(with_two_dashes(of_help(std::env::args_os().collect())));
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if sandbox::attendant::run(&words) {
+        return ExitCode::SUCCESS;
+    }
+    let words = with_address(with_two_dashes(of_help(words)));
     let whole = || Cli::try_parse_from(&words).map(|cli| cli.verb);
     let exit = match verbs::Verb::parse_alone(&words).unwrap_or_else(whole) {
         Ok(verb) => match verb.run() {

@@ -6,6 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | `mounted`, `point`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
+//! | `attend` | a process beside, which mounts and unmounts for one that may not |
 //! | `options` | how to mount |
 //! | `dispatch` | the kernel's requests, one by one |
 //! | `apart` | those that may wait for another client's lease |
@@ -31,6 +32,7 @@
 //! leaves: nothing else is called while one is held.
 
 mod apart;
+mod attend;
 mod attrs;
 mod counts;
 mod data;
@@ -51,7 +53,8 @@ mod server;
 mod signals;
 mod waiters;
 
+pub use attend::{Attendant, attend};
 pub use counts::{Counts, RequestKind};
-pub use mounted::{Mounted, Stop, serve};
+pub use mounted::{Mounted, Stop, serve, serve_attended};
 pub use options::{Checks, Locks, MountOptions};
 pub use point::free;

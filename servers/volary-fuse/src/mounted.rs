@@ -1,6 +1,7 @@
 //! [`serve`]: from a volume and a directory to a mount, and its end.
 
 use crate::apart::Served;
+use crate::attend::{Attendant, Attended, shown};
 use crate::counts::Counts;
 use crate::events::Teller;
 use crate::options::{Checks, MountOptions};
@@ -40,10 +41,48 @@ pub enum Stop {
 /// it is gone from its place, and ends with its last user.
 #[derive(Debug)]
 pub struct Mounted {
-    point: MountPoint,
+    place: Place,
     counts: Arc<Counts>,
     end: Arc<End>,
     signals: Option<Handle>,
+}
+
+/// Where it is mounted, and who unmounts it.
+#[derive(Clone, Debug)]
+struct Place {
+    point: MountPoint,
+    /// Nobody: this process itself.
+    attendant: Option<Arc<Attendant>>,
+}
+
+impl Place {
+    fn unmount(&self, lazy: bool) -> Result<()> {
+        match &self.attendant {
+            Some(attendant) => attendant.unmount(lazy),
+            None => self.point.unmount(lazy),
+        }
+    }
+
+    fn abort(&self, connection: Option<u32>) {
+        match (&self.attendant, connection) {
+            (Some(attendant), _) => attendant.abort(),
+            (None, Some(connection)) => MountPoint::abort(connection),
+            (None, None) => {}
+        }
+    }
+
+    /// What can be set only once the kernel has been answered.
+    fn settle(&self, read_only: bool, options: &MountOptions) -> Result<()> {
+        if let Some(attendant) = &self.attendant {
+            return attendant.settle();
+        }
+        if options.nosymfollow {
+            self.point
+                .forbid_symlinks(mount_flags(read_only, options))?;
+        }
+        self.point.set_read_ahead(options.read_ahead);
+        Ok(())
+    }
 }
 
 /// How it ended, once it has.
@@ -73,6 +112,57 @@ pub fn serve(
 ) -> Result<Mounted> {
     let threads = threads(options)?;
     let point = MountPoint::check(mountpoint)?;
+    let place = Place {
+        point,
+        attendant: None,
+    };
+    let read_only = is_read_only(&volume, options);
+    let config = config(&source(&volume, options), read_only, options, threads);
+    begin(volume, place, options, stop, threads, |server, place| {
+        fuser::Session::new(server, &place.point.path, &config).map_err(|e| cannot_mount(&e))
+    })
+}
+
+/// Mounts `volume` as [`serve`] does, on the directory of `attendant`, which mounts it and unmounts
+/// it: this process need not be allowed to. `options` are those that the attendant was given.
+///
+/// # Errors
+/// Those of [`serve`]; `Io` if the attendant has ended.
+pub fn serve_attended(
+    volume: Arc<Volume>,
+    attendant: &Arc<Attendant>,
+    options: &MountOptions,
+    stop: Stop,
+) -> Result<Mounted> {
+    let threads = threads(options)?;
+    let read_only = is_read_only(&volume, options);
+    let source = source(&volume, options);
+    let config = config(&source, read_only, options, threads);
+    let Attended { device, point } = attendant.mount(&source, read_only)?;
+    let place = Place {
+        point,
+        attendant: Some(Arc::clone(attendant)),
+    };
+    begin(volume, place, options, stop, threads, move |server, _| {
+        let acl = config.acl;
+        fuser::Session::from_fd(server, device, acl, config).map_err(|e| cannot_mount(&e))
+    })
+    .inspect_err(|_| {
+        // What was refused is the one to tell.
+        let _ = attendant.unmount(true);
+    })
+}
+
+type Session = fuser::Session<Served>;
+
+fn begin(
+    volume: Arc<Volume>,
+    place: Place,
+    options: &MountOptions,
+    stop: Stop,
+    threads: usize,
+    open: impl FnOnce(Served, &Place) -> Result<Session>,
+) -> Result<Mounted> {
     let client = volume.client();
     let server = Server::new(Arc::clone(&volume), client, options, threads);
     let counts = Arc::clone(&server.counts);
@@ -80,32 +170,26 @@ pub fn serve(
     let waiters = Arc::clone(&server.waiters);
     let kernel = Arc::clone(&server.kernel);
     let notifier = Arc::clone(&server.notifier);
-    let config = config(&volume, options, threads);
-    let server = Served(Arc::new(server));
-    let session =
-        fuser::Session::new(server, &point.path, &config).map_err(|e| cannot_mount(&e))?;
+    let session = open(Served(Arc::new(server)), &place)?;
     if let Ok(fd) = session.as_fd().try_clone_to_owned() {
         // It is set here alone.
         let _ = kernel.set(fd);
     }
     // It is set here alone.
     let _ = notifier.set(session.notifier());
-    if options.nosymfollow {
-        point.forbid_symlinks(mount_flags(&volume, options))?;
-    }
-    point.set_read_ahead(options.read_ahead);
+    place.settle(is_read_only(&volume, options), options)?;
     let teller = Teller::start(&volume, client, caches, session.notifier());
     let end = Arc::new(End::default());
     let signals = match stop {
         Stop::Call | Stop::CallBeside => None,
         Stop::Signals => Some(obey_signals(
-            point.clone(),
+            place.clone(),
             Arc::clone(&volume),
             Arc::clone(&end),
         )?),
     };
     let mounted = Mounted {
-        point,
+        place: place.clone(),
         counts,
         end: Arc::clone(&end),
         signals,
@@ -114,6 +198,10 @@ pub fn serve(
         // However this thread ends, whoever waits for the mount's end comes to know.
         let _last = Last(Arc::clone(&end));
         let served = session.run();
+        if place.attendant.is_some() && matches!(&served, Err(e) if !is_end(e)) {
+            // Nobody answers there any more; the failure is the one to tell.
+            let _ = place.unmount(true);
+        }
         waiters.end();
         drop(teller);
         end.note(finish(&volume, served, stop));
@@ -132,12 +220,17 @@ impl Mounted {
     /// was killed: what that one had not yet made durable is lost, and the
     /// volume may need a check.
     pub fn was_dead(&self) -> bool {
-        self.point.was_dead
+        self.place.point.was_dead
+    }
+
+    /// Whether there was something in the directory, which is hidden now.
+    pub fn hides(&self) -> bool {
+        self.place.point.hides
     }
 
     /// Where it is mounted: absolute, without symlinks.
     pub fn path(&self) -> &Path {
-        &self.point.path
+        &self.place.point.path
     }
 
     /// The requests so far.
@@ -152,7 +245,7 @@ impl Mounted {
     /// [`wait`](Self::wait) answers.
     pub fn unmount(&self) -> Result<()> {
         if !self.end.has_come() {
-            self.point.unmount(false)?;
+            self.place.unmount(false)?;
         }
         self.wait()
     }
@@ -166,7 +259,7 @@ impl Mounted {
         if self.end.has_come() {
             return Ok(());
         }
-        self.point.unmount(true)
+        self.place.unmount(true)
     }
 
     /// Waits until the mount has ended and the volume is detached, or everything
@@ -182,9 +275,9 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if !self.end.has_come() {
-            match self.point.unmount(false) {
+            match self.place.unmount(false) {
                 Ok(()) => drop(self.wait()),
-                Err(_) => drop(self.point.unmount(true)),
+                Err(_) => drop(self.place.unmount(true)),
             }
         }
         if let Some(signals) = &self.signals {
@@ -264,23 +357,20 @@ fn is_read_only(volume: &Volume, options: &MountOptions) -> bool {
 }
 
 /// What the library below is told.
-fn config(volume: &Volume, options: &MountOptions, threads: usize) -> Config {
+pub(crate) fn config(
+    source: &str,
+    read_only: bool,
+    options: &MountOptions,
+    threads: usize,
+) -> Config {
     let pick = |yes: bool, then: MountOption, otherwise: MountOption| {
         if yes { then } else { otherwise }
     };
-    let source = options
-        .source
-        .clone()
-        .unwrap_or_else(|| volume.name().into());
     let mut all = vec![
         // A comma would begin another option.
-        MountOption::FSName(source.replace([',', '\\'], "_")),
+        MountOption::FSName(shown(source)),
         MountOption::Subtype("volary".into()),
-        pick(
-            is_read_only(volume, options),
-            MountOption::RO,
-            MountOption::RW,
-        ),
+        pick(read_only, MountOption::RO, MountOption::RW),
         pick(options.suid, MountOption::Suid, MountOption::NoSuid),
         pick(options.dev, MountOption::Dev, MountOption::NoDev),
         pick(options.exec, MountOption::Exec, MountOption::NoExec),
@@ -302,17 +392,23 @@ fn config(volume: &Volume, options: &MountOptions, threads: usize) -> Config {
     config
 }
 
-/// The flags that a remount must repeat.
-fn mount_flags(volume: &Volume, options: &MountOptions) -> MountFlags {
+/// What it is shown as in the table of mounts.
+fn source(volume: &Volume, options: &MountOptions) -> String {
+    let own = || volume.name().into();
+    options.source.clone().unwrap_or_else(own)
+}
+
+/// The flags of the mount, which a remount must repeat.
+pub(crate) fn mount_flags(read_only: bool, options: &MountOptions) -> MountFlags {
     let mut flags = MountFlags::empty();
-    flags.set(MountFlags::RDONLY, is_read_only(volume, options));
+    flags.set(MountFlags::RDONLY, read_only);
     flags.set(MountFlags::NOSUID, !options.suid);
     flags.set(MountFlags::NODEV, !options.dev);
     flags.set(MountFlags::NOEXEC, !options.exec);
     flags
 }
 
-fn cannot_mount(error: &std::io::Error) -> Error {
+pub(crate) fn cannot_mount(error: &std::io::Error) -> Error {
     let words = error.to_string();
     if words.contains("user_allow_other") {
         let words = "option 'allow_other' needs the line 'user_allow_other' in /etc/fuse.conf";
@@ -341,20 +437,18 @@ fn cannot_mount(error: &std::io::Error) -> Error {
 ///
 /// # Errors
 /// `Io` if the process has no room for another one.
-fn obey_signals(point: MountPoint, volume: Arc<Volume>, end: Arc<End>) -> Result<Handle> {
+fn obey_signals(place: Place, volume: Arc<Volume>, end: Arc<End>) -> Result<Handle> {
     let failed = |e: std::io::Error| Error::note(Kind::Io, format!("cannot wait for signals: {e}"));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
     let handle = signals.handle();
-    let connection = point.connection();
+    let connection = place.point.connection();
     let obeying = move || {
         for (count, _) in signals.forever().enumerate() {
             if count > 0 {
-                if let Some(connection) = connection {
-                    MountPoint::abort(connection);
-                }
+                place.abort(connection);
                 end.note(volume.detach());
-            } else if point.unmount(false).is_err() {
-                let _ = point.unmount(true);
+            } else if place.unmount(false).is_err() {
+                let _ = place.unmount(true);
             }
         }
     };

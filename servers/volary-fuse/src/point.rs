@@ -26,6 +26,8 @@ pub(crate) struct MountPoint {
     /// The directory was still covered by the mount of a server that was
     /// killed; that mount has been taken away.
     pub(crate) was_dead: bool,
+    /// There is something in the directory.
+    pub(crate) hides: bool,
 }
 
 impl MountPoint {
@@ -56,7 +58,12 @@ impl MountPoint {
         }
         check_rights(&path, &facts, &shown)?;
         check_fuse()?;
-        Ok(Self { path, was_dead })
+        let hides = fs::read_dir(&path).is_ok_and(|mut all| all.next().is_some());
+        Ok(Self {
+            path,
+            was_dead,
+            hides,
+        })
     }
 
     /// Sets what the library below does not: that symlinks are not followed.
@@ -193,6 +200,7 @@ fn leave_dead(path: &Path) -> Result<()> {
     let dead = MountPoint {
         path: absolute_without_last(path),
         was_dead: true,
+        hides: false,
     };
     dead.unmount(true).map_err(|_| {
         let words = format!(

@@ -75,8 +75,8 @@ mod status;
 mod timer;
 
 pub use nlm::LockState;
-pub use options::{ExportOptions, Limits, OnEnd, ServeOptions, Squash};
-pub use owner::Owner;
+pub use options::{Database, ExportOptions, Limits, OnEnd, ServeOptions, Squash};
+pub use owner::{Owner, cred_of};
 pub use programs::{Answer, Programs, Way};
 pub use server::{Server, serve};
 pub use volary_rpc::Output;

@@ -4,6 +4,7 @@
 //! The kernel's own NFS client is root's, and speaks for all users of its mounts. A program of
 //! an ordinary user speaks for that user only.
 
+use crate::options::Database;
 use crate::rpc::Auth;
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
@@ -26,20 +27,24 @@ pub enum Owner {
     /// of who calls is believed.
     Trusted,
     /// That of an ordinary user of this host: all calls are theirs.
-    User(u32, OnceLock<Cred>),
+    User(u32, OnceLock<Cred>, Database),
     /// Nobody knows: all calls are the anonymous user's.
     Unknown,
 }
 
 impl Owner {
     /// The owner of the socket at `peer`, this host's own address, that is connected to `local`.
-    /// Where the kernel does not tell owners, a port below 1024 is root's.
-    pub(crate) fn of(peer: SocketAddr, local: SocketAddr) -> Self {
+    /// Where the kernel does not tell owners, a port below 1024 is root's. Beside root, the user
+    /// `believed` is.
+    pub(crate) fn of(
+        peer: SocketAddr,
+        local: SocketAddr,
+        believed: u32,
+        database: &Database,
+    ) -> Self {
         match uid_of(peer, local) {
-            Ok(Some(uid)) if uid == 0 || uid == rustix::process::geteuid().as_raw() => {
-                Self::Trusted
-            }
-            Ok(Some(uid)) => Self::User(uid, OnceLock::new()),
+            Ok(Some(uid)) if uid == 0 || uid == believed => Self::Trusted,
+            Ok(Some(uid)) => Self::User(uid, OnceLock::new(), database.clone()),
             Err(_) if is_privileged(peer.port()) => Self::Trusted,
             Ok(None) | Err(_) => Self::Unknown,
         }
@@ -53,8 +58,9 @@ impl Owner {
         };
         match self {
             Self::Trusted => Caller::Said(said.clone()),
-            Self::User(uid, cred) => {
-                Caller::Known(within(said, cred.get_or_init(|| cred_of(*uid))))
+            Self::User(uid, cred, database) => {
+                let real = cred.get_or_init(|| database.cred_of(*uid));
+                Caller::Known(within(said, real))
             }
             Self::Unknown => Caller::Nobody,
         }
@@ -94,8 +100,9 @@ fn within(said: &Cred, real: &Cred) -> Cred {
     }
 }
 
-/// A user with their groups; one whom the host does not know is in a group of their number.
-fn cred_of(uid: u32) -> Cred {
+/// A user with their groups, as the host's database of users has them; one whom it does not know
+/// is in a group of their number.
+pub fn cred_of(uid: u32) -> Cred {
     let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
         return Cred::new(uid, uid);
     };

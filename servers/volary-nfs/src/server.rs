@@ -1,7 +1,7 @@
 //! [`Server`]: listens, and keeps the connections.
 
 use crate::conn::Conn;
-use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions};
+use crate::options::{Database, ExportOptions, Limits, OnEnd, ServeOptions};
 use crate::owner::Owner;
 use crate::programs::{Programs, Way};
 use crate::timer;
@@ -37,6 +37,8 @@ struct Shared {
     programs: Arc<Programs>,
     limits: Limits,
     conns: Mutex<Vec<Arc<Conn>>>,
+    database: Database,
+    believed: u32,
 }
 
 struct Door {
@@ -77,6 +79,8 @@ pub fn serve(
         programs,
         limits: options.limits,
         conns: Mutex::default(),
+        database: options.database.clone(),
+        believed: options.believed,
     });
     // Not for programs that are started meanwhile: they would hold it open.
     let (woken, wake) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -298,7 +302,7 @@ impl Shared {
         socket.set_nonblocking(false)?;
         let local = socket.local_addr().unwrap_or(door.local);
         let owner = match is_this_host(peer.ip()) {
-            true => Owner::of(peer, local),
+            true => Owner::of(peer, local, self.believed, &self.database),
             false => Owner::Trusted,
         };
         let way = Way {

@@ -5,6 +5,7 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
+use crate::sandbox::{self, Needs, RunAs, SandboxArgs, attendant};
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use std::ffi::OsString;
@@ -21,7 +22,8 @@ use volary::{Caps, Options, Volume, VolumeOptions};
 /// everything is on the image. With --background it goes on by itself, once
 /// the volume is mounted, and says what goes wrong in the system's log. What is in the directory already is
 /// hidden meanwhile. An ordinary user mounts on a directory that they may write, through
-/// fusermount3, and needs access to /dev/fuse.
+/// fusermount3, and needs access to /dev/fuse. Once the volume is mounted, this reaches no files but
+/// those of the volume, and starts no programs (--sandbox).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -53,6 +55,8 @@ pub(crate) struct Mount {
     background: bool,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
     /// Prints "mounted" once it is
     #[arg(long, hide = true)]
     tell: bool,
@@ -100,12 +104,23 @@ impl Mount {
         if options.get("sync") == Some("") && options.get("commit").is_none() {
             options.set("commit", "0");
         }
-        let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount)?;
-        let mounted = mount_on(Arc::clone(&volume), &self.dir, &mount, Stop::Signals);
+        let level = self.sandbox.level(None);
+        let run_as = self.sandbox.run_as(None)?;
+        let attendant = attendant::for_mount(level, &self.dir, &self.options)?;
+        let sandbox = sandbox::begin(level, &self.needs(&at, read_only))?;
+        let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount, &run_as)?;
+        let mounted = mount_on(
+            Arc::clone(&volume),
+            &self.dir,
+            &mount,
+            Stop::Signals,
+            attendant,
+        );
         let mounted = mounted.inspect_err(|_| {
             // It was not used; the mount's own error is the one to tell.
             let _ = volume.detach();
         })?;
+        sandbox.settle(&run_as)?;
         if self.tell {
             leave_the_terminal(system).map_err(|e| Fail::host("background", e))?;
         }
@@ -118,19 +133,26 @@ impl Mount {
         Ok(Exit::Done)
     }
 
+    fn needs(&self, at: &At, read_only: bool) -> Needs {
+        let mut needs = Needs::new();
+        needs.volume(&at.source, &self.options, &self.layers, read_only);
+        needs.fuse();
+        needs
+    }
+
     fn volume(
         &self,
         at: &At,
         options: Options,
         read_only: bool,
         mount: &MountOptions,
+        run_as: &RunAs,
     ) -> Done<(Arc<Volume>, Arc<Alarm>, Vec<Report>)> {
         let source = &at.source;
         let commit = commit_of(&options)?;
         let usage = if read_only { Use::Look } else { Use::Change };
         let attach = attach_with(options, usage)?;
-        let fail = |e: volary::Error| Fail::volume(source, &e);
-        let opened = volary::open_volume(source, &attach, clock::now()).map_err(fail)?;
+        let opened = run_as.open_volume(source, attach)?;
         if let Some(replica) = &opened.replica {
             tell_of_replica(source, replica, Use::Look)?;
         }

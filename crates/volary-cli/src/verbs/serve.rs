@@ -12,11 +12,13 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
+use crate::sandbox::{self, Needs, RunAs, Sandbox, SandboxArgs, attendant};
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
-use config::{Config, Entry};
+use config::{Config, Entry, anonymous_of};
 use deaths::Deaths;
+use key::Kept;
 use mounts::Mounts;
 pub(super) use mounts::{mount_ended, mount_on};
 use smb::{Protect, Smb, SmbMin};
@@ -25,9 +27,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use volary::fuse::Attendant;
 use volary::layers::{Alarm, Subtree};
-use volary::nfs::{self, Clients, ExportOptions, LockState, OnEnd, ServeOptions, Squash};
-use volary::{Cred, Options, Source, TYPE_OPTION, Volume, VolumeOptions};
+use volary::nfs::{self, Clients, Database, ExportOptions, LockState, OnEnd, ServeOptions, Squash};
+use volary::{Options, Source, TYPE_OPTION, Volume, VolumeOptions};
 
 /// Serves volumes over NFS or SMB, on this host's own address.
 ///
@@ -41,6 +44,9 @@ use volary::{Cred, Options, Source, TYPE_OPTION, Volume, VolumeOptions};
 /// anybody. What clients on other hosts say about who calls is believed. So NFS is
 /// served to this host only; to serve others, say who they are (--allow) and that
 /// you know (--i-know-auth-sys).
+///
+/// Once it serves, it reaches no files but those of the volumes, and starts no
+/// programs (--sandbox). Started by root, let it go on as another (--run-as).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -134,6 +140,8 @@ pub(crate) struct Serve {
     grace: u16,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
     /// Prints a line of JSON when it serves, and one when it has ended
     #[arg(long)]
     json: bool,
@@ -174,8 +182,16 @@ const SMB_PORT: u16 = 4450;
 
 /// Where to serve what, and to whom.
 struct Plan {
-    nfs: Option<(Listen, [u8; 16], Option<Arc<LockState>>)>,
+    nfs: Option<Nfs>,
     smb: Option<Smb>,
+}
+
+/// Where to serve NFS, and with what.
+struct Nfs {
+    listen: Listen,
+    key: Kept,
+    locks: Option<Arc<LockState>>,
+    database: Database,
 }
 
 /// A volume that is open, and how it is exported.
@@ -184,6 +200,8 @@ struct Served {
     volume: Arc<Volume>,
     export: ExportOptions,
     mount: Option<PathBuf>,
+    /// Who mounts it, if not this process.
+    attendant: Option<Arc<Attendant>>,
     encrypt: bool,
     /// Who may use it by SMB, if not all.
     users: Option<Vec<String>>,
@@ -200,14 +218,18 @@ impl Serve {
         };
         self.log_args(&config).begin()?;
         let entries = self.entries(&config)?;
-        let plan = self.plan(&config, &entries)?;
+        let level = self.sandbox.level(config.sandbox);
+        let run_as = self.sandbox.run_as(config.run_as.as_deref())?;
+        let plan = self.plan(&config, &entries, &run_as)?;
         volary::host::raise_descriptor_limit();
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
+        let attendants = mounts::attendants(level, &entries)?;
+        let sandbox = sandbox::begin(level, &self.needs(&plan, &entries))?;
         let mut open = Vec::new();
         let served = self
-            .open_all(&entries, &config, &mut open)
-            .and_then(|()| self.serve(&config, plan, &open, signals));
+            .open_all(&entries, attendants, &config, &run_as, &mut open)
+            .and_then(|()| self.serve(&config, plan, &open, signals, &sandbox, &run_as));
         // What is lost says more than that a mount of it could not be synced.
         close(open)?;
         let exit = served?;
@@ -224,7 +246,38 @@ impl Serve {
         }
     }
 
-    fn plan(&self, config: &Config, entries: &[Entry]) -> Done<Plan> {
+    /// What it needs of this host once it has begun.
+    fn needs(&self, plan: &Plan, entries: &[Entry]) -> Needs {
+        let mut needs = Needs::new();
+        for entry in entries {
+            let options = [&self.options[..], &entry.options].concat();
+            let layers = [&entry.layers[..], &self.layers].concat();
+            // One that is none is refused when it is opened.
+            if let Ok(at) = At::parse(&entry.volume) {
+                let read_only = self.ro || entry.read_only;
+                needs.volume(&at.source, &options, &layers, read_only);
+            }
+            if entry.mount.is_some() {
+                needs.fuse();
+            }
+        }
+        if let Some(nfs) = &plan.nfs {
+            needs.nfs(nfs.listen.address.port());
+            if nfs.listen.portmap {
+                needs.listens_on(nfs.listen.portmapper().port());
+            }
+            nfs.key
+                .directory()
+                .iter()
+                .for_each(|dir| needs.kept_in(dir));
+        }
+        if let Some(smb) = &plan.smb {
+            needs.listens_on(smb.address.port());
+        }
+        needs
+    }
+
+    fn plan(&self, config: &Config, entries: &[Entry], run_as: &RunAs) -> Done<Plan> {
         let nfs = self.nfs.as_ref().or(config.nfs.as_ref());
         let smb = self.smb.as_ref().or(config.smb.as_ref());
         let smb = match smb {
@@ -236,7 +289,8 @@ impl Serve {
                 }
                 let users = self.users.as_ref().or(config.users.as_ref());
                 let one = self.user.as_ref().or(config.user.as_ref());
-                let users = smb::users(users.map(PathBuf::as_path), one.map(String::as_str))?;
+                let (file, one) = (users.map(PathBuf::as_path), one.map(String::as_str));
+                let users = smb::users(file, one, run_as.cred())?;
                 for entry in entries {
                     smb::check_users_of(entry, &users)?;
                 }
@@ -250,9 +304,16 @@ impl Serve {
         };
         let nfs = if nfs.is_some() || smb.is_none() {
             let listen = self.listen(config)?;
-            let key = key::obtain(self.key.as_deref().or(config.key.as_deref()))?;
-            let locks = key.locks(listen.address, Duration::from_secs(self.grace.into()))?;
-            Some((listen, key.key, locks))
+            let key = key::obtain(self.key.as_deref().or(config.key.as_deref()), run_as)?;
+            let grace = Duration::from_secs(self.grace.into());
+            let locks = key.locks(listen.address, grace, run_as)?;
+            let database = attendant::for_groups(self.sandbox.level(config.sandbox), run_as)?;
+            Some(Nfs {
+                listen,
+                key,
+                locks,
+                database,
+            })
         } else {
             None
         };
@@ -301,14 +362,25 @@ impl Serve {
         Ok(entries)
     }
 
-    fn open_all(&self, entries: &[Entry], config: &Config, open: &mut Vec<Served>) -> Done {
-        for entry in entries {
-            open.push(self.open(entry, config)?);
+    fn open_all(
+        &self,
+        entries: &[Entry],
+        attendants: Vec<Option<Arc<Attendant>>>,
+        config: &Config,
+        run_as: &RunAs,
+        open: &mut Vec<Served>,
+    ) -> Done {
+        for (entry, attendant) in entries.iter().zip(attendants) {
+            let served = self.open(entry, config, run_as)?;
+            open.push(Served {
+                attendant,
+                ..served
+            });
         }
         Ok(())
     }
 
-    fn open(&self, entry: &Entry, config: &Config) -> Done<Served> {
+    fn open(&self, entry: &Entry, config: &Config, run_as: &RunAs) -> Done<Served> {
         let at = At::parse(&entry.volume)?;
         let mut export = self.export(entry, config)?;
         if matches!(at.source, Source::Host { .. }) {
@@ -328,8 +400,7 @@ impl Serve {
         let commit = commit_of(&options)?;
         let attach = attach_with(options, usage)?;
         let source = at.source.clone();
-        let fail = |e: volary::Error| Fail::volume(&source, &e);
-        let opened = volary::open_volume(&source, &attach, clock::now()).map_err(fail)?;
+        let opened = run_as.open_volume(&source, attach)?;
         if let Some(replica) = &opened.replica {
             tell_of_replica(&source, replica, Use::Look)?;
         }
@@ -358,6 +429,7 @@ impl Serve {
                         ..export
                     },
                     mount: entry.mount.clone(),
+                    attendant: None,
                     encrypt: entry.encrypt,
                     users: entry.users.clone(),
                     alarm,
@@ -406,13 +478,15 @@ impl Serve {
         plan: Plan,
         open: &[Served],
         mut signals: signal_hook::iterator::Signals,
+        sandbox: &Sandbox,
+        run_as: &RunAs,
     ) -> Done<Exit> {
-        let portmap = plan.nfs.as_ref().is_some_and(|(listen, ..)| listen.portmap);
+        let portmap = plan.nfs.as_ref().is_some_and(|nfs| nfs.listen.portmap);
         let deaths = Deaths::new(signals.handle());
         let one = self.user.as_ref().or(config.user.as_ref());
         let root = one.filter(|_| rustix::process::geteuid().is_root());
         let nfs = match plan.nfs {
-            Some((listen, key, locks)) => Some(start_nfs(&listen, key, locks, open, &deaths)?),
+            Some(plan) => Some(start_nfs(plan, open, &deaths)?),
             None => None,
         };
         let smb = match plan.smb {
@@ -425,12 +499,14 @@ impl Serve {
         };
         // After NFS: it may begin with a time of grace, that holds for them all.
         let mounts = Mounts::start(open)?;
+        sandbox.settle(run_as)?;
         let said = say::At {
             nfs: nfs.as_ref().and_then(|n| n.addresses().first().copied()),
             portmap,
             smb: smb.as_ref().map(|(running, _)| running.address),
             user: smb.as_ref().map_or("", |(_, user)| user),
             root: root.filter(|_| smb.is_some()).map(String::as_str),
+            run_as: run_as.name(),
         };
         if let Some(user) = said.root {
             let user = volary::escape_short(user.as_bytes());
@@ -471,15 +547,11 @@ fn opens_max(open: &[Served]) -> Option<usize> {
     is_bound.then(|| volary::host::opens_max() / 2)
 }
 
-fn start_nfs(
-    listen: &Listen,
-    key: [u8; 16],
-    locks: Option<Arc<LockState>>,
-    open: &[Served],
-    deaths: &Deaths,
-) -> Done<nfs::Server> {
-    let mut options = ServeOptions::new(listen.address, key, instance());
-    options.locks = locks;
+fn start_nfs(plan: Nfs, open: &[Served], deaths: &Deaths) -> Done<nfs::Server> {
+    let listen = plan.listen;
+    let mut options = ServeOptions::new(listen.address, plan.key.key, instance());
+    options.locks = plan.locks;
+    options.database = plan.database;
     let deaths = deaths.clone();
     options.on_end = Some(OnEnd::new(move || deaths.note("NFS")));
     if listen.portmap {
@@ -546,17 +618,6 @@ fn lowest_group_of_users() -> u32 {
     let line = lines.find(|line| line.clone().next() == Some("GID_MIN"));
     let number = line.and_then(|mut line| line.nth(1)?.parse().ok());
     number.unwrap_or(1000)
-}
-
-fn anonymous_of(text: &str) -> Done<Cred> {
-    let (uid, gid) = text.split_once(':').unwrap_or((text, text));
-    match (uid.parse(), gid.parse()) {
-        (Ok(uid), Ok(gid)) => Ok(Cred::new(uid, gid)),
-        _ => Err(Fail::usage(format!(
-            "--anonymous: '{}' is not UID or UID:GID",
-            plain(text)
-        ))),
-    }
 }
 
 /// Text of a user, safe to print.

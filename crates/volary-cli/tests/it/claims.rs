@@ -292,6 +292,27 @@ const SECURITY: Claims = &[
         ],
     ),
     (
+        "such a process reaches no files of the host but the volume's own",
+        &[
+            "a_process_that_was_taken_over_opens_no_file_makes_no_socket_and_starts_nothing",
+            "a_server_gives_up_what_it_does_not_need_unless_told_not_to",
+            "a_mount_gives_up_what_it_does_not_need_and_is_unmounted_all_the_same",
+            "an_ordinary_user_s_mount_is_confined_and_unmounted_too",
+        ],
+    ),
+    (
+        "With `--run-as USER` it is that user for good",
+        &[
+            "a_server_runs_as_another_for_good_and_opens_what_that_one_may",
+            "a_directory_is_mounted_as_another_for_good",
+        ],
+    ),
+    (
+        "no process of the same user can trace it",
+        &["nobody_of_the_same_user_can_look_into_its_memory"],
+    ),
+    ("**Sums that do not fit**", &["releases_check_sums"]),
+    (
         "the volume takes no more changes",
         &[
             "a_failed_write_is_told_when_the_mount_ends",

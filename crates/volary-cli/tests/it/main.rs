@@ -6,6 +6,7 @@ mod cedar;
 mod cedar_pieces;
 mod claiming;
 mod claims;
+mod confined;
 mod copying;
 mod damaged;
 mod examples;

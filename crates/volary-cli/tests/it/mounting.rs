@@ -36,6 +36,18 @@ impl Mounting {
         mounting
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends its program with SIGTERM: it takes the mount away, and ends well.
+    pub(crate) fn terminate(mut self) {
+        let id = self.child.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(killed.success());
+        assert!(self.child.wait().unwrap().success());
+    }
+
     /// Unmounts, and waits until the program has left the volume.
     pub(crate) fn end(mut self) {
         let unmounted = Command::new("umount").arg(&self.dir).status().unwrap();

@@ -96,6 +96,14 @@ impl Audit {
         })
     }
 
+    /// The file that [`parse`](Self::parse) has its lines appended to.
+    ///
+    /// # Errors
+    /// `Invalid`, as there.
+    pub fn file_of(text: &str) -> Result<&str> {
+        reads::parse(text).map(|(file, _)| file)
+    }
+
     /// # Errors
     /// `Io` once a line could not be written.
     fn check(&self) -> Result<()> {

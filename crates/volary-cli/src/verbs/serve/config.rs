@@ -3,12 +3,13 @@
 use super::plain;
 use super::smb::{Protect, SmbMin};
 use crate::exit::{Done, Fail};
+use crate::sandbox::Level;
 use serde::Deserialize;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use volary::{Place, Source};
+use volary::{Cred, Place, Source};
 
 /// Longest file, in bytes.
 const LEN_MAX: u64 = 1 << 20;
@@ -31,6 +32,9 @@ pub(super) const EXAMPLE: &str = r#"
 
   log = "/var/log/volary.log"     # who did what; or stderr, or system
   log-json = false
+
+  sandbox = "on"                  # on, strict or off
+  run-as = "volary"               # once ports, images and key are open
 
   [[volume]]
   volume = "disk.img"
@@ -68,6 +72,8 @@ pub(super) struct Config {
     pub(super) key: Option<PathBuf>,
     pub(super) allow: Vec<String>,
     pub(super) i_know_auth_sys: bool,
+    pub(super) sandbox: Option<Level>,
+    pub(super) run_as: Option<String>,
     #[serde(rename = "volume")]
     pub(super) volumes: Vec<Entry>,
 }
@@ -223,6 +229,21 @@ impl Entry {
         } else {
             name
         })
+    }
+}
+
+/// Who is meant by `UID` or `UID:GID`.
+///
+/// # Errors
+/// Of the command line.
+pub(super) fn anonymous_of(text: &str) -> Done<Cred> {
+    let (uid, gid) = text.split_once(':').unwrap_or((text, text));
+    match (uid.parse(), gid.parse()) {
+        (Ok(uid), Ok(gid)) => Ok(Cred::new(uid, gid)),
+        _ => Err(Fail::usage(format!(
+            "--anonymous: '{}' is not UID or UID:GID",
+            plain(text)
+        ))),
     }
 }
 

@@ -2,6 +2,7 @@
 //! and beside it, which of them have locks.
 
 use crate::exit::{Done, Fail, warn, words};
+use crate::sandbox::RunAs;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -23,30 +24,69 @@ pub(super) struct Kept {
     pub(super) path: Option<PathBuf>,
 }
 
-/// The key in the file, which is made if it is not there. With no file named, it
-/// is `volary/nfs.key` in the user's state directory; if that cannot be, there is
+/// The key in the file, which is made if it is not there, and is that of who this process is to
+/// be. With no file named, it is `volary/nfs.key` in that user's state directory; if that cannot be, there is
 /// a key for this run only, and a warning.
 ///
 /// # Errors
-/// Of a file that was named.
-pub(super) fn obtain(named: Option<&Path>) -> Done<Kept> {
+/// Of a file that was named, or of its directory, in which that user must be able to keep which
+/// clients have locks.
+pub(super) fn obtain(named: Option<&Path>, run_as: &RunAs) -> Done<Kept> {
     let kept = |path: &Path| {
         let key = read_or_make(path)?;
         let path = Some(path.to_owned());
         Ok(Kept { key, path })
     };
     if let Some(path) = named {
-        return kept(path).map_err(|e| of_file(path, &e));
+        run_as
+            .give(path, Some(LEN as u64))
+            .map_err(|e| of_file(path, &e))?;
+        return run_as.meanwhile(|| {
+            may_write(directory(path), run_as)?;
+            kept(path).map_err(|e| of_file(path, &e))
+        });
     }
-    let Some(path) = usual() else {
+    let Some(path) = usual(run_as) else {
         warn("no home directory to keep a key in: clients must mount again after a restart");
         return for_this_run();
     };
-    kept(&path).or_else(|e| {
-        let line = of_file(&path, &e).line;
-        warn(&format!("{line}: clients must mount again after a restart"));
-        for_this_run()
+    run_as.meanwhile(|| {
+        kept(&path).or_else(|e| {
+            let line = of_file(&path, &e).line;
+            warn(&format!("{line}: clients must mount again after a restart"));
+            for_this_run()
+        })
     })
+}
+
+/// The directory that a file is in.
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+/// # Errors
+/// Of the command line, for a directory in which who this process is now may not make files.
+fn may_write(dir: &Path, run_as: &RunAs) -> Done {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    use rustix::io::Errno;
+    let Some(name) = run_as.name() else {
+        return Ok(());
+    };
+    let mode = Access::WRITE_OK | Access::EXEC_OK;
+    match accessat(CWD, dir, mode, AtFlags::EACCESS) {
+        Err(Errno::ACCESS) => {
+            let shown = volary::escape(dir.as_os_str().as_bytes());
+            Err(Fail::usage(format!(
+                "{shown}: --run-as {name} may not write there, and which clients have locks is \
+                 kept beside the key; make it that user's, or give another --key"
+            )))
+        }
+        // What else is wrong with it, whoever makes the key says.
+        _ => Ok(()),
+    }
 }
 
 fn for_this_run() -> Done<Kept> {
@@ -55,6 +95,11 @@ fn for_this_run() -> Done<Kept> {
 }
 
 impl Kept {
+    /// The directory in which it is kept, and which clients have locks.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        self.path.as_deref().map(directory)
+    }
+
     /// Which clients have locks, kept beside the key, one file for each address: the
     /// key's name with the address and `.locks`. `None` without a place for the key,
     /// and where the port is any that is free: nobody finds the next run there.
@@ -65,6 +110,7 @@ impl Kept {
         &self,
         address: SocketAddr,
         grace: Duration,
+        run_as: &RunAs,
     ) -> Done<Option<Arc<LockState>>> {
         let Some(path) = self.path.as_ref().filter(|_| address.port() != 0) else {
             return Ok(None);
@@ -72,8 +118,9 @@ impl Kept {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{address}.locks"));
         let path = PathBuf::from(name);
-        let state = LockState::open(&path, grace).map_err(|e| of_file(&path, &e))?;
-        Ok(Some(Arc::new(state)))
+        run_as.give(&path, None).map_err(|e| of_file(&path, &e))?;
+        let open = || LockState::open(&path, grace).map_err(|e| of_file(&path, &e));
+        Ok(Some(Arc::new(run_as.meanwhile(open)?)))
     }
 }
 
@@ -82,7 +129,10 @@ fn of_file(path: &Path, e: &io::Error) -> Fail {
     Fail::usage(format!("{shown}: {}", words(e)))
 }
 
-fn usual() -> Option<PathBuf> {
+fn usual(run_as: &RunAs) -> Option<PathBuf> {
+    if let Some(home) = run_as.home() {
+        return Some(home.join(".local/state/volary/nfs.key"));
+    }
     let dir = |name| std::env::var_os(name).filter(|v| !v.is_empty());
     let state = dir("XDG_STATE_HOME")
         .map(PathBuf::from)

@@ -1,17 +1,31 @@
 //! Mounts of this host beside the servers, on the same sessions.
 
 use super::Served;
+use super::config::Entry;
 use crate::exit::{Done, Exit, Fail, warn};
+use crate::sandbox::{Level, attendant};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use volary::fuse::{self, Checks, Locks, MountOptions, Mounted, Stop};
+use volary::fuse::{self, Attendant, Checks, Locks, MountOptions, Mounted, Stop};
 use volary::{Kind, Volume};
 
 /// The mounts that there are; unmounted when dropped.
 #[derive(Default)]
 pub(super) struct Mounts(Vec<Mounted>);
+
+/// Who mounts each volume that is to be mounted, if this process will not be able to.
+///
+/// # Errors
+/// Of starting them.
+pub(super) fn attendants(level: Level, entries: &[Entry]) -> Done<Vec<Option<Arc<Attendant>>>> {
+    let attendant = |entry: &Entry| match &entry.mount {
+        Some(dir) => attendant::for_mount(level, dir, &["checks=session".to_owned()]),
+        None => Ok(None),
+    };
+    entries.iter().map(attendant).collect()
+}
 
 impl Mounts {
     /// Mounts what is to be mounted.
@@ -78,7 +92,8 @@ fn mount(served: &Served, dir: &Path) -> Done<Mounted> {
         ..MountOptions::default()
     };
     let volume = Arc::clone(&served.volume);
-    mount_on(volume, dir, &options, Stop::CallBeside)
+    let attendant = served.attendant.clone();
+    mount_on(volume, dir, &options, Stop::CallBeside, attendant)
 }
 
 /// Logs that what was mounted there is not any more.
@@ -87,7 +102,7 @@ pub(in crate::verbs) fn mount_ended(dir: &Path) {
     tracing::info!(target: "FUSE", at = %shown, "mount ends");
 }
 
-/// Mounts, and warns of what is not as it should be of the directory.
+/// Mounts, by an attendant of that directory if there is one, and warns of what is not as it should be of the directory.
 ///
 /// # Errors
 /// Of the directory; of mounting. Each names the directory once.
@@ -96,10 +111,14 @@ pub(in crate::verbs) fn mount_on(
     dir: &Path,
     options: &MountOptions,
     stop: Stop,
+    attendant: Option<Arc<Attendant>>,
 ) -> Done<Mounted> {
     let shown = volary::escape(dir.as_os_str().as_bytes()).to_string();
-    let hides = std::fs::read_dir(dir).is_ok_and(|mut all| all.next().is_some());
-    let mounted = fuse::serve(volume, dir, options, stop).map_err(|e| {
+    let mounted = match attendant {
+        Some(attendant) => fuse::serve_attended(volume, &attendant, options, stop),
+        None => fuse::serve(volume, dir, options, stop),
+    };
+    let mounted = mounted.map_err(|e| {
         match e.to_string().strip_prefix(&format!("mount point {shown} ")) {
             Some(words) => Fail::new(Exit::Failed, format!("{shown}: {words}")),
             None => Fail::at(&shown, &e),
@@ -111,7 +130,7 @@ pub(in crate::verbs) fn mount_on(
             "{shown}: was still mounted by a server that was killed; the volume may need volary fsck"
         ));
     }
-    if hides {
+    if mounted.hides() {
         let words = "is not empty; what is in it is hidden until it is unmounted";
         warn(&format!("{shown}: {words}"));
     }

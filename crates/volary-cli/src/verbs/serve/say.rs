@@ -18,6 +18,8 @@ pub(super) struct At<'a> {
     pub(super) user: &'a str,
     /// One who may log on, and is root.
     pub(super) root: Option<&'a str>,
+    /// Who it runs as, if another than who started it.
+    pub(super) run_as: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -25,6 +27,8 @@ struct Serving {
     status: &'static str,
     nfs: Option<SocketAddr>,
     smb: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_as: Option<String>,
     volumes: Vec<Exported>,
 }
 
@@ -53,6 +57,7 @@ pub(super) fn serving_json(at: &At<'_>, open: &[Served]) -> Done {
         status: "serving",
         nfs: at.nfs,
         smb: at.smb,
+        run_as: at.run_as.map(Into::into),
         volumes: volumes.collect(),
     })
 }
@@ -109,6 +114,10 @@ pub(super) fn serving(at: &At<'_>, open: &[Served]) -> Done {
                 "{root}, who runs this, is root (uid 0) on each share."
             );
         }
+    }
+    if let Some(name) = at.run_as {
+        let name = volary::escape(name.as_bytes());
+        let _ = writeln!(text, "Runs as {name} from now on.");
     }
     let mut out = out();
     out.write_all(text.as_bytes())?;

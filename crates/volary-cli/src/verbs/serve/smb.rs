@@ -5,7 +5,6 @@ use super::deaths::Deaths;
 use super::plain;
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, words};
-use rustix::process::{getegid, geteuid};
 use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -96,11 +95,11 @@ impl Running {
     }
 }
 
-/// Who may log on: those of a file, and one with a password.
+/// Who may log on: those of a file, and one with a password, who is `who` on the volumes.
 ///
 /// # Errors
 /// Of the command line; of a password that is missing.
-pub(super) fn users(file: Option<&Path>, one: Option<&str>) -> Done<Vec<User>> {
+pub(super) fn users(file: Option<&Path>, one: Option<&str>, who: Cred) -> Done<Vec<User>> {
     let mut users = match file {
         Some(path) => read(path)?,
         None => Vec::new(),
@@ -108,8 +107,7 @@ pub(super) fn users(file: Option<&Path>, one: Option<&str>) -> Done<Vec<User>> {
     if let Some(name) = one {
         check_user("--user", name)?;
         let password = password(name)?;
-        let cred = Cred::new(geteuid().as_raw(), getegid().as_raw());
-        users.push(User::with_password(name, &password, cred));
+        users.push(User::with_password(name, &password, who));
     }
     if users.is_empty() {
         return Err(Fail::usage(

@@ -1,0 +1,414 @@
+//! An attendant: a process beside the one that serves, which mounts and unmounts one directory.
+//!
+//! A process that gives up what it does not need (`no_new_privs`, Landlock) can neither mount nor
+//! unmount any more, nor start the set-uid program by which ordinary users do. So another does it,
+//! that is started before and told by its own command line which directory, and how. Who asks it
+//! can have that directory mounted once, and unmounted; nothing else.
+//!
+//! Both talk over a socket. A request is a letter, a length of two bytes (little-endian) and as
+//! many bytes; an answer a kind of error (0: none), a length and bytes: words, or what is asked for.
+//! With the answer to `m` comes the descriptor of `/dev/fuse`.
+
+use crate::mounted::{cannot_mount, config, mount_flags};
+use crate::options::MountOptions;
+use crate::point::MountPoint;
+use fuser::{Config, MountOption, SessionACL};
+use parking_lot::Mutex;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::mount::{MountFlags, mount};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::ffi::{CString, OsString};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use volary_core::{Error, Kind, Result};
+
+const MOUNT: u8 = b'm';
+const SETTLE: u8 = b's';
+const UNMOUNT: u8 = b'u';
+const ABORT: u8 = b'a';
+
+/// The errors that mounting and unmounting can end with, by their number in an answer.
+const KINDS: [Kind; 8] = [
+    Kind::Io,
+    Kind::NotFound,
+    Kind::NotDir,
+    Kind::Access,
+    Kind::Busy,
+    Kind::Unsupported,
+    Kind::NotPermitted,
+    Kind::Invalid,
+];
+
+/// The attendant, as who serves sees it.
+#[derive(Debug)]
+pub struct Attendant(Mutex<UnixStream>);
+
+/// What was mounted.
+pub(crate) struct Attended {
+    pub(crate) device: OwnedFd,
+    pub(crate) point: MountPoint,
+}
+
+impl Attendant {
+    /// The process at the other end of `socket`, which runs [`attend`].
+    pub fn new(socket: UnixStream) -> Self {
+        Self(Mutex::new(socket))
+    }
+
+    /// Mounts, and gives what the kernel's requests are read from.
+    ///
+    /// # Errors
+    /// Those of [`serve`](crate::serve).
+    pub(crate) fn mount(&self, source: &str, read_only: bool) -> Result<Attended> {
+        let mut asked = vec![u8::from(read_only)];
+        asked.extend(source.bytes().take(4096));
+        let (told, device) = self.ask(MOUNT, &asked)?;
+        let (Some(device), [was_dead, hides, path @ ..]) = (device, &told[..]) else {
+            return Err(gone());
+        };
+        let point = MountPoint {
+            path: PathBuf::from(OsString::from_vec(path.to_vec())),
+            was_dead: *was_dead != 0,
+            hides: *hides != 0,
+        };
+        Ok(Attended { device, point })
+    }
+
+    /// Sets what can be set once the kernel has been answered: that symlinks are not followed,
+    /// how far is read ahead.
+    ///
+    /// # Errors
+    /// `NotPermitted`.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.ask(SETTLE, &[]).map(drop)
+    }
+
+    /// See [`MountPoint::unmount`].
+    pub(crate) fn unmount(&self, lazy: bool) -> Result<()> {
+        self.ask(UNMOUNT, &[u8::from(lazy)]).map(drop)
+    }
+
+    /// See [`MountPoint::abort`].
+    pub(crate) fn abort(&self) {
+        // Nobody is left who could do it.
+        let _ = self.ask(ABORT, &[]);
+    }
+
+    fn ask(&self, what: u8, bytes: &[u8]) -> Result<(Vec<u8>, Option<OwnedFd>)> {
+        let mut socket = self.0.lock();
+        let asked = send(&mut socket, what, bytes, None).and_then(|()| receive(&mut socket));
+        let (status, told, device) = asked.map_err(|_| gone())?;
+        let Some(number) = usize::from(status).checked_sub(1) else {
+            return Ok((told, device));
+        };
+        let kind = KINDS.get(number).copied().unwrap_or(Kind::Io);
+        let words = String::from_utf8_lossy(&told).into_owned();
+        Err(Error::note(kind, words))
+    }
+}
+
+fn gone() -> Error {
+    Error::note(Kind::Io, "the process that mounts and unmounts has ended")
+}
+
+/// One message, with a descriptor or without.
+fn send(
+    socket: &mut UnixStream,
+    what: u8,
+    bytes: &[u8],
+    fd: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let len = u16::try_from(bytes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut room);
+    let fds: Vec<BorrowedFd<'_>> = fd.into_iter().collect();
+    if !fds.is_empty() {
+        beside.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    sendmsg(
+        &*socket,
+        &[IoSlice::new(&[what])],
+        &mut beside,
+        SendFlags::NOSIGNAL,
+    )?;
+    socket.write_all(&len.to_le_bytes())?;
+    socket.write_all(bytes)
+}
+
+type Message = (u8, Vec<u8>, Option<OwnedFd>);
+
+fn receive(socket: &mut UnixStream) -> io::Result<Message> {
+    let (what, fd) = receive_byte(socket.as_fd())?;
+    let mut len = [0; 2];
+    socket.read_exact(&mut len)?;
+    let mut bytes = vec![0; usize::from(u16::from_le_bytes(len))];
+    socket.read_exact(&mut bytes)?;
+    Ok((what, bytes, fd))
+}
+
+/// A byte, and the descriptor that came with it.
+fn receive_byte(socket: BorrowedFd<'_>) -> io::Result<(u8, Option<OwnedFd>)> {
+    let mut byte = [0];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut room);
+    let got = loop {
+        let mut place = [IoSliceMut::new(&mut byte)];
+        match recvmsg(socket, &mut place, &mut beside, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            got => break got?,
+        }
+    };
+    let fd = beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    let [byte] = byte;
+    match got.bytes {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok((byte, fd)),
+    }
+}
+
+/// Is the attendant for `dir`, until the other end of `socket` is closed. What is mounted then
+/// stays, as that of a server that was killed does.
+///
+/// # Errors
+/// Those of the socket.
+pub fn attend(mut socket: UnixStream, dir: &Path, options: &MountOptions) -> io::Result<()> {
+    let mut state = State::Before;
+    loop {
+        let (what, bytes, _) = match receive(&mut socket) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            message => message?,
+        };
+        let (told, device) = match state.answer(what, &bytes, dir, options) {
+            Ok((told, device)) => (Ok(told), device),
+            Err(e) => (Err(e), None),
+        };
+        let fd = device.as_ref().map(AsFd::as_fd);
+        match told {
+            Ok(told) => send(&mut socket, 0, &told, fd)?,
+            Err(e) => {
+                let number = KINDS.iter().position(|kind| *kind == e.kind());
+                let status = u8::try_from(number.unwrap_or(0) + 1).unwrap_or(1);
+                send(&mut socket, status, e.to_string().as_bytes(), None)?;
+            }
+        }
+    }
+}
+
+/// How far it has come.
+enum State {
+    Before,
+    Mounted {
+        point: MountPoint,
+        connection: Option<u32>,
+        flags: MountFlags,
+        /// It is gone from its place: whoever mounts there next is not this server.
+        gone: bool,
+    },
+}
+
+type Answer = (Vec<u8>, Option<OwnedFd>);
+
+impl State {
+    fn answer(
+        &mut self,
+        what: u8,
+        bytes: &[u8],
+        dir: &Path,
+        options: &MountOptions,
+    ) -> Result<Answer> {
+        let nothing = Ok((Vec::new(), None));
+        match (what, &mut *self) {
+            (MOUNT, Self::Before) => {
+                let (read_only, source) = bytes.split_first().ok_or_else(no_sense)?;
+                let source = String::from_utf8_lossy(source);
+                self.mount(&source, *read_only != 0, dir, options)
+            }
+            (SETTLE, Self::Mounted { point, flags, .. }) => {
+                if options.nosymfollow {
+                    point.forbid_symlinks(*flags)?;
+                }
+                point.set_read_ahead(options.read_ahead);
+                nothing
+            }
+            (UNMOUNT, Self::Mounted { point, gone, .. }) => {
+                if !*gone {
+                    point.unmount(bytes.first().is_some_and(|lazy| *lazy != 0))?;
+                    *gone = true;
+                }
+                nothing
+            }
+            (ABORT, Self::Mounted { connection, .. }) => {
+                if let Some(connection) = connection {
+                    MountPoint::abort(*connection);
+                }
+                nothing
+            }
+            (UNMOUNT | ABORT | SETTLE, _) => nothing,
+            _ => Err(no_sense()),
+        }
+    }
+
+    fn mount(
+        &mut self,
+        source: &str,
+        read_only: bool,
+        dir: &Path,
+        options: &MountOptions,
+    ) -> Result<Answer> {
+        let read_only = read_only || options.read_only;
+        let point = MountPoint::check(dir)?;
+        let config = config(source, read_only, options, 1);
+        let flags = mount_flags(read_only, options);
+        let device = mount_by_itself(&point.path, source, flags, &config)
+            .and_then(|device| match device {
+                Some(device) => Ok(device),
+                None => mount_by_helper(&point.path, &config),
+            })
+            .map_err(|e| cannot_mount(&e))?;
+        let mut told = vec![u8::from(point.was_dead), u8::from(point.hides)];
+        told.extend_from_slice(point.path.as_os_str().as_bytes());
+        let connection = point.connection();
+        // Whose directory it was started in is to be free again.
+        let _ = std::env::set_current_dir("/");
+        *self = Self::Mounted {
+            point,
+            connection,
+            flags,
+            gone: false,
+        };
+        Ok((told, Some(device)))
+    }
+}
+
+fn no_sense() -> Error {
+    Error::note(Kind::Invalid, "a request to mount that makes no sense")
+}
+
+/// `None` for a process that may not.
+fn mount_by_itself(
+    point: &Path,
+    source: &str,
+    flags: MountFlags,
+    config: &Config,
+) -> io::Result<Option<OwnedFd>> {
+    let device = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let mut data = format!(
+        "fd={},rootmode={:o},user_id={},group_id={}",
+        device.as_raw_fd(),
+        std::fs::metadata(point)?.mode(),
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+    );
+    if config
+        .mount_options
+        .contains(&MountOption::DefaultPermissions)
+    {
+        data.push_str(",default_permissions");
+    }
+    if config.acl != SessionACL::Owner {
+        data.push_str(",allow_other");
+    }
+    let data = CString::new(data)?;
+    match mount(shown(source), point, "fuse", flags, data.as_c_str()) {
+        Ok(()) => Ok(Some(device)),
+        Err(Errno::PERM) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// What is mounted, as tables of mounts show it: without what would end a field of theirs.
+pub(crate) fn shown(source: &str) -> String {
+    source.replace([',', '\\'], "_")
+}
+
+/// By the set-uid program of the FUSE package. It is handed a socket, and sends back the
+/// descriptor of what it has mounted.
+fn mount_by_helper(point: &Path, config: &Config) -> io::Result<OwnedFd> {
+    let (ours, theirs) = UnixStream::pair()?;
+    // This process has one thread, and starts nothing else meanwhile.
+    fcntl_setfd(&theirs, FdFlags::empty())?;
+    let mut helper = Command::new("fusermount3");
+    helper
+        .args(["-o", &words(config), "--"])
+        .arg(point)
+        .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let helper = helper.spawn()?;
+    drop(theirs);
+    let came = receive_byte(ours.as_fd());
+    let output = helper.wait_with_output()?;
+    match came {
+        Ok((_, Some(device))) => Ok(device),
+        _ => Err(io::Error::other(
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )),
+    }
+}
+
+/// The options, as fusermount3 has them.
+fn words(config: &Config) -> String {
+    let mut words: Vec<String> = config.mount_options.iter().map(word).collect();
+    if config.acl != SessionACL::Owner {
+        words.push("allow_other".into());
+    }
+    words.join(",")
+}
+
+fn word(option: &MountOption) -> String {
+    match option {
+        MountOption::FSName(name) => format!("fsname={name}"),
+        MountOption::Subtype(name) => format!("subtype={name}"),
+        MountOption::DefaultPermissions => "default_permissions".into(),
+        other => format!("{other:?}").to_ascii_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_mounted_is_told_as_it_would_be_here() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let place = Path::new("/nonexistent/place");
+        let options = MountOptions::default();
+        let attending = std::thread::spawn(move || attend(theirs, place, &options));
+        let attendant = Attendant::new(ours);
+        let refused = attendant.mount("x", false).err().unwrap();
+        assert_eq!(refused.kind(), Kind::NotFound);
+        assert_eq!(
+            refused.to_string(),
+            MountPoint::check(place).unwrap_err().to_string()
+        );
+        // Of what it has not mounted it takes nothing away.
+        attendant.unmount(true).unwrap();
+        attendant.abort();
+        assert_eq!(attendant.ask(b'x', b"").unwrap_err(), Kind::Invalid);
+        assert_eq!(attendant.ask(MOUNT, b"").unwrap_err(), Kind::Invalid);
+        drop(attendant);
+        attending.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn without_an_attendant_nothing_is_mounted() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let refused = Attendant::new(ours).mount("x", false).err().unwrap();
+        assert_eq!(refused.kind(), Kind::Io);
+    }
+}
