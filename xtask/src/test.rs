@@ -2,7 +2,7 @@
 
 use crate::harness::Harness;
 use crate::run::{Step, root};
-use crate::{check, tools};
+use crate::{check, deps, tools};
 use anyhow::Result;
 
 /// All tests, units' and those in each crate's `tests/`, built once.
@@ -17,6 +17,7 @@ pub(crate) fn everything(install: bool) -> Result<()> {
         tools::install_suites()?;
     }
     check::format()?;
+    deps::check()?;
     let tests = with_suites(Harness::new(TESTS).with("", &[]));
     tests.run_beside(|| check::texts("gate"))?;
     eprintln!("\nall steps passed");
