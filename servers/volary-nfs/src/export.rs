@@ -2,7 +2,7 @@
 
 use crate::exclusive::Verifiers;
 use crate::opens::{Held, Opens};
-use crate::options::{ExportOptions, is_this_host};
+use crate::options::ExportOptions;
 use crate::order::Order;
 use crate::owner::Caller;
 use crate::stable::Stable;
@@ -13,7 +13,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Access, Attr, Caps, Cred, FileKind, Kind, Mode, NodeId, OpenId, Result};
-use volary_session::{ClientId, Event, EventSink, News, OpenHow, Session, Subscription, Volume};
+use volary_session::{
+    ClientId, Event, EventSink, News, OpenHow, Session, Subscription, Volume, is_this_host,
+};
 
 /// How long an open is kept, in seconds; see [`Export::sweep`].
 const IDLE: u32 = 3;

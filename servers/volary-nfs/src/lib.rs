@@ -75,8 +75,9 @@ mod status;
 mod timer;
 
 pub use nlm::LockState;
-pub use options::{Clients, ExportOptions, Limits, OnEnd, ServeOptions, Squash};
+pub use options::{ExportOptions, Limits, OnEnd, ServeOptions, Squash};
 pub use owner::Owner;
 pub use programs::{Answer, Programs, Way};
 pub use server::{Server, serve};
 pub use volary_rpc::Output;
+pub use volary_session::Clients;

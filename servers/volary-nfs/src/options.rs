@@ -2,12 +2,11 @@
 
 use crate::nlm::LockState;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use volary_core::{Cred, Error, Kind};
-use volary_session::root_squashed;
+use volary_core::Cred;
+use volary_session::{Clients, root_squashed};
 
 /// What a server is, apart from what it exports.
 #[derive(Clone, Debug)]
@@ -73,20 +72,42 @@ impl ServeOptions {
     }
 }
 
-/// The bounds of a server. With `c` connections of `t` threads each, it takes at
-/// most about `c * (64 KiB + 2 * t * 1 MiB)` of memory for what comes and goes.
+/// The bounds of a server. With `c` connections and `t` threads beside the first of each, it takes
+/// at most about `2 MiB * (c + t)` of memory for what comes and goes.
+///
+/// A peer is a host (of IPv6, all that begins with the same 64 bits), or a user of this host.
+///
+/// | of | in all | of a peer | of a caller |
+/// |---|---|---|---|
+/// | connections | 64 | 16; of this host no other bound, but evenly shared when there are no more | |
+/// | connections of which no call was accepted | 64, for 10 s | 16 | |
+/// | bytes of a record | 1 MiB, until a call was accepted 64 KiB | | |
+/// | threads | one for each connection, and 192 | 96 of these | |
+/// | opens kept for READ and WRITE | 1,024 of a volume, the oldest gives way | | |
+/// | owners of locks | 8,192 | 2,048; of this host by caller alone | 1,024 |
+/// | locks | 1,048,576 of a volume ([`volary_session::Limits`]) | | 262,144 |
+/// | locks that wait, with a thread each | 64 | 16 | |
+/// | SHAREs | 4,096 | 1,024 | |
+/// | machines that are told of a restart | 4,096 | 1,024 | |
+/// | calls and CREATE EXCLUSIVE remembered | 2,048 and 4,096, the oldest gives way | | |
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at once. Where there are as many, the next takes the place of the oldest of
-    /// which no call was accepted, of the address that has most of those.
+    /// which no call was accepted, of the peer that has most of those; or else of the newest,
+    /// idle if any is, of the peer that has most.
     pub connections: usize,
-    /// Of these, from one address other than this host's.
+    /// Of these, of one peer other than this host's users.
     pub connections_of_peer: usize,
-    /// Of one address, those of which no call was accepted; the next takes the oldest one's
+    /// Of one peer, those of which no call was accepted; the next takes the oldest one's
     /// place.
     pub silent_of_peer: usize,
     /// Requests of one connection that are done at once.
     pub threads: usize,
+    /// Threads at once, beside the first of each connection: without another, a connection does
+    /// its calls one by one.
+    pub threads_beside: usize,
+    /// Of these, for one peer.
+    pub threads_beside_of_peer: usize,
     /// From connecting to the end of the first call. Until a call was accepted, a
     /// record is at most 64 KiB.
     pub first_call: Duration,
@@ -104,6 +125,8 @@ impl Default for Limits {
             connections_of_peer: 16,
             silent_of_peer: 16,
             threads: 8,
+            threads_beside: 192,
+            threads_beside_of_peer: 96,
             first_call: Duration::from_secs(10),
             call: Duration::from_secs(30),
             idle: Duration::from_secs(600),
@@ -196,83 +219,9 @@ impl Squash {
     }
 }
 
-/// Addresses of clients: one, or those that begin alike (`192.168.1.0/24`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clients {
-    address: IpAddr,
-    bits: u32,
-}
-
-impl Clients {
-    /// Whether this address is among them.
-    pub fn has(&self, address: IpAddr) -> bool {
-        fn same(a: u128, b: u128, len: u32, bits: u32) -> bool {
-            bits == 0 || (a ^ b) >> (len - bits) == 0
-        }
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                let number = |ip: Ipv4Addr| u128::from(ip.to_bits());
-                same(number(a), number(b), 32, self.bits)
-            }
-            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128, self.bits),
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        }
-    }
-}
-
-impl FromStr for Clients {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = || {
-            let words = format!("{text}: not an address, nor a network as 192.168.1.0/24");
-            Error::note(Kind::Invalid, words)
-        };
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| bad())?;
-        let len = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            None => len,
-            Some(bits) => bits.parse().ok().filter(|&b| b <= len).ok_or_else(bad)?,
-        };
-        Ok(Self { address, bits })
-    }
-}
-
-impl fmt::Display for Clients {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
-/// Whether an address is this host's own.
-pub(crate) fn is_this_host(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => v4.is_loopback(),
-        IpAddr::V6(v6) => v6 == Ipv6Addr::LOCALHOST,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn networks_are_told_by_how_they_begin() {
-        let has = |net: &str, ip: &str| net.parse::<Clients>().unwrap().has(ip.parse().unwrap());
-        assert!(has("192.168.1.0/24", "192.168.1.77"));
-        assert!(!has("192.168.1.0/24", "192.168.2.1"));
-        assert!(has("192.168.1.7", "::ffff:192.168.1.7"));
-        assert!(has("0.0.0.0/0", "8.8.8.8") && !has("0.0.0.0/0", "::1"));
-        assert!(has("fe80::/10", "fe80::1") && !has("fe80::/10", "fc00::1"));
-        assert!(has("::/0", "fc00::1"));
-        for bad in ["", "1.2.3.4/33", "1.2.3/8", "host", "::/129", "1.2.3.4/"] {
-            assert!(bad.parse::<Clients>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn groups_of_the_system_are_squashed_where_root_is() {

@@ -5,7 +5,7 @@ use crate::export::Export;
 use crate::fh::Key;
 use crate::mount::{self, Mounts};
 use crate::nlm::{self, LockState, Locks, Shares};
-use crate::options::{ExportOptions, ServeOptions, is_this_host};
+use crate::options::{ExportOptions, ServeOptions};
 use crate::owner::{Caller, Owner};
 use crate::rpc::{self, Auth, Head, NoCall, Refusal};
 use crate::{nfs, portmap};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use volary_rpc::{Input, Output};
-use volary_session::{Grace, Volume};
+use volary_session::{Grace, Volume, is_this_host};
 
 /// What there is to call, and what it keeps: everything of the server but its
 /// connections.

@@ -1,7 +1,7 @@
 //! [`Server`]: listens, and keeps the connections.
 
 use crate::conn::Conn;
-use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions, is_this_host};
+use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions};
 use crate::owner::Owner;
 use crate::programs::{Programs, Way};
 use crate::timer;
@@ -9,12 +9,14 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use volary_session::{AfterAccept, Volume, gives_way};
+use volary_session::{
+    AfterAccept, Party, Pool, Seat, Seats, Volume, is_this_host, longest_silent, socket_owner,
+};
 
 /// How often opens that nobody uses are looked for.
 const TICK: Duration = Duration::from_secs(1);
@@ -35,6 +37,8 @@ pub struct Server {
 struct Shared {
     programs: Arc<Programs>,
     limits: Limits,
+    /// Of all connections, beside the first of each.
+    threads: Arc<Pool>,
     conns: Mutex<Vec<Arc<Conn>>>,
 }
 
@@ -75,6 +79,10 @@ pub fn serve(
     let shared = Arc::new(Shared {
         programs,
         limits: options.limits,
+        threads: Arc::new(Pool::new(
+            options.limits.threads_beside,
+            options.limits.threads_beside_of_peer,
+        )),
         conns: Mutex::default(),
     });
     // Not for programs that are started meanwhile: they would hold it open.
@@ -230,7 +238,7 @@ impl Shared {
             for door in doors {
                 exhausted |= !self.accept(door)?;
             }
-            if exhausted && let Some(conn) = self.longest_silent() {
+            if exhausted && let Some(conn) = longest_silent(&self.open()) {
                 conn.end();
             }
             if ticked.elapsed() >= TICK {
@@ -265,14 +273,23 @@ impl Shared {
 
     fn take(&self, door: &Door, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
         self.forget_ended();
-        if !self.programs.admits(peer.ip()) || !self.makes_room(peer.ip()) {
+        if !self.programs.admits(peer.ip()) {
+            return Ok(());
+        }
+        let local = socket.local_addr().unwrap_or(door.local);
+        let is_local = is_this_host(peer.ip());
+        let told = match is_local {
+            true => socket_owner(peer, local),
+            false => Ok(None),
+        };
+        let party = Party::of(peer.ip(), &told);
+        if !self.makes_room(party, is_local) {
             return Ok(());
         }
         let mut conns = self.conns.lock();
         socket.set_nonblocking(false)?;
-        let local = socket.local_addr().unwrap_or(door.local);
-        let owner = match is_this_host(peer.ip()) {
-            true => Owner::of(peer, local),
+        let owner = match is_local {
+            true => Owner::of(&told, peer.port()),
             false => Owner::Trusted,
         };
         let way = Way {
@@ -282,37 +299,38 @@ impl Shared {
             owner: Arc::new(owner),
         };
         let programs = Arc::clone(&self.programs);
-        conns.push(Conn::start(programs, self.limits, way, socket)?);
+        let bounds = (self.limits, party, Arc::clone(&self.threads));
+        conns.push(Conn::start(programs, bounds, way, socket)?);
         Ok(())
     }
 
-    /// Whether there is room for one more connection of this address, once those of which no
-    /// call was accepted have made some.
-    fn makes_room(&self, peer: IpAddr) -> bool {
-        let conns = self.conns.lock().clone();
-        let open: Vec<_> = conns.iter().filter(|conn| !conn.is_ended()).collect();
-        let theirs: Vec<_> = open.iter().filter(|c| c.way().peer.ip() == peer).collect();
-        let too_many = !is_this_host(peer) && theirs.len() >= self.limits.connections_of_peer;
-        let mut silent = theirs.iter().filter(|conn| !conn.is_proven());
-        let many = silent.clone().count() >= self.limits.silent_of_peer;
-        let gives_way = if many || too_many {
-            silent.next().map(|conn| Arc::clone(conn))
-        } else if open.len() >= self.limits.connections {
-            self.longest_silent()
-        } else {
-            return true;
+    /// Whether there is room for one more connection of this party, once another has given way
+    /// if it has to.
+    fn makes_room(&self, party: Party, is_local: bool) -> bool {
+        let limits = &self.limits;
+        let seats = Seats {
+            all: limits.connections,
+            of_party: match is_local {
+                true => limits.connections,
+                false => limits.connections_of_peer,
+            },
+            silent_of_party: limits.silent_of_peer,
         };
-        if let Some(conn) = &gives_way {
-            conn.end();
+        match seats.find(&self.open(), party) {
+            Seat::Free => true,
+            Seat::InsteadOf(conn) => {
+                conn.end();
+                true
+            }
+            Seat::Nowhere => false,
         }
-        gives_way.is_some()
     }
 
-    /// Returns which of the connections without an accepted call gives way to a new one.
-    fn longest_silent(&self) -> Option<Arc<Conn>> {
-        let mut silent = self.conns.lock().clone();
-        silent.retain(|conn| !conn.is_ended() && !conn.is_proven());
-        gives_way(&silent, |conn| conn.way().peer.ip())
+    /// The connections that have not ended, the oldest first.
+    fn open(&self) -> Vec<Arc<Conn>> {
+        let mut open = self.conns.lock().clone();
+        open.retain(|conn| !conn.is_ended());
+        open
     }
 
     fn forget_ended(&self) {

@@ -9,13 +9,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::time::Duration;
 use volary_core::same_name;
-use volary_session::{AfterAccept, gives_way};
+use volary_session::{AfterAccept, Guest, Pool, Seat, Seats, longest_silent};
 
 /// How long a listener rests when it could accept nobody, for want of descriptors, say.
 const REST: Duration = Duration::from_millis(100);
@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     /// For each user of the configuration, what they have.
     budgets: Vec<Arc<Budget>>,
     conns: Mutex<Vec<Arc<Conn>>>,
+    /// Of all connections, beside the first of each.
+    pub(crate) threads: Arc<Pool>,
     /// A connection ended.
     left: Condvar,
     /// Sessions by id, for clients that log on again after their connection was lost.
@@ -60,8 +62,11 @@ impl Server {
             .map(|s| Common::new(&s.volume))
             .collect();
         let budgets = config.users.iter().map(|_| Arc::default()).collect();
+        let limits = &config.limits;
+        let threads = Pool::new(limits.threads_beside, limits.threads_beside_per_peer);
         let shared = Shared {
             budgets,
+            threads: Arc::new(threads),
             config,
             commons,
             guid: crate::crypto::random(),
@@ -149,7 +154,7 @@ impl Shared {
     /// Lets time pass, or the server be stopped: short of descriptors, somebody who has not logged
     /// on gives up theirs.
     fn rest(&self) {
-        if let Some(silent) = self.longest_silent() {
+        if let Some(silent) = longest_silent(&self.open()) {
             silent.close();
         }
         let mut fds = [PollFd::new(&self.stop.1, PollFlags::IN)];
@@ -163,49 +168,48 @@ impl Shared {
 
     fn welcome(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
         let peer = peer.ip().to_canonical();
-        if !self.makes_room(peer) || socket.set_nonblocking(false).is_err() {
+        if socket.set_nonblocking(false).is_err() {
             return;
         }
         // A socket that fails at once is a client that is gone.
         let Ok(conn) = Conn::new(Arc::clone(self), socket, peer) else {
             return;
         };
+        if !self.makes_room(&conn) {
+            return;
+        }
         let conn = Arc::new(conn);
         self.conns.lock().push(Arc::clone(&conn));
         begin(&conn);
     }
 
-    /// Whether there is room for one more connection of this address, once those that have not
-    /// logged on have made some.
-    fn makes_room(&self, peer: IpAddr) -> bool {
+    /// Whether there is room for a new connection, once another has given way if it has to.
+    fn makes_room(&self, conn: &Conn) -> bool {
         let limits = &self.config.limits;
-        let conns = self.conns.lock().clone();
         // Those that are ending have their threads still, for a moment.
-        if conns.len() >= limits.connections.saturating_mul(2) {
+        if self.conns.lock().len() >= limits.connections.saturating_mul(2) {
             return false;
         }
-        let open: Vec<_> = conns.iter().filter(|conn| !conn.is_closed()).collect();
-        let theirs: Vec<_> = open.iter().filter(|conn| conn.peer == peer).collect();
-        let mut silent = theirs.iter().filter(|conn| !conn.has_logons());
-        let many = silent.clone().count() >= limits.silent_per_peer;
-        let gives_way = if many || theirs.len() >= limits.connections_per_peer {
-            silent.next().map(|conn| Arc::clone(conn))
-        } else if open.len() >= limits.connections {
-            self.longest_silent()
-        } else {
-            return true;
+        let seats = Seats {
+            all: limits.connections,
+            of_party: limits.connections_per_peer,
+            silent_of_party: limits.silent_per_peer,
         };
-        if let Some(conn) = &gives_way {
-            conn.close();
+        match seats.find(&self.open(), conn.party()) {
+            Seat::Free => true,
+            Seat::InsteadOf(other) => {
+                other.close();
+                true
+            }
+            Seat::Nowhere => false,
         }
-        gives_way.is_some()
     }
 
-    /// Returns which of the connections without a logon gives way to a new one.
-    fn longest_silent(&self) -> Option<Arc<Conn>> {
-        let mut silent = self.conns.lock().clone();
-        silent.retain(|conn| !conn.is_closed() && !conn.has_logons());
-        gives_way(&silent, |conn| conn.peer)
+    /// The connections that are not ending, the oldest first.
+    fn open(&self) -> Vec<Arc<Conn>> {
+        let mut open = self.conns.lock().clone();
+        open.retain(|conn| !conn.is_closed());
+        open
     }
 
     /// The client's first connection.
