@@ -264,7 +264,7 @@ impl fmt::Debug for Conn {
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing {
     pub(crate) use super::compound::take_apart as compound;
-    pub(crate) use super::fuzzed::requests;
+    pub(crate) use super::fuzzed::{connections, requests};
 }
 
 #[cfg(test)]
