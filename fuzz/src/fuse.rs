@@ -81,6 +81,33 @@ pub fn requests(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
+/// The library takes a kernel's word for granted: that the data of WRITE, SETXATTR and IOCTL are as
+/// long as these say, and that no more is asked for at a time than a kernel does.
+fn tell_len(opcode: u32, body: &mut [u8]) {
+    let left = |from: usize| body.len().saturating_sub(from) as u32;
+    let number = |at: usize| {
+        let bytes = body.get(at..).and_then(|b| b.first_chunk());
+        bytes.copied().map_or(0, u32::from_le_bytes)
+    };
+    let all = match opcode {
+        15 | 28 | 44 => [(16, number(16).min(1 << 20)), (usize::MAX, 0)],
+        16 => [(16, left(40)), (usize::MAX, 0)],
+        21 => {
+            let name = body.get(8..).unwrap_or_default();
+            let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+            [(0, left(8 + len + 1)), (usize::MAX, 0)]
+        }
+        22 | 23 => [(0, number(0).min(1 << 16)), (usize::MAX, 0)],
+        39 => [(24, left(32)), (28, number(28).min(1 << 14))],
+        _ => return,
+    };
+    for (at, number) in all {
+        if let Some(room) = body.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+            *room = number.to_le_bytes();
+        }
+    }
+}
+
 impl Kernel {
     /// INIT of a kernel that can all.
     fn begin(&mut self, input: &mut Input<'_>) {
@@ -114,6 +141,7 @@ impl Kernel {
         if let Some(room) = body.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
             *room = open.to_le_bytes();
         }
+        tell_len(opcode, &mut body);
         self.say(opcode, node, &body)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use volary_block::{partition, partitions};
 use volary_core::{BlockDevice, Kind};
 
-const SIZE: usize = 1 << 20;
+const SIZE: usize = 1 << 19;
 /// Requests to the device, and KiB, that a run may make.
 const FUEL: u64 = 200_000;
 const HEAP: usize = 8 << 20;

@@ -155,6 +155,9 @@ impl Dialect {
 
 /// Bounds on what clients can ask for, and times that they have for it.
 ///
+/// What comes and goes takes at most about 2 MiB for each connection and each thread beside its
+/// first, apart from what is kept for longer, which is below.
+///
 /// A peer is a host (of IPv6, all that begins with the same 64 bits), or a user of this host, as the
 /// kernel knows the owner of a socket.
 ///
@@ -164,7 +167,7 @@ impl Dialect {
 /// | connections before a logon | 64, for 10 s | 16 | | |
 /// | bytes before a logon | | | | a message of 64 KiB, and less than that besides |
 /// | sessions, trees | | | 4,096 trees | 64 sessions, of 256 trees each |
-/// | threads | one for each connection, and 512 | 256 of these | | 64 of these |
+/// | threads | one for each connection, and 256 | 128 of these | | 64 of these |
 /// | requests that wait (locks, breaks) | | | 256, of 64 MiB | 64, of 8 MiB |
 /// | requests that are parked (notification) | | | 4,096 watches | 512 |
 /// | replies that are not taken | | | | 1,024, for 30 s |
@@ -254,8 +257,8 @@ impl Default for Limits {
             sessions: 64,
             trees: 256,
             trees_per_user: 1 << 12,
-            threads_beside: 512,
-            threads_beside_per_peer: 256,
+            threads_beside: 256,
+            threads_beside_per_peer: 128,
             opens: 1 << 14,
             watches: 1 << 12,
             waiting: 64,

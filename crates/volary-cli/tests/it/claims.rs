@@ -128,7 +128,8 @@ const SECURITY: Claims = &[
             "one_user_s_locks_leave_room_for_another_s",
             "no_party_has_more_than_its_share",
             "one_host_s_names_leave_room_for_others",
-            "what_is_given_back_can_be_taken_again",
+            "a_user_has_so_many_connections_and_trees",
+            "who_lets_all_wait_has_no_thread_for_each",
         ],
     ),
     (

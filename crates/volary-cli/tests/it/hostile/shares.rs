@@ -1,11 +1,14 @@
 //! Users of this host who take all connections, beside another one who wants some.
 
-use super::smb::{address, log_on, serve};
+use super::smb::{address, log_on, make, serve};
 use super::{NEW, NOBODY, call, served};
 use crate::sandbox::Sandbox;
 use crate::serving::{Serving, client};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 use volary_testkit::smb::Fail;
 
 const INSUFFICIENT_RESOURCES: Fail = Fail::Status(0xC000_009A);
@@ -70,5 +73,40 @@ fn who_has_all_connections_of_smb_gives_some_to_another_user() {
     // Those that came first are still there.
     all[0].echo().unwrap();
     drop(all);
+    serving.stop("-TERM");
+}
+
+/// How many threads a process has.
+fn threads(process: u32) -> usize {
+    let all = std::fs::read_dir(format!("/proc/{process}/task"));
+    all.unwrap().count()
+}
+
+#[test]
+fn who_lets_all_wait_has_no_thread_for_each() {
+    let sandbox = Sandbox::empty();
+    let serving = serve(&sandbox, "mem:16M");
+    let clients: Vec<_> = (0..3)
+        .map(|_| log_on(&serving, "root", "mem").unwrap())
+        .collect();
+    let locked = clients[0].open("locked", &make()).unwrap().open;
+    clients[0].lock(locked, (0, 1), true).unwrap();
+    let (tell, told) = mpsc::channel();
+    for client in &clients {
+        let file = client.open("locked", &make()).unwrap().open;
+        for _ in 0..50 {
+            let (client, tell) = (client.clone(), tell.clone());
+            // What is not refused ends with the connection.
+            thread::spawn(move || tell.send(client.lock_waiting_padded(file, (0, 1), 100)));
+        }
+    }
+    // This host's user has 128 threads beside the first of each connection.
+    for at in 0..22 {
+        let refused = told.recv_timeout(Duration::from_secs(60));
+        assert!(matches!(refused, Ok(Err(_))), "{at}: {refused:?}");
+    }
+    let count = threads(serving.id());
+    assert!(count < 128 + 30, "{count}");
+    clients[2].echo().unwrap();
     serving.stop("-TERM");
 }

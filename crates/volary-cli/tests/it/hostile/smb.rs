@@ -58,7 +58,7 @@ pub(super) fn log_on(serving: &Serving, user: &str, share: &str) -> Result<Clien
     Client::connect(address, (user, "password"), share, guid).map(|(client, _)| client)
 }
 
-fn make() -> How {
+pub(super) fn make() -> How {
     How {
         disposition: disposition::OPEN_IF,
         ..How::open(access::READ | access::WRITE | access::DELETE)
