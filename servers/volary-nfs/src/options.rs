@@ -86,7 +86,7 @@ impl ServeOptions {
 /// | opens kept for READ and WRITE | 1,024 of a volume, the oldest gives way | | |
 /// | owners of locks | 8,192 | 2,048; of this host by caller alone | 1,024 |
 /// | locks | 1,048,576 of a volume ([`volary_session::Limits`]) | | 262,144 |
-/// | locks that wait, with a thread each | 64 | 16 | |
+/// | locks that wait, with a thread each | 128 | 32 | |
 /// | SHAREs | 4,096 | 1,024 | |
 /// | machines that are told of a restart | 4,096 | 1,024 | |
 /// | calls and CREATE EXCLUSIVE remembered | 2,048 and 4,096, the oldest gives way | | |

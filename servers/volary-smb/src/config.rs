@@ -170,6 +170,8 @@ impl Dialect {
 /// | threads | one for each connection, and 256 | 128 of these | | 64 of these |
 /// | requests that wait (locks, breaks) | | | 256, of 64 MiB | 64, of 8 MiB |
 /// | requests that are parked (notification) | | | 4,096 watches | 512 |
+/// | changes kept for notification | 16 MiB of a share; past that, that something changed | | | |
+/// | pipes | | | | 16 of a tree |
 /// | replies that are not taken | | | | 1,024, for 30 s |
 /// | opens | half of the process's descriptors | | 16,384 | |
 /// | opens kept without a connection | | | 256 | |

@@ -13,9 +13,9 @@ use std::time::Duration;
 use volary_core::{Cancel, OpenId, Result};
 use volary_session::{LockKind, Party, Session, Wait};
 
-const WAITERS_MAX: usize = 64;
+const WAITERS_MAX: usize = 128;
 /// How many of them one client can have.
-const WAITERS_OF_PARTY: usize = 16;
+const WAITERS_OF_PARTY: usize = 32;
 
 /// One who waits.
 pub(crate) struct Waiter {
