@@ -3,9 +3,10 @@
 
 use crate::heap;
 use crate::input::Input;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use volary_core::Time;
@@ -16,8 +17,11 @@ use volary_session::{Commit, Volume, VolumeOptions};
 /// Growth of the heap that a run may cause: twice the library's buffer of 16 MiB, and the volume.
 const HEAP: usize = 64 << 20;
 const REQUESTS_MAX: usize = 64;
-/// Without an answer: FORGET, INTERRUPT, BATCH_FORGET; SETLKW may wait for ever, DESTROY is the end.
-const MUTE: [u32; 5] = [2, 36, 42, 33, 38];
+/// Without an answer: FORGET, INTERRUPT, NOTIFY_REPLY, BATCH_FORGET; SETLKW may wait for ever, DESTROY
+/// is the end.
+const MUTE: [u32; 6] = [2, 36, 41, 42, 33, 38];
+/// All others are answered within this.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Those with an open at the beginning of their arguments, and those of directories.
 const WITH_OPEN: [u32; 15] = [15, 16, 18, 20, 25, 28, 29, 30, 31, 32, 39, 43, 44, 46, 47];
 /// OPEN and OPENDIR; what makes or finds nodes; CREATE does both.
@@ -55,6 +59,7 @@ pub fn requests(input: &[u8]) {
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let pair = socketpair(family, kind, SocketFlags::CLOEXEC, None);
     let (ours, theirs) = pair.expect("sockets");
+    set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).expect("a time-out");
     let served = {
         let volume = Arc::clone(&volume);
         std::thread::spawn(move || {
@@ -165,6 +170,7 @@ impl Kernel {
     fn listen(&mut self, opcode: u32) -> bool {
         loop {
             let len = match self.socket.read(&mut self.answer) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => panic!("no answer to {opcode}"),
                 Ok(0) | Err(_) => return false,
                 Ok(len) => len,
             };
