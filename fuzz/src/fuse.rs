@@ -87,7 +87,7 @@ pub fn requests(input: &[u8]) {
 }
 
 /// The library takes a kernel's word for granted: that the data of WRITE, SETXATTR and IOCTL are as
-/// long as these say, and that no more is asked for at a time than a kernel does.
+/// long as these say. No more is asked for at a time than a message between sockets can hold.
 fn tell_len(opcode: u32, body: &mut [u8]) {
     let left = |from: usize| body.len().saturating_sub(from) as u32;
     let number = |at: usize| {
@@ -95,7 +95,7 @@ fn tell_len(opcode: u32, body: &mut [u8]) {
         bytes.copied().map_or(0, u32::from_le_bytes)
     };
     let all = match opcode {
-        15 | 28 | 44 => [(16, number(16).min(1 << 20)), (usize::MAX, 0)],
+        15 | 28 | 44 => [(16, number(16).min(1 << 16)), (usize::MAX, 0)],
         16 => [(16, left(40)), (usize::MAX, 0)],
         21 => {
             let name = body.get(8..).unwrap_or_default();
