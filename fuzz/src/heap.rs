@@ -40,6 +40,18 @@ unsafe impl GlobalAlloc for Bounded {
         unsafe { System.alloc(layout) }
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
+        if used > LIMIT.load(Relaxed) {
+            USED.fetch_sub(layout.size(), Relaxed);
+            // For the report.
+            LIMIT.store(usize::MAX, Relaxed);
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         USED.fetch_sub(layout.size(), Relaxed);
         // SAFETY: the caller's promise is passed on.

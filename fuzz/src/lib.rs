@@ -8,13 +8,18 @@
 //! on inputs from seeds.
 
 pub mod cedar;
+pub mod crypt;
 pub mod fat;
 pub mod ffs;
+pub mod fuse;
 pub mod heap;
 pub mod input;
 pub mod iso;
 pub mod nfs;
 pub mod nfs_client;
 pub mod overlay;
+pub mod parts;
+pub mod qcow2;
 pub mod smb;
+pub mod users;
 mod volume;

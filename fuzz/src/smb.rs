@@ -121,6 +121,48 @@ pub fn requests(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
+/// Requests of three clients, two of them of one user, on connections of their own that get lost
+/// and come back: each with a byte before it that says which.
+pub fn connections(input: &[u8]) {
+    let is_sensitive = input.first().is_some_and(|byte| byte & 0x80 != 0);
+    let recorded = input.first().map_or(0, |byte| usize::from(byte % 0x80));
+    let bytes = match RECORDED.get(recorded % (RECORDINGS + 1)) {
+        Some(recorded) => interleaved(recorded, input.get(1..).unwrap_or_default()),
+        None => input.get(1..).unwrap_or_default().to_vec(),
+    };
+    heap::limit(REQUESTS_HEAP);
+    let volume = volume(is_sensitive);
+    fuzzing::connections(&volume, &bytes);
+    assert_eq!(volume.open_count(), 0, "opens that nobody closed");
+    assert_eq!(volume.lease_count(), 0, "leases that nobody holds");
+    assert_eq!(volume.waiting_count(), 0, "waits that did not end");
+    heap::limit(usize::MAX);
+}
+
+/// What one client sent, said by those that the input names, with bytes that it changes.
+fn interleaved(mut recorded: &[u8], input: &[u8]) -> Vec<u8> {
+    let mut input = Input::new(input);
+    let mut all = Vec::with_capacity(2 * recorded.len());
+    while let Some(head) = recorded.first_chunk::<4>() {
+        let len = 4 + usize::from(u16::from_le_bytes([head[2], head[3]]));
+        let (request, rest) = recorded.split_at(len.min(recorded.len()));
+        recorded = rest;
+        // Most requests are said by one, then by another as well.
+        for _ in 0..1 + input.byte() % 2 {
+            all.push(input.byte());
+            let at = all.len();
+            all.extend_from_slice(request);
+            if input.byte().is_multiple_of(4) {
+                let place = at + 4 + usize::from(input.byte()) % request.len().max(5);
+                if let Some(byte) = all.get_mut(place) {
+                    *byte = input.byte();
+                }
+            }
+        }
+    }
+    all
+}
+
 fn volume(is_sensitive: bool) -> Arc<Volume> {
     let now = || Time::EPOCH;
     let mut options = MemOptions {

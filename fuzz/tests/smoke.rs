@@ -3,14 +3,14 @@
 //! `VOLARY_SEED` runs one seed again, or with both that many from there on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use volary_fuzz::{cedar, fat, ffs, iso, nfs, nfs_client, smb};
+use volary_fuzz::{cedar, crypt, fat, ffs, fuse, iso, nfs, nfs_client, parts, qcow2, smb, users};
 
 #[global_allocator]
 static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 16] = [
+const TARGETS: [(&str, Target); 22] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
@@ -27,6 +27,12 @@ const TARGETS: [(&str, Target); 16] = [
     ("smb_headers", smb::headers),
     ("smb_pipe", smb::pipe),
     ("smb_requests", smb::requests),
+    ("smb_connections", some_connections),
+    ("fuse", some_fuse),
+    ("qcow2", qcow2::image),
+    ("partitions", parts::tables),
+    ("crypt", crypt::attach),
+    ("users", users::list),
 ];
 
 /// Each is a connection or three, and takes as long as ten of others: one in eight.
@@ -35,6 +41,23 @@ fn some_replies(input: &[u8]) {
         nfs_client::replies(input);
     }
 }
+
+/// Each is three connections: one in eight.
+fn some_connections(input: &[u8]) {
+    if input.get(1).is_none_or(|byte| byte % 8 == 2) {
+        smb::connections(input);
+    }
+}
+
+/// Each is two threads, which change at each request: one in eight.
+fn some_fuse(input: &[u8]) {
+    if input.get(1).is_none_or(|byte| byte % 8 == 1) {
+        fuse::requests(input);
+    }
+}
+
+/// One request of each kind, most of which succeed.
+const EACH_REQUEST: &[u8] = include_bytes!("../seeds/fuse_requests/all");
 
 /// A seed that failed once; on every kind of volume since.
 const FAILED: u64 = 269;
@@ -45,6 +68,7 @@ fn damaged_volumes_cannot_hurt_any_target() {
     seeds();
     failed_seed();
     fixtures();
+    fuse::requests(EACH_REQUEST);
 }
 
 fn seeds() {

@@ -1,6 +1,7 @@
 //! Project automation, all of it: `cargo xtask COMMAND`.
 
 mod check;
+mod deps;
 mod harness;
 mod run;
 mod test;
@@ -22,6 +23,9 @@ cargo xtask COMMAND
   soak servers [--minutes N]
                    16 clients of servers that are killed on the way, N minutes (10) for each volume
   fuzz TARGET [N]  one fuzz target under libFuzzer, N runs (default 1,000,000)
+  deps [--advisories DIR]
+                   what volary is built from: licences, sources, versions (deny.toml), advisories
+                   (of the newest RustSec database, or the clone of it at DIR)
   tools            installs what `test` needs, and says what it found
 ";
 
@@ -38,6 +42,8 @@ fn main() -> Result<()> {
         ["soak", "servers", "--minutes", minutes] => test::soak_servers(minutes),
         ["fuzz", target] => test::fuzz(target, "1000000"),
         ["fuzz", target, runs] => test::fuzz(target, runs),
+        ["deps"] => deps::check_all(None),
+        ["deps", "--advisories", dir] => deps::check_all(Some(dir)),
         ["tools"] => tools::install(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -2,7 +2,7 @@
 
 use crate::harness::Harness;
 use crate::run::{Step, root};
-use crate::{check, tools};
+use crate::{check, deps, tools};
 use anyhow::Result;
 
 /// All tests, units' and those in each crate's `tests/`, built once.
@@ -24,7 +24,10 @@ pub(crate) fn everything(install: bool) -> Result<()> {
         tools.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         programs
     })?;
-    tests.run_beside(&programs, || check::texts("gate"))?;
+    tests.run_beside(&programs, || {
+        deps::check()?;
+        check::texts("gate")
+    })?;
     eprintln!("\nall steps passed");
     Ok(())
 }

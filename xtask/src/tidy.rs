@@ -135,7 +135,10 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-fuzz",
         &[
+            "volary-block",
             "volary-core",
+            "volary-fuse",
+            "volary-layers",
             "volary-session",
             "volary-mem",
             "volary-nfs",

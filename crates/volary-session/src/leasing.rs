@@ -4,8 +4,9 @@ use crate::leases::{Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
 use crate::session::Session;
 use crate::uses::{Ask, By, Patience, Uses};
 use crate::volume::{Hearing, Volume};
+use std::collections::HashMap;
 use std::sync::Arc;
-use volary_core::{Change, FileKind, Kind, NodeId, OpenId, Result};
+use volary_core::{Change, Error, FileKind, Kind, NodeId, OpenId, Result};
 
 impl Session {
     /// Asks for a lease for the open, which has to have been made with this
@@ -98,7 +99,7 @@ impl Session {
     /// client to whom opens below forbid it. Whether anything is open below then.
     ///
     /// # Errors
-    /// `Busy`, `Interrupted`.
+    /// `Busy`; `Corrupt` if a way up to the root has no end; `Interrupted`.
     pub fn free_below(&self, dir: NodeId) -> Result<bool> {
         for node in self.open_nodes_below(dir)? {
             self.contend(node, By::Key(None), Impact::NAME)?;
@@ -216,9 +217,9 @@ impl Session {
     /// # Errors
     /// None of its own.
     fn open_nodes_below(&self, dir: NodeId) -> Result<Vec<NodeId>> {
-        let mut nodes = Vec::new();
+        let (mut nodes, mut known) = (Vec::new(), HashMap::new());
         for (node, place) in self.volume.uses.places() {
-            if self.is_within(place.dir, dir)? {
+            if self.is_within(place.dir, dir, &mut known)? {
                 nodes.push(node);
             }
         }
@@ -226,21 +227,45 @@ impl Session {
         Ok(nodes)
     }
 
-    /// Whether `at` is `dir` or below it.
+    /// Whether `at` is `dir` or below it. What is found out on the way up is put into `known`, and
+    /// not looked for again.
     ///
     /// # Errors
-    /// None of its own.
-    pub(crate) fn is_within(&self, mut at: NodeId, dir: NodeId) -> Result<bool> {
+    /// `Corrupt` if the way up has no end; `Interrupted`.
+    pub(crate) fn is_within(
+        &self,
+        mut at: NodeId,
+        dir: NodeId,
+        known: &mut HashMap<NodeId, bool>,
+    ) -> Result<bool> {
         let cx = self.ctx();
         let root = self.root();
-        while at != dir && at != root {
+        let (mut passed, mut before) = (Vec::new(), at);
+        let found = loop {
+            cx.check_cancel()?;
+            if at == dir || at == root {
+                break at == dir;
+            }
+            if let Some(found) = known.get(&at) {
+                break *found;
+            }
+            // Of a way that goes in a circle, one is met again that was passed at a power of two.
+            if passed.last().is_some() && at == before {
+                let found = "directories each above the other";
+                return Err(Error::corrupt("directory", 0, found, "a way to the root"));
+            }
+            if passed.len().is_power_of_two() {
+                before = at;
+            }
+            passed.push(at);
             match self.fs().parent(&cx, at) {
                 Ok(parent) => at = parent.node,
                 // Gone meanwhile: nothing in it is below anything.
-                Err(e) if e == Kind::Stale => return Ok(false),
+                Err(e) if e == Kind::Stale => break false,
                 Err(e) => return Err(e),
             }
-        }
-        Ok(at == dir)
+        };
+        known.extend(passed.into_iter().map(|node| (node, found)));
+        Ok(found)
     }
 }

@@ -20,7 +20,9 @@
 //! | `timer` | commits what nobody has asked to be made durable |
 //! | `users` | who may log in as whom |
 //! | `events` | who changed what |
-//! | `accepting` | for servers: what to do when no client could be accepted |
+//! | `accepting` | for servers: what to do when no client could be accepted, and who gives way |
+//! | `party` | for servers: whom a connection counts for |
+//! | `pool` | for servers: how many of one thing each party may have |
 //! | `clients` | for servers: which addresses are let in |
 //! | `linger` | for servers: staying awake for the next request |
 //!
@@ -52,6 +54,8 @@ mod locks;
 mod names;
 mod nodes;
 mod opens;
+mod party;
+mod pool;
 mod removal;
 mod rules;
 mod session;
@@ -63,7 +67,7 @@ mod volume;
 mod walk;
 mod xattrs;
 
-pub use accepting::{AfterAccept, gives_way};
+pub use accepting::{AfterAccept, Guest, Seat, Seats, longest_silent};
 pub use clients::{Clients, is_this_host};
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
 pub use grace::Grace;
@@ -72,6 +76,8 @@ pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 pub use linger::Linger;
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
+pub use party::{Party, network_of, socket_owner};
+pub use pool::{Pool, Pooled};
 pub use session::Session;
 pub use sharing::{Rights, Share};
 pub use timer::Commit;

@@ -152,6 +152,7 @@ impl Session {
             exclusive: kind == LockKind::Exclusive,
             exact: true,
             claims: self.claims,
+            uid: self.cred.uid,
         };
         let ranges = &self.volume.ranges;
         self.obtain_range(&opened, &want, wait)?;
@@ -238,6 +239,7 @@ impl Session {
             exclusive: kind == LockKind::Exclusive,
             exact: false,
             claims: self.claims,
+            uid: self.cred.uid,
         };
         let wholes = &self.volume.wholes;
         let held = wholes.held(want.node);
@@ -279,6 +281,7 @@ impl Session {
             exclusive: kind == LockKind::Exclusive,
             exact: false,
             claims: self.claims,
+            uid: self.cred.uid,
         })
     }
 

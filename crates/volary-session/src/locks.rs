@@ -84,6 +84,8 @@ pub(crate) struct Wanted {
     pub(crate) exact: bool,
     /// It is claimed again: no time of grace is in its way.
     pub(crate) claims: bool,
+    /// Whom it counts for, unless the owner has locks on the node already.
+    pub(crate) uid: u32,
 }
 
 /// All locks of one kind on a volume.
@@ -96,6 +98,7 @@ pub(crate) struct LockTable {
     locked_nodes: AtomicUsize,
     /// How many locks there can be, give or take two, and how many may wait.
     locks_max: usize,
+    user_locks_max: usize,
     waiting_max: usize,
 }
 
@@ -104,6 +107,8 @@ struct State {
     nodes: HashMap<NodeId, NodeLocks>,
     /// Of all nodes.
     count: usize,
+    /// The same for each user who has any.
+    users: HashMap<u32, usize>,
     waiting: Vec<(u64, Wanted)>,
     tickets: u64,
     /// How many times of grace last.
@@ -114,8 +119,24 @@ struct State {
 #[derive(Default)]
 struct NodeLocks {
     held: Holding,
-    /// Which owner locked through which open.
-    through: Vec<(OpenId, LockOwner)>,
+    /// Which owner locked through which open, and whom that counts for.
+    through: Vec<(OpenId, LockOwner, u32)>,
+}
+
+impl NodeLocks {
+    /// Whom the owner's locks count for, if it has any.
+    fn user_of(&self, owner: LockOwner) -> Option<u32> {
+        let mut through = self.through.iter();
+        through
+            .find(|(_, o, _)| *o == owner)
+            .map(|(_, _, uid)| *uid)
+    }
+
+    /// Takes all that the owner holds away, and forgets it.
+    fn end(&mut self, owner: LockOwner) {
+        self.held.clear(owner, Range::ALL);
+        self.through.retain(|(_, other, _)| *other != owner);
+    }
 }
 
 impl LockTable {
@@ -125,6 +146,7 @@ impl LockTable {
             freed: Condvar::new(),
             locked_nodes: AtomicUsize::new(0),
             locks_max: limits.locks,
+            user_locks_max: limits.user_locks,
             waiting_max: limits.waiting,
         }
     }
@@ -189,7 +211,7 @@ impl LockTable {
     /// `Quota` if that would split a lock and there are too many.
     pub(crate) fn unlock(&self, node: NodeId, owner: LockOwner, range: Range) -> Result<()> {
         let mut done = Ok(());
-        self.release(node, |locks| {
+        self.release(node, owner, |locks| {
             if locks.held.len() >= LOCKS_MAX && locks.held.splits(owner, range) {
                 done = Err(Kind::Quota.into());
             } else {
@@ -202,7 +224,9 @@ impl LockTable {
     /// Gives back one exact lock; false if there is none.
     pub(crate) fn unlock_exact(&self, node: NodeId, owner: LockOwner, range: Range) -> bool {
         let mut found = false;
-        self.release(node, |locks| found = locks.held.take_exact(owner, range));
+        self.release(node, owner, |locks| {
+            found = locks.held.take_exact(owner, range);
+        });
         found
     }
 
@@ -220,25 +244,23 @@ impl LockTable {
 
     /// Gives back all that the owner holds on the node.
     pub(crate) fn end_owner(&self, node: NodeId, owner: LockOwner) {
-        self.release(node, |locks| {
-            locks.held.clear(owner, Range::ALL);
-            locks.through.retain(|(_, other)| *other != owner);
-        });
+        self.release(node, owner, |locks| locks.end(owner));
     }
 
     /// Gives back all that is held on the node by owners who locked through
     /// this open.
     pub(crate) fn end_open(&self, node: NodeId, open: OpenId) {
-        self.release(node, |locks| {
-            let NodeLocks { held, through } = locks;
-            let ended: Vec<_> = through
-                .extract_if(.., |(other, _)| *other == open)
-                .collect();
-            for (_, owner) in ended {
-                held.clear(owner, Range::ALL);
-                through.retain(|(_, other)| *other != owner);
-            }
-        });
+        if !self.has_locks() {
+            return;
+        }
+        let mut state = self.state.lock();
+        let locks = state.nodes.get(&node);
+        let through = locks.map_or(&[][..], |locks| &locks.through);
+        let ended = through.iter().filter(|(other, ..)| *other == open);
+        let ended: Vec<_> = ended.map(|(_, owner, _)| *owner).collect();
+        for owner in ended {
+            self.release_in(&mut state, node, owner, |locks| locks.end(owner));
+        }
     }
 
     /// A lock that keeps this one from being had: the first one by offset, or that of
@@ -288,7 +310,7 @@ impl LockTable {
     }
 
     fn take(&self, state: &mut MutexGuard<'_, State>, want: &Wanted) {
-        let State { nodes, count, .. } = &mut **state;
+        let State { nodes, .. } = &mut **state;
         let locks = nodes.entry(want.node).or_default();
         let before = locks.held.len();
         let lowers = locks.held.set(HeldLock {
@@ -297,11 +319,13 @@ impl LockTable {
             exclusive: want.exclusive,
             exact: want.exact,
         });
-        *count = *count + locks.held.len() - before;
-        let through = (want.open, want.owner);
+        let after = locks.held.len();
+        let uid = locks.user_of(want.owner).unwrap_or(want.uid);
+        let through = (want.open, want.owner, uid);
         if !locks.through.contains(&through) {
             locks.through.push(through);
         }
+        state.counts_for(uid, before, after);
         self.locked_nodes
             .store(state.nodes.len(), Ordering::Release);
         if lowers {
@@ -309,22 +333,35 @@ impl LockTable {
         }
     }
 
-    fn release(&self, node: NodeId, how: impl FnOnce(&mut NodeLocks)) {
-        if !self.has_locks() {
-            return;
+    fn release(&self, node: NodeId, owner: LockOwner, how: impl FnOnce(&mut NodeLocks)) {
+        if self.has_locks() {
+            self.release_in(&mut self.state.lock(), node, owner, how);
         }
-        let mut state = self.state.lock();
-        let State { nodes, count, .. } = &mut *state;
-        let Some(locks) = nodes.get_mut(&node) else {
+    }
+
+    /// Has the owner hold less of the node.
+    fn release_in(
+        &self,
+        state: &mut State,
+        node: NodeId,
+        owner: LockOwner,
+        how: impl FnOnce(&mut NodeLocks),
+    ) {
+        let Some(locks) = state.nodes.get_mut(&node) else {
+            return;
+        };
+        let Some(uid) = locks.user_of(owner) else {
             return;
         };
         let before = locks.held.len();
         how(locks);
-        *count = *count + locks.held.len() - before;
+        let after = locks.held.len();
         if locks.held.is_empty() {
-            nodes.remove(&node);
-            self.locked_nodes.store(nodes.len(), Ordering::Release);
+            state.nodes.remove(&node);
+            let count = state.nodes.len();
+            self.locked_nodes.store(count, Ordering::Release);
         }
+        state.counts_for(uid, before, after);
         self.freed.notify_all();
     }
 
@@ -338,7 +375,9 @@ impl LockTable {
             .nodes
             .get(&want.node)
             .map_or(0, |locks| locks.held.len());
-        if held >= LOCKS_MAX || state.count >= self.locks_max {
+        let theirs = state.users.get(&want.uid).copied().unwrap_or(0);
+        let too_many = theirs >= self.user_locks_max || state.count >= self.locks_max;
+        if held >= LOCKS_MAX || too_many {
             return Err(Kind::Quota.into());
         }
         Ok(())
@@ -359,6 +398,16 @@ impl HeldLock {
 }
 
 impl State {
+    /// A node has `after` locks where it had `before`, by what this user did.
+    fn counts_for(&mut self, uid: u32, before: usize, after: usize) {
+        self.count = self.count + after - before;
+        let theirs = self.users.entry(uid).or_default();
+        *theirs = *theirs + after - before;
+        if *theirs == 0 {
+            self.users.remove(&uid);
+        }
+    }
+
     fn is_blocked(&self, want: &Wanted) -> bool {
         self.is_kept_out(want) || self.blockers(want).next().is_some()
     }

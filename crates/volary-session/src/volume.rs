@@ -59,6 +59,8 @@ pub struct Limits {
     pub opens: usize,
     /// Byte-range locks, and as many whole-file locks; past that, `Quota`.
     pub locks: usize,
+    /// Of these, one user's, by number; past that, `Quota`.
+    pub user_locks: usize,
     /// Leases of the volume; past that none is granted.
     pub leases: usize,
     /// Leases of one client; past that none is granted.
@@ -72,6 +74,7 @@ impl Default for Limits {
         Self {
             opens: 1 << 20,
             locks: 1 << 20,
+            user_locks: 1 << 18,
             leases: 1 << 18,
             client_leases: 1 << 16,
             waiting: 1 << 12,

@@ -86,6 +86,7 @@ impl Session {
     pub fn walk_from(&self, dir: NodeId, path: &[u8], follow: Follow) -> Result<Entry> {
         let mut walk = Walk::new(self, dir, path)?;
         while let Some(step) = walk.next_step() {
+            walk.cx.check_cancel()?;
             let found = walk.find(&step.name)?;
             let stays = step.is_last && !step.slash && follow == Follow::No;
             if found.attr.kind == FileKind::Symlink && !stays {

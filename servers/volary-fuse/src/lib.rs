@@ -40,6 +40,8 @@ mod dirs;
 mod dispatch;
 mod errno;
 mod events;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod kernel;
 mod locks;
 mod mounted;

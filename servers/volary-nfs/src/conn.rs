@@ -16,15 +16,15 @@ use crate::timer;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::net::sockopt;
 use std::io::{self, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tracing::error;
 use volary_rpc::Output;
-use volary_session::{Linger, is_this_host};
+use volary_session::{Guest, Linger, Party, Pool, Pooled, is_this_host};
 
 /// The longest record: the largest WRITE, and what comes before it.
 const RECORD_MAX: usize = (1 << 20) + (4 << 10);
@@ -44,6 +44,9 @@ pub(crate) struct Conn {
     programs: Arc<Programs>,
     limits: Limits,
     way: Way,
+    party: Party,
+    /// Where threads beside the first come from.
+    pool: Arc<Pool>,
     socket: TcpStream,
     /// Locked by who has the turn.
     records: Mutex<Records>,
@@ -58,6 +61,8 @@ pub(crate) struct Conn {
     /// A call was accepted.
     proven: AtomicBool,
     began: Instant,
+    /// Calls that are being done.
+    busy: AtomicUsize,
 }
 
 struct Crew {
@@ -105,7 +110,7 @@ impl Conn {
     /// Those of the socket.
     pub(crate) fn start(
         programs: Arc<Programs>,
-        limits: Limits,
+        (limits, party, pool): (Limits, Party, Arc<Pool>),
         way: Way,
         socket: TcpStream,
     ) -> io::Result<Arc<Self>> {
@@ -119,6 +124,8 @@ impl Conn {
             programs,
             limits,
             way,
+            party,
+            pool,
             socket,
             records: Mutex::new(Records::new()),
             linger: Linger::new(timer::now),
@@ -135,24 +142,20 @@ impl Conn {
             watch: Condvar::new(),
             proven: AtomicBool::new(false),
             began: timer::now(),
+            busy: AtomicUsize::new(0),
         });
-        conn.spawn(&mut conn.crew.lock())?;
+        conn.spawn(&mut conn.crew.lock(), None)?;
         Ok(conn)
     }
 
-    /// Whom it is with.
-    pub(crate) fn way(&self) -> &Way {
-        &self.way
+    /// Where it comes from.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.way.peer.ip().to_canonical()
     }
 
     /// Whether it has ended.
     pub(crate) fn is_ended(&self) -> bool {
         self.crew.lock().ended
-    }
-
-    /// Whether a call was accepted.
-    pub(crate) fn is_proven(&self) -> bool {
-        self.proven.load(Ordering::Relaxed)
     }
 
     /// Ends it; what is being done is done to its end.
@@ -179,12 +182,25 @@ impl Conn {
         }
     }
 
-    fn spawn(self: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+    /// Starts a thread: the first, or with one that was taken from the pool.
+    fn spawn(self: &Arc<Self>, crew: &mut Crew, beside: Option<Pooled>) -> io::Result<()> {
         crew.threads.retain(|thread| !thread.is_finished());
         let conn = Arc::clone(self);
         let thread = Builder::new().name("nfs".into());
-        crew.threads.push(thread.spawn(move || conn.work())?);
+        let work = move || {
+            conn.work();
+            drop(beside);
+        };
+        crew.threads.push(thread.spawn(work)?);
         Ok(())
+    }
+
+    /// Starts a thread beside those that there are, if one is to be had.
+    fn spawn_beside(self: &Arc<Self>, crew: &mut Crew) {
+        if let Some(beside) = self.pool.take(self.party) {
+            // Without another thread those that there are go on alone.
+            let _ = self.spawn(crew, Some(beside));
+        }
     }
 
     fn work(self: &Arc<Self>) {
@@ -200,7 +216,7 @@ impl Conn {
         }));
         // A panic is a fault of ours, and ends no more than the connection.
         if worked.is_err() {
-            error!(target: "NFS", address = %self.way.peer.ip(), "caught panic");
+            error!(target: "NFS", address = %self.address(), "caught panic");
             self.end();
         }
     }
@@ -233,7 +249,10 @@ impl Conn {
                 Some(self.keep_turn())
             };
             out.clear();
-            if !self.answer(record, out)? {
+            self.busy.fetch_add(1, Ordering::Relaxed);
+            let answered = self.answer(record, out);
+            self.busy.fetch_sub(1, Ordering::Relaxed);
+            if !answered? {
                 return Ok(false);
             }
             if let Some(call) = kept
@@ -344,8 +363,7 @@ impl Conn {
         } else if crew.watcher != Watcher::Nobody {
             self.watch.notify_one();
         } else if crew.threads.len() < self.limits.threads {
-            // Without another thread this one goes on alone.
-            let _ = self.spawn(&mut crew);
+            self.spawn_beside(&mut crew);
         }
     }
 
@@ -359,7 +377,7 @@ impl Conn {
             self.watch.notify_one();
         } else if crew.watcher == Watcher::Nobody && crew.waiting == 0 && crew.threads.len() < 2 {
             // Without a second thread nobody watches: calls are done in turn.
-            let _ = self.spawn(&mut crew);
+            self.spawn_beside(&mut crew);
         }
         crew.calls
     }
@@ -372,6 +390,21 @@ impl Conn {
             crew.turn = Turn::Reading;
         }
         kept
+    }
+}
+
+impl Guest for Conn {
+    fn party(&self) -> Party {
+        self.party
+    }
+
+    /// Whether a call was accepted.
+    fn is_known(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) == 0
     }
 }
 

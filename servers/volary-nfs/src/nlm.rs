@@ -138,8 +138,11 @@ impl Programs {
         let want = Wanted::read(input, call)?;
         let tested = self.place_now(call, &want.fh, false).and_then(|place| {
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
-            let open = file.open(&place, kind)?;
-            let held = place.session.test_lock(open, number, want.range(), kind);
+            let open = file.open(&place, kind);
+            let held = open.and_then(|open| {
+                let session = &place.session;
+                session.test_lock(open, number, want.range(), kind)
+            });
             self.locks().settle(&file, number);
             Ok(held?.map(|held| (place.export, held)))
         });
@@ -180,7 +183,7 @@ impl Programs {
         input.u32()?;
         let done = self.place_now(call, &want.fh, reclaims).and_then(|place| {
             if call.procedure != NM_LOCK {
-                self.note_client(call, &want.owner.machine)?;
+                self.note_client(call, &place, &want.owner.machine)?;
             }
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
             let status = self.lock_in(&file, &place, number, &want, (kind, waits));
@@ -305,7 +308,12 @@ impl Programs {
     ///
     /// # Errors
     /// `NO_LOCKS` if that cannot be.
-    fn note_client(&self, call: &Call, machine: &[u8]) -> Result<(), LockStatus> {
+    fn note_client(
+        &self,
+        call: &Call,
+        place: &Place<'_>,
+        machine: &[u8],
+    ) -> Result<(), LockStatus> {
         let Some(state) = self.lock_state() else {
             return Ok(());
         };
@@ -313,7 +321,8 @@ impl Programs {
             peer: call.peer.ip().to_canonical(),
             machine: machine.into(),
         };
-        let noted = state.note(&client, call.local.ip().to_canonical());
+        let party = table::party_of(client.peer, place.session.cred().uid);
+        let noted = state.note(&client, call.local.ip().to_canonical(), party);
         noted.map_err(|_| LockStatus::NO_LOCKS)
     }
 

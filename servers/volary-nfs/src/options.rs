@@ -106,20 +106,42 @@ impl ServeOptions {
     }
 }
 
-/// The bounds of a server. With `c` connections of `t` threads each, it takes at
-/// most about `c * (64 KiB + 2 * t * 1 MiB)` of memory for what comes and goes.
+/// The bounds of a server. With `c` connections and `t` threads beside the first of each, it takes
+/// at most about `2 MiB * (c + t)` of memory for what comes and goes.
+///
+/// A peer is a host (of IPv6, all that begins with the same 64 bits), or a user of this host.
+///
+/// | of | in all | of a peer | of a caller |
+/// |---|---|---|---|
+/// | connections | 64 | 16; of this host no other bound, but evenly shared when there are no more | |
+/// | connections of which no call was accepted | 64, for 10 s | 16 | |
+/// | bytes of a record | 1 MiB, until a call was accepted 64 KiB | | |
+/// | threads | one for each connection, and 192 | 96 of these | |
+/// | opens kept for READ and WRITE | 1,024 of a volume, the oldest gives way | | |
+/// | owners of locks | 8,192 | 2,048; of this host by caller alone | 1,024 |
+/// | locks | 1,048,576 of a volume ([`volary_session::Limits`]) | | 262,144 |
+/// | locks that wait, with a thread each | 128 | 32 | |
+/// | SHAREs | 4,096 | 1,024 | |
+/// | machines that are told of a restart | 4,096 | 1,024 | |
+/// | calls and CREATE EXCLUSIVE remembered | 2,048 and 4,096, the oldest gives way | | |
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at once. Where there are as many, the next takes the place of the oldest of
-    /// which no call was accepted, of the address that has most of those.
+    /// which no call was accepted, of the peer that has most of those; or else of the newest,
+    /// idle if any is, of the peer that has most.
     pub connections: usize,
-    /// Of these, from one address other than this host's.
+    /// Of these, of one peer other than this host's users.
     pub connections_of_peer: usize,
-    /// Of one address, those of which no call was accepted; the next takes the oldest one's
+    /// Of one peer, those of which no call was accepted; the next takes the oldest one's
     /// place.
     pub silent_of_peer: usize,
     /// Requests of one connection that are done at once.
     pub threads: usize,
+    /// Threads at once, beside the first of each connection: without another, a connection does
+    /// its calls one by one.
+    pub threads_beside: usize,
+    /// Of these, for one peer.
+    pub threads_beside_of_peer: usize,
     /// From connecting to the end of the first call. Until a call was accepted, a
     /// record is at most 64 KiB.
     pub first_call: Duration,
@@ -137,6 +159,8 @@ impl Default for Limits {
             connections_of_peer: 16,
             silent_of_peer: 16,
             threads: 8,
+            threads_beside: 192,
+            threads_beside_of_peer: 96,
             first_call: Duration::from_secs(10),
             call: Duration::from_secs(30),
             idle: Duration::from_secs(600),

@@ -9,13 +9,15 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracing::{info, warn};
-use volary_session::{AfterAccept, Volume, gives_way, is_this_host};
+use volary_session::{
+    AfterAccept, Party, Pool, Seat, Seats, Volume, is_this_host, longest_silent, socket_owner,
+};
 
 /// How often opens that nobody uses are looked for.
 const TICK: Duration = Duration::from_secs(1);
@@ -36,6 +38,8 @@ pub struct Server {
 struct Shared {
     programs: Arc<Programs>,
     limits: Limits,
+    /// Of all connections, beside the first of each.
+    threads: Arc<Pool>,
     conns: Mutex<Vec<Arc<Conn>>>,
     database: Database,
     believed: u32,
@@ -78,6 +82,10 @@ pub fn serve(
     let shared = Arc::new(Shared {
         programs,
         limits: options.limits,
+        threads: Arc::new(Pool::new(
+            options.limits.threads_beside,
+            options.limits.threads_beside_of_peer,
+        )),
         conns: Mutex::default(),
         database: options.database.clone(),
         believed: options.believed,
@@ -179,7 +187,7 @@ impl Server {
 
 /// Logs that a connection gives way to others.
 fn sent_away(conn: &Conn) {
-    let address = conn.way().peer.ip().to_canonical();
+    let address = conn.address();
     let reason = "it gives way to others";
     warn!(target: "NFS", %address, reason, "connection sent away");
 }
@@ -252,7 +260,7 @@ impl Shared {
             }
             if exhausted {
                 warn!(target: "NFS", limit = "descriptors or memory", "limit reached");
-                if let Some(conn) = self.longest_silent() {
+                if let Some(conn) = longest_silent(&self.open()) {
                     sent_away(&conn);
                     conn.end();
                 }
@@ -294,15 +302,21 @@ impl Shared {
             warn!(target: "NFS", %address, "client refused");
             return Ok(());
         }
-        if !self.makes_room(peer.ip()) {
+        let local = socket.local_addr().unwrap_or(door.local);
+        let is_local = is_this_host(peer.ip());
+        let told = match is_local {
+            true => socket_owner(peer, local),
+            false => Ok(None),
+        };
+        let party = Party::of(peer.ip(), &told);
+        if !self.makes_room(party, is_local) {
             warn!(target: "NFS", limit = "connections", %address, "limit reached");
             return Ok(());
         }
         let mut conns = self.conns.lock();
         socket.set_nonblocking(false)?;
-        let local = socket.local_addr().unwrap_or(door.local);
-        let owner = match is_this_host(peer.ip()) {
-            true => Owner::of(peer, local, self.believed, &self.database),
+        let owner = match is_local {
+            true => Owner::of(&told, peer.port(), self.believed, &self.database),
             false => Owner::Trusted,
         };
         let way = Way {
@@ -312,38 +326,39 @@ impl Shared {
             owner: Arc::new(owner),
         };
         let programs = Arc::clone(&self.programs);
-        conns.push(Conn::start(programs, self.limits, way, socket)?);
+        let bounds = (self.limits, party, Arc::clone(&self.threads));
+        conns.push(Conn::start(programs, bounds, way, socket)?);
         Ok(())
     }
 
-    /// Whether there is room for one more connection of this address, once those of which no
-    /// call was accepted have made some.
-    fn makes_room(&self, peer: IpAddr) -> bool {
-        let conns = self.conns.lock().clone();
-        let open: Vec<_> = conns.iter().filter(|conn| !conn.is_ended()).collect();
-        let theirs: Vec<_> = open.iter().filter(|c| c.way().peer.ip() == peer).collect();
-        let too_many = !is_this_host(peer) && theirs.len() >= self.limits.connections_of_peer;
-        let mut silent = theirs.iter().filter(|conn| !conn.is_proven());
-        let many = silent.clone().count() >= self.limits.silent_of_peer;
-        let gives_way = if many || too_many {
-            silent.next().map(|conn| Arc::clone(conn))
-        } else if open.len() >= self.limits.connections {
-            self.longest_silent()
-        } else {
-            return true;
+    /// Whether there is room for one more connection of this party, once another has given way
+    /// if it has to.
+    fn makes_room(&self, party: Party, is_local: bool) -> bool {
+        let limits = &self.limits;
+        let seats = Seats {
+            all: limits.connections,
+            of_party: match is_local {
+                true => limits.connections,
+                false => limits.connections_of_peer,
+            },
+            silent_of_party: limits.silent_of_peer,
         };
-        if let Some(conn) = &gives_way {
-            sent_away(conn);
-            conn.end();
+        match seats.find(&self.open(), party) {
+            Seat::Free => true,
+            Seat::InsteadOf(conn) => {
+                sent_away(&conn);
+                conn.end();
+                true
+            }
+            Seat::Nowhere => false,
         }
-        gives_way.is_some()
     }
 
-    /// Returns which of the connections without an accepted call gives way to a new one.
-    fn longest_silent(&self) -> Option<Arc<Conn>> {
-        let mut silent = self.conns.lock().clone();
-        silent.retain(|conn| !conn.is_ended() && !conn.is_proven());
-        gives_way(&silent, |conn| conn.way().peer.ip())
+    /// The connections that have not ended, the oldest first.
+    fn open(&self) -> Vec<Arc<Conn>> {
+        let mut open = self.conns.lock().clone();
+        open.retain(|conn| !conn.is_ended());
+        open
     }
 
     fn forget_ended(&self) {

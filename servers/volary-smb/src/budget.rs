@@ -8,6 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Budget {
     pub(crate) opens: Tally,
     pub(crate) watches: Tally,
+    /// Connections on which they have logged on.
+    pub(crate) connections: Tally,
+    pub(crate) trees: Tally,
+    /// Requests that wait, and the bytes of their messages.
+    pub(crate) waiting: Tally,
+    pub(crate) waiting_bytes: Tally,
 }
 
 /// How many of one thing there are.
@@ -17,22 +23,27 @@ pub(crate) struct Tally(Arc<AtomicUsize>);
 impl Tally {
     /// Takes one more, for as long as what is returned lives; `None` if there are `max`.
     pub(crate) fn take(&self, max: usize) -> Option<Taken> {
-        let more = |count: usize| (count < max).then(|| count.saturating_add(1));
+        self.take_many(1, max)
+    }
+
+    /// The same with `n` more.
+    pub(crate) fn take_many(&self, n: usize, max: usize) -> Option<Taken> {
+        let more = |count: usize| count.checked_add(n).filter(|sum| *sum <= max);
         let count = &self.0;
         count
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .ok()
-            .map(|_| Taken(Arc::clone(count)))
+            .map(|_| Taken(Arc::clone(count), n))
     }
 }
 
-/// One of what a [`Tally`] counts.
+/// One or more of what a [`Tally`] counts.
 #[derive(Debug)]
-pub(crate) struct Taken(Arc<AtomicUsize>);
+pub(crate) struct Taken(Arc<AtomicUsize>, usize);
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 
@@ -47,5 +58,9 @@ mod tests {
         assert!(tally.take(2).is_none());
         drop(two);
         assert!(tally.take(1).is_some());
+        let three = tally.take_many(3, 4);
+        assert!(tally.take_many(2, 4).is_none() && tally.take(4).is_some());
+        drop(three);
+        assert!(tally.take_many(5, 4).is_none() && tally.take_many(4, 4).is_some());
     }
 }

@@ -10,6 +10,9 @@ use crate::wire::cursor::part;
 use crate::wire::{Command, Out, Short, Status};
 use std::sync::Arc;
 
+/// Entries that are looked at while the client waits; for more, it is told that this takes time.
+const AT_ONCE: usize = 4096;
+
 /// What a request is answered with: the reply's body, from its `StructureSize` on.
 pub(crate) type Answer<T = Vec<u8>> = Result<T, Failure>;
 
@@ -154,6 +157,18 @@ impl<'a> Call<'a> {
             return Err(Status::CANCELLED.into());
         }
         Ok(())
+    }
+
+    /// The same for a loop that has looked at so many entries of directories: once they are many, it
+    /// lets the connection go on beside it.
+    ///
+    /// # Errors
+    /// `CANCELLED`.
+    pub(crate) fn check_search(&self, looked_at: usize) -> Result<(), Failure> {
+        if looked_at >= AT_ONCE {
+            self.wait.pend();
+        }
+        self.check_wanted()
     }
 
     /// `len` bytes for a reply, of unspecified content: the caller overwrites them or

@@ -191,13 +191,38 @@ impl Dialect {
 }
 
 /// Bounds on what clients can ask for, and times that they have for it.
+///
+/// What comes and goes takes at most about 2 MiB for each connection and each thread beside its
+/// first, apart from what is kept for longer, which is below.
+///
+/// A peer is a host (of IPv6, all that begins with the same 64 bits), or a user of this host, as the
+/// kernel knows the owner of a socket.
+///
+/// | of | in all | of a peer | of a user | of a connection |
+/// |---|---|---|---|---|
+/// | connections | 64 | 64, but evenly shared when there are no more | 48 | |
+/// | connections before a logon | 64, for 10 s | 16 | | |
+/// | bytes before a logon | | | | a message of 64 KiB, and less than that besides |
+/// | sessions, trees | | | 4,096 trees | 64 sessions, of 256 trees each |
+/// | threads | one for each connection, and 256 | 128 of these | | 64 of these |
+/// | requests that wait (locks, breaks) | | | 256, of 64 MiB | 64, of 8 MiB |
+/// | requests that are parked (notification) | | | 4,096 watches | 512 |
+/// | changes kept for notification | 16 MiB of a share; past that, that something changed | | | |
+/// | pipes | | | | 16 of a tree |
+/// | replies that are not taken | | | | 1,024, for 30 s |
+/// | opens | half of the process's descriptors | | 16,384 | |
+/// | opens kept without a connection | | | 256 | |
+/// | locks, leases | 1,048,576 and 262,144 of a volume ([`volary_session::Limits`]) | | 262,144 locks | 65,536 leases of a client |
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Connections at a time. Where there are as many, the next takes the place of the oldest
-    /// on which nobody has logged on, of the address that has most of those.
+    /// on which nobody has logged on, of the peer that has most of those; or else of the newest,
+    /// idle if any is, of the peer that has most.
     pub connections: usize,
-    /// Connections at a time from one address.
+    /// Connections at a time of one peer.
     pub connections_per_peer: usize,
+    /// Connections at a time on which one user has logged on; a logon on another is refused.
+    pub connections_per_user: usize,
     /// Of these, those on which nobody has logged on; the next takes the oldest one's place.
     pub silent_per_peer: usize,
     /// The longest message before a logon, in bytes. Everything else that is kept
@@ -225,6 +250,13 @@ pub struct Limits {
     pub sessions: usize,
     /// Trees of a session.
     pub trees: usize,
+    /// Trees of a user, in all sessions.
+    pub trees_per_user: usize,
+    /// Threads beside the first of each connection. A request for which there is none and that
+    /// would wait fails.
+    pub threads_beside: usize,
+    /// Of these, of one peer.
+    pub threads_beside_per_peer: usize,
     /// Files and directories that a user has open at a time, on all connections.
     pub opens: usize,
     /// Directories that a user watches at a time, on all connections.
@@ -233,6 +265,10 @@ pub struct Limits {
     pub waiting: usize,
     /// Bytes of the messages of all `waiting` requests of a connection.
     pub waiting_bytes: usize,
+    /// The same of a user, on all connections.
+    pub waiting_per_user: usize,
+    /// The same of a user, on all connections.
+    pub waiting_bytes_per_user: usize,
     /// Requests of a connection that are parked at a time (change notification).
     pub parked: usize,
     /// How long an open that the client wants durable is kept without a connection.
@@ -248,6 +284,7 @@ impl Default for Limits {
         Self {
             connections: 64,
             connections_per_peer: 64,
+            connections_per_user: 48,
             silent_per_peer: 16,
             message_before_logon: 64 * 1024,
             logon_time: Duration::from_secs(10),
@@ -260,10 +297,15 @@ impl Default for Limits {
             compound: 16,
             sessions: 64,
             trees: 256,
+            trees_per_user: 1 << 12,
+            threads_beside: 256,
+            threads_beside_per_peer: 128,
             opens: 1 << 14,
             watches: 1 << 12,
             waiting: 64,
             waiting_bytes: 8 << 20,
+            waiting_per_user: 256,
+            waiting_bytes_per_user: 64 << 20,
             parked: 512,
             durable_time: Duration::from_secs(300),
             durable_opens: 256,

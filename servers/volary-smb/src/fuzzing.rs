@@ -84,6 +84,13 @@ pub fn requests(volume: &Arc<Volume>, bytes: &[u8]) {
     assert!(done.is_ok(), "no sockets to be had: {done:?}");
 }
 
+/// Requests of three clients, two of them of one user: each with a byte before it that says whose
+/// it is, or whose connection is lost and comes back. All that is open is ended at the end.
+pub fn connections(volume: &Arc<Volume>, bytes: &[u8]) {
+    let done = conn::connections(volume, bytes);
+    assert!(done.is_ok(), "no sockets to be had: {done:?}");
+}
+
 /// What is written to the pipe `srvsvc` (after a logon).
 pub fn pipe(bytes: &[u8]) {
     ipc::pipe(&Config::new("SERVER", || Time::EPOCH), bytes);

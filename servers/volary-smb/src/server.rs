@@ -17,7 +17,7 @@ use std::sync::Weak;
 use std::time::Duration;
 use tracing::{info, warn};
 use volary_core::same_name;
-use volary_session::{AfterAccept, gives_way};
+use volary_session::{AfterAccept, Guest, Pool, Seat, Seats, longest_silent};
 
 /// How long a listener rests when it could accept nobody, for want of descriptors, say.
 const REST: Duration = Duration::from_millis(100);
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     /// What wrong passwords cost.
     pub(crate) guesses: Guesses,
     conns: Mutex<Vec<Arc<Conn>>>,
+    /// Of all connections, beside the first of each.
+    pub(crate) threads: Arc<Pool>,
     /// A connection ended.
     left: Condvar,
     /// Sessions by id, for clients that log on again after their connection was lost.
@@ -64,10 +66,13 @@ impl Server {
             .map(|s| Common::new(&s.volume))
             .collect();
         let budgets = config.users.iter().map(|_| Arc::default()).collect();
-        let guesses = Guesses::new(config.users.len(), config.limits.failed_logon_delay);
+        let limits = &config.limits;
+        let guesses = Guesses::new(config.users.len(), limits.failed_logon_delay);
+        let threads = Pool::new(limits.threads_beside, limits.threads_beside_per_peer);
         let shared = Shared {
             budgets,
             guesses,
+            threads: Arc::new(threads),
             config,
             commons,
             guid: crate::crypto::random(),
@@ -163,7 +168,7 @@ impl Shared {
     /// on gives up theirs.
     fn rest(&self) {
         warn!(target: "SMB", limit = "descriptors or memory", "limit reached");
-        if let Some(silent) = self.longest_silent() {
+        if let Some(silent) = longest_silent(&self.open()) {
             silent.log_sent_away("it gives way to others");
             silent.close();
         }
@@ -188,10 +193,6 @@ impl Shared {
             warn!(target: "SMB", address = %peer, "client refused");
             return;
         }
-        if !self.makes_room(peer) {
-            warn!(target: "SMB", limit = "connections", address = %peer, "limit reached");
-            return;
-        }
         if socket.set_nonblocking(false).is_err() {
             return;
         }
@@ -199,43 +200,43 @@ impl Shared {
         let Ok(conn) = Conn::new(Arc::clone(self), socket, peer) else {
             return;
         };
+        if !self.makes_room(&conn) {
+            warn!(target: "SMB", limit = "connections", address = %peer, "limit reached");
+            return;
+        }
         let conn = Arc::new(conn);
         self.conns.lock().push(Arc::clone(&conn));
         begin(&conn);
     }
 
-    /// Whether there is room for one more connection of this address, once those that have not
-    /// logged on have made some.
-    fn makes_room(&self, peer: IpAddr) -> bool {
+    /// Whether there is room for a new connection, once another has given way if it has to.
+    fn makes_room(&self, conn: &Conn) -> bool {
         let limits = &self.config.limits;
-        let conns = self.conns.lock().clone();
         // Those that are ending have their threads still, for a moment.
-        if conns.len() >= limits.connections.saturating_mul(2) {
+        if self.conns.lock().len() >= limits.connections.saturating_mul(2) {
             return false;
         }
-        let open: Vec<_> = conns.iter().filter(|conn| !conn.is_closed()).collect();
-        let theirs: Vec<_> = open.iter().filter(|conn| conn.peer == peer).collect();
-        let mut silent = theirs.iter().filter(|conn| !conn.has_logons());
-        let many = silent.clone().count() >= limits.silent_per_peer;
-        let gives_way = if many || theirs.len() >= limits.connections_per_peer {
-            silent.next().map(|conn| Arc::clone(conn))
-        } else if open.len() >= limits.connections {
-            self.longest_silent()
-        } else {
-            return true;
+        let seats = Seats {
+            all: limits.connections,
+            of_party: limits.connections_per_peer,
+            silent_of_party: limits.silent_per_peer,
         };
-        if let Some(conn) = &gives_way {
-            conn.log_sent_away("it gives way to others");
-            conn.close();
+        match seats.find(&self.open(), conn.party()) {
+            Seat::Free => true,
+            Seat::InsteadOf(other) => {
+                other.log_sent_away("it gives way to others");
+                other.close();
+                true
+            }
+            Seat::Nowhere => false,
         }
-        gives_way.is_some()
     }
 
-    /// Returns which of the connections without a logon gives way to a new one.
-    fn longest_silent(&self) -> Option<Arc<Conn>> {
-        let mut silent = self.conns.lock().clone();
-        silent.retain(|conn| !conn.is_closed() && !conn.has_logons());
-        gives_way(&silent, |conn| conn.peer)
+    /// The connections that are not ending, the oldest first.
+    fn open(&self) -> Vec<Arc<Conn>> {
+        let mut open = self.conns.lock().clone();
+        open.retain(|conn| !conn.is_closed());
+        open
     }
 
     /// The client's first connection on which this user has logged on. Whoever else says to be

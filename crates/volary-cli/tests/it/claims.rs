@@ -114,6 +114,25 @@ const README: Claims = &[
 
 const SECURITY: Claims = &[
     (
+        "whoever has most gives one up, the newest that is idle, to whom has two less",
+        &[
+            "who_has_all_connections_of_nfs_gives_some_to_another_user",
+            "who_has_all_connections_of_smb_gives_some_to_another_user",
+            "who_has_most_gives_way_where_all_are_known",
+            "a_party_is_a_host_or_a_user_of_this_one",
+        ],
+    ),
+    (
+        "have a bound for all and a smaller one for each user or client",
+        &[
+            "one_user_s_locks_leave_room_for_another_s",
+            "no_party_has_more_than_its_share",
+            "one_host_s_names_leave_room_for_others",
+            "a_user_has_so_many_connections_and_trees",
+            "who_lets_all_wait_has_no_thread_for_each",
+        ],
+    ),
+    (
         "set-gid and capabilities of a file that was written before the write is answered",
         &[
             "a_program_that_its_owner_has_written_runs_as_its_caller_at_once",

@@ -1,5 +1,6 @@
 //! Who attacks a server that was started with its defaults.
 
+mod shares;
 mod smb;
 
 use crate::sandbox::{PROGRAM, Run, Sandbox};

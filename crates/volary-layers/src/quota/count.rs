@@ -54,6 +54,7 @@ fn each_entry(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, mut each: impl FnMut(&Attr)) -
             if end || out.is_empty() {
                 return Ok(());
             }
+            cx.check_cancel()?;
         }
     };
     let listed = list();

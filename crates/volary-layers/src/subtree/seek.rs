@@ -93,6 +93,7 @@ impl Subtree {
                 Some(next) if !end && way.entries <= ENTRIES_MAX => from = next,
                 _ => return Ok(()),
             }
+            cx.check_cancel()?;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Make, OTHER, OWNER, kind, root, user, volume, volume_with, without};
 use std::sync::Arc;
-use volary_core::{Caps, Create, Kind, Mode, NodeId, OpenId, RenameFlags, SetAttr};
+use volary_core::{Caps, Create, Entry, Kind, Mode, Name, NodeId, OpenId, RenameFlags, SetAttr};
 use volary_mem::MemOptions;
 use volary_session::{EventQueue, News, OpenHow, Rights, Session, Share};
 
@@ -50,6 +50,41 @@ fn a_place_follows_renames_by_anybody() {
     other.unlink(b, b"F").unwrap();
     assert_eq!(place(&s, f), None);
     assert!(!s.is_open_below(a).unwrap());
+}
+
+/// Directories `a` and `b` are each above the other, as a damaged volume may say.
+struct Knot(volary_core::Fs);
+
+impl volary_core::Layer for Knot {
+    fn below(&self) -> &volary_core::Fs {
+        &self.0
+    }
+
+    fn parent(&self, cx: &volary_core::Ctx<'_>, dir: NodeId) -> volary_core::Result<Entry> {
+        let find = |name| self.0.lookup(cx, self.0.root(), Name::new(name)?);
+        let (a, b) = (find(b"a")?, find(b"b")?);
+        Ok(if dir == a.node { b } else { a })
+    }
+}
+
+#[test]
+fn a_way_up_without_an_end_ends() {
+    use volary_session::{Volume, VolumeOptions};
+    let fs = volary_mem::Mem::attach(MemOptions::default(), crate::NOW).unwrap();
+    let options = VolumeOptions::new("knot", || crate::NOW);
+    let volume = Volume::new(Arc::new(Knot(fs)), options);
+    let s = root(&volume);
+    let (a, other) = (s.dir(s.root(), "a", 0o777), s.dir(s.root(), "other", 0o777));
+    s.dir(s.root(), "b", 0o777);
+    s.file(a, "f", 0o644);
+    let open = open_at(&s, a, "f").unwrap();
+    assert_eq!(kind(s.is_open_below(other)), Some(Kind::Corrupt));
+    assert_eq!(kind(s.free_below(other)), Some(Kind::Corrupt));
+    let cancel = Arc::new(volary_core::Cancel::new());
+    cancel.set();
+    let late = s.clone().with_cancel(cancel);
+    assert_eq!(kind(late.is_open_below(other)), Some(Kind::Interrupted));
+    s.close(open).unwrap();
 }
 
 #[test]

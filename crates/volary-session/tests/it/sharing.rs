@@ -224,6 +224,50 @@ fn past_the_limit_nothing_is_locked_and_nobody_waits() {
 }
 
 #[test]
+fn one_user_s_locks_leave_room_for_another_s() {
+    use volary_core::Cred;
+    use volary_session::{Limits, LockKind, Range, Volume, VolumeOptions, Wait};
+    let fs = volary_mem::Mem::attach(volary_mem::MemOptions::default(), crate::NOW).unwrap();
+    let options = VolumeOptions {
+        limits: Limits {
+            locks: 5,
+            user_locks: 3,
+            ..Limits::default()
+        },
+        ..VolumeOptions::new("small", || crate::NOW)
+    };
+    let volume = Volume::new(fs, options);
+    let s = root(&volume);
+    let other = volume.session(Cred::new(7, 7));
+    let (_, one) = s.open_file(s.root(), "f");
+    let (_, two) = s.open_file(s.root(), "g");
+    let lock = |s: &volary_session::Session, open, owner, at| {
+        let range = Range::new(at, 1);
+        kind(s.lock(open, owner, range, LockKind::Shared, Wait::No))
+    };
+    for (open, owner, at) in [(one, 1, 0), (one, 2, 0), (two, 1, 9)] {
+        assert_eq!(lock(&s, open, owner, at), None);
+    }
+    assert_eq!(lock(&s, one, 3, 5), Some(Kind::Quota));
+    for at in [0, 3] {
+        assert_eq!(lock(&other, one, 4, at), None);
+    }
+    assert_eq!(lock(&other, one, 4, 6), Some(Kind::Quota), "all");
+    // What an owner has counts for who began, whoever gives it back.
+    other.unlock(one, 1, Range::ALL).unwrap();
+    assert_eq!(lock(&other, one, 4, 6), None);
+    assert_eq!(lock(&other, one, 4, 8), Some(Kind::Quota));
+    s.close(one).unwrap();
+    for at in [0, 2] {
+        assert_eq!(lock(&s, two, 5, at), None);
+    }
+    assert_eq!(lock(&s, two, 5, 4), Some(Kind::Quota));
+    for at in [0, 2] {
+        assert_eq!(lock(&other, two, 6, at), None);
+    }
+}
+
+#[test]
 fn a_momentary_open_is_in_nobodys_way() {
     let volume = volume();
     let s = root(&volume).with_client(volume.client());

@@ -102,6 +102,12 @@ impl Locker {
         status
     }
 
+    /// The status of a question who is in the way of an exclusive lock.
+    pub fn test_status(&mut self, range: (u64, u64)) -> u32 {
+        let args = Args::new().opaque(b"cookie").u32(1);
+        self.ask(1, &self.lock_args(args, range)).0
+    }
+
     /// Who is in the way: whether exclusively, process, range.
     pub fn test(&mut self, range: (u64, u64), exclusive: bool) -> Option<(bool, u32, u64, u64)> {
         let args = Args::new().opaque(b"cookie").u32(exclusive.into());

@@ -7,6 +7,7 @@
 //! The table's lock is a leaf: no session is called while it is held.
 
 use super::state::Client;
+use super::table::party_of;
 use super::{OBJECT_MAX, Place};
 use crate::programs::{Call, Programs};
 use crate::status::LockStatus;
@@ -15,10 +16,12 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use volary_core::{Mode, NodeId, OpenId};
 use volary_rpc::{Decoded, Garbage, Input, Output};
-use volary_session::{Beside, OpenHow, Rights, Session, Share};
+use volary_session::{Beside, OpenHow, Party, Rights, Session, Share};
 
 /// How many shares there can be.
 const SHARES_MAX: usize = 4096;
+/// How many of them one party can have.
+const SHARES_OF_PARTY: usize = 1024;
 
 /// All shares.
 #[derive(Default)]
@@ -44,6 +47,7 @@ struct Sharer {
 struct Shared {
     open: OpenId,
     session: Session,
+    party: Party,
 }
 
 impl Drop for Shared {
@@ -58,9 +62,10 @@ impl Shared {
     fn new(
         session: &Session,
         node: NodeId,
-        share: Share,
+        asked: &Asked<'_>,
         former: Option<OpenId>,
     ) -> volary_core::Result<Self> {
+        let share = asked.share;
         let beside = former.map_or(Beside::Nobody, Beside::Open);
         let how = |mode: Mode| OpenHow::from(mode).with_share(share).beside(beside);
         let open = match (
@@ -78,6 +83,7 @@ impl Shared {
         Ok(Self {
             open: open?,
             session: session.clone(),
+            party: party_of(asked.owner.peer, session.cred().uid),
         })
     }
 }
@@ -142,7 +148,7 @@ impl Programs {
         let reclaims = input.bool()?;
         let place = self.place_now(call, asked.fh, reclaims);
         let done = place.and_then(|place| {
-            self.note_client(call, &asked.owner.machine)?;
+            self.note_client(call, &place, &asked.owner.machine)?;
             self.shares().take(&place, &asked)
         });
         answer(out, cookie, done);
@@ -179,7 +185,7 @@ impl Shares {
     ///
     /// # Errors
     /// `DENIED` if another's open does not go with it, and to who may not open
-    /// the file so; `READ_ONLY`; `NO_LOCKS` if there are too many.
+    /// the file so; `READ_ONLY`; `NO_LOCKS` if there are too many, of this party or at all.
     fn take(&self, place: &Place<'_>, asked: &Asked<'_>) -> Result<(), LockStatus> {
         if place.export.options.read_only && asked.share.wants.has(Rights::WRITE) {
             return Err(LockStatus::READ_ONLY);
@@ -187,16 +193,19 @@ impl Shares {
         let id = asked.id(place);
         // Closed by who takes it out of the table: then nothing is in its place.
         let former = self.0.lock().get(&id).map(|shared| shared.open);
-        let shared = Shared::new(&place.session, place.node, asked.share, former)?;
+        let shared = Shared::new(&place.session, place.node, asked, former)?;
         self.put(id, shared)
     }
 
     fn put(&self, id: ShareId, shared: Shared) -> Result<(), LockStatus> {
         let mut shares = self.0.lock();
-        if shares.len() >= SHARES_MAX && !shares.contains_key(&id) {
+        let theirs = || shares.values().filter(|s| s.party == shared.party).count();
+        let too_many = || shares.len() >= SHARES_MAX || theirs() >= SHARES_OF_PARTY;
+        if !shares.contains_key(&id) && too_many() {
             drop(shares);
             let address = id.owner.peer;
             tracing::warn!(target: "NFS", limit = "share modes", %address, "limit reached");
+            drop(shared);
             return Err(LockStatus::NO_LOCKS);
         }
         let former = shares.insert(id, shared);

@@ -16,9 +16,12 @@ use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use volary_session::Party;
 
 /// How many clients are known.
 const CLIENTS_MAX: usize = 4096;
+/// How many of them one party can make known: a host may have several names.
+const CLIENTS_OF_PARTY: usize = 1024;
 /// A client without locks is forgotten after so many seconds: most come back.
 const IDLE: u32 = 60;
 const HEAD: &str = "volary's NFS clients with locks 1";
@@ -45,6 +48,8 @@ pub(super) struct Client {
 struct Entry {
     /// The address by which it knows this server.
     server: IpAddr,
+    /// Who made it known, in this run.
+    party: Option<Party>,
     /// Seconds without locks.
     idle: u32,
 }
@@ -100,12 +105,24 @@ impl LockState {
     /// returns.
     ///
     /// # Errors
-    /// `QuotaExceeded` if there are too many; those of writing the file.
-    pub(super) fn note(&self, client: &Client, server: IpAddr) -> io::Result<()> {
+    /// `QuotaExceeded` if there are too many, of this party or at all; those of writing the file.
+    pub(super) fn note(&self, client: &Client, server: IpAddr, party: Party) -> io::Result<()> {
         let mut clients = self.clients.lock();
-        let entry = Entry { server, idle: 0 };
         let before = clients.get(client).copied();
-        if before.is_none() && clients.len() >= CLIENTS_MAX {
+        let party = before.and_then(|before| before.party).or(Some(party));
+        let entry = Entry {
+            server,
+            party,
+            idle: 0,
+        };
+        let theirs = || {
+            clients
+                .values()
+                .filter(|entry| entry.party == party)
+                .count()
+        };
+        let too_many = || clients.len() >= CLIENTS_MAX || theirs() >= CLIENTS_OF_PARTY;
+        if before.is_none() && too_many() {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         clients.insert(client.clone(), entry);
@@ -213,7 +230,12 @@ fn parse(text: &str) -> Option<(u32, HashMap<Client, Entry>)> {
         if words.next().is_some() || clients.len() >= CLIENTS_MAX {
             return None;
         }
-        clients.insert(Client { peer, machine }, Entry { server, idle: 0 });
+        let entry = Entry {
+            server,
+            party: None,
+            idle: 0,
+        };
+        clients.insert(Client { peer, machine }, entry);
     }
     Some((number, clients))
 }
@@ -232,6 +254,7 @@ fn bytes_of(hex: &str) -> Option<Box<[u8]>> {
 mod tests {
     use super::*;
 
+    const PARTY: Party = Party::User(1);
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn client(machine: &[u8]) -> Client {
@@ -255,7 +278,7 @@ mod tests {
         let first = LockState::open(&path, HOUR).unwrap();
         assert!(!first.is_grace());
         for machine in [&b"a b\n\xff"[..], b"", b"other"] {
-            first.note(&client(machine), server).unwrap();
+            first.note(&client(machine), server, PARTY).unwrap();
         }
         let second = LockState::open(&path, HOUR).unwrap();
         assert_eq!((first.number(), second.number()), (3, 5));
@@ -286,9 +309,30 @@ mod tests {
         let state = LockState::open(&below.join("locks"), HOUR).unwrap();
         fs::remove_dir_all(&below).unwrap();
         let server = IpAddr::from([10, 0, 0, 1]);
-        assert!(state.note(&client(b"a"), server).is_err());
-        assert!(state.note(&client(b"a"), server).is_err());
+        assert!(state.note(&client(b"a"), server, PARTY).is_err());
+        assert!(state.note(&client(b"a"), server, PARTY).is_err());
         assert!(state.clients().is_empty());
+    }
+
+    #[test]
+    fn one_host_s_names_leave_room_for_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = LockState::open(&dir.path().join("locks"), HOUR).unwrap();
+        let server = IpAddr::from([10, 0, 0, 1]);
+        let entry = Entry {
+            server,
+            party: Some(PARTY),
+            idle: 0,
+        };
+        let names = (0..CLIENTS_OF_PARTY).map(|n| (client(&n.to_be_bytes()), entry));
+        state.clients.lock().extend(names);
+        assert!(state.note(&client(b"more"), server, PARTY).is_err());
+        state
+            .note(&client(&0_usize.to_be_bytes()), server, PARTY)
+            .unwrap();
+        state
+            .note(&client(b"more"), server, Party::User(2))
+            .unwrap();
     }
 
     #[test]

@@ -12,7 +12,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tracing::warn;
 use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
-use volary_session::{Beside, ClientId, LockKind, OpenHow, Session, is_this_host};
+use volary_session::{
+    Beside, ClientId, LockKind, OpenHow, Party, Session, is_this_host, network_of,
+};
 
 /// How many owners there can be.
 const OWNERS_MAX: usize = 8192;
@@ -28,6 +30,12 @@ pub(crate) struct Owner {
     pub(super) machine: Box<[u8]>,
     pub(super) process: u32,
     pub(super) name: Box<[u8]>,
+}
+
+/// Whom what this caller asks for counts for: of this host its users one by one, of another all
+/// together, whoever it says that they are.
+pub(super) fn party_of(peer: IpAddr, uid: u32) -> Party {
+    Party::of(peer, &Ok(Some(uid)))
 }
 
 /// All that is locked by NFS clients.
@@ -295,7 +303,9 @@ impl State {
         if let Some(known) = self.numbers.get(owner) {
             return Ok(known.number);
         }
-        let theirs = self.numbers.iter().filter(|(o, _)| o.peer == owner.peer);
+        let network = network_of(owner.peer);
+        let known = self.numbers.iter();
+        let theirs = known.filter(|(o, _)| network_of(o.peer) == network);
         let of_user = theirs.clone().filter(|(_, known)| known.uid == uid).count();
         let too_many = !is_this_host(owner.peer) && theirs.count() >= OWNERS_OF_PEER;
         if too_many || of_user >= OWNERS_OF_USER || self.numbers.len() >= OWNERS_MAX {

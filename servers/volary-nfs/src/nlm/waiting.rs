@@ -1,8 +1,9 @@
-//! Locks that are waited for: each has a thread, at most [`WAITERS_MAX`] of them.
+//! Locks that are waited for: each has a thread, at most [`WAITERS_MAX`] of them,
+//! [`WAITERS_OF_PARTY`] for a client.
 //! Clients ask again every half a minute or so; one for whom there is no thread,
 //! or who cannot be called, gets the lock that way.
 
-use super::table::{LockFile, Locks};
+use super::table::{LockFile, Locks, party_of};
 use super::{Wanted, granted};
 use crate::programs::Programs;
 use crate::timer;
@@ -10,15 +11,18 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{Cancel, OpenId, Result};
-use volary_session::{LockKind, Session, Wait};
+use volary_session::{LockKind, Party, Session, Wait};
 
-const WAITERS_MAX: usize = 64;
+const WAITERS_MAX: usize = 128;
+/// How many of them one client can have.
+const WAITERS_OF_PARTY: usize = 32;
 
 /// One who waits.
 pub(crate) struct Waiter {
     pub(super) want: Wanted,
     pub(super) number: u64,
     pub(super) file: Arc<LockFile>,
+    party: Party,
     cancel: Cancel,
     /// The client has asked again and been told that it has the lock. Held over
     /// that, and over giving back what nobody claims.
@@ -72,7 +76,9 @@ impl Programs {
         want: &Wanted,
         kind: LockKind,
     ) {
+        let party = party_of(want.owner.peer, session.cred().uid);
         let waiter = Arc::new(Waiter {
+            party,
             want: want.clone(),
             number,
             file: Arc::clone(file),
@@ -81,7 +87,9 @@ impl Programs {
         });
         let mut state = self.locks().state.lock();
         let known = state.waiters.iter().any(|w| w.want == *want);
-        if known || state.shut || state.waiters.len() >= WAITERS_MAX {
+        let theirs = state.waiters.iter().filter(|w| w.party == party).count();
+        let too_many = theirs >= WAITERS_OF_PARTY || state.waiters.len() >= WAITERS_MAX;
+        if known || state.shut || too_many {
             return;
         }
         state.waiters.push(Arc::clone(&waiter));

@@ -77,6 +77,25 @@ fn locks_of_other_servers_clients_are_seen_and_seen_by_them() {
 }
 
 #[test]
+fn who_asks_for_a_lock_and_gets_no_answer_leaves_nothing() {
+    let (served, fh) = started();
+    let other = served.other().with_client(served.volume.client());
+    let node = other.lookup(other.root(), b"file").unwrap().node;
+    let alone = Share {
+        wants: Rights::READ,
+        allows: Rights::NONE,
+    };
+    let open = other.open(node, OpenHow::from(Mode::Read).with_share(alone));
+    let mut a = locker(&served, &fh, b"one", 1);
+    assert_ne!(a.test_status((0, 1)), GRANTED);
+    assert_ne!(a.lock((0, 1), true, true), GRANTED);
+    assert_eq!(served.server.programs().kept().1, 0, "files with locks");
+    other.close(open.unwrap()).unwrap();
+    assert_eq!(a.test((0, 1), true), None);
+    assert_eq!(served.server.programs().kept().1, 0, "files with locks");
+}
+
+#[test]
 fn shares_are_share_modes_of_the_session() {
     const R: u32 = 1;
     const W: u32 = 2;

@@ -505,6 +505,8 @@ impl Conn {
         }
         files::end_logon(logon);
         logon.trees.write().clear();
+        logon.tree_places.lock().clear();
+        logon.place.lock().take();
     }
 
     /// Ends all sessions, at the connection's end.

@@ -33,7 +33,7 @@ struct Client {
 /// The system's, of sockets.
 pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()> {
     let server = Server::new(config(volume))?;
-    let mut client = Client::new(&server)?;
+    let mut client = Client::new(&server, 0, 1)?;
     let mut compound: Vec<(Command, &[u8])> = Vec::new();
     while let Some(([command, related, low, high], rest)) = bytes.split_first_chunk() {
         let len = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
@@ -48,15 +48,56 @@ pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()>
         compound.push((command, body));
     }
     client.send(&compound);
-    client.conn.close();
-    client.conn.end_logons();
+    client.end();
+    server.shared().end_durables();
+    Ok(())
+}
+
+/// The same of three clients, the first two of one user and with one name, each request with
+/// whose it is before it; 3 is for one whose connection is lost, and who comes back.
+///
+/// # Errors
+/// The system's, of sockets.
+pub(crate) fn connections(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()> {
+    const USERS: [usize; 3] = [0, 0, 1];
+    let server = Server::new(config(volume))?;
+    let mut sessions = 1;
+    let mut clients = Vec::new();
+    for user in USERS {
+        clients.push(Client::new(&server, user, sessions)?);
+        sessions += 1;
+    }
+    while let Some(([whose, command, related, low, high], rest)) = bytes.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
+        let (body, more) = rest.split_at(len);
+        bytes = more;
+        let at = usize::from(whose % 4);
+        let command = Command::from_code(u16::from(command % 20));
+        let ended = match (clients.get_mut(at), command) {
+            (None, _) => usize::from(*related) % USERS.len(),
+            (Some(client), Some(command)) => match client.send(&[(command, body)]) {
+                true => continue,
+                false => at,
+            },
+            (Some(_), None) => continue,
+        };
+        if let (Some(client), Some(user)) = (clients.get_mut(ended), USERS.get(ended)) {
+            client.end();
+            *client = Client::new(&server, *user, sessions)?;
+            sessions += 1;
+        }
+    }
+    clients.iter().for_each(Client::end);
     server.shared().end_durables();
     Ok(())
 }
 
 fn config(volume: &Arc<Volume>) -> Config {
     let mut config = Config::new("SERVER", || Time::EPOCH);
-    config.users = vec![User::with_password("user", "pass", Cred::root())];
+    config.users = vec![
+        User::with_password("user", "pass", Cred::root()),
+        User::with_password("other", "pass", Cred::new(1000, 1000)),
+    ];
     config.shares = vec![Share::new("share", Arc::clone(volume))];
     config.signing_required = false;
     config.max_dialect = Dialect::Smb302;
@@ -68,7 +109,8 @@ fn config(volume: &Arc<Volume>) -> Config {
 }
 
 impl Client {
-    fn new(server: &Server) -> io::Result<Self> {
+    /// A client that has logged on as the user at this place of the configuration.
+    fn new(server: &Server, user: usize, session: u64) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let socket = TcpStream::connect(listener.local_addr()?)?;
         socket.set_nonblocking(true)?;
@@ -81,18 +123,30 @@ impl Client {
             worker: Arc::default(),
             socket,
             next_id: 0,
-            session: 1,
+            session,
             tree: 1,
         };
         let mut hello = Out::new();
-        hello.u16(36).u16(1).u16(1).u16(0).u32(0x7f).bytes(&[7; 16]);
+        hello
+            .u16(36)
+            .u16(1)
+            .u16(1)
+            .u16(0)
+            .u32(0x7f)
+            .bytes(&[user as u8; 16]);
         hello.u64(0).u16(Dialect::Smb302.code());
         client.send(&[(Command::Negotiate, &hello.done())]);
-        client.log_on(server);
+        client.log_on(server, user);
         Ok(client)
     }
 
-    fn log_on(&self, server: &Server) {
+    /// The connection is lost.
+    fn end(&self) {
+        self.conn.close();
+        self.conn.end_logons();
+    }
+
+    fn log_on(&self, server: &Server, place: usize) {
         let keys = Keys::derive(
             &[1; 16],
             Dialect::Smb302,
@@ -101,13 +155,13 @@ impl Client {
             &Preauth::START,
         );
         let shared = server.shared();
-        let Some(user) = shared.config.users.first() else {
+        let Some(user) = shared.config.users.get(place) else {
             return;
         };
         let logon = Arc::new(Logon::new(
             self.session,
             user,
-            shared.budget(0),
+            shared.budget(place),
             keys,
             false,
             false,

@@ -1,7 +1,7 @@
 //! [`Logon`]: a user's session on a connection (MS-SMB2 calls it Session).
 
 use super::tree::{Joined, Tree};
-use crate::budget::Budget;
+use crate::budget::{Budget, Taken};
 use crate::config::User;
 use crate::crypto::Keys;
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
@@ -30,6 +30,10 @@ pub(crate) struct Logon {
     /// Every message of it is encrypted.
     pub(super) sealed: bool,
     pub(super) trees: RwLock<HashMap<u32, Joined>>,
+    /// What its trees take of the user's.
+    pub(super) tree_places: Mutex<HashMap<u32, Taken>>,
+    /// What its connection takes of the user's, for all their sessions on it.
+    pub(super) place: Mutex<Option<Arc<Taken>>>,
     pub(super) tree_ids: AtomicU32,
     pub(super) ended: AtomicBool,
     /// Messages with a wrong signature.
@@ -56,6 +60,8 @@ impl Logon {
             signing_required,
             sealed,
             trees: RwLock::default(),
+            tree_places: Mutex::default(),
+            place: Mutex::default(),
             tree_ids: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             forged: AtomicU32::new(0),

@@ -30,6 +30,7 @@ mod wait;
 mod window;
 mod work;
 
+use crate::budget::Taken;
 use crate::config::{Dialect, Limits};
 use crate::server::Shared;
 pub(crate) use body::Body;
@@ -51,6 +52,7 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 pub(crate) use tree::Tree;
 use volary_core::escape_short;
+use volary_session::{Guest, Party, is_this_host, socket_owner};
 pub(crate) use wait::Wait;
 use window::Window;
 pub(crate) use work::begin;
@@ -63,6 +65,7 @@ pub(crate) struct Conn {
     pub(crate) server: Arc<Shared>,
     pub(crate) buffers: Buffers,
     pub(crate) peer: IpAddr,
+    party: Party,
     socket: Arc<TcpStream>,
     negotiated: OnceLock<Negotiated>,
     window: Mutex<Window>,
@@ -89,6 +92,10 @@ impl Conn {
         if peer.is_loopback() {
             send_at_once(&socket);
         }
+        let told = match is_this_host(peer) {
+            true => socket_owner(socket.peer_addr()?, socket.local_addr()?),
+            false => Ok(None),
+        };
         let limits = &server.config.limits;
         let socket = Arc::new(socket);
         let frames = frame::Frames::new(Arc::clone(&socket), limits)?;
@@ -96,10 +103,11 @@ impl Conn {
         Ok(Self {
             buffers: Buffers::default(),
             window: Mutex::new(Window::new(limits.credits)),
-            turn: work::Turn::new(limits),
+            turn: work::Turn::new(limits.waiting),
             frames: Mutex::new(frames),
             server,
             peer,
+            party: Party::of(peer, &told),
             socket,
             negotiated: OnceLock::new(),
             logons: RwLock::default(),
@@ -164,6 +172,18 @@ impl Conn {
         all.next().filter(|_| all.next().is_none()).cloned()
     }
 
+    /// What this connection takes of those that the user of a new session may have: what another
+    /// session of theirs on it has taken, if there is one. `None` if they have as many.
+    fn place_of(&self, logon: &Logon) -> Option<Arc<Taken>> {
+        let logons = self.logons.read();
+        let mut theirs = logons
+            .values()
+            .filter(|other| Arc::ptr_eq(&other.budget, &logon.budget));
+        let has = theirs.find_map(|other| other.place.lock().clone());
+        let max = self.limits().connections_per_user;
+        has.or_else(|| logon.budget.connections.take(max).map(Arc::new))
+    }
+
     /// Ends the connection: no further request is read, those that wait are
     /// sent away. The last of its threads closes what it has open.
     pub(crate) fn close(&self) {
@@ -202,6 +222,23 @@ impl Conn {
     }
 }
 
+impl Guest for Conn {
+    fn party(&self) -> Party {
+        self.party
+    }
+
+    fn is_known(&self) -> bool {
+        self.has_logons()
+    }
+
+    /// Whether nothing is open and nothing waits.
+    fn is_idle(&self) -> bool {
+        let logons = self.logons.read();
+        let trees = logons.values().flat_map(|logon| logon.trees());
+        self.waits.is_empty() && trees.map(|tree| tree.files.len()).all(|count| count == 0)
+    }
+}
+
 /// Finds out within minutes if a silent client is gone, and with it its opens.
 fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(socket, true)?;
@@ -231,7 +268,7 @@ impl fmt::Debug for Conn {
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing {
     pub(crate) use super::compound::take_apart as compound;
-    pub(crate) use super::fuzzed::requests;
+    pub(crate) use super::fuzzed::{connections, requests};
 }
 
 #[cfg(test)]

@@ -401,6 +401,10 @@ fn logged_on(
         config.encryption_required,
     ));
     end_previous(conn, request.previous_session_id, &logon);
+    let place = conn
+        .place_of(&logon)
+        .ok_or(Status::INSUFFICIENT_RESOURCES)?;
+    *logon.place.lock() = Some(place);
     conn.logons.write().insert(id, Arc::clone(&logon));
     conn.server.add_logon(conn, &logon);
     let user = escape_short(logon.user.as_bytes());

@@ -104,12 +104,15 @@ pub(super) fn connect(
         .fetch_add(1, Ordering::Relaxed)
         .wrapping_add(1);
     let (joined, reply) = join(conn, logon, id, &name)?;
+    let place = logon.budget.trees.take(conn.limits().trees_per_user);
+    let place = place.ok_or(Status::INSUFFICIENT_RESOURCES)?;
     let mut trees = logon.trees.write();
     if trees.len() >= conn.limits().trees {
         conn.log_limit("trees", &logon.user);
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
     trees.insert(id, joined);
+    logon.tree_places.lock().insert(id, place);
     Ok((id, reply))
 }
 
@@ -181,6 +184,7 @@ fn reply(share_type: u8, flags: u32, access: u32) -> Vec<u8> {
 /// TREE_DISCONNECT.
 pub(super) fn disconnect(logon: &Logon, id: u32) -> Answer {
     let joined = logon.trees.write().remove(&id);
+    logon.tree_places.lock().remove(&id);
     match joined {
         Some(Joined::Disk(tree)) => files::end_tree(&tree, false),
         Some(Joined::Pipes(_)) => {}

@@ -4,7 +4,9 @@
 use super::compound::{Broken, Reply, Security};
 use super::work::Worker;
 use super::{Body, Conn, dispatch};
+use crate::budget::Taken;
 use crate::call::{Answer, Failure};
+use crate::config::Limits;
 use crate::wire::header::flags;
 use crate::wire::{Header, Status};
 use parking_lot::Mutex;
@@ -28,6 +30,8 @@ pub(crate) struct Wait {
     may_not_park: AtomicBool,
     /// Length of its message in bytes, which stays in memory while it waits.
     kept: AtomicUsize,
+    /// What it takes of its user's while it waits.
+    taken: Mutex<Option<[Taken; 2]>>,
 }
 
 #[derive(Default)]
@@ -58,6 +62,7 @@ impl Wait {
             state: Mutex::default(),
             may_not_park: AtomicBool::new(false),
             kept: AtomicUsize::new(0),
+            taken: Mutex::default(),
         })
     }
 
@@ -86,7 +91,8 @@ impl Wait {
         let limits = self.conn.limits();
         let kept = worker.message_len.load(Ordering::Relaxed);
         self.kept.store(kept, Ordering::Relaxed);
-        let has_room = self.conn.waits.bytes().saturating_add(kept) <= limits.waiting_bytes;
+        let has_room = self.conn.waits.bytes().saturating_add(kept) <= limits.waiting_bytes
+            && self.takes(kept, limits);
         let added = has_room.then(|| self.conn.waits.add(self, limits.waiting));
         let Some(id) = added.flatten() else {
             self.conn.log_limit("requests that wait", "");
@@ -101,6 +107,19 @@ impl Wait {
         if !worker.pass(&self.conn) {
             self.cancel.set();
         }
+    }
+
+    /// Whether its user may have one more that waits, and the bytes of its message.
+    fn takes(&self, bytes: usize, limits: &Limits) -> bool {
+        let Some(logon) = &self.security.logon else {
+            return true;
+        };
+        let budget = &logon.budget;
+        let one = budget.waiting.take(limits.waiting_per_user);
+        let max = limits.waiting_bytes_per_user;
+        let all = budget.waiting_bytes.take_many(bytes, max);
+        *self.taken.lock() = one.zip(all).map(<[_; 2]>::from);
+        self.taken.lock().is_some()
     }
 
     /// Leaves the request to be answered by [`finish`](Self::finish): the caller
@@ -151,6 +170,7 @@ impl Wait {
     /// parked.
     pub(super) fn answered(&self, answer: Answer<Body>) -> Option<Reply> {
         self.worker.lock().take();
+        self.taken.lock().take();
         let mut state = self.state.lock();
         match mem::take(&mut *state) {
             State::Fresh => {
@@ -273,6 +293,10 @@ impl Waits {
     fn bytes(&self) -> usize {
         let all = self.all.lock();
         all.values().map(|w| w.kept.load(Ordering::Relaxed)).sum()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.lock().is_empty()
     }
 
     fn remove(&self, id: u64) {

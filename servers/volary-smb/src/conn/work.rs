@@ -5,7 +5,6 @@
 //! passes the turn on to another and comes back for it when it is done.
 
 use super::{Conn, dispatch};
-use crate::config::Limits;
 use crate::conn::compound::Reply;
 use crate::conn::frame::Frame;
 use parking_lot::{Condvar, Mutex};
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use tracing::error;
+use volary_session::Pooled;
 
 /// Threads that stay to wait for the turn.
 const IDLE_MAX: usize = 2;
@@ -45,11 +45,12 @@ pub(super) struct Worker {
 }
 
 impl Turn {
-    pub(super) fn new(limits: &Limits) -> Self {
+    /// One with a thread for each of so many that wait, and one more.
+    pub(super) fn new(waiting: usize) -> Self {
         Self {
             state: Mutex::default(),
             free: Condvar::new(),
-            threads_max: limits.waiting.saturating_add(1),
+            threads_max: waiting.saturating_add(1),
         }
     }
 
@@ -78,12 +79,24 @@ impl Turn {
         true
     }
 
-    /// Whether the turn can be passed on: there is a thread, or one can be
-    /// started.
-    fn has_heir(&self) -> bool {
+    /// Who the turn can be passed on to: a thread that waits for it, or one that can be started.
+    fn heir(&self, conn: &Conn) -> Option<Heir> {
         let state = self.state.lock();
-        state.idle > 0 || state.threads < self.threads_max
+        if state.idle > 0 {
+            return Some(Heir::Waits);
+        }
+        if state.threads >= self.threads_max {
+            return None;
+        }
+        drop(state);
+        conn.server.threads.take(conn.party).map(Heir::New)
     }
+}
+
+/// Who is given the turn.
+enum Heir {
+    Waits,
+    New(Pooled),
 }
 
 impl Worker {
@@ -93,31 +106,28 @@ impl Worker {
         if !self.has_turn.load(Ordering::Relaxed) {
             return true;
         }
-        if !conn.turn.has_heir() {
+        let Some(heir) = conn.turn.heir(conn) else {
             return false;
-        }
+        };
         self.has_turn.store(false, Ordering::Relaxed);
-        let mut state = conn.turn.state.lock();
-        state.is_free = true;
-        let idle = state.idle;
-        drop(state);
-        if idle > 0 {
-            conn.turn.free.notify_one();
-        } else {
-            start(conn);
+        conn.turn.state.lock().is_free = true;
+        match heir {
+            Heir::Waits => drop(conn.turn.free.notify_one()),
+            Heir::New(pooled) => start(conn, Some(pooled)),
         }
         true
     }
 }
 
-/// Starts a thread for the connection: its first, or an heir to the turn.
-fn start(conn: &Arc<Conn>) {
+/// Starts a thread for the connection: its first, or an heir to the turn, which is from the pool.
+fn start(conn: &Arc<Conn>, pooled: Option<Pooled>) {
     conn.turn.state.lock().threads += 1;
     let theirs = Arc::clone(conn);
     let name = "smb connection".to_owned();
-    let started = thread::Builder::new()
-        .name(name)
-        .spawn(move || work(&theirs));
+    let started = thread::Builder::new().name(name).spawn(move || {
+        work(&theirs);
+        drop(pooled);
+    });
     if started.is_err() {
         leave(conn);
         conn.close();
@@ -127,7 +137,7 @@ fn start(conn: &Arc<Conn>) {
 /// Begins to serve a connection, on threads of its own.
 pub(crate) fn begin(conn: &Arc<Conn>) {
     conn.turn.state.lock().is_free = true;
-    start(conn);
+    start(conn, None);
 }
 
 /// Serves the connection. A panic is a fault of ours, and ends no more than the connection.

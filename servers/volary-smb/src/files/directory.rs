@@ -18,8 +18,6 @@ const REOPEN: u8 = 0x10;
 
 /// Longest pattern, in bytes: twice what a name can have, as a wildcard may stand for nothing.
 const PATTERN_MAX: u16 = 2 * 2 * 255;
-/// Entries that are looked at while the client waits; for more, it is told that this takes time.
-const AT_ONCE: usize = 4096;
 /// Entries read in one go, and bytes of their names.
 const ENTRIES: usize = 256;
 const NAMES: usize = 16 << 10;
@@ -140,7 +138,7 @@ impl Listing<'_> {
             } else {
                 ENTRIES
             };
-            self.check_wanted()?;
+            self.call.check_search(self.looked_at)?;
             let mut buf = DirBuf::new(count, NAMES, self.level.has_facts());
             let end = self.session.readdir(self.file.open, scan.place, &mut buf)?;
             for entry in buf.iter() {
@@ -157,17 +155,6 @@ impl Listing<'_> {
             scan.ended = end || buf.is_empty();
         }
         Ok(())
-    }
-
-    /// Lets the connection go on beside a search that takes long.
-    ///
-    /// # Errors
-    /// `CANCELLED` if the client does not want it any more, or is gone.
-    fn check_wanted(&self) -> Result<(), Failure> {
-        if self.looked_at >= AT_ONCE {
-            self.call.wait.pend();
-        }
-        self.call.check_wanted()
     }
 
     /// `.` and `..`, which the volume does not list.

@@ -13,12 +13,33 @@ use crate::call::Failure;
 use crate::config::Dialect;
 use crate::wire::fscc::file::TAG_SYMLINK;
 use crate::wire::{Out, Status, out::len32};
-use volary_core::{Attr, Caps, Cookie, DirBuf, Entry, FileKind, Kind, Mode, NodeId, same_name};
+use volary_core::{
+    Attr, Caps, Cookie, DirBuf, Entry, FileKind, Kind, Mode, NodeId, OpenId, same_name,
+};
 use volary_session::Session;
 
 /// Entries looked at in one go when a directory is read for a name.
 const SCAN_ENTRIES: usize = 512;
 const SCAN_NAMES: usize = 32 << 10;
+
+/// How much a walk has looked at, and who asks whether it is wanted.
+pub(crate) struct Search<'a> {
+    looked_at: usize,
+    /// Called before each step, with how many entries were looked at.
+    wanted: &'a dyn Fn(usize) -> Result<(), Failure>,
+}
+
+impl<'a> Search<'a> {
+    /// One that ends with the failure of `wanted`.
+    pub(crate) fn new(wanted: &'a dyn Fn(usize) -> Result<(), Failure>) -> Self {
+        let looked_at = 0;
+        Self { looked_at, wanted }
+    }
+
+    fn check_wanted(&self) -> Result<(), Failure> {
+        (self.wanted)(self.looked_at)
+    }
+}
 
 /// Where a path leads.
 #[derive(Debug)]
@@ -49,12 +70,13 @@ impl Walked {
 ///
 /// # Errors
 /// `OBJECT_PATH_NOT_FOUND` if a directory on the way is not there, or none; `STOPPED_ON_SYMLINK`
-/// with what the symlink holds; `ACCESS_DENIED`.
+/// with what the symlink holds; `ACCESS_DENIED`; the search's.
 pub(crate) fn walk(
     session: &Session,
     common: &Common,
     path: &Path,
     dialect: Dialect,
+    mut search: Search<'_>,
 ) -> Result<Walked, Failure> {
     let root = session.root();
     let attr = session.getattr(root)?;
@@ -69,7 +91,8 @@ pub(crate) fn walk(
     while let Some((name, after)) = rest.split_first() {
         enterable(session, &here.attr, &walked.path, rest, dialect)?;
         rest = after;
-        let found = find(session, common, &here.attr, name)?;
+        search.check_wanted()?;
+        let found = find(session, common, &here.attr, name, &mut search)?;
         walked.dir = Some(here.node);
         walked.dir_attr = Some(here.attr);
         match found {
@@ -106,12 +129,13 @@ fn enterable(
 /// The entry of that name, in whatever case it is, and its name.
 ///
 /// # Errors
-/// As [`Session::lookup`], but for `NotFound`.
+/// As [`Session::lookup`], but for `NotFound`; the search's.
 fn find(
     session: &Session,
     common: &Common,
     dir: &Attr,
     name: &[u8],
+    search: &mut Search<'_>,
 ) -> Result<Option<(Vec<u8>, Entry)>, Failure> {
     match session.lookup_seen(dir, name) {
         Ok(entry) => return Ok(Some((name.to_vec(), entry))),
@@ -125,7 +149,7 @@ fn find(
     if !session.caps().has(Caps::CASE_SENSITIVE) && !short {
         return Ok(None);
     }
-    let Some(found) = scan(session, common, dir.node, name, short) else {
+    let Some(found) = scan(session, common, dir.node, name, search)? else {
         return Ok(None);
     };
     match session.lookup_seen(dir, &found) {
@@ -136,22 +160,44 @@ fn find(
 }
 
 /// Reads a directory for the name. One that may not be read has no names but those looked up.
+///
+/// # Errors
+/// The search's.
 fn scan(
     session: &Session,
     common: &Common,
     dir: NodeId,
     name: &[u8],
-    short: bool,
-) -> Option<Vec<u8>> {
-    let wanted = std::str::from_utf8(name).ok()?;
-    if !short && common.known.may_have(dir, hash(wanted)) == Some(false) {
-        return None;
+    search: &mut Search<'_>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let Ok(wanted) = std::str::from_utf8(name) else {
+        return Ok(None);
+    };
+    if !short::could_be(name) && common.known.may_have(dir, hash(wanted)) == Some(false) {
+        return Ok(None);
     }
+    let Ok(open) = session.open(dir, Mode::Read) else {
+        return Ok(None);
+    };
+    let found = scan_open(session, common, (dir, open), wanted, search);
+    // Opened to look only: there is nothing that ending it could lose.
+    let _ = session.close(open);
+    found
+}
+
+fn scan_open(
+    session: &Session,
+    common: &Common,
+    (dir, open): (NodeId, OpenId),
+    wanted: &str,
+    search: &mut Search<'_>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let short = short::could_be(wanted.as_bytes());
     let mut build = common.known.read_names(dir);
-    let open = session.open(dir, Mode::Read).ok()?;
     let mut found = None;
     let mut from = Cookie::START;
     while found.is_none() {
+        search.check_wanted()?;
         let mut buf = DirBuf::new(SCAN_ENTRIES, SCAN_NAMES, false);
         let Ok(end) = session.readdir(open, from, &mut buf) else {
             break;
@@ -160,6 +206,7 @@ fn scan(
             let is_short = || short && short::name(name).eq_ignore_ascii_case(wanted);
             same_name(name, wanted.as_bytes()) || is_short()
         };
+        search.looked_at = search.looked_at.saturating_add(buf.len());
         found = buf.iter().find(|e| same(e.name)).map(|e| e.name.to_vec());
         if let Some(build) = build.as_mut() {
             buf.iter().for_each(|e| build.add(e.name));
@@ -174,9 +221,7 @@ fn scan(
             }
         }
     }
-    // Opened to look only: there is nothing that ending it could lose.
-    let _ = session.close(open);
-    found
+    Ok(found)
 }
 
 /// The answer for a path that leads through, or to, a symlink (MS-SMB2 2.2.2.2.1): the client

@@ -40,11 +40,13 @@ impl Setting<'_, '_> {
             .last()
             .ok_or(Status::OBJECT_NAME_INVALID)?
             .clone();
+        let wanted = |looked_at| self.call.check_search(looked_at);
         let walked = path::walk(
             &self.session,
             &self.call.tree.common,
             &parsed,
             self.call.conn.dialect(),
+            path::Search::new(&wanted),
         )?;
         Ok(Target {
             dir: walked.dir.ok_or(Status::OBJECT_NAME_INVALID)?,

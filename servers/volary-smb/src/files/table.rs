@@ -191,6 +191,11 @@ impl FileTable {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.files.read().len()
+    }
+
     /// Takes out all.
     pub(crate) fn take_all(&self) -> Vec<Arc<File>> {
         self.files.write().drain().map(|(_, file)| file).collect()

@@ -267,6 +267,40 @@ mod tests {
         assert_eq!(docs.squash.as_deref(), Some("all"));
     }
 
+    /// The example with some of its bytes changed, left out or put in again; what is wrong with
+    /// it is told in one line that a terminal can show.
+    #[test]
+    fn no_text_is_worse_than_told_in_a_line() {
+        let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = |bound: usize| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x >> 32) as usize % bound
+        };
+        let signs: Vec<char> = "\"'[]{}=#.,\\\n\0\x1b-_0x9eéa".chars().collect();
+        let mut refused = 0;
+        for _ in 0..1000 {
+            let mut text: Vec<char> = EXAMPLE.chars().collect();
+            for _ in 0..=next(4) {
+                let at = next(text.len());
+                match next(4) {
+                    0 => drop(text.remove(at)),
+                    1 => text.insert(at, signs[next(signs.len())]),
+                    2 => text.extend_from_within(at..text.len().min(at + 40)),
+                    _ => text[at] = signs[next(signs.len())],
+                }
+            }
+            let text: String = text.into_iter().collect();
+            if let Err(words) = Config::parse(&text) {
+                refused += 1;
+                assert!(words.starts_with("line "), "{words}");
+                assert!(!words.chars().any(char::is_control), "{words:?}");
+            }
+        }
+        assert!((100..1000).contains(&refused), "{refused}");
+    }
+
     #[test]
     fn what_makes_no_sense_is_told_with_its_line() {
         for (text, line) in [

@@ -31,7 +31,7 @@ fn words(sandbox: &Sandbox, volume: &str) -> Vec<String> {
     words.map(String::from).collect()
 }
 
-fn serve(sandbox: &Sandbox, volume: &str) -> Serving {
+pub(super) fn serve(sandbox: &Sandbox, volume: &str) -> Serving {
     let words = words(sandbox, volume);
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     Serving::of(sandbox.command(&words))
@@ -48,17 +48,17 @@ fn serve_with(sandbox: &Sandbox, descriptors: u32, volume: &str) -> Serving {
     })
 }
 
-fn address(serving: &Serving, of: &str) -> SocketAddr {
+pub(super) fn address(serving: &Serving, of: &str) -> SocketAddr {
     serving.said[of].as_str().unwrap().parse().unwrap()
 }
 
-fn log_on(serving: &Serving, user: &str, share: &str) -> Result<Client, Fail> {
+pub(super) fn log_on(serving: &Serving, user: &str, share: &str) -> Result<Client, Fail> {
     let guid = [user.as_bytes()[0]; 16];
     let address = address(serving, "smb");
     Client::connect(address, (user, "password"), share, guid).map(|(client, _)| client)
 }
 
-fn make() -> How {
+pub(super) fn make() -> How {
     How {
         disposition: disposition::OPEN_IF,
         ..How::open(access::READ | access::WRITE | access::DELETE)

@@ -107,3 +107,28 @@ fn requests_that_wait_are_bounded_and_end_with_the_connection() {
     client.conn.end_logons();
     assert_eq!(volume.open_count(), 0);
 }
+
+#[test]
+fn a_user_has_so_many_connections_and_trees() {
+    let server = server(|config| {
+        config.limits.trees_per_user = 2;
+        config.limits.connections_per_user = 2;
+    });
+    let new = || Client::new(pair(&server), Dialect::Smb311, Some(1), Some(2));
+    let end = |client: Client| {
+        client.conn.close();
+        client.conn.end_logons();
+    };
+    let (one, mut two) = (client(&server), client(&server));
+    assert!(two.join("share").is_err(), "a tree of each");
+    let mut three = new();
+    let refused = three.log_on("user", "pass");
+    assert_eq!(refused, Err(Status::INSUFFICIENT_RESOURCES));
+    end(one);
+    two.join("share").expect("a tree");
+    let mut four = new();
+    four.log_on("user", "pass").expect("a logon");
+    assert!(four.join("share").is_err(), "two of one session");
+    end(two);
+    four.join("share").expect("a tree");
+}

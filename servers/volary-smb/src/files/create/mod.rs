@@ -147,7 +147,10 @@ impl Opening<'_, '_> {
         for _ in 0..RACES_MAX {
             let walked = {
                 let common = &self.call.tree.common;
-                path::walk(&self.session, common, path, self.call.conn.dialect())?
+                let wanted = |looked_at| self.call.check_search(looked_at);
+                let search = path::Search::new(&wanted);
+                let dialect = self.call.conn.dialect();
+                path::walk(&self.session, common, path, dialect, search)?
             };
             self.check_key(&walked)?;
             let opened = match walked.entry {

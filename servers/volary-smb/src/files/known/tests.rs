@@ -17,7 +17,14 @@ fn volume() -> Arc<Volume> {
 /// What the path leads to, by the name that the volume has.
 fn found(session: &Session, common: &Common, path: &str) -> Option<String> {
     let parsed = Path::parse(&to_utf16(path.as_bytes())).unwrap();
-    let walked = path::walk(session, common, &parsed, Dialect::Smb311).unwrap();
+    let walked = path::walk(
+        session,
+        common,
+        &parsed,
+        Dialect::Smb311,
+        path::Search::new(&|_| Ok(())),
+    )
+    .unwrap();
     walked.entry?;
     Some(String::from_utf8(walked.name().to_vec()).unwrap())
 }
@@ -29,6 +36,27 @@ fn make(session: &Session, name: &str) -> NodeId {
     let (entry, open) = made.unwrap();
     session.close(open).unwrap();
     entry.node
+}
+
+#[test]
+fn a_walk_that_nobody_wants_ends_within_a_directory() {
+    use crate::wire::Status;
+    let volume = volume();
+    let common = Common::new(&volume);
+    let s = volume.session(Cred::root());
+    for number in 0..600 {
+        make(&s, &format!("f{number}"));
+    }
+    let parsed = Path::parse(&to_utf16(b"nothing")).unwrap();
+    let wanted = |looked_at| match looked_at {
+        0 => Ok(()),
+        1..600 => Err(Status::CANCELLED.into()),
+        _ => unreachable!("the whole directory was looked at"),
+    };
+    let search = path::Search::new(&wanted);
+    let walked = path::walk(&s, &common, &parsed, Dialect::Smb311, search);
+    assert_eq!(walked.unwrap_err().status, Status::CANCELLED);
+    assert_eq!(volume.open_count(), 0);
 }
 
 #[test]

@@ -3,26 +3,37 @@
 use volary_core::{Cookie, DirBuf, Mode, NodeId};
 use volary_session::Session;
 
+/// Entries that are looked at in one climb.
+const ENTRIES_MAX: usize = 1 << 16;
+
 /// Deepest directory whose changes are told to those who watch a tree.
 const DEPTH_MAX: usize = 256;
 
-/// The directory and those above it, each with its name in the one above.
-pub(super) fn above(session: &Session, dir: NodeId) -> Vec<(NodeId, Vec<u8>)> {
+/// The directory and those above it, each with its name in the one above; empty if there is no
+/// way up.
+///
+/// # Errors
+/// [`TooFar`].
+pub(super) fn above(session: &Session, dir: NodeId) -> Result<Vec<(NodeId, Vec<u8>)>, TooFar> {
     let mut path = Vec::new();
     let mut here = dir;
+    let mut left = ENTRIES_MAX;
     while here != session.root() && path.len() < DEPTH_MAX {
         let Ok(parent) = session.lookup(here, b"..") else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
-        let Some(name) = name_in(session, parent.node, here) else {
-            return Vec::new();
+        let Some(name) = name_in(session, parent.node, here, &mut left)? else {
+            return Ok(Vec::new());
         };
         path.push((here, name));
         here = parent.node;
     }
     path.push((here, Vec::new()));
-    path
+    Ok(path)
 }
+
+/// More entries would have to be looked at than one change is worth.
+pub(super) struct TooFar;
 
 /// The names from the directory `top` down to the first of `above`.
 pub(super) fn below(above: &[(NodeId, Vec<u8>)], top: NodeId) -> Option<Vec<Vec<u8>>> {
@@ -31,8 +42,15 @@ pub(super) fn below(above: &[(NodeId, Vec<u8>)], top: NodeId) -> Option<Vec<Vec<
     Some(names.map(|(_, name)| name.clone()).collect())
 }
 
-fn name_in(session: &Session, dir: NodeId, node: NodeId) -> Option<Vec<u8>> {
-    let open = session.open(dir, Mode::Read).ok()?;
+fn name_in(
+    session: &Session,
+    dir: NodeId,
+    node: NodeId,
+    left: &mut usize,
+) -> Result<Option<Vec<u8>>, TooFar> {
+    let Ok(open) = session.open(dir, Mode::Read) else {
+        return Ok(None);
+    };
     let mut from = Cookie::START;
     let mut found = None;
     while found.is_none() {
@@ -40,13 +58,17 @@ fn name_in(session: &Session, dir: NodeId, node: NodeId) -> Option<Vec<u8>> {
         let Ok(end) = session.readdir(open, from, &mut buf) else {
             break;
         };
+        *left = left.saturating_sub(buf.len());
         found = buf.iter().find(|e| e.node == node).map(|e| e.name.to_vec());
         match buf.last_cookie() {
-            Some(last) if !end => from = last,
+            Some(last) if !end && *left > 0 => from = last,
             _ => break,
         }
     }
     // Opened to look only: there is nothing that ending it could lose.
     let _ = session.close(open);
-    found
+    if found.is_none() && *left == 0 {
+        return Err(TooFar);
+    }
+    Ok(found)
 }

@@ -447,7 +447,12 @@ impl Watches {
         if !has_trees {
             return;
         }
-        let above = climb::above(session, dir);
+        let Ok(above) = climb::above(session, dir) else {
+            let all = self.all().into_iter();
+            all.filter(|watch| watch.tree)
+                .for_each(|watch| watch.overflow());
+            return;
+        };
         for (node, _) in above.iter().filter(|(node, _)| *node != dir) {
             let mut trees = self.index.read().of_node(*node);
             trees.retain(|watch| watch.tree && watch.filter & filter != 0);
@@ -460,14 +465,19 @@ impl Watches {
     fn overflow(&self, dir: Option<NodeId>) {
         for watch in self.all() {
             if dir.is_none_or(|dir| watch.tree || watch.node == dir) {
-                watch.state.lock().overflown = true;
-                watch.answer();
+                watch.overflow();
             }
         }
     }
 }
 
 impl Watch {
+    /// Says no more than that something has changed.
+    fn overflow(&self) {
+        self.state.lock().overflown = true;
+        self.answer();
+    }
+
     /// The name by which the watch tells of this path, if it sees it.
     fn sees(&self, path: &[Vec<u8>]) -> Option<Vec<u8>> {
         let file = self.file.upgrade()?;

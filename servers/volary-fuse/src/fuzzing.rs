@@ -1,0 +1,25 @@
+//! What a kernel can say, for fuzzing: any bytes, which must neither panic nor take long.
+
+use crate::apart::Served;
+use crate::options::MountOptions;
+use crate::server::Server;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use volary_session::Volume;
+
+/// Serves a volume to whoever writes a kernel's requests, each as a message, at the other end of
+/// the socket `kernel`, by one thread, until that end is closed or makes no sense.
+///
+/// # Panics
+/// If a thread of the server did.
+pub fn serve(volume: &Arc<Volume>, kernel: OwnedFd, options: &MountOptions) {
+    let client = volume.client();
+    let server = Server::new(Arc::clone(volume), client, options, 1);
+    let waiters = Arc::clone(&server.waiters);
+    let (acl, config) = (fuser::SessionACL::All, fuser::Config::default());
+    let session = fuser::Session::from_fd(Served(Arc::new(server)), kernel, acl, config);
+    let served = session.and_then(fuser::Session::run);
+    waiters.end();
+    let panicked = served.is_err_and(|e| e.to_string().contains("panicked"));
+    assert!(!panicked, "the server panicked");
+}
