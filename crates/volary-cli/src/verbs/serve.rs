@@ -5,6 +5,7 @@ mod config;
 mod deaths;
 mod key;
 mod mounts;
+mod needs;
 mod say;
 mod smb;
 
@@ -12,7 +13,7 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
-use crate::sandbox::{self, Needs, RunAs, Sandbox, SandboxArgs, attendant};
+use crate::sandbox::{self, RunAs, Sandbox, SandboxArgs, attendant};
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
@@ -225,7 +226,7 @@ impl Serve {
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
         let attendants = mounts::attendants(level, &entries)?;
-        let sandbox = sandbox::begin(level, &self.needs(&plan, &entries))?;
+        let sandbox = sandbox::begin(level, &needs::of(self, &plan, &entries))?;
         let mut open = Vec::new();
         let served = self
             .open_all(&entries, attendants, &config, &run_as, &mut open)
@@ -244,37 +245,6 @@ impl Serve {
             log: self.log.log.clone().or_else(|| config.log.clone()),
             log_json: self.log.log_json || config.log_json,
         }
-    }
-
-    /// What it needs of this host once it has begun.
-    fn needs(&self, plan: &Plan, entries: &[Entry]) -> Needs {
-        let mut needs = Needs::new();
-        for entry in entries {
-            let options = [&self.options[..], &entry.options].concat();
-            let layers = [&entry.layers[..], &self.layers].concat();
-            // One that is none is refused when it is opened.
-            if let Ok(at) = At::parse(&entry.volume) {
-                let read_only = self.ro || entry.read_only;
-                needs.volume(&at.source, &options, &layers, read_only);
-            }
-            if entry.mount.is_some() {
-                needs.fuse();
-            }
-        }
-        if let Some(nfs) = &plan.nfs {
-            needs.nfs(nfs.listen.address.port());
-            if nfs.listen.portmap {
-                needs.listens_on(nfs.listen.portmapper().port());
-            }
-            nfs.key
-                .directory()
-                .iter()
-                .for_each(|dir| needs.kept_in(dir));
-        }
-        if let Some(smb) = &plan.smb {
-            needs.listens_on(smb.address.port());
-        }
-        needs
     }
 
     fn plan(&self, config: &Config, entries: &[Entry], run_as: &RunAs) -> Done<Plan> {
