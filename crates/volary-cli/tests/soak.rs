@@ -4,6 +4,8 @@
 //!
 //! Runs with `VOLARY_SOAK` set to minutes for each volume (`cargo xtask soak servers`).
 
+#[path = "soak/attack.rs"]
+mod attack;
 #[path = "soak/client.rs"]
 mod client;
 #[path = "soak/server.rs"]

@@ -79,6 +79,19 @@ impl Turn {
         true
     }
 
+    /// Gives the turn up. Whether a thread was there to take it: one may have begun to wait since
+    /// the heir was chosen, and where many wait a new thread leaves at once.
+    fn give(&self) -> bool {
+        let mut state = self.state.lock();
+        state.is_free = true;
+        let is_awaited = state.idle > 0;
+        drop(state);
+        if is_awaited {
+            self.free.notify_one();
+        }
+        is_awaited
+    }
+
     /// Who the turn can be passed on to: a thread that waits for it, or one that can be started.
     fn heir(&self, conn: &Conn) -> Option<Heir> {
         let state = self.state.lock();
@@ -110,10 +123,8 @@ impl Worker {
             return false;
         };
         self.has_turn.store(false, Ordering::Relaxed);
-        conn.turn.state.lock().is_free = true;
-        match heir {
-            Heir::Waits => drop(conn.turn.free.notify_one()),
-            Heir::New(pooled) => start(conn, Some(pooled)),
+        if let (false, Heir::New(pooled)) = (conn.turn.give(), heir) {
+            start(conn, Some(pooled));
         }
         true
     }
@@ -184,5 +195,34 @@ fn leave(conn: &Arc<Conn>) {
         conn.close();
         conn.end_logons();
         conn.server.forget(conn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_began_to_wait_after_the_heir_was_chosen_is_woken() {
+        let turn = Arc::new(Turn::new(8));
+        let waits = |turn: &Arc<Turn>| {
+            let turn = Arc::clone(turn);
+            thread::spawn(move || turn.take(&Worker::default()))
+        };
+        // As many as wait at most: a new thread would leave.
+        let threads = [(); IDLE_MAX].map(|()| waits(&turn));
+        while turn.state.lock().idle < IDLE_MAX {
+            thread::yield_now();
+        }
+        assert!(!turn.take(&Worker::default()));
+        assert!(turn.give());
+        // One has taken it; the others are let go.
+        while turn.state.lock().idle == IDLE_MAX {
+            thread::yield_now();
+        }
+        turn.close();
+        let had: Vec<bool> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        assert_eq!(had.iter().filter(|had| **had).count(), 1);
+        assert!(!Turn::new(1).give(), "nobody waits");
     }
 }
