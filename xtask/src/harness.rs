@@ -15,9 +15,11 @@ use std::sync::Mutex;
 /// How many failed tests are run again.
 const AGAIN: usize = 12;
 
+/// The package of the command.
+const COMMAND: &str = "volary-cli";
 /// Packages whose tests wait for servers, mounts and clients.
 const WAITING: &[&str] = &[
-    "volary-cli",
+    COMMAND,
     "volary-fuse",
     "volary-nfs",
     "volary-nfs-client",
@@ -128,17 +130,22 @@ impl Harness {
         bail!("{} tests failed:{listed}", failures.len());
     }
 
-    /// The jobs of the programs that compute, and for each choice those of the programs that wait.
+    /// The jobs of the programs that compute; for each choice those of the programs that wait, the
+    /// command's apart from the others', as each takes about half the time.
     fn lanes<'a>(&'a self, programs: &'a [Program]) -> Vec<Vec<Job<'a>>> {
         let is_waiting = |program: &&Program| WAITING.contains(&program.package().as_str());
+        let is_command = |program: &&Program| program.package() == COMMAND;
         let (waiting, computing): (Vec<_>, Vec<_>) = programs.iter().partition(is_waiting);
+        let (commands, servers): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_command);
         let jobs = |programs: &[&'a Program], choice: &'a Choice| {
             let jobs = programs.iter();
             jobs.map(|program| Job { program, choice })
                 .collect::<Vec<_>>()
         };
         let all = self.choices.iter();
-        let mut lanes: Vec<_> = all.clone().map(|choice| jobs(&waiting, choice)).collect();
+        let waiting = all.clone();
+        let waiting = waiting.flat_map(|choice| [jobs(&commands, choice), jobs(&servers, choice)]);
+        let mut lanes: Vec<_> = waiting.collect();
         lanes.push(all.flat_map(|choice| jobs(&computing, choice)).collect());
         lanes
     }
