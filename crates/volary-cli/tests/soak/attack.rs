@@ -259,7 +259,7 @@ fn open_root(target: Target) {
 }
 
 fn judge_log(log: &str) {
-    for told in ["logon refused", "limit reached", "user=\"a\"", "127.0.0.1"] {
+    for told in ["logon refused", "limit reached", "user=a ", "127.0.0.1"] {
         assert!(log.contains(told), "the log does not say {told}:\n{log}");
     }
     for secret in [PASSWORD, HASH, "guess-", "what-is-in-a-file"] {
