@@ -139,7 +139,8 @@ pub fn connections(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
-/// What one client sent, said by those that the input names, with bytes that it changes.
+/// Returns the recorded requests of one client, dealt out to the three clients as the input says,
+/// with some bytes changed.
 fn interleaved(mut recorded: &[u8], input: &[u8]) -> Vec<u8> {
     let mut input = Input::new(input);
     let mut all = Vec::with_capacity(2 * recorded.len());

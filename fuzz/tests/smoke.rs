@@ -42,14 +42,14 @@ fn some_replies(input: &[u8]) {
     }
 }
 
-/// Each is three connections: one in eight.
+/// Runs one input in eight: each opens three connections.
 fn some_connections(input: &[u8]) {
     if input.get(1).is_none_or(|byte| byte % 8 == 2) {
         smb::connections(input);
     }
 }
 
-/// Each is two threads, which change at each request: one in eight.
+/// Runs one input in eight: each starts two threads, which switch at every request.
 fn some_fuse(input: &[u8]) {
     if input.get(1).is_none_or(|byte| byte % 8 == 1) {
         fuse::requests(input);

@@ -40,9 +40,9 @@ impl AfterAccept {
 pub trait Guest {
     /// Whom it counts for.
     fn party(&self) -> Party;
-    /// Whether something was heard on it that a stranger cannot say: a logon, an accepted call.
+    /// Whether its client has proved itself: by a logon, or by a call that was accepted.
     fn is_known(&self) -> bool;
-    /// Whether its end would take nothing from its client but the way here.
+    /// Whether no request is in progress, and nothing is lost if it is closed.
     fn is_idle(&self) -> bool;
 }
 

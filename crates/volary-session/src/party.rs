@@ -31,7 +31,8 @@ impl Party {
     }
 }
 
-/// The address that stands for all of a host: of IPv6 its first 64 bits.
+/// Returns the address that stands for a client's network: an IPv6 client can choose the last 64
+/// bits, so they are cleared.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if v6 != Ipv6Addr::LOCALHOST => {

@@ -79,6 +79,7 @@ pub use volary_session::{
     ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
     LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
     SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
+    network_of,
 };
 pub use volary_smb as smb;
 

@@ -13,8 +13,9 @@ use parking_lot::{Condvar, Mutex};
 use siphasher::sip::SipHasher13;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
+use volary_session::network_of;
 
 /// Addresses, and names of users that there are not, which are remembered.
 const KEPT_MAX: usize = 4096;
@@ -156,7 +157,7 @@ impl Guesses {
         }
     }
 
-    /// Lets those who wait look whether they still have to.
+    /// Wakes all logons that wait, to look again.
     pub(crate) fn wake(&self) {
         drop(self.state.lock());
         self.woken.notify_all();
@@ -235,7 +236,7 @@ impl Record {
         }
     }
 
-    /// As it counts now.
+    /// Halves the count for each half-life that has passed.
     fn decayed(&self, now: Instant) -> Self {
         let halves = now.duration_since(self.since).as_secs_f32() / HALF.as_secs_f32();
         let rest = (-halves).exp2();
@@ -261,7 +262,7 @@ impl Record {
         }
     }
 
-    /// What the next logon of who guessed waits.
+    /// Returns how long the next logon of whoever guessed waits.
     fn delay(&self, longest: Duration) -> Duration {
         let count = self.level.round();
         if count < 1.0 {
@@ -270,19 +271,18 @@ impl Record {
         longest.mul_f32((count - 1.0 - DOUBLINGS as f32).min(0.0).exp2())
     }
 
-    /// What somebody waits who comes from where nobody guessed: an eighth of the longest
-    /// quarter for each such address that did.
+    /// Returns how long a logon waits whose address has no wrong guess: 1/32 of the longest wait for
+    /// each address that guessed at this user, and a quarter of it at most.
     fn stranger_delay(&self, longest: Duration) -> Duration {
         longest.mul_f32(self.strangers.round().min(8.0) / 32.0)
     }
 }
 
-/// One who can choose the end of an IPv6 address has them all: the network stands for it.
+/// Returns the key of a client's network: as [`network_of`], in one number.
 fn network(peer: IpAddr) -> u128 {
-    match peer.to_canonical() {
+    match network_of(peer) {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.to_bits(),
-        IpAddr::V6(v6) => v6.to_bits() & !u128::from(u64::MAX),
+        IpAddr::V6(v6) => v6.to_bits(),
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
         (guesses.state.into_inner(), now())
     }
 
-    /// Guesses wrong as soon as that may be, so often; when the last of them could.
+    /// Makes so many wrong guesses, each as early as it is let in; returns when the last was.
     fn guess(state: &mut State, from: u8, user: usize, begun: Instant, times: u32) -> Instant {
         let (address, user) = (network(peer(from)), Named::Known(user));
         let mut at = begun;

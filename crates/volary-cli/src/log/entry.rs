@@ -19,7 +19,7 @@ pub(super) struct Entry {
     pub(super) target: &'static str,
     pub(super) message: String,
     pub(super) fields: Vec<(&'static str, Value)>,
-    /// How many of it there were, if it stands for several.
+    /// How many events this entry stands for; 1 for a single one.
     pub(super) times: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// How long is counted before it is written again.
@@ -83,13 +83,13 @@ impl Gather {
         due
     }
 
-    /// When there is something to be written next.
+    /// Returns when the next count is to be written; `None` if nothing is counted.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let counting = self.0.values().filter(|count| count.counted > 0);
         counting.map(|count| count.since + WINDOW).min()
     }
 
-    /// All that was counted.
+    /// Takes all counts, whether due or not.
     pub(super) fn all(&mut self) -> Vec<Entry> {
         self.0
             .drain()
@@ -99,7 +99,7 @@ impl Gather {
 }
 
 impl Count {
-    /// The last one, which stands for all that were counted.
+    /// Takes the count: the last event, with how many it stands for.
     fn end(&mut self) -> Option<Entry> {
         let times = std::mem::take(&mut self.counted);
         let last = self.last.take()?;
@@ -107,13 +107,11 @@ impl Count {
     }
 }
 
-/// One who can choose the end of an IPv6 address has them all.
+/// Returns the network of an address (`network_of`); any other text as it is.
 fn network(about: &str) -> String {
-    match about.parse() {
-        Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_none() => {
-            Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).to_string()
-        }
-        _ => about.to_owned(),
+    match about.parse::<IpAddr>() {
+        Ok(address) => volary::network_of(address).to_string(),
+        Err(_) => about.to_owned(),
     }
 }
 

@@ -24,7 +24,7 @@ struct Other {
 }
 
 impl RunAs {
-    /// Who is called `name`, or has that number; who it is now, without one.
+    /// Finds the user of this name or number; without a name, the user that the process has now.
     ///
     /// # Errors
     /// Of the command line: a user who does not exist, or root; `Failed` for whoever is not root.
@@ -58,7 +58,7 @@ impl RunAs {
         })))
     }
 
-    /// Whether that is not who it is now.
+    /// Whether it is another user than the process has now.
     pub(crate) fn is_another(&self) -> bool {
         self.0.is_some()
     }

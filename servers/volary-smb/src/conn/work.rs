@@ -79,8 +79,8 @@ impl Turn {
         true
     }
 
-    /// Gives the turn up. Whether a thread was there to take it: one may have begun to wait since
-    /// the heir was chosen, and where many wait a new thread leaves at once.
+    /// Gives the turn up and wakes a waiting thread; returns whether there was one. A thread may have
+    /// begun to wait after the heir was chosen: then no new one is started.
     fn give(&self) -> bool {
         let mut state = self.state.lock();
         state.is_free = true;

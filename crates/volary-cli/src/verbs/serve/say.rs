@@ -16,9 +16,9 @@ pub(super) struct At<'a> {
     pub(super) smb: Option<SocketAddr>,
     /// One who may log on.
     pub(super) user: &'a str,
-    /// One who may log on, and is root.
+    /// A user who may log on and has uid 0.
     pub(super) root: Option<&'a str>,
-    /// Who it runs as, if another than who started it.
+    /// The user of `--run-as`, if one was given.
     pub(super) run_as: Option<&'a str>,
 }
 

@@ -34,7 +34,7 @@ pub(super) enum Protect {
     Nothing,
 }
 
-/// The oldest dialect that is spoken.
+/// The oldest SMB dialect that the server accepts (`--smb-min`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 pub(super) enum SmbMin {
     #[value(name = "2.0.2")]
