@@ -25,7 +25,7 @@ pub mod python;
 pub mod sleuthkit;
 pub mod vm;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A program and the Debian package that it comes in.
@@ -57,6 +57,18 @@ impl Tool {
         command.env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
         command
     }
+}
+
+/// Copies a program to where it is run from. A process of its own writes it: a program that another
+/// thread starts meanwhile holds this process' open files for a moment, and Linux runs nothing
+/// that is open for writing (`ETXTBSY`).
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn install(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status();
+    let copied = copied.expect("cp runs");
+    assert!(copied.success(), "{} is not copied", from.display());
 }
 
 /// Whether all of these are there. If not, the test that asks should end.

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
+use volary_testkit::oracle;
 
 /// To whom the program belongs, and who runs it.
 const OWNER: &str = "1000";
@@ -83,7 +84,7 @@ fn mounted(sandbox: &Sandbox, driver: &str, volume: &str) -> Option<Mounting> {
 
 /// A program that says as whom it runs, with set-uid and set-gid of the owner.
 fn program(path: &Path) {
-    fs::copy("/usr/bin/id", path).unwrap();
+    oracle::install(Path::new("/usr/bin/id"), path);
     chown(path, Some(1000), Some(1000)).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o6755)).unwrap();
 }

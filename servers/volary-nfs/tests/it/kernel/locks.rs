@@ -15,7 +15,7 @@ use volary_core::{Kind, Mode, SetAttr};
 use volary_nfs::LockState;
 use volary_session::{LockKind, Range, Wait};
 use volary_testkit::nfs::locks::NLM;
-use volary_testkit::oracle::vm;
+use volary_testkit::oracle::{self, vm};
 
 const PORTMAP: u32 = 100_000;
 const NSM: u32 = 100_024;
@@ -70,7 +70,9 @@ impl Ways {
              PATH=${{PATH#*:}}\n\
              exec qemu-system-x86_64 \"${{@/#user,id=n0/user,id=n0$to:{portmap}-:111$to:{lock_manager}-:{LOCK_MANAGER}}}\"\n"
         );
-        std::fs::write(&program, words).unwrap();
+        let script = dir.path().join("script");
+        std::fs::write(&script, words).unwrap();
+        oracle::install(&script, &program);
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         Self {
             portmap,
