@@ -1,14 +1,14 @@
-//! Where lines for the user go: to standard error, or where the log of a command that
-//! serves goes; and that log.
+//! Lines for the user, and the log of a command that serves. Both go to standard error, or where
+//! `--log` says.
 //!
-//! Servers say by `tracing` who did what. What is of one kind and about one address is
-//! gathered, so that nobody fills the log by what they do.
+//! Servers tell by `tracing` who did what. Events of one kind about one address are gathered, so
+//! that no client can fill the log.
 //!
 //! | module | what |
 //! |---|---|
 //! | `entry` | one event, as a line of text or of JSON |
-//! | `gather` | which of them are counted and not written |
-//! | `place` | where they are written |
+//! | `gather` | which events are written, and which are counted only |
+//! | `place` | where lines are written |
 
 mod entry;
 mod gather;
@@ -28,7 +28,7 @@ use tracing::{Event, Level, Subscriber, error, info, warn};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-/// What this command itself says; what servers say has their names.
+/// The target of this command's own events; servers' events have their names.
 const OURS: &str = "volary";
 /// Reports that are printed as they are.
 const REPORT: &str = "report";
@@ -38,8 +38,8 @@ const PANIC_MAX: usize = 200;
 /// The log of a command that serves.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct LogArgs {
-    /// Where to log who did what: stderr, system (the system's log), or a file, to whose
-    /// end it is added; without, what goes wrong is on standard error
+    /// Where to log who did what: stderr, system (the system's log), or a file, which is
+    /// appended to. Without it, only warnings are written, to standard error
     #[arg(long, value_name = "WHERE")]
     pub(crate) log: Option<PathBuf>,
     /// Logs lines of JSON
@@ -50,7 +50,7 @@ pub(crate) struct LogArgs {
 struct Log {
     place: Mutex<Place>,
     json: bool,
-    /// What is less than this is not logged.
+    /// Events below this level are not logged.
     least: Level,
     gather: Mutex<Gather>,
     /// Something has been counted.
@@ -117,7 +117,7 @@ pub(crate) fn to_system(system: System) {
     }
 }
 
-/// Writes what has been counted and not written, at the end of the command.
+/// Writes the counts that are left, at the end of the command.
 pub(crate) fn end() {
     if let Some(log) = LOG.get() {
         let rest = locked(&log.gather).all();
@@ -148,7 +148,7 @@ fn to_stderr(lines: &str) {
     let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 
-/// A poisoned lock is of no matter to a log.
+/// Takes a lock, poisoned or not: a log has no state that a panic could break.
 fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -206,13 +206,13 @@ impl Log {
         place.write(entry.level, &line);
     }
 
-    /// Sees to it that what was counted is written when it is time.
+    /// Starts the thread that writes counts when they are due, unless it runs.
     fn mind(self: &Arc<Self>) {
         self.counted.notify_one();
         self.is_minded.get_or_init(|| {
             let log = Arc::clone(self);
             let thread = thread::Builder::new().name("log".into());
-            // Without one it is written with the next of its kind, or at the end.
+            // Without the thread, counts are written with the next event of their kind, or at the end.
             let _ = thread.spawn(move || log.write_what_was_counted());
         });
     }

@@ -45,7 +45,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior,
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Level {
-    /// What this kernel lets it.
+    /// As much as this kernel can.
     #[default]
     On,
     /// All of it, or it does not start.
@@ -57,16 +57,16 @@ pub(crate) enum Level {
 /// Options of the commands that go on by themselves.
 #[derive(clap::Args, Debug)]
 pub(crate) struct SandboxArgs {
-    /// What this process gives up once it has started (files that are not the volumes',
-    /// programs, sockets): what the kernel lets it, all of that or it does not start, or nothing
+    /// How much this process gives up once it has started (other files, programs, sockets):
+    /// as much as the kernel can (on), all or it does not start (strict), nothing (off)
     /// [default: on]
     #[arg(long, value_name = "HOW", hide_possible_values = false)]
     sandbox: Option<Level>,
     /// Gives up nothing: --sandbox off
     #[arg(long, conflicts_with = "sandbox")]
     no_sandbox: bool,
-    /// Who it is for good, once its ports, images and key are open; directories of the host
-    /// are opened as that user (needs root)
+    /// Becomes this user for good once ports, images and key are open; opens directories of the
+    /// host as that user (needs root)
     #[arg(long, value_name = "USER")]
     run_as: Option<String>,
 }
@@ -126,7 +126,7 @@ pub(crate) fn hide_memory() {
         current: Some(0),
         maximum: Some(0),
     };
-    // Both are refused to nobody.
+    // Neither is refused to anybody.
     let _ = setrlimit(Resource::Core, none);
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

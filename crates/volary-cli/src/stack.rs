@@ -62,7 +62,7 @@ impl Outside for Host {
 
     fn passphrase(&self, path: Option<&str>, is_new: bool) -> Result<Vec<u8>> {
         let given = || {
-            // The second is what had it before there was the first.
+            // Before VOLARY_CRYPT_PASSPHRASE there was, passphrases were in the second.
             let mut all = ["VOLARY_CRYPT_PASSPHRASE", "VOLARY_PASSWORD"].map(std::env::var_os);
             let found = all
                 .iter_mut()
@@ -93,12 +93,12 @@ const PASSPHRASE_MAX: u64 = 4096;
 const NO_PASSPHRASE: &str = "no passphrase; set VOLARY_CRYPT_PASSPHRASE, or name a file that \
                              holds it: crypt=passphrase-file=FILE";
 
-/// Asks whoever is at the terminal, who does not see what they write; twice for one that is new.
+/// Asks for a passphrase at the terminal, without echo; twice for a new one.
 ///
 /// # Errors
-/// `Invalid` if nobody is there, or what they write differs.
+/// `Invalid` if standard input is no terminal, or the two answers differ.
 fn ask(volume: &str, is_new: bool) -> Result<Vec<u8>> {
-    // Where standard input is something else, nobody expects to be asked.
+    // A script that feeds standard input does not expect a question.
     if !std::io::stdin().is_terminal() {
         return Err(Error::note(Kind::Invalid, NO_PASSPHRASE));
     }

@@ -38,7 +38,7 @@ impl AfterAccept {
 
 /// A connection, as it is weighed against others.
 pub trait Guest {
-    /// Whom it counts for.
+    /// The party whose share it is part of.
     fn party(&self) -> Party;
     /// Whether its client has proved itself: by a logon, or by a call that was accepted.
     fn is_known(&self) -> bool;
@@ -49,22 +49,22 @@ pub trait Guest {
 /// How many connections there may be at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Seats {
-    /// Of all.
+    /// In all.
     pub all: usize,
     /// Of one party.
     pub of_party: usize,
-    /// Of one party, those on which nobody is known.
+    /// Of one party, those whose client has not proved itself.
     pub silent_of_party: usize,
 }
 
 /// Where a new connection finds room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seat<T> {
-    /// There is some.
+    /// There is room.
     Free,
-    /// This one is to be ended for it.
+    /// This connection is to be ended for it.
     InsteadOf(T),
-    /// Nowhere.
+    /// There is none.
     Nowhere,
 }
 
@@ -77,10 +77,11 @@ impl<T> From<Option<T>> for Seat<T> {
 impl Seats {
     /// Finds room for a new connection of a party beside those that are `open`, the oldest first.
     ///
-    /// A party that has as many as it may gives up the oldest of its own on which nobody is known.
-    /// Where there are as many as there may be, it is the oldest such of the party that has most of
-    /// those; where all are known, one of the party that has most, which must have at least two
-    /// more than the new one's: the newest that is idle, or else its newest.
+    /// A connection is *unproved* until its client has logged on or made an accepted call. A party at
+    /// its own bound gives up its oldest unproved connection. At the bound of all, the party with the
+    /// most unproved connections gives up its oldest. Where all are proved, the party with the most
+    /// connections gives up its newest idle one, or else its newest, if it has at least two more than
+    /// the new connection's party.
     pub fn find<T: Guest>(&self, open: &[Arc<T>], party: Party) -> Seat<Arc<T>> {
         let theirs = open.iter().filter(|conn| conn.party() == party);
         let mut silent = theirs.clone().filter(|conn| !conn.is_known());
@@ -97,8 +98,7 @@ impl Seats {
     }
 }
 
-/// Returns the oldest of the connections on which nobody is known, of the party that has most of
-/// those.
+/// Returns the oldest unproved connection of the party that has most of those.
 pub fn longest_silent<T: Guest>(open: &[Arc<T>]) -> Option<Arc<T>> {
     let silent = || open.iter().filter(|conn| !conn.is_known());
     let counts = counts(silent());
@@ -107,7 +107,7 @@ pub fn longest_silent<T: Guest>(open: &[Arc<T>]) -> Option<Arc<T>> {
     found.cloned()
 }
 
-/// Returns which connection gives way to one of `party` where all are known.
+/// Returns which connection gives way to one of `party` where all are proved.
 fn greediest<T: Guest>(open: &[Arc<T>], party: Party) -> Option<Arc<T>> {
     let counts = counts(open.iter());
     let most = counts.values().copied().max()?;
@@ -155,7 +155,7 @@ mod tests {
         silent_of_party: 3,
     };
 
-    /// Connections of these users, of whom nobody is known yet where it is negative.
+    /// Connections of these users; a negative number stands for an unproved one.
     fn conns(users: &[i32]) -> Vec<Arc<Conn>> {
         let conn = |(at, user): (usize, &i32)| {
             let party = Party::User(user.unsigned_abs());
@@ -164,7 +164,7 @@ mod tests {
         users.iter().enumerate().map(conn).collect()
     }
 
-    /// Which of them gives way to a connection of a user.
+    /// Returns which of them gives way to a connection of a user.
     fn seat(open: &[Arc<Conn>], user: u32) -> Seat<u32> {
         match SEATS.find(open, Party::User(user)) {
             Seat::Free => Seat::Free,

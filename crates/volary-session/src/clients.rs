@@ -13,7 +13,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Whether this address is among them.
+    /// Returns whether this address is among them.
     pub fn has(&self, address: IpAddr) -> bool {
         fn same(a: u128, b: u128, len: u32, bits: u32) -> bool {
             bits == 0 || (a ^ b) >> (len - bits) == 0
@@ -57,7 +57,7 @@ impl fmt::Display for Clients {
     }
 }
 
-/// Whether an address is this host's own.
+/// Returns whether an address is this host's own.
 pub fn is_this_host(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_loopback(),

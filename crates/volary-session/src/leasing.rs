@@ -227,8 +227,8 @@ impl Session {
         Ok(nodes)
     }
 
-    /// Whether `at` is `dir` or below it. What is found out on the way up is put into `known`, and
-    /// not looked for again.
+    /// Returns whether `at` is `dir` or below it. `known` keeps what the way up has shown, for the next
+    /// call.
     ///
     /// # Errors
     /// `Corrupt` if the way up has no end; `Interrupted`.
@@ -249,7 +249,7 @@ impl Session {
             if let Some(found) = known.get(&at) {
                 break *found;
             }
-            // Of a way that goes in a circle, one is met again that was passed at a power of two.
+            // Notices a circle: the node that is kept at each power of two is met again (Brent).
             if passed.last().is_some() && at == before {
                 let found = "directories each above the other";
                 return Err(Error::corrupt("directory", 0, found, "a way to the root"));

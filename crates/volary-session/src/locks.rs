@@ -84,7 +84,7 @@ pub(crate) struct Wanted {
     pub(crate) exact: bool,
     /// It is claimed again: no time of grace is in its way.
     pub(crate) claims: bool,
-    /// Whom it counts for, unless the owner has locks on the node already.
+    /// The user whose share it is part of, unless the owner has locks on the node already.
     pub(crate) uid: u32,
 }
 
@@ -119,12 +119,12 @@ struct State {
 #[derive(Default)]
 struct NodeLocks {
     held: Holding,
-    /// Which owner locked through which open, and whom that counts for.
+    /// Which owner locked through which open, and whose share that is part of.
     through: Vec<(OpenId, LockOwner, u32)>,
 }
 
 impl NodeLocks {
-    /// Whom the owner's locks count for, if it has any.
+    /// Returns whose share the owner's locks are part of, if it has any.
     fn user_of(&self, owner: LockOwner) -> Option<u32> {
         let mut through = self.through.iter();
         through
@@ -132,7 +132,7 @@ impl NodeLocks {
             .map(|(_, _, uid)| *uid)
     }
 
-    /// Takes all that the owner holds away, and forgets it.
+    /// Takes away all that the owner holds, and forgets the owner.
     fn end(&mut self, owner: LockOwner) {
         self.held.clear(owner, Range::ALL);
         self.through.retain(|(_, other, _)| *other != owner);
@@ -339,7 +339,7 @@ impl LockTable {
         }
     }
 
-    /// Has the owner hold less of the node.
+    /// Notes that the owner holds less of the node.
     fn release_in(
         &self,
         state: &mut State,
@@ -398,7 +398,7 @@ impl HeldLock {
 }
 
 impl State {
-    /// A node has `after` locks where it had `before`, by what this user did.
+    /// Counts that this user's call changed a node's locks from `before` to `after`.
     fn counts_for(&mut self, uid: u32, before: usize, after: usize) {
         self.count = self.count + after - before;
         let theirs = self.users.entry(uid).or_default();

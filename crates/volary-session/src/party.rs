@@ -1,5 +1,5 @@
-//! Who is at the other end of a connection: [`Party`], and of this host, the owner of the socket,
-//! as the kernel knows them (`sock_diag(7)`, `inet_diag`).
+//! Who is at the other end of a connection: [`Party`]. For a connection from this host, the kernel
+//! tells the owner of the other socket (`sock_diag(7)`, `inet_diag`).
 
 use crate::clients::is_this_host;
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
@@ -11,18 +11,18 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// Whom a connection counts for where there is not enough for all.
+/// Whose share a connection is part of, where there is not enough for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Party {
-    /// Another host: its address, of IPv6 the first 64 bits, as a host has all that begin so. Of
-    /// this host, those of whom the kernel does not tell.
+    /// Another host, by its address; for IPv6 by the first 64 bits, as one host can use all addresses
+    /// that begin with them. Also this host, where the kernel does not tell the user.
     Host(IpAddr),
     /// A user of this host.
     User(u32),
 }
 
 impl Party {
-    /// The party at `peer`, of which the kernel says `told` if it is this host's own address.
+    /// Returns the party at `peer`; `told` is the socket's owner, if the kernel told one.
     pub fn of(peer: IpAddr, told: &io::Result<Option<u32>>) -> Self {
         match (is_this_host(peer), told) {
             (true, Ok(Some(uid))) => Self::User(*uid),
@@ -47,18 +47,18 @@ const BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
 const IPPROTO_TCP: u8 = 6;
-/// Lengths of `nlmsghdr` and of `inet_diag_req_v2`; where the latter has its `inet_diag_sockid`.
+/// Lengths of `nlmsghdr` and `inet_diag_req_v2`; the offset of `inet_diag_sockid` in the latter.
 const HEAD_LEN: usize = 16;
 const REQUEST_LEN: usize = 56;
 const REQUEST_ID: usize = HEAD_LEN + 8;
-/// Where `inet_diag_msg` has `idiag_uid` and `idiag_inode`.
+/// Offsets of `idiag_uid` and `idiag_inode` in `inet_diag_msg`.
 const UID: usize = HEAD_LEN + 64;
 const INODE: usize = HEAD_LEN + 68;
 /// How long the kernel may take; it answers within the call that asks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The owner of the TCP socket at `peer` that is connected to `local`. `None` if there is no
-/// such socket on this host, or no process has it any more: the kernel calls such a one root's.
+/// Returns the owner of the TCP socket at `peer` that is connected to `local`. `None` if this host has
+/// no such socket, or no process has it open any more: the kernel then says that root owns it.
 ///
 /// # Errors
 /// If the kernel does not tell.
@@ -109,7 +109,7 @@ fn request(peer: SocketAddr, local: SocketAddr) -> [u8; HEAD_LEN + REQUEST_LEN] 
     bytes
 }
 
-/// Bytes of a number in the host's order, from little-endian ones.
+/// Returns a number's bytes in the host's order, given in little-endian order.
 fn native<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     if cfg!(target_endian = "big") {
         bytes.reverse();
@@ -117,10 +117,10 @@ fn native<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     bytes
 }
 
-/// What the kernel answered.
+/// Reads the kernel's answer.
 ///
 /// # Errors
-/// An error of the kernel other than that there is no such socket; an answer that is none.
+/// An error of the kernel, but for a missing socket; an answer that makes no sense.
 fn parse(reply: &[u8]) -> io::Result<Option<u32>> {
     let short = || io::Error::new(io::ErrorKind::InvalidData, "no answer of sock_diag");
     let field = |at: usize| -> io::Result<[u8; 4]> {
@@ -137,8 +137,8 @@ fn parse(reply: &[u8]) -> io::Result<Option<u32>> {
             }
         }
         BY_FAMILY => {
-            // The kernel reads the owner first. A socket that has an inode after that was some
-            // process's when its owner was read.
+            // The kernel reads the owner first. If the socket has an inode after that, a process
+            // had it open when the owner was read.
             let (uid, inode) = (u32::from_le_bytes(field(UID)?), field(INODE)?);
             Ok(Some(uid).filter(|_| inode != [0; 4]))
         }
@@ -184,7 +184,7 @@ mod tests {
     fn a_socket_that_was_closed_is_nobody_s() {
         use std::io::Write;
         let (mut client, server) = pair("127.0.0.1:0");
-        // What was not read keeps the kernel's end of it there.
+        // Unread bytes keep the other end of the connection in the kernel's table.
         client.write_all(&[0; 100]).unwrap();
         drop(client);
         assert_eq!(owner(&server).unwrap(), None);

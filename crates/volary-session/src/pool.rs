@@ -1,4 +1,4 @@
-//! [`Pool`]: a bound on how many of one thing there are, and a share of them for each party.
+//! [`Pool`]: a bound on how many of one thing there are, and on how many one party has.
 
 use crate::party::Party;
 use parking_lot::Mutex;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// So many of one thing, of which no party has them all.
+/// A number of one thing, such as threads, of which no party can have all.
 #[derive(Debug)]
 pub struct Pool {
     all: usize,
@@ -15,7 +15,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// `all` of them, `of_party` at most for each party.
+    /// Makes a pool of `all`, of which each party has at most `of_party`.
     pub fn new(all: usize, of_party: usize) -> Self {
         Self {
             all,
@@ -24,8 +24,8 @@ impl Pool {
         }
     }
 
-    /// Takes one, for as long as what is returned lives; `None` if the party has as many as it
-    /// may, or all together have.
+    /// Takes one for as long as the returned value lives; `None` if the party, or all together, have
+    /// as many as they may.
     pub fn take(self: &Arc<Self>, party: Party) -> Option<Pooled> {
         let mut taken = self.taken.lock();
         let all: usize = taken.values().sum();
@@ -41,7 +41,7 @@ impl Pool {
     }
 }
 
-/// One of what a [`Pool`] has; given back when dropped.
+/// One thing of a [`Pool`]; given back when dropped.
 #[derive(Debug)]
 pub struct Pooled {
     pool: Arc<Pool>,

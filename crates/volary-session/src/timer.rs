@@ -2,6 +2,7 @@
 
 use crate::session;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -213,7 +214,9 @@ impl Layer for Noted {
     fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
         if op.call == Call::Sync {
             let had_changes = self.unsynced.take();
-            let synced = call();
+            // A panic is a failure like another: the thread goes on, and it is tried again.
+            let synced = catch_unwind(AssertUnwindSafe(call));
+            let synced = synced.unwrap_or_else(|_| Err(Error::note(Kind::Io, "a sync panicked")));
             if had_changes && synced.as_ref().is_err_and(may_work_again) {
                 self.unsynced.note(0);
             }

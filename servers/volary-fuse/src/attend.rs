@@ -1,21 +1,22 @@
 //! An attendant: a process beside the one that serves, which mounts and unmounts one directory.
 //!
-//! A process that gives up what it does not need (`no_new_privs`, Landlock) can neither mount nor
-//! unmount any more, nor start the set-uid program by which ordinary users do. So another does it,
-//! that is started before and told by its own command line which directory, and how. Who asks it
-//! can have that directory mounted once, and unmounted; nothing else.
+//! A sandboxed process (`no_new_privs`, Landlock) can neither mount nor unmount, nor start the set-uid
+//! program by which ordinary users do. An attendant, started before, does it instead. Its own command
+//! line names the directory and the options. The server can have that directory mounted once, and
+//! unmounted; nothing else.
 //!
-//! Both talk over a socket. A request is a letter, a length of two bytes (little-endian) and as
-//! many bytes; an answer a kind of error (0: none), a length and bytes: words, or what is asked for.
-//! With the answer to `m` comes the descriptor of `/dev/fuse`.
+//! Both talk over a socket. A request is a letter, a length of two bytes (little-endian) and that many
+//! bytes. An answer is a kind of error (0: none), a length and bytes: the error's words, or what was
+//! asked for. The answer to `m` carries the descriptor of `/dev/fuse`.
 
+use crate::held::Held;
 use crate::mounted::{cannot_mount, config, mount_flags};
 use crate::options::MountOptions;
 use crate::point::MountPoint;
 use fuser::{Config, MountOption, SessionACL};
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -26,7 +27,6 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,7 +49,7 @@ const KINDS: [Kind; 8] = [
     Kind::Invalid,
 ];
 
-/// The attendant, as who serves sees it.
+/// The attendant, as the server sees it.
 #[derive(Debug)]
 pub struct Attendant(Mutex<UnixStream>);
 
@@ -60,12 +60,12 @@ pub(crate) struct Attended {
 }
 
 impl Attendant {
-    /// The process at the other end of `socket`, which runs [`attend`].
+    /// Talks to the process at the other end of `socket`, which runs [`attend`].
     pub fn new(socket: UnixStream) -> Self {
         Self(Mutex::new(socket))
     }
 
-    /// Mounts, and gives what the kernel's requests are read from.
+    /// Mounts. Returns the descriptor from which the kernel's requests are read.
     ///
     /// # Errors
     /// Those of [`serve`](crate::serve).
@@ -80,12 +80,13 @@ impl Attendant {
             path: PathBuf::from(OsString::from_vec(path.to_vec())),
             was_dead: *was_dead != 0,
             hides: *hides != 0,
+            held: None,
         };
         Ok(Attended { device, point })
     }
 
-    /// Sets what can be set once the kernel has been answered: that symlinks are not followed,
-    /// how far is read ahead.
+    /// Sets what can be set only once the kernel has been answered: that symlinks are not followed, and
+    /// how far the kernel reads ahead.
     ///
     /// # Errors
     /// `NotPermitted`.
@@ -100,7 +101,7 @@ impl Attendant {
 
     /// See [`MountPoint::abort`].
     pub(crate) fn abort(&self) {
-        // Nobody is left who could do it.
+        // The attendant has ended: nobody could do it.
         let _ = self.ask(ABORT, &[]);
     }
 
@@ -179,8 +180,8 @@ fn receive_byte(socket: BorrowedFd<'_>) -> io::Result<(u8, Option<OwnedFd>)> {
     }
 }
 
-/// Is the attendant for `dir`, until the other end of `socket` is closed. What is mounted then
-/// stays, as that of a server that was killed does.
+/// Runs as the attendant for `dir` until the other end of `socket` is closed. A mount that is still
+/// there then stays, as after a server that was killed.
 ///
 /// # Errors
 /// Those of the socket.
@@ -207,14 +208,14 @@ pub fn attend(mut socket: UnixStream, dir: &Path, options: &MountOptions) -> io:
     }
 }
 
-/// How far it has come.
+/// The state of the mount.
 enum State {
     Before,
     Mounted {
         point: MountPoint,
         connection: Option<u32>,
         flags: MountFlags,
-        /// It is gone from its place: whoever mounts there next is not this server.
+        /// Unmounted: another mount on the directory is not this server's.
         gone: bool,
     },
 }
@@ -272,16 +273,11 @@ impl State {
         let point = MountPoint::check(dir)?;
         let config = config(source, read_only, options, 1);
         let flags = mount_flags(read_only, options);
-        let device = mount_by_itself(&point.path, source, flags, &config)
-            .and_then(|device| match device {
-                Some(device) => Ok(device),
-                None => mount_by_helper(&point.path, &config),
-            })
-            .map_err(|e| cannot_mount(&e))?;
+        let device = mount_on(&point, source, flags, &config)?;
         let mut told = vec![u8::from(point.was_dead), u8::from(point.hides)];
         told.extend_from_slice(point.path.as_os_str().as_bytes());
         let connection = point.connection();
-        // Whose directory it was started in is to be free again.
+        // Keeps no file system busy by its working directory.
         let _ = std::env::set_current_dir("/");
         *self = Self::Mounted {
             point,
@@ -297,9 +293,29 @@ fn no_sense() -> Error {
     Error::note(Kind::Invalid, "a request to mount that makes no sense")
 }
 
-/// `None` for a process that may not.
+/// Mounts on the directory that was checked, whatever has its name by now. Returns the descriptor from
+/// which the kernel's requests are read.
+///
+/// # Errors
+/// Those of [`serve`](crate::serve) once the mount point was checked.
+pub(crate) fn mount_on(
+    point: &MountPoint,
+    source: &str,
+    flags: MountFlags,
+    config: &Config,
+) -> Result<OwnedFd> {
+    let device = match &point.held {
+        Some(held) => mount_by_itself(held, source, flags, config),
+        None => Ok(None),
+    };
+    device
+        .and_then(|device| device.map_or_else(|| mount_by_helper(&point.path, config), Ok))
+        .map_err(|e| cannot_mount(&e))
+}
+
+/// Returns `None` for a process that may not mount.
 fn mount_by_itself(
-    point: &Path,
+    held: &Held,
     source: &str,
     flags: MountFlags,
     config: &Config,
@@ -308,7 +324,7 @@ fn mount_by_itself(
     let mut data = format!(
         "fd={},rootmode={:o},user_id={},group_id={}",
         device.as_raw_fd(),
-        std::fs::metadata(point)?.mode(),
+        held.mode()?,
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
     );
@@ -322,6 +338,7 @@ fn mount_by_itself(
         data.push_str(",allow_other");
     }
     let data = CString::new(data)?;
+    let point = held.below().ok_or(io::ErrorKind::NotFound)?;
     match mount(shown(source), point, "fuse", flags, data.as_c_str()) {
         Ok(()) => Ok(Some(device)),
         Err(Errno::PERM) => Ok(None),
@@ -329,29 +346,28 @@ fn mount_by_itself(
     }
 }
 
-/// What is mounted, as tables of mounts show it: without what would end a field of theirs.
+/// Returns the source as a table of mounts shows it, without characters that would end a field.
 pub(crate) fn shown(source: &str) -> String {
     source.replace([',', '\\'], "_")
 }
 
-/// By the set-uid program of the FUSE package. It is handed a socket, and sends back the
-/// descriptor of what it has mounted.
+/// Mounts by the set-uid program of the FUSE package. It is handed a socket, and sends the descriptor
+/// of the mount back.
 fn mount_by_helper(point: &Path, config: &Config) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
-    // This process has one thread, and starts nothing else meanwhile.
-    fcntl_setfd(&theirs, FdFlags::empty())?;
     let mut helper = Command::new("fusermount3");
     helper
         .args(["-o", &words(config), "--"])
         .arg(point)
-        .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
-        .stdin(Stdio::null())
+        .env("_FUSE_COMMFD", "0")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let helper = helper.spawn()?;
-    drop(theirs);
+    let child = helper.spawn()?;
+    // Its socket is a part of the command.
+    drop(helper);
     let came = receive_byte(ours.as_fd());
-    let output = helper.wait_with_output()?;
+    let output = child.wait_with_output()?;
     match came {
         Ok((_, Some(device))) => Ok(device),
         _ => Err(io::Error::other(
@@ -360,7 +376,7 @@ fn mount_by_helper(point: &Path, config: &Config) -> io::Result<OwnedFd> {
     }
 }
 
-/// The options, as fusermount3 has them.
+/// Returns the options in the form of fusermount3.
 fn words(config: &Config) -> String {
     let mut words: Vec<String> = config.mount_options.iter().map(word).collect();
     if config.acl != SessionACL::Owner {
@@ -395,7 +411,7 @@ mod tests {
             refused.to_string(),
             MountPoint::check(place).unwrap_err().to_string()
         );
-        // Of what it has not mounted it takes nothing away.
+        // It unmounts nothing that it has not mounted.
         attendant.unmount(true).unwrap();
         attendant.abort();
         assert_eq!(attendant.ask(b'x', b"").unwrap_err(), Kind::Invalid);

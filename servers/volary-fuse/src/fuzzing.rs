@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use volary_session::Volume;
 
-/// Serves a volume to whoever writes a kernel's requests, each as a message, at the other end of
-/// the socket `kernel`, by one thread, until that end is closed or makes no sense.
+/// Serves a volume by one thread. The other end of the socket `kernel` writes a kernel's requests, each
+/// as one message. Returns when that end is closed or sends nonsense.
 ///
 /// # Panics
 /// If a thread of the server did.

@@ -5,7 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `mounted`, `point`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
+//! | `mounted`, `point`, `held`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
 //! | `attend` | a process beside, which mounts and unmounts for one that may not |
 //! | `options` | how to mount |
 //! | `dispatch` | the kernel's requests, one by one |
@@ -26,6 +26,9 @@
 //! `CHECKS_ACCESS`), it remembers names and attributes for a second and looks
 //! at the time of last change before it answers from data that it holds.
 //!
+//! Where sessions check access (`checks=session`) for several users (`allow_other`), it remembers no
+//! names: it would not ask who may search the directories on the way.
+//!
 //! # Lock order
 //!
 //! A shard of the node table, the list of sessions and the list of waiters are
@@ -42,6 +45,7 @@ mod errno;
 mod events;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod held;
 mod kernel;
 mod locks;
 mod mounted;

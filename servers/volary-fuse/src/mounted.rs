@@ -1,7 +1,7 @@
 //! [`serve`]: from a volume and a directory to a mount, and its end.
 
 use crate::apart::Served;
-use crate::attend::{Attendant, Attended, shown};
+use crate::attend::{Attendant, Attended, mount_on, shown};
 use crate::counts::Counts;
 use crate::events::Teller;
 use crate::options::{Checks, MountOptions};
@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -117,10 +117,11 @@ pub fn serve(
         attendant: None,
     };
     let read_only = is_read_only(&volume, options);
-    let config = config(&source(&volume, options), read_only, options, threads);
-    begin(volume, place, options, stop, threads, |server, place| {
-        fuser::Session::new(server, &place.point.path, &config).map_err(|e| cannot_mount(&e))
-    })
+    let source = source(&volume, options);
+    let config = config(&source, read_only, options, threads);
+    let flags = mount_flags(read_only, options);
+    let device = mount_on(&place.point, &source, flags, &config)?;
+    begin(volume, &place, options, stop, device, config)
 }
 
 /// Mounts `volume` as [`serve`] does, on the directory of `attendant`, which mounts it and unmounts
@@ -143,26 +144,34 @@ pub fn serve_attended(
         point,
         attendant: Some(Arc::clone(attendant)),
     };
-    begin(volume, place, options, stop, threads, move |server, _| {
-        let acl = config.acl;
-        fuser::Session::from_fd(server, device, acl, config).map_err(|e| cannot_mount(&e))
-    })
-    .inspect_err(|_| {
-        // What was refused is the one to tell.
-        let _ = attendant.unmount(true);
+    begin(volume, &place, options, stop, device, config)
+}
+
+/// Serves what was mounted at `place`, or unmounts it.
+fn begin(
+    volume: Arc<Volume>,
+    place: &Place,
+    options: &MountOptions,
+    stop: Stop,
+    device: OwnedFd,
+    config: Config,
+) -> Result<Mounted> {
+    let begun = run(volume, place.clone(), options, stop, device, config);
+    begun.inspect_err(|_| {
+        // The first error is the one to report.
+        let _ = place.unmount(true);
     })
 }
 
-type Session = fuser::Session<Served>;
-
-fn begin(
+fn run(
     volume: Arc<Volume>,
     place: Place,
     options: &MountOptions,
     stop: Stop,
-    threads: usize,
-    open: impl FnOnce(Served, &Place) -> Result<Session>,
+    device: OwnedFd,
+    config: Config,
 ) -> Result<Mounted> {
+    let threads = config.n_threads.unwrap_or(1);
     let client = volume.client();
     let server = Server::new(Arc::clone(&volume), client, options, threads);
     let counts = Arc::clone(&server.counts);
@@ -170,7 +179,9 @@ fn begin(
     let waiters = Arc::clone(&server.waiters);
     let kernel = Arc::clone(&server.kernel);
     let notifier = Arc::clone(&server.notifier);
-    let session = open(Served(Arc::new(server)), &place)?;
+    let server = Served(Arc::new(server));
+    let session = fuser::Session::from_fd(server, device, config.acl, config)
+        .map_err(|e| cannot_mount(&e))?;
     if let Ok(fd) = session.as_fd().try_clone_to_owned() {
         // It is set here alone.
         let _ = kernel.set(fd);
@@ -198,8 +209,8 @@ fn begin(
         // However this thread ends, whoever waits for the mount's end comes to know.
         let _last = Last(Arc::clone(&end));
         let served = session.run();
-        if place.attendant.is_some() && matches!(&served, Err(e) if !is_end(e)) {
-            // Nobody answers there any more; the failure is the one to tell.
+        if matches!(&served, Err(e) if !is_end(e)) {
+            // Nobody answers requests any more. The first error is the one to report.
             let _ = place.unmount(true);
         }
         waiters.end();
@@ -223,7 +234,7 @@ impl Mounted {
         self.place.point.was_dead
     }
 
-    /// Whether there was something in the directory, which is hidden now.
+    /// Returns whether the mount hides something in the directory.
     pub fn hides(&self) -> bool {
         self.place.point.hides
     }
@@ -392,7 +403,7 @@ pub(crate) fn config(
     config
 }
 
-/// What it is shown as in the table of mounts.
+/// Returns what the table of mounts shows as its source.
 fn source(volume: &Volume, options: &MountOptions) -> String {
     let own = || volume.name().into();
     options.source.clone().unwrap_or_else(own)

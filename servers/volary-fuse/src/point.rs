@@ -1,5 +1,6 @@
 //! The mount point: what can be wrong with it, and how it is left.
 
+use crate::held::Held;
 use crate::mountinfo::mounted_on;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -11,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use volary_core::{Error, Kind, Result};
 
 const DEVICE: &str = "/dev/fuse";
@@ -28,6 +30,8 @@ pub(crate) struct MountPoint {
     pub(crate) was_dead: bool,
     /// There is something in the directory.
     pub(crate) hides: bool,
+    /// What is mounted and unmounted; `None` where an attendant has it.
+    pub(crate) held: Option<Arc<Held>>,
 }
 
 impl MountPoint {
@@ -56,6 +60,7 @@ impl MountPoint {
             );
             return Err(Error::note(Kind::Busy, words));
         }
+        let held = Held::open(&path).map_err(|e| unusable(&shown, &e))?;
         check_rights(&path, &facts, &shown)?;
         check_fuse()?;
         let hides = fs::read_dir(&path).is_ok_and(|mut all| all.next().is_some());
@@ -63,7 +68,14 @@ impl MountPoint {
             path,
             was_dead,
             hides,
+            held: Some(Arc::new(held)),
         })
+    }
+
+    /// Returns a path to what is mounted here, whoever changes the directories above.
+    fn place(&self) -> PathBuf {
+        let held = self.held.as_ref();
+        held.map_or_else(|| self.path.clone(), |held| held.mounted())
     }
 
     /// Sets what the library below does not: that symlinks are not followed.
@@ -72,7 +84,7 @@ impl MountPoint {
     /// `NotPermitted` without the rights to.
     pub(crate) fn forbid_symlinks(&self, flags: MountFlags) -> Result<()> {
         let flags = flags | MountFlags::BIND | MountFlags::NOSYMFOLLOW;
-        mount_remount(&self.path, flags, "").map_err(|_| {
+        mount_remount(self.place(), flags, "").map_err(|_| {
             Error::note(
                 Kind::NotPermitted,
                 "option 'nosymfollow' can be set by root only",
@@ -113,7 +125,7 @@ impl MountPoint {
         } else {
             UnmountFlags::empty()
         };
-        match unmount(&self.path, flags | UnmountFlags::NOFOLLOW) {
+        match unmount(self.place(), flags | UnmountFlags::NOFOLLOW) {
             // Or somebody else has unmounted it.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
             Err(Errno::PERM) => self.unmount_by_helper(lazy),
@@ -197,10 +209,17 @@ fn is_dead(path: &Path) -> bool {
 /// # Errors
 /// `Busy` if it cannot be taken away.
 fn leave_dead(path: &Path) -> Result<()> {
+    let path = absolute_without_last(path);
+    let shown = volary_core::escape(path.as_os_str().as_bytes());
+    let held = Held::open_parent(&path).map_err(|e| unusable(&shown, &e))?;
+    if !is_dead(&held.mounted()) {
+        return Ok(());
+    }
     let dead = MountPoint {
-        path: absolute_without_last(path),
+        path,
         was_dead: true,
         hides: false,
+        held: Some(Arc::new(held)),
     };
     dead.unmount(true).map_err(|_| {
         let words = format!(

@@ -87,7 +87,7 @@ impl Server {
             linger: Linger::new(instant),
             kernel: Arc::default(),
             notifier: Arc::default(),
-            remember: Remember::new(caps, sole, options.remember),
+            remember: Remember::of(caps, sole, options),
             checks: options.checks,
             sessions: RwLock::default(),
             client,
@@ -199,6 +199,21 @@ pub(crate) struct Given {
 }
 
 impl Remember {
+    /// Where sessions check access and the kernel serves several users, it remembers no names: it
+    /// would go through a directory that it knows without asking who may search it.
+    fn of(caps: Caps, sole: bool, options: &MountOptions) -> Self {
+        let all = Self::new(caps, sole, options.remember);
+        if options.checks == Checks::Kernel || !options.allow_other {
+            return all;
+        }
+        Self {
+            dirs: Duration::ZERO,
+            names: Duration::ZERO,
+            absent: Duration::ZERO,
+            ..all
+        }
+    }
+
     fn new(caps: Caps, sole: bool, asked: Option<Duration>) -> Self {
         let long = asked.unwrap_or(if sole { DAY } else { SECOND });
         let one_name_each = caps.has(Caps::CASE_SENSITIVE);

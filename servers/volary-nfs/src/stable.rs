@@ -1,7 +1,7 @@
 //! Changes made durable before they are answered, many with one sync.
 
 use parking_lot::{Condvar, Mutex};
-use volary_core::{Kind, Result};
+use volary_core::{Error, Kind, Result};
 
 /// Syncs of one volume. A caller is served by a sync that began after it came,
 /// whoever began it.
@@ -41,16 +41,34 @@ impl Stable {
         let number = state.begun;
         state.running = true;
         drop(state);
+        let mut run = Run {
+            stable: self,
+            number,
+            failed: Some(Kind::Io),
+        };
         let done = sync();
-        let mut state = self.state.lock();
+        run.failed = done.as_ref().err().map(Error::kind);
+        done
+    }
+}
+
+/// A sync that runs. Dropped, also by a panic in it, it has ended: nobody waits for it any longer.
+struct Run<'a> {
+    stable: &'a Stable,
+    number: u64,
+    failed: Option<Kind>,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let mut state = self.stable.state.lock();
         state.running = false;
-        state.ended = number;
-        if let Err(e) = &done {
-            state.failed = Some((number, e.kind()));
+        state.ended = self.number;
+        if let Some(kind) = self.failed {
+            state.failed = Some((self.number, kind));
         }
         drop(state);
-        self.ended.notify_all();
-        done
+        self.stable.ended.notify_all();
     }
 }
 
@@ -98,6 +116,26 @@ mod tests {
                     assert_eq!(done.unwrap_err().kind(), Kind::Io);
                 });
             }
+        });
+        stable.sync(|| Ok(())).unwrap();
+    }
+
+    #[test]
+    fn a_panic_fails_those_who_waited_and_nobody_after() {
+        let stable = Stable::default();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                stable.sync(|| {
+                    timer::rest(Duration::from_millis(50));
+                    panic!("planted")
+                })
+            });
+            while !stable.state.lock().running {
+                thread::yield_now();
+            }
+            // It shares the next, which runs.
+            stable.sync(|| Ok(())).unwrap();
+            assert!(first.join().is_err());
         });
         stable.sync(|| Ok(())).unwrap();
     }

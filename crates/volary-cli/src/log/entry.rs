@@ -37,7 +37,7 @@ impl Entry {
         entry
     }
 
-    /// Whom it is about, as far as that can be told from outside; or where it happened.
+    /// Returns the address or user that it is about, or else where it happened.
     pub(super) fn about(&self) -> Option<&str> {
         let field = |name| self.fields.iter().find(|(n, _)| *n == name);
         let found = field("address")
@@ -107,8 +107,8 @@ impl Entry {
     }
 }
 
-/// Escaped once more: nothing that anybody chooses ends a line, whoever forgot it before. What
-/// was escaped already has no backslash to be made two of but its own.
+/// Returns the text escaped and cut, so that no client can end a line. Text that its source has
+/// escaped already stays as it is.
 fn short(text: &str) -> String {
     let is_safe = !text.chars().any(char::is_control);
     let text = match is_safe {

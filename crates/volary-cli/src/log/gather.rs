@@ -1,23 +1,23 @@
-//! [`Gather`]: what is of one kind and about one address is written a few times, then counted.
+//! [`Gather`]: writes the first few events of one kind about one address, and counts the others.
 
 use super::entry::Entry;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// How long is counted before it is written again.
+/// How long events are counted before the count is written.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
-/// So many of a kind and an address are written at once in that time.
+/// How many events of one kind and address are written at once in that time.
 const AT_ONCE: u32 = 5;
-/// So many kinds and addresses are told apart: with more, the rest are counted by kind.
+/// How many pairs of kind and address are told apart; past that, events are counted by kind.
 const APART_MAX: usize = 128;
 
-/// The events of the last while. At most [`APART_MAX`] times [`AT_ONCE`] lines, and as many again
-/// for each kind, are written in a [`WINDOW`], whatever clients do.
+/// The events of the last [`WINDOW`]. Whatever clients do, at most [`APART_MAX`] × [`AT_ONCE`] lines
+/// are written in one, and [`AT_ONCE`] more for each kind.
 #[derive(Debug, Default)]
 pub(super) struct Gather(HashMap<Key, Count>);
 
-/// What, and about whom; whom of all others is nobody.
+/// A kind of event, and whom it is about; nobody for those that are counted by kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     target: &'static str,
@@ -29,13 +29,13 @@ struct Key {
 struct Count {
     since: Instant,
     written: u32,
-    /// Those that were not, and the last of them.
+    /// How many were counted only, and the last of them.
     counted: u64,
     last: Option<Entry>,
 }
 
 impl Gather {
-    /// Takes an event: what is to be written now, and whether it was counted instead.
+    /// Takes an event. Returns what is to be written now, and whether this event was only counted.
     pub(super) fn take(&mut self, entry: Entry, now: Instant) -> (Vec<Entry>, bool) {
         let mut write = self.due(now);
         let mut key = Key {
@@ -46,7 +46,7 @@ impl Gather {
         if self.0.len() >= APART_MAX && !self.0.contains_key(&key) {
             key.about = None;
             if entry.target == super::OURS {
-                // Each may be another.
+                // Messages of one kind may differ.
                 key.message.clear();
             }
         }
@@ -66,7 +66,7 @@ impl Gather {
         (write, true)
     }
 
-    /// What was counted for a whole window. Of what goes on, only counts are written.
+    /// Returns the counts whose window is over. While events go on, only counts are written.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Entry> {
         let mut due = Vec::new();
         self.0.retain(|_, count| {

@@ -7,12 +7,12 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use tracing::Level;
 
-/// The socket of the system's log, whichever program that is.
+/// The socket of the system's log.
 const LOG: &str = "/dev/log";
-/// A daemon's lines (RFC 3164, section 4.1.1): 3 × 8.
+/// The facility "daemon" (RFC 3164, section 4.1.1): 3 × 8.
 const DAEMON: u8 = 24;
 
-/// Open from the beginning, so that nothing need be opened later.
+/// A place that is open from the start: the sandbox lets nothing be opened later.
 #[derive(Debug)]
 pub(super) enum Place {
     Stderr,
@@ -21,8 +21,8 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// From `stderr`, `system` or the path of a file, which is made if it is not there, and which
-    /// nobody else may read then.
+    /// Opens `stderr`, `system` or the file at a path; makes the file, readable by its owner only, if it
+    /// is missing.
     ///
     /// # Errors
     /// The host's.
@@ -46,13 +46,12 @@ impl Place {
         let socket = UnixDatagram::unbound()?;
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{LOG}: {e}"));
         socket.connect(LOG).map_err(named)?;
-        // Nobody waits for a log that is full.
+        // A log that is full must not hold up a server.
         socket.set_nonblocking(true)?;
         Ok(Self::System(socket))
     }
 
-    /// Writes a line, which has no end. Where nobody listens, or no room is left, there is
-    /// nobody to tell.
+    /// Writes a line, given without its end. Drops it where nobody listens or no room is left.
     pub(super) fn write(&mut self, level: Level, line: &str) {
         let with_end = || format!("{line}\n");
         let _ = match self {

@@ -56,7 +56,7 @@ pub(crate) fn for_groups(level: Level, run_as: &RunAs) -> Done<Database> {
     let socket = Mutex::new(start(&["groups".into()], user.as_ref())?);
     Ok(Database::new(move |uid| {
         let mut socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
-        // One of whom nothing is known is in no group of anybody's.
+        // A user about whom nothing is found is in no group.
         ask(&mut socket, uid).unwrap_or_else(|_| Cred::new(uid, uid))
     }))
 }
@@ -64,19 +64,19 @@ pub(crate) fn for_groups(level: Level, run_as: &RunAs) -> Done<Database> {
 fn start(words: &[OsString], user: Option<&Cred>) -> Done<UnixStream> {
     let fail = |e: io::Error| Fail::host("sandbox", e);
     let (ours, theirs) = UnixStream::pair().map_err(fail)?;
-    // Wherever this program's file is by now, and whoever may go there.
+    // The running program, even if its file was moved or this user cannot reach it.
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("volary")
         .arg(WORD)
         .args(words)
-        // No password of this process's; no more than finding programs takes.
+        // PATH only: passwords in the environment stay here.
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C is for the server, who still needs it then.
+        // Ctrl-C must reach the server only, which needs the attendant to unmount.
         .process_group(0);
     if let Some(user) = user {
         command.uid(user.uid).gid(user.gid);
@@ -85,7 +85,7 @@ fn start(words: &[OsString], user: Option<&Cred>) -> Done<UnixStream> {
     Ok(ours)
 }
 
-/// Is an attendant, if that is what the command line says; whether it was.
+/// Runs as an attendant if the command line says so. Returns whether it did.
 pub(crate) fn run(words: &[OsString]) -> bool {
     let Some([word, what, rest @ ..]) = words.get(1..) else {
         return false;
@@ -93,16 +93,16 @@ pub(crate) fn run(words: &[OsString]) -> bool {
     if word != WORD {
         return false;
     }
-    // Who asked is gone, or will be told by the end of the socket.
+    // The server learns of an error by the closed socket, or is gone itself.
     let _ = serve(what, rest);
     true
 }
 
 fn serve(what: &OsStr, rest: &[OsString]) -> io::Result<()> {
     hide_memory();
-    // As lists of processes show it.
+    // The name that `ps` shows.
     let _ = rustix::thread::set_name(c"volary-attend");
-    // Who stops everything at once stops the server, and the attendant ends with that.
+    // A signal to all processes ends the server; its socket then ends the attendant.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
@@ -127,7 +127,7 @@ fn serve(what: &OsStr, rest: &[OsString]) -> io::Result<()> {
 /// # Errors
 /// Those of the socket.
 fn tell_groups(mut socket: UnixStream) -> io::Result<()> {
-    // What looks users up is a library; it starts nothing.
+    // The C library looks users up within this process: nothing has to be started.
     let _ = rustix::thread::set_no_new_privs(true);
     let _ = std::env::set_current_dir("/");
     loop {

@@ -1,9 +1,9 @@
 //! seccomp: system calls that no server makes once it has started.
 //!
-//! A list of what is refused, with `EPERM`, rather than of what is allowed: the C library, the
-//! standard library and six crates below choose system calls, and change their choice with a kernel
-//! or a version; what they then miss would be a server that fails in the field. What is listed is
-//! what a process uses to get hold of others, of programs, of the kernel or of the network.
+//! Lists what is refused (`EPERM`), not what is allowed: the C library, the standard library and six
+//! crates choose system calls, and choose others with a new kernel or version. A list of what is
+//! allowed would then fail in the field. Refused is what reaches other processes, programs, the
+//! kernel or the network.
 
 use super::needs::Needs;
 use libc::{AF_INET, AF_INET6, AF_NETLINK, CLONE_THREAD, ENOSYS, EPERM, SOCK_STREAM};
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 
 /// `NETLINK_SOCK_DIAG` (linux/netlink.h): whose a socket is.
 const SOCK_DIAG: u64 = 4;
-/// Types of sockets that are not streams, as far as Linux has them (`enum sock_type`).
+/// Linux's types of sockets that are not streams (`enum sock_type`).
 const NO_STREAMS: [u64; 7] = [0, 2, 3, 4, 5, 6, 10];
-/// The part of a type that is no flag (`SOCK_TYPE_MASK`).
+/// The bits of a type that are not flags (`SOCK_TYPE_MASK`).
 const TYPE_MASK: u64 = 0xF;
-/// `TIOCSTI` and `TIOCLINUX` (asm-generic/ioctls.h): what types at a terminal.
+/// `TIOCSTI` and `TIOCLINUX` (asm-generic/ioctls.h): they put input into a terminal.
 const TYPING: [u64; 2] = [0x5412, 0x541C];
 /// Numbers of the x32 ABI, on kernels that have it.
 const X32: i64 = 0x4000_0000;
@@ -42,6 +42,26 @@ const NEVER: &[i64] = &[
     libc::SYS_tkill,
     libc::SYS_rt_sigqueueinfo,
     libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    // Memory and queues that processes share by a number or a name.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
     // Mounts, roots, namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -116,6 +136,42 @@ const NO_MORE: &[i64] = &[
     libc::SYS_capset,
 ];
 
+/// Only where a directory of the host is served. Landlock does not know these calls: they reach each file
+/// that has a name.
+const OF_TREES: &[i64] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+    libc::SYS_utimensat,
+    FILE_SETATTR,
+];
+#[cfg(target_arch = "x86_64")]
+const OF_TREES_HERE: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_TREES_HERE: &[i64] = &[];
+/// Newer calls, with one number on all processors (asm-generic/unistd.h).
+const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
+
 /// Only where it calls others.
 const CALLING: &[i64] = &[libc::SYS_bind, libc::SYS_connect];
 /// Only where others call it.
@@ -136,7 +192,7 @@ fn first() -> Fallible<()> {
     let mut rules = Rules::new();
     refuse(&mut rules, NEVER);
     refuse(&mut rules, NEVER_HERE);
-    // Threads are no processes.
+    // New threads are allowed, new processes are not.
     let flag = u64::from(CLONE_THREAD.cast_unsigned());
     let process = condition(0, SeccompCmpOp::MaskedEq(flag), 0)?;
     refuse_if(&mut rules, libc::SYS_clone, &[vec![process]])?;
@@ -145,8 +201,15 @@ fn first() -> Fallible<()> {
         typing.push(vec![condition(1, SeccompCmpOp::Eq, request)?]);
     }
     refuse_if(&mut rules, libc::SYS_ioctl, &typing)?;
+    // A process aborts by a signal to itself, and sets its own limits.
+    let own = u64::from(std::process::id());
+    let another = condition(0, SeccompCmpOp::Ne, own)?;
+    refuse_if(&mut rules, libc::SYS_tgkill, &[vec![another.clone()]])?;
+    let no_default = condition(0, SeccompCmpOp::Ne, 0)?;
+    let limits = [vec![another, no_default]];
+    refuse_if(&mut rules, libc::SYS_prlimit64, &limits)?;
     apply_filter(&program(rules, EPERM)?)?;
-    // Its flags are in memory, where no filter looks: the C library then takes `clone`.
+    // A filter cannot see the flags of `clone3`. After ENOSYS the C library calls `clone`.
     let mut rules = Rules::new();
     refuse(&mut rules, &[libc::SYS_clone3]);
     apply_filter(&program(rules, ENOSYS)?)
@@ -158,6 +221,7 @@ pub(super) struct Later {
     calls_back: bool,
     calls_out: bool,
     listens: bool,
+    has_tree: bool,
 }
 
 impl Later {
@@ -166,6 +230,7 @@ impl Later {
             calls_back: needs.calls_back,
             calls_out: needs.calls_out,
             listens: needs.listens,
+            has_tree: needs.has_tree(),
         }
     }
 
@@ -187,6 +252,10 @@ impl Later {
         }
         if !self.listens {
             refuse(&mut rules, CALLED);
+        }
+        if !self.has_tree {
+            refuse(&mut rules, OF_TREES);
+            refuse(&mut rules, OF_TREES_HERE);
         }
         let refused = self.sockets()?;
         refuse_if(&mut rules, libc::SYS_socket, &refused)?;
@@ -219,7 +288,7 @@ impl Later {
                 }
             }
         }
-        // Without an exception, every family is another.
+        // Without an exception every family is refused.
         if !other.is_empty() {
             refused.push(other);
         }

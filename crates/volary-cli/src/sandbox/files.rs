@@ -14,8 +14,7 @@ const WANTED: ABI = ABI::V6;
 /// # Errors
 /// What is not to be had of it, for the user. What is to be had then holds.
 pub(super) fn restrict(needs: &Needs) -> Result<(), String> {
-    let has_tree = needs.paths.iter().any(|(_, may)| *may == May::All);
-    if has_tree && !can_rename() {
+    if needs.has_tree() && !can_rename() {
         // The first version refuses every rename to another directory.
         return Err("Landlock of Linux 5.19".into());
     }

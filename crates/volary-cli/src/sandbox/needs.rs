@@ -8,13 +8,13 @@ use volary::{Options, Source};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum May {
     Read,
-    /// Read and, if it is a device, ask about.
+    /// Read, and query if it is a device.
     Look,
     /// Read, write and control, and no more: nothing is made or removed.
     Change,
-    /// Make, replace and remove files in it, unread.
+    /// Make, replace and remove files in the directory, but not read them.
     Keep,
-    /// All but to run programs.
+    /// Everything but running programs.
     All,
 }
 
@@ -32,11 +32,11 @@ pub(crate) struct Needs {
     pub(super) listens: bool,
 }
 
-/// What every process reads: facts about itself and the host, which are no secrets. Landlock keeps
-/// what is about other processes' memory and descriptors from it.
+/// What every process reads: facts about itself and the host, none of them secret. Landlock denies
+/// other processes' memory and descriptors, which are in `/proc` as well.
 const FACTS: [&str; 3] = ["/proc", "/sys/fs/cgroup", "/etc/login.defs"];
 
-/// By what names of hosts are looked up.
+/// What the resolver reads to look up the name of a host.
 const RESOLVER: [&str; 13] = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -60,13 +60,18 @@ impl Needs {
         for path in FACTS {
             needs.add(path, May::Read);
         }
-        // By which a panic says where it was.
+        // The backtrace of a panic needs its symbols.
         if let Ok(program) = std::env::current_exe() {
             needs.add(program, May::Read);
         }
         needs.add("/dev/urandom", May::Read);
         needs.add("/dev/null", May::Change);
         needs
+    }
+
+    /// Returns whether a directory of the host is served, and may be changed.
+    pub(super) fn has_tree(&self) -> bool {
+        self.paths.iter().any(|(_, may)| *may == May::All)
     }
 
     fn add(&mut self, path: impl AsRef<Path>, may: May) {
@@ -83,16 +88,16 @@ impl Needs {
     ) {
         let mut all = Options::new();
         options.iter().for_each(|text| all.add(text));
-        // One over another keeps what it fetches.
+        // A volume over a remote one stores what it fetches.
         self.source(source, read_only && all.get("remote").is_none());
-        // One that is none is refused when the volume is opened.
+        // A text that names no volume is refused when the volume is opened.
         if let Some(Ok(remote)) = all.get("remote").map(|r| Source::parse(r.as_bytes())) {
             self.source(&remote, true);
         }
         for layer in layers {
             match layer.split_once('=') {
                 Some(("audit", words)) => {
-                    // What makes no sense is refused when the layer is made.
+                    // Wrong words are refused when the layer is made.
                     if let Ok(file) = Audit::file_of(words) {
                         self.appended(Path::new(file));
                     }
@@ -101,7 +106,7 @@ impl Needs {
                     let named = file.strip_prefix("passphrase-file=");
                     self.add(named.unwrap_or(file), May::Read);
                 }
-                // Who is asked for a passphrase writes it there.
+                // The passphrase is asked for at the terminal.
                 _ if layer.starts_with("crypt") => self.add("/dev/tty", May::Change),
                 _ => {}
             }
@@ -122,12 +127,12 @@ impl Needs {
         }
     }
 
-    /// A file that is written to its end, and made if it is not there: now, since a rule holds
-    /// for files that there are.
+    /// A file that is appended to. Makes it now if it is missing, because a rule of Landlock needs a
+    /// file that exists.
     pub(crate) fn appended(&mut self, file: &Path) {
         use std::os::unix::fs::OpenOptionsExt;
         let mut how = std::fs::OpenOptions::new();
-        // Whoever opens it again says what was wrong.
+        // Opening it for use reports the error.
         let _ = how.append(true).create(true).mode(0o600).open(file);
         self.add(file, May::Change);
     }
@@ -137,7 +142,7 @@ impl Needs {
         self.add(path, May::Keep);
     }
 
-    /// A server of NFS at this port; it is free to choose one if that is 0.
+    /// An NFS server at this port; 0 lets it choose one.
     pub(crate) fn nfs(&mut self, port: u16) {
         self.listens_on(port);
         self.calls_back = true;

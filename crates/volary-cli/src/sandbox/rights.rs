@@ -1,6 +1,6 @@
 //! Root's rights: those that a server uses, of the forty that there are.
 
-use super::needs::{May, Needs};
+use super::needs::Needs;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 /// To open what belongs to others, and write it to the last block; to use ports that are root's; to
@@ -23,7 +23,7 @@ const IN_TREES: CapabilitySet = CapabilitySet::CHOWN
 /// The host's, for the user.
 pub(super) fn give_up(needs: &Needs) -> Result<(), String> {
     let mut kept = ALWAYS;
-    if needs.paths.iter().any(|(_, may)| *may == May::All) {
+    if needs.has_tree() {
         kept |= IN_TREES;
     }
     let fail = |e: rustix::io::Errno| format!("capabilities: {e}");

@@ -1,4 +1,4 @@
-//! `--run-as`: who a server is once it has opened what only root can.
+//! `--run-as`: the user that a server becomes once it has opened what only root can.
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use volary::{Attach, Cred, Opened, Source, escape};
 
-/// Who this process is to be.
+/// The user that this process is to become; none if it stays who it is.
 #[derive(Debug)]
 pub(crate) struct RunAs(Option<Other>);
 
@@ -24,7 +24,7 @@ struct Other {
 }
 
 impl RunAs {
-    /// Finds the user of this name or number; without a name, the user that the process has now.
+    /// Returns the user of this name or number; without a name, none.
     ///
     /// # Errors
     /// Of the command line: a user who does not exist, or root; `Failed` for whoever is not root.
@@ -84,8 +84,8 @@ impl RunAs {
         }
     }
 
-    /// Does something as who it is to be: what the host then lets it do, and has it remember, is
-    /// what it can do later.
+    /// Runs `work` as that user, and is root again after it: what the host lets that user open is
+    /// what the server can use later.
     ///
     /// # Errors
     /// `Failed` if it cannot become that user, or root again.
@@ -104,8 +104,8 @@ impl RunAs {
         done
     }
 
-    /// Opens a volume: an image or a device as who it is now, and directories of the host and exports
-    /// of other hosts as who it is to be.
+    /// Opens a volume: images and devices as the present user, directories of the host and NFS
+    /// exports as the user to come.
     ///
     /// # Errors
     /// Of opening it; as [`meanwhile`](Self::meanwhile).
@@ -121,8 +121,8 @@ impl RunAs {
         }
     }
 
-    /// Gives it a file that was made by root before, if there is one: of `len` bytes, if that is
-    /// known. Any other file is left as it is: it may be another's.
+    /// Gives that user the file at `path` if root owns it and, where `len` is given, it has that
+    /// length. Leaves any other file alone: it may be somebody else's.
     ///
     /// # Errors
     /// The host's.
@@ -133,7 +133,7 @@ impl RunAs {
         };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match open(path, flags, Mode::empty()) {
-            // Whoever reads it says what is wrong.
+            // Reading it reports the error.
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => return Ok(()),
             file => file?,
         };
@@ -149,7 +149,7 @@ impl RunAs {
         Ok(fchown(&file, Some(uid), Some(gid))?)
     }
 
-    /// Becomes that user, on all threads, and nobody else any more.
+    /// Becomes that user for good, on all threads.
     ///
     /// # Errors
     /// `Failed` if it cannot, or could come back.

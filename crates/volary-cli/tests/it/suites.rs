@@ -4,6 +4,10 @@
 //! one of the second that passes, until the page says so. Minutes: with VOLARY_SUITES=1 only;
 //! VOLARY_SUITES=update writes what is found into the pages, with smbtorture's own words for
 //! reasons that nobody has given yet. VOLARY_SUITE=smb2.session runs one suite.
+//!
+//! `posix` has `pjdfstest` on a mount of the command's.
+
+mod posix;
 
 use crate::sandbox::Sandbox;
 use crate::serving::Serving;

@@ -33,6 +33,8 @@ struct Seen {
     fail: Vec<Kind>,
     /// They do not end.
     stuck: bool,
+    /// The next one panics.
+    panics: bool,
 }
 
 impl Told {
@@ -61,6 +63,7 @@ impl Layer for Counted {
             self.told.more.notify_all();
             let stuck = |seen: &mut Seen| seen.stuck;
             self.told.more.wait_while_for(&mut seen, stuck, CEILING);
+            assert!(!std::mem::take(&mut seen.panics), "planted");
             if !seen.fail.is_empty() {
                 return Err(seen.fail.remove(0).into());
             }
@@ -146,6 +149,18 @@ fn a_commit_that_fails_is_told_once_and_tried_again() {
     volume.detach().unwrap();
     assert_eq!(FAILED.load(Ordering::SeqCst), 1);
     assert_eq!(s.find(s.root(), "d").unwrap_err(), Kind::Stale);
+}
+
+#[test]
+fn a_commit_that_panics_is_tried_again_and_so_are_later_ones() {
+    let (volume, told) = volume(Commit::Within(Duration::from_millis(1)), unheard);
+    let s = root(&volume);
+    for round in 0..2 {
+        let before = told.syncs();
+        told.seen.lock().panics = true;
+        s.dir(s.root(), &format!("dir {round}"), 0o755);
+        told.wait_for(before + 2);
+    }
 }
 
 #[test]

@@ -1,12 +1,15 @@
-//! Who may what where only one user can get to the mount: what the modes give.
+//! Who may what: what the modes give, also where one user alone can get to the mount.
 
-use crate::mount::{Mount, can_mount};
+use crate::mount::{Mount, can_mount, clock, memory, volume_of};
 use rustix::fs::{CWD, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use volary_fuse::MountOptions;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use volary_fuse::{Checks, MountOptions};
+use volary_session::{Volume, VolumeOptions};
 
 /// Runs `work` as root without any of root's rights, by a thread of its own.
 fn as_plain_root(work: impl FnOnce() + Send) {
@@ -62,4 +65,42 @@ fn root_without_its_rights_gets_what_the_modes_give() {
     assert_eq!(fs::read(&file).unwrap(), b"secret");
     let names = fs::read_dir(&dir).unwrap();
     assert_eq!(names.count(), 1, "nothing came or went");
+}
+
+/// Whoever checks: what somebody else has looked up is no way around a directory.
+#[test]
+fn a_directory_is_searched_by_who_may_though_the_kernel_knows_what_is_in_it() {
+    if !can_mount() || !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: to be another user takes root");
+        return;
+    }
+    for checks in [Checks::Kernel, Checks::Session] {
+        let options = MountOptions {
+            allow_other: true,
+            checks,
+            ..MountOptions::default()
+        };
+        let volume = match checks {
+            Checks::Kernel => volume_of(memory()),
+            Checks::Session => Volume::new(memory(), VolumeOptions::new("test", clock)),
+        };
+        let mount = Mount::of_volume(volume, &options).expect("a mount");
+        let dir = mount.at("private");
+        let file = dir.join("file");
+        fs::create_dir(&dir).unwrap();
+        fs::write(&file, "secret").unwrap();
+        for (path, mode) in [(&file, 0o644), (&dir, 0o700)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            chown(path, Some(1000), Some(1000)).unwrap();
+        }
+        fs::set_permissions(mount.at(""), fs::Permissions::from_mode(0o755)).unwrap();
+        let read_by = |user| {
+            let mut cat = Command::new("cat");
+            let output = cat.arg(&file).uid(user).gid(user).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        for (user, given) in [(1000, "secret"), (1001, ""), (1000, "secret"), (1001, "")] {
+            assert_eq!(read_by(user), given, "{checks:?}, user {user}");
+        }
+    }
 }

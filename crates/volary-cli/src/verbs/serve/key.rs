@@ -24,13 +24,13 @@ pub(super) struct Kept {
     pub(super) path: Option<PathBuf>,
 }
 
-/// The key in the file, which is made if it is not there, and is that of who this process is to
-/// be. With no file named, it is `volary/nfs.key` in that user's state directory; if that cannot be, there is
-/// a key for this run only, and a warning.
+/// Returns the key in the file, which is made if it is missing and belongs to the user that the
+/// server runs as. With no file named, that is `volary/nfs.key` in the user's state directory; if it
+/// cannot be made there, warns and returns a key for this run only.
 ///
 /// # Errors
-/// Of a file that was named, or of its directory, in which that user must be able to keep which
-/// clients have locks.
+/// Of a file that was named, or of its directory, where that user must be able to write the list of
+/// clients that have locks.
 pub(super) fn obtain(named: Option<&Path>, run_as: &RunAs) -> Done<Kept> {
     let kept = |path: &Path| {
         let key = read_or_make(path)?;
@@ -68,7 +68,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// # Errors
-/// Of the command line, for a directory in which who this process is now may not make files.
+/// Of the command line, for a directory in which this process may not make files.
 fn may_write(dir: &Path, run_as: &RunAs) -> Done {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
     use rustix::io::Errno;
@@ -84,7 +84,7 @@ fn may_write(dir: &Path, run_as: &RunAs) -> Done {
                  kept beside the key; make it that user's, or give another --key"
             )))
         }
-        // What else is wrong with it, whoever makes the key says.
+        // Making the key reports any other error.
         _ => Ok(()),
     }
 }
@@ -144,7 +144,7 @@ fn read_or_make(path: &Path) -> io::Result<[u8; LEN]> {
     match read(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             if let Some(dir) = path.parent() {
-                // Directories that are not there are for this user's state, and nobody else's.
+                // New directories of the user's state are closed to others.
                 let mut how = fs::DirBuilder::new();
                 how.recursive(true).mode(0o700).create(dir)?;
             }
@@ -155,11 +155,11 @@ fn read_or_make(path: &Path) -> io::Result<[u8; LEN]> {
 }
 
 /// # Errors
-/// The host's; for a symlink, for what is no file, for one that is another user's or that others
-/// have rights on, and for one that is no key.
+/// The host's; for a symlink, for anything but a file, for a file of another user or that others
+/// have rights on, and for one that holds no key.
 fn read(path: &Path) -> io::Result<[u8; LEN]> {
     let mut how = OpenOptions::new();
-    // Whoever could put a fifo there would have it waited for.
+    // Opening a fifo would wait for its other end.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = how
         .read(true)
@@ -194,7 +194,7 @@ fn read(path: &Path) -> io::Result<[u8; LEN]> {
 fn make(path: &Path) -> io::Result<[u8; LEN]> {
     let key = random()?;
     let mut name = path.as_os_str().to_owned();
-    // Nobody knows it before, and nothing that is there already is written to.
+    // A name that nobody can guess: no file that is there already is written to.
     let chance: [u8; LEN] = random()?;
     name.push(format!(".{:032x}", u128::from_ne_bytes(chance)));
     let fresh = PathBuf::from(name);

@@ -15,7 +15,7 @@ use volary::{Kind, Volume};
 #[derive(Default)]
 pub(super) struct Mounts(Vec<Mounted>);
 
-/// Who mounts each volume that is to be mounted, if this process will not be able to.
+/// Starts an attendant for each volume that is to be mounted, if this process will not be able to mount.
 ///
 /// # Errors
 /// Of starting them.
@@ -96,13 +96,14 @@ fn mount(served: &Served, dir: &Path) -> Done<Mounted> {
     mount_on(volume, dir, &options, Stop::CallBeside, attendant)
 }
 
-/// Logs that what was mounted there is not any more.
+/// Logs that the mount on `dir` has ended.
 pub(in crate::verbs) fn mount_ended(dir: &Path) {
     let shown = volary::escape(dir.as_os_str().as_bytes());
     tracing::info!(target: "FUSE", at = %shown, "mount ends");
 }
 
-/// Mounts, by an attendant of that directory if there is one, and warns of what is not as it should be of the directory.
+/// Mounts, by the directory's attendant if there is one, and warns of anything odd about the
+/// directory.
 ///
 /// # Errors
 /// Of the directory; of mounting. Each names the directory once.

@@ -1,17 +1,17 @@
-//! What a server needs of this host once it has begun, by its command line and configuration.
+//! What a server needs of this host once it runs, by its command line and configuration.
 
 use super::config::Entry;
 use super::{Plan, Serve};
 use crate::sandbox::Needs;
 use crate::volumes::At;
 
-/// What serving these volumes so needs; all else is given up.
+/// Returns what it takes to serve these volumes; everything else is given up.
 pub(super) fn of(serve: &Serve, plan: &Plan, entries: &[Entry]) -> Needs {
     let mut needs = Needs::new();
     for entry in entries {
         let options = [&serve.options[..], &entry.options].concat();
         let layers = [&entry.layers[..], &serve.layers].concat();
-        // One that is none is refused when it is opened.
+        // A text that names no volume is refused when it is opened.
         if let Ok(at) = At::parse(&entry.volume) {
             let read_only = serve.ro || entry.read_only;
             needs.volume(&at.source, &options, &layers, read_only);

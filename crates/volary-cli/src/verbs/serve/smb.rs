@@ -165,7 +165,7 @@ fn check_user(option: &str, name: &str) -> Done {
     Ok(())
 }
 
-/// Whether those who may use a volume are users that there are.
+/// Checks that all users whom an entry names exist.
 ///
 /// # Errors
 /// Of the configuration file.
