@@ -1,36 +1,43 @@
 //! Calls that must not be done twice: the answers that were given, kept for a
 //! client that did not get them and asks again.
 
-use crate::timer;
+use crate::recent::{Bounds, Recent};
 use parking_lot::Mutex;
 use siphasher::sip::SipHasher13;
-use std::collections::{HashMap, VecDeque};
 use std::hash::Hasher;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use volary_session::Party;
 
-/// How many calls are remembered.
-const CALLS_MAX: usize = 2048;
+const BOUNDS: Bounds = Bounds {
+    all: 2048,
+    of_party: 1024,
+    age: Duration::from_secs(120),
+};
 /// Longer answers are not kept; those of calls that change names are shorter.
 const ANSWER_MAX: usize = 1024;
-/// How long.
-const AGE_MAX: Duration = Duration::from_secs(120);
 
 /// One call: who sent it (a client comes back from the same port), its number,
-/// and a checksum of all of it.
+/// and a checksum of all of it. A port that another user has now is another party's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallId {
+    party: Party,
     peer: SocketAddr,
     xid: u32,
     sum: u64,
 }
 
 impl CallId {
-    pub(crate) fn new(peer: SocketAddr, xid: u32, call: &[u8]) -> Self {
+    pub(crate) fn new(party: Party, peer: SocketAddr, xid: u32, call: &[u8]) -> Self {
         let mut hasher = SipHasher13::new();
         hasher.write(call);
         let sum = hasher.finish();
-        Self { peer, xid, sum }
+        Self {
+            party,
+            peer,
+            xid,
+            sum,
+        }
     }
 }
 
@@ -45,26 +52,23 @@ pub(crate) enum Seen {
     Answer(Box<[u8]>),
 }
 
-/// The calls that are remembered.
-#[derive(Default)]
-pub(crate) struct Dupes(Mutex<State>);
+/// The calls that are remembered: those that are being done have no answer yet.
+pub(crate) struct Dupes(Mutex<Recent<CallId, Option<Box<[u8]>>>>);
 
-#[derive(Default)]
-struct State {
-    calls: HashMap<CallId, Option<Box<[u8]>>>,
-    order: VecDeque<(Instant, CallId)>,
+impl Default for Dupes {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(BOUNDS)))
+    }
 }
 
 impl Dupes {
     pub(crate) fn look(&self, id: CallId) -> Seen {
-        let mut state = self.0.lock();
-        match state.calls.get(&id) {
+        let mut calls = self.0.lock();
+        match calls.get(&id) {
             Some(None) => Seen::Working,
             Some(Some(answer)) => Seen::Answer(answer.clone()),
             None => {
-                state.forget(CALLS_MAX - 1, AGE_MAX);
-                state.calls.insert(id, None);
-                state.order.push_back((timer::now(), id));
+                calls.insert(id.party, id, None);
                 Seen::New
             }
         }
@@ -72,24 +76,11 @@ impl Dupes {
 
     /// Keeps the answer of a call that was new.
     pub(crate) fn answered(&self, id: CallId, answer: &[u8]) {
-        let mut state = self.0.lock();
+        let mut calls = self.0.lock();
         if answer.len() > ANSWER_MAX {
-            state.calls.remove(&id);
-        } else if let Some(place) = state.calls.get_mut(&id) {
+            calls.remove(id.party, &id);
+        } else if let Some(place) = calls.get_mut(&id) {
             *place = Some(answer.into());
-        }
-    }
-}
-
-impl State {
-    /// Forgets what is more than `max` or older than `age`.
-    fn forget(&mut self, max: usize, age: Duration) {
-        while let Some((since, id)) = self.order.front() {
-            if self.order.len() <= max && since.elapsed() < age {
-                return;
-            }
-            self.calls.remove(id);
-            self.order.pop_front();
         }
     }
 }
@@ -98,8 +89,13 @@ impl State {
 mod tests {
     use super::*;
 
+    fn id_of(user: u32, port: u16, xid: u32, call: &[u8]) -> CallId {
+        let peer = SocketAddr::from(([127, 0, 0, 1], port));
+        CallId::new(Party::User(user), peer, xid, call)
+    }
+
     fn id(port: u16, xid: u32, call: &[u8]) -> CallId {
-        CallId::new(SocketAddr::from(([127, 0, 0, 1], port)), xid, call)
+        id_of(0, port, xid, call)
     }
 
     #[test]
@@ -116,20 +112,34 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn long_answers_are_not_kept() {
         let dupes = Dupes::default();
-        for xid in 0..3 * CALLS_MAX as u32 {
-            let call = id(1, xid, b"");
-            assert_eq!(dupes.look(call), Seen::New);
-            dupes.answered(call, &[0; 100]);
-        }
-        let state = dupes.0.lock();
-        assert_eq!(state.calls.len(), CALLS_MAX);
-        assert_eq!(state.order.len(), CALLS_MAX);
-        drop(state);
         let long = id(1, u32::MAX, b"");
         assert_eq!(dupes.look(long), Seen::New);
         dupes.answered(long, &[0; ANSWER_MAX + 1]);
         assert_eq!(dupes.look(long), Seen::New);
+    }
+
+    #[test]
+    fn one_user_s_calls_leave_another_s_remembered() {
+        let dupes = Dupes::default();
+        let mine = id_of(7, 1, 1, b"remove");
+        assert_eq!(dupes.look(mine), Seen::New);
+        dupes.answered(mine, b"done");
+        for user in 0..4 {
+            for xid in 0..2 * BOUNDS.all as u32 {
+                dupes.look(id_of(user, 2, xid, b"other"));
+            }
+        }
+        assert_eq!(dupes.look(mine), Seen::Answer(b"done"[..].into()));
+    }
+
+    #[test]
+    fn a_user_is_not_told_what_another_was_answered_at_the_same_port() {
+        let dupes = Dupes::default();
+        let mine = id_of(1, 1000, 1, b"create");
+        assert_eq!(dupes.look(mine), Seen::New);
+        dupes.answered(mine, b"a handle");
+        assert_eq!(dupes.look(id_of(2, 1000, 1, b"create")), Seen::New);
     }
 }

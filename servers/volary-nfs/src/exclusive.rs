@@ -5,26 +5,32 @@
 //! afterwards. A retransmission after a restart of the server finds the file and
 //! no verifier: `NFS3ERR_EXIST`.
 
+use crate::recent::{Bounds, Recent};
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 use volary_core::NodeId;
+use volary_session::Party;
 
-/// How many are kept.
-const VERIFIERS_MAX: usize = 4096;
+const BOUNDS: Bounds = Bounds {
+    all: 4096,
+    of_party: 2048,
+    age: Duration::MAX,
+};
 
 /// What a client chooses.
 pub(crate) type Verifier = [u8; 8];
 
 /// The verifiers of one volume.
-#[derive(Default)]
 pub(crate) struct Verifiers(Mutex<Made>);
 
-/// The verifiers, locked: while a file is made and its verifier noted, as one step.
-#[derive(Default)]
-pub(crate) struct Made {
-    of: HashMap<NodeId, Verifier>,
-    order: VecDeque<NodeId>,
+impl Default for Verifiers {
+    fn default() -> Self {
+        Self(Mutex::new(Made(Recent::new(BOUNDS))))
+    }
 }
+
+/// The verifiers, locked: while a file is made and its verifier noted, as one step.
+pub(crate) struct Made(Recent<NodeId, (Party, Verifier)>);
 
 impl Verifiers {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Made> {
@@ -33,19 +39,13 @@ impl Verifiers {
 }
 
 impl Made {
-    pub(crate) fn note(&mut self, node: NodeId, verifier: Verifier) {
-        if self.of.insert(node, verifier).is_none() {
-            self.order.push_back(node);
-        }
-        if self.order.len() > VERIFIERS_MAX
-            && let Some(first) = self.order.pop_front()
-        {
-            self.of.remove(&first);
-        }
+    pub(crate) fn note(&mut self, party: Party, node: NodeId, verifier: Verifier) {
+        self.0.insert(party, node, (party, verifier));
     }
 
-    pub(crate) fn is(&self, node: NodeId, verifier: Verifier) -> bool {
-        self.of.get(&node) == Some(&verifier)
+    /// Whether this party made it, with this verifier.
+    pub(crate) fn is(&self, party: Party, node: NodeId, verifier: Verifier) -> bool {
+        self.0.get(&node) == Some(&(party, verifier))
     }
 }
 
@@ -54,16 +54,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_thousands_are_kept() {
+    fn the_last_thousands_are_kept_and_those_of_others() {
         let verifiers = Verifiers::default();
+        let (one, other) = (Party::User(1), Party::User(2));
         let node = |n| NodeId::new(n, 0).unwrap();
         let mut made = verifiers.lock();
-        for n in 1..=VERIFIERS_MAX as u64 + 1 {
-            made.note(node(n), n.to_be_bytes());
+        let theirs = node(u64::MAX);
+        made.note(other, theirs, [9; 8]);
+        for n in 1..=BOUNDS.of_party as u64 + 1 {
+            made.note(one, node(n), n.to_be_bytes());
         }
-        assert!(!made.is(node(1), 1u64.to_be_bytes()));
-        assert!(made.is(node(2), 2u64.to_be_bytes()));
-        assert!(!made.is(node(2), 3u64.to_be_bytes()));
-        assert_eq!(made.of.len(), VERIFIERS_MAX);
+        assert!(!made.is(one, node(1), 1u64.to_be_bytes()));
+        assert!(made.is(one, node(2), 2u64.to_be_bytes()));
+        assert!(!made.is(one, node(2), 3u64.to_be_bytes()));
+        assert!(made.is(other, theirs, [9; 8]));
+        assert!(!made.is(one, theirs, [9; 8]), "another's file");
     }
 }

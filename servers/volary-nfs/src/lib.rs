@@ -15,7 +15,7 @@
 //! | `mount`, `portmap`, `nlm` | the other programs |
 //! | `export`, `options` | what is exported, how, to whom |
 //! | `fh` | file handles and their seals |
-//! | `opens`, `order`, `exclusive`, `stable`, `dupes` | what a server without state must keep all the same |
+//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent` | what a server without state must keep all the same |
 //! | `status`, `timer` | kinds of error, in each protocol's numbers; the host's clock |
 //!
 //! # Who is believed
@@ -67,6 +67,7 @@ mod order;
 mod owner;
 mod portmap;
 mod programs;
+mod recent;
 mod record;
 mod rpc;
 mod server;

@@ -122,8 +122,9 @@ impl ServeOptions {
 /// | locks | 1,048,576 of a volume ([`volary_session::Limits`]) | | 262,144 |
 /// | locks that wait, with a thread each | 128 | 32 | |
 /// | SHAREs | 4,096 | 1,024 | |
-/// | machines that are told of a restart | 4,096 | 1,024 | |
-/// | calls and CREATE EXCLUSIVE remembered | 2,048 and 4,096, the oldest gives way | | |
+/// | machines that are told of a restart | 4,096 | 64 | |
+/// | calls remembered | 2,048, the oldest of who has most gives way | 1,024 | |
+/// | CREATE EXCLUSIVE remembered | 4,096 of a volume, the same way | 2,048 | |
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at once. Where there are as many, the next takes the place of the oldest of

@@ -9,8 +9,13 @@ use nix::unistd::{Gid, Uid, User, getgrouplist};
 use std::ffi::CString;
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 use volary_core::Cred;
+use volary_session::{Party, is_this_host, network_of};
+
+/// The party of this host's clients who are believed: root's.
+pub(crate) const BELIEVED: Party = Party::User(0);
 
 /// Whose word a connection's calls are.
 #[derive(Debug)]
@@ -54,6 +59,17 @@ impl Owner {
                 Caller::Known(within(said, real))
             }
             Self::Unknown => Caller::Nobody,
+        }
+    }
+
+    /// Returns whose the locks and answers are that a client at `peer` has by this connection: no
+    /// other party gets at them, whatever it says. Those of this host who are believed are one
+    /// party, root's: its kernel speaks for users by several connections.
+    pub(crate) fn party(&self, peer: IpAddr) -> Party {
+        match self {
+            Self::Trusted if is_this_host(peer) => BELIEVED,
+            Self::User(uid, ..) => Party::User(*uid),
+            Self::Trusted | Self::Unknown => Party::Host(network_of(peer)),
         }
     }
 }

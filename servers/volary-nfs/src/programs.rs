@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::error;
 use volary_rpc::{Input, Output};
-use volary_session::{Grace, Volume, is_this_host};
+use volary_session::{Grace, Party, Volume, is_this_host};
 
 /// What there is to call, and what it keeps: everything of the server but its
 /// connections.
@@ -69,6 +69,8 @@ pub(crate) struct Call {
     pub(crate) local: SocketAddr,
     pub(crate) procedure: u32,
     pub(crate) caller: Caller,
+    /// Whose the locks are that it takes or ends.
+    pub(crate) party: Party,
 }
 
 impl Programs {
@@ -107,7 +109,8 @@ impl Programs {
                 return Answer::Refused;
             }
         };
-        let id = is_done_once(&head).then(|| CallId::new(way.peer, head.xid, record));
+        let party = way.owner.party(way.peer.ip());
+        let id = is_done_once(&head).then(|| CallId::new(party, way.peer, head.xid, record));
         if let Some(id) = id {
             match self.dupes.look(id) {
                 Seen::New => {}
@@ -184,6 +187,7 @@ impl Programs {
             local: way.local,
             procedure: head.procedure,
             caller: way.owner.caller(&head.auth),
+            party: way.owner.party(way.peer.ip()),
         };
         match head.program {
             portmap::PROGRAM => self.portmap(&call, head.version, input, out),

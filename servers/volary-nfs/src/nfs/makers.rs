@@ -8,6 +8,7 @@ use crate::programs::{Call, Programs};
 use crate::status::Status;
 use volary_core::{Attr, Create, FileKind, Kind, Mode, SetAttr};
 use volary_rpc::{Decoded, Garbage, Input, Output};
+use volary_session::Party;
 use volary_session::{OpenHow, PATH_MAX};
 
 /// How often CREATE tries again while others make and remove the name.
@@ -48,7 +49,7 @@ impl Programs {
         self.make(call, fh, out, |at| match &how {
             How::Unchecked(set) => at.open_or_make(name, &at.for_new(set, FILE_MODE)),
             How::Guarded(set) => at.make_file(name, &at.for_new(set, FILE_MODE)),
-            How::Exclusive(verifier) => at.make_exclusively(name, *verifier),
+            How::Exclusive(verifier) => at.make_exclusively(call.party, name, *verifier),
         });
         Ok(())
     }
@@ -193,17 +194,17 @@ impl At<'_> {
     }
 
     /// EXCLUSIVE: a file of that name is the caller's own if it was made with the
-    /// same verifier.
-    fn make_exclusively(&self, name: &[u8], verifier: Verifier) -> Answered<Attr> {
+    /// same verifier, by the same party.
+    fn make_exclusively(&self, party: Party, name: &[u8], verifier: Verifier) -> Answered<Attr> {
         let mut made = self.export.verifiers.lock();
         match self.make_file(name, &SetAttr::mode(EXCLUSIVE_MODE)) {
             Ok(attr) => {
-                made.note(attr.node, verifier);
+                made.note(party, attr.node, verifier);
                 Ok(attr)
             }
             Err(Status::EXIST) => {
                 let found = self.session.lookup(self.node, name)?;
-                if made.is(found.node, verifier) {
+                if made.is(party, found.node, verifier) {
                     Ok(found.attr)
                 } else {
                     Err(Status::EXIST)
