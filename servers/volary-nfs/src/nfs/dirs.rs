@@ -5,13 +5,16 @@
 //! stable cookies ([`Caps::STABLE_COOKIES`]) for ever; on another, for as long as
 //! the directory's open is kept (a minute without a call), and then a client gets
 //! `BAD_COOKIE` and begins again.
+//!
+//! Who may list a directory but not search it is told names and numbers, as LOOKUP would tell
+//! them nothing of what is there: READDIRPLUS then leaves out handles and attributes.
 
 use super::attrs::{FATTR, write_post};
 use super::{Answered, At, read_fh};
 use crate::fh;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use volary_core::{Attr, Caps, Cookie, DirBuf, DirEntry, Kind, Name};
+use volary_core::{Access, Attr, Caps, Cookie, DirBuf, DirEntry, Kind, Name};
 use volary_rpc::{Decoded, Input, Output, padding};
 
 /// What comes before the session's cookies.
@@ -46,6 +49,8 @@ struct Page<'a> {
     /// Bytes of names, numbers and cookies so far.
     names: usize,
     written: usize,
+    /// Entries have their attributes and handles.
+    looks_up: bool,
 }
 
 impl Programs {
@@ -116,6 +121,7 @@ impl Programs {
             return Err(Status::BAD_COOKIE);
         }
         out.u64(verifier);
+        let looks_up = asked.plus && may_search(at)?;
         let mut page = Page {
             programs: self,
             at,
@@ -124,11 +130,12 @@ impl Programs {
             begin,
             names: 0,
             written: 0,
+            looks_up,
         };
         let mut eof = false;
         if page.dots()? {
             let each = PLAIN + if asked.plus { PLUS } else { 0 };
-            let mut entries = DirBuf::new(asked.max / each + 1, asked.names_max, asked.plus);
+            let mut entries = DirBuf::new(asked.max / each + 1, asked.names_max, looks_up);
             let from = Cookie(asked.from.saturating_sub(DOTS));
             let read = at.session.readdir(held.open, from, &mut entries);
             let all = read.map_err(|e| match e.kind() {
@@ -143,6 +150,15 @@ impl Programs {
         out.bool(false);
         out.bool(eof);
         Ok(())
+    }
+}
+
+/// Whether the caller may look up what is in the directory.
+fn may_search(at: &At<'_>) -> Answered<bool> {
+    match at.session.access(at.node, Access::EXEC) {
+        Ok(()) => Ok(true),
+        Err(e) if e == Kind::Access => Ok(false),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -162,7 +178,11 @@ impl Page<'_> {
             // Who may list a directory need not be let through it.
             let session = self.at.export.own_session();
             let attr = session.lookup(self.at.node, name)?.attr;
-            if !self.entry(place, name, &attr) {
+            let fits = match self.looks_up {
+                true => self.entry(place, name, &attr),
+                false => self.bare(place, name, attr.node.ino.get()),
+            };
+            if !fits {
                 return Ok(false);
             }
         }
@@ -179,8 +199,8 @@ impl Page<'_> {
             }
             let fits = match self.attr_of(&entry)? {
                 Some(attr) => self.entry(place, entry.name, &attr),
-                None if self.asked.plus => continue,
-                None => self.plain(place, entry.name, entry.node.ino.get()),
+                None if self.looks_up => continue,
+                None => self.bare(place, entry.name, entry.node.ino.get()),
             };
             if !fits {
                 return Ok(false);
@@ -190,7 +210,7 @@ impl Page<'_> {
     }
 
     fn attr_of(&self, entry: &DirEntry<'_>) -> Answered<Option<Attr>> {
-        if !self.asked.plus || entry.attr.is_some() {
+        if !self.looks_up || entry.attr.is_some() {
             return Ok(entry.attr);
         }
         match self.at.session.getattr(entry.node) {
@@ -204,15 +224,24 @@ impl Page<'_> {
         if !self.plain(place, name, attr.node.ino.get()) {
             return false;
         }
-        if self.asked.plus {
-            write_post(self.out, self.at.shown(), Some(attr));
-            let fh = self.programs.fh(self.at.export, attr.node);
-            self.out.bool(true);
-            self.out.opaque(&fh);
-        }
+        write_post(self.out, self.at.shown(), Some(attr));
+        let fh = self.programs.fh(self.at.export, attr.node);
+        self.out.bool(true);
+        self.out.opaque(&fh);
         true
     }
 
+    /// An entry without attributes and handle.
+    fn bare(&mut self, place: u64, name: &[u8], number: u64) -> bool {
+        let fits = self.plain(place, name, number);
+        if fits && self.asked.plus {
+            write_post(self.out, self.at.shown(), None);
+            self.out.bool(false);
+        }
+        fits
+    }
+
+    /// What every entry begins with.
     fn plain(&mut self, place: u64, name: &[u8], number: u64) -> bool {
         let names = PLAIN + name.len() + padding(name.len());
         let len = names + if self.asked.plus { PLUS } else { 0 };

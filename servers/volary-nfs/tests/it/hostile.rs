@@ -1,13 +1,14 @@
 //! What no honest client sends.
 
-use crate::client::{How, MOUNT, NFS, Set};
-use crate::served::{Served, export, mem, options, until};
+use crate::client::{Client, How, Listed, MOUNT, NFS, Set};
+use crate::served::{Served, export, fat, fat_device, mem, options, until};
 use crate::wire::{Args, Caller, Reply, Wire, call};
 use std::io::Write;
 use std::time::Duration;
 use volary_nfs::{ExportOptions, Limits};
 use volary_testkit::rng::Rng;
 
+const ACCES: u32 = 13;
 const STALE: u32 = 70;
 const BADHANDLE: u32 = 10001;
 
@@ -233,4 +234,32 @@ fn many_calls_at_once_are_all_answered() {
         }
     }
     assert!(expected.is_empty());
+}
+
+#[test]
+fn who_may_list_a_directory_but_not_search_it_is_given_names_alone() {
+    for volume in [mem(), fat(fat_device(64 << 20))] {
+        let served = Served::of(volume, &export(), &options(1));
+        let mut c = served.client();
+        let root = c.root();
+        let (dir, _) = c.mkdir(&root, b"dir", &Set::mode(0o744)).unwrap();
+        let how = How::Guarded(Set::mode(0o644));
+        c.create(&dir, b"file", how).unwrap();
+        let listed = |c: &mut Client| {
+            let page = c.readdirplus(&dir, (0, 0), (4096, 65536)).unwrap();
+            assert!(page.eof && page.len <= 65536);
+            page.entries
+        };
+        let all = listed(&mut c);
+        assert!(all.iter().all(|e| e.attr.is_some() && e.fh.is_some()));
+        let mut user = served.client().of_user(1001, 1001);
+        assert_eq!(user.lookup(&dir, b"file").unwrap_err(), ACCES);
+        let names = listed(&mut user);
+        assert!(names.iter().all(|e| e.attr.is_none() && e.fh.is_none()));
+        let known = |all: &[Listed]| -> Vec<_> {
+            let known = all.iter().map(|e| (e.name.clone(), e.fileid, e.cookie));
+            known.collect()
+        };
+        assert_eq!(known(&names), known(&all));
+    }
 }
