@@ -44,7 +44,7 @@ use volary_session::{HeldLock, LockKind, Range, Session, Wait};
 pub(crate) const PROGRAM: u32 = 100_021;
 pub(crate) const VERSION: u32 = 4;
 
-/// `MAXNETOBJ_SZ` and `MAXNAMELEN`; what clients send is far shorter.
+/// `MAXNETOBJ_SZ`; what clients send is far shorter.
 const OBJECT_MAX: usize = 1024;
 
 /// The procedure by which clients lock that are not told of a restart.
@@ -63,7 +63,7 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     fn read(input: &mut Input<'_>, call: &Call) -> Decoded<Self> {
-        let machine = input.opaque(OBJECT_MAX)?.into();
+        let client = Client::read(input, call)?;
         let fh = input.opaque(fh::LEN_MAX)?.into();
         let name = input.opaque(OBJECT_MAX)?.into();
         let process = input.u32()?;
@@ -71,8 +71,7 @@ impl Wanted {
         Ok(Self {
             fh,
             owner: Owner {
-                peer: call.peer.ip().to_canonical(),
-                machine,
+                client,
                 process,
                 name,
             },
@@ -83,7 +82,7 @@ impl Wanted {
     }
 
     fn write(&self, out: &mut Output) {
-        out.opaque(&self.owner.machine);
+        out.opaque(&self.owner.client.machine);
         out.opaque(&self.fh);
         out.opaque(&self.owner.name);
         out.u32(self.owner.process);
@@ -151,7 +150,7 @@ impl Programs {
             Ok(None) => out.u32(LockStatus::GRANTED.0),
             Ok(Some((export, held))) => {
                 out.u32(LockStatus::DENIED.0);
-                self.write_holder(out, export, &held);
+                self.write_holder(call, out, export, &held);
             }
             // A holder would have to follow DENIED.
             Err(LockStatus::DENIED) => out.u32(LockStatus::FAILED.0),
@@ -160,10 +159,12 @@ impl Programs {
         Ok(())
     }
 
-    fn write_holder(&self, out: &mut Output, export: &Export, held: &HeldLock) {
+    /// Tells who is in the way. Only the holder's own party is told of its process and name.
+    fn write_holder(&self, call: &Call, out: &mut Output, export: &Export, held: &HeldLock) {
         let owner = (held.owner.client == Some(export.client))
             .then(|| self.locks().owner(held.owner.number))
-            .flatten();
+            .flatten()
+            .filter(|owner| owner.client.party == call.party);
         out.bool(held.exclusive);
         out.u32(owner.as_ref().map_or(0, |o| o.process));
         out.opaque(owner.as_ref().map_or(&[][..], |o| &o.name));
@@ -182,11 +183,13 @@ impl Programs {
         // The client's state.
         input.u32()?;
         let done = self.place_now(call, &want.fh, reclaims).and_then(|place| {
-            if call.procedure != NM_LOCK {
-                self.note_client(call, &place, &want.owner.machine)?;
-            }
             let (file, number) = self.locks().file(&place, &want.owner, kind)?;
-            let status = self.lock_in(&file, &place, number, &want, (kind, waits));
+            let noted = match call.procedure {
+                NM_LOCK => Ok(()),
+                _ => self.note_client(&want.owner.client, want.server),
+            };
+            let status =
+                noted.and_then(|()| self.lock_in(&file, &place, number, &want, (kind, waits)));
             self.locks().settle(&file, number);
             status
         });
@@ -262,16 +265,16 @@ impl Programs {
     }
 
     fn free_all(&self, call: &Call, input: &mut Input<'_>) -> Decoded<()> {
-        let machine = input.opaque(OBJECT_MAX)?;
+        let client = Client::read(input, call)?;
         input.u32()?;
-        self.end_machine(call.peer.ip(), machine);
+        self.end_client(&client);
         Ok(())
     }
 
-    /// Ends the locks and shares of a machine, if they came from this address.
-    pub(crate) fn end_machine(&self, peer: IpAddr, machine: &[u8]) {
-        self.locks().end_machine(peer.to_canonical(), machine);
-        self.shares().end_machine(peer.to_canonical(), machine);
+    /// Ends the locks and shares of a client.
+    fn end_client(&self, client: &Client) {
+        self.locks().end_client(client);
+        self.shares().end_client(client);
         self.exports().for_each(|e| e.volume.wake_waiting());
     }
 
@@ -304,33 +307,23 @@ impl Programs {
         is_grace
     }
 
-    /// Sees to it that a client will be told of a restart.
+    /// Sees to it that a client, which came to the address `server`, will be told of a restart.
     ///
     /// # Errors
     /// `NO_LOCKS` if that cannot be.
-    fn note_client(
-        &self,
-        call: &Call,
-        place: &Place<'_>,
-        machine: &[u8],
-    ) -> Result<(), LockStatus> {
+    fn note_client(&self, client: &Client, server: IpAddr) -> Result<(), LockStatus> {
         let Some(state) = self.lock_state() else {
             return Ok(());
         };
-        let client = Client {
-            peer: call.peer.ip().to_canonical(),
-            machine: machine.into(),
-        };
-        let party = table::party_of(client.peer, place.session.cred().uid);
-        let noted = state.note(&client, call.local.ip().to_canonical(), party);
+        let noted = state.note(client, server);
         noted.map_err(|_| LockStatus::NO_LOCKS)
     }
 
     /// A second has passed: forgets clients that have had no locks for long.
     pub(crate) fn sweep_lock_state(&self) {
         if let Some(state) = self.lock_state() {
-            let mut theirs = self.locks().machines();
-            theirs.extend(self.shares().machines());
+            let mut theirs = self.locks().clients();
+            theirs.extend(self.shares().clients());
             state.sweep(|client| theirs.contains(client));
         }
     }

@@ -12,6 +12,8 @@ mod kept;
 mod kernel;
 #[path = "it/locks.rs"]
 mod locks;
+#[path = "it/parties.rs"]
+mod parties;
 #[path = "it/procedures.rs"]
 mod procedures;
 #[path = "it/programs.rs"]

@@ -197,8 +197,19 @@ const SECURITY: Claims = &[
         ],
     ),
     (
-        "remembered calls are bounded, locks for each user of a client as well; one that says nothing is sent away",
+        "no other frees, takes or cancels",
         &[
+            "nobody_frees_another_users_locks_and_shares",
+            "nobody_is_given_another_users_lock_or_ends_its_wait",
+            "who_is_believed_is_one_party_whoever_it_speaks_for",
+            "a_user_is_not_given_what_another_was_answered_at_the_same_port",
+        ],
+    ),
+    (
+        "remembered calls are bounded, locks and remembered calls for each user of a client as well; one that says nothing is sent away",
+        &[
+            "who_remembers_little_forgets_nothing_for_who_has_much",
+            "one_user_s_calls_leave_another_s_remembered",
             "records_that_are_none_end_the_connection",
             "connections_are_bounded",
             "a_client_that_says_nothing_is_sent_away",

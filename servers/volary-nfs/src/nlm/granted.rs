@@ -26,7 +26,7 @@ pub(super) fn tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> bool {
 fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
     let way = Back {
         from: want.server,
-        to: want.owner.peer,
+        to: want.owner.client.peer,
         portmap_port,
     };
     let answer = ask_program(&way, NLM, GRANTED, |out| {

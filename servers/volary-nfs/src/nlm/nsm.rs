@@ -1,8 +1,8 @@
 //! NSM version 1 (program 100024), as far as a server of locks needs it: a client
 //! that has restarted says so, and its locks end. A client's word counts for locks
-//! from its own address only.
+//! from its own address only, and that of a user of this host for that user's.
 
-use super::OBJECT_MAX;
+use super::state::Client;
 use crate::programs::{Call, Programs};
 use crate::rpc::Refusal;
 use volary_rpc::{Input, Output};
@@ -22,9 +22,9 @@ impl Programs {
             0 => {}
             // SM_NOTIFY
             6 => {
-                let machine = input.opaque(OBJECT_MAX)?;
+                let client = Client::read(input, call)?;
                 input.u32()?;
-                self.end_machine(call.peer.ip(), machine);
+                self.end_client(&client);
             }
             _ => return Err(Refusal::NoProcedure),
         }

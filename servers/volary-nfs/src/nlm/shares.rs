@@ -7,16 +7,15 @@
 //! The table's lock is a leaf: no session is called while it is held.
 
 use super::state::Client;
-use super::table::party_of;
+use super::table::check_may_lock;
 use super::{OBJECT_MAX, Place};
 use crate::programs::{Call, Programs};
 use crate::status::LockStatus;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
 use volary_core::{Mode, NodeId, OpenId};
 use volary_rpc::{Decoded, Garbage, Input, Output};
-use volary_session::{Beside, OpenHow, Party, Rights, Session, Share};
+use volary_session::{Beside, LockKind, OpenHow, Party, Rights, Session, Share};
 
 /// How many shares there can be.
 const SHARES_MAX: usize = 4096;
@@ -38,8 +37,7 @@ struct ShareId {
 /// Who shares, in the client's own words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sharer {
-    peer: IpAddr,
-    machine: Box<[u8]>,
+    client: Client,
     name: Box<[u8]>,
 }
 
@@ -83,7 +81,7 @@ impl Shared {
         Ok(Self {
             open: open?,
             session: session.clone(),
-            party: party_of(asked.owner.peer, session.cred().uid),
+            party: asked.owner.client.counts_for(session.cred().uid),
         })
     }
 }
@@ -96,19 +94,15 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn read(input: &mut Input<'a>, peer: IpAddr) -> Decoded<Self> {
-        let machine = input.opaque(OBJECT_MAX)?.into();
+    fn read(input: &mut Input<'a>, call: &Call) -> Decoded<Self> {
+        let client = Client::read(input, call)?;
         let fh = input.opaque(crate::fh::LEN_MAX)?;
         let name = input.opaque(OBJECT_MAX)?.into();
         // What is denied to others comes first.
         let (denies, wants) = (rights(input.u32()?)?, rights(input.u32()?)?);
         Ok(Self {
             fh,
-            owner: Sharer {
-                peer: peer.to_canonical(),
-                machine,
-                name,
-            },
+            owner: Sharer { client, name },
             share: Share {
                 wants,
                 allows: Rights(Rights::ALL.0 & !denies.0),
@@ -144,12 +138,13 @@ impl Programs {
         out: &mut Output,
     ) -> Decoded<()> {
         let cookie = input.opaque(OBJECT_MAX)?;
-        let asked = Asked::read(input, call.peer.ip())?;
+        let asked = Asked::read(input, call)?;
         let reclaims = input.bool()?;
         let place = self.place_now(call, asked.fh, reclaims);
         let done = place.and_then(|place| {
-            self.note_client(call, &place, &asked.owner.machine)?;
-            self.shares().take(&place, &asked)
+            let shared = self.shares().open(&place, &asked)?;
+            self.note_client(&asked.owner.client, call.local.ip().to_canonical())?;
+            self.shares().put(asked.id(&place), shared)
         });
         answer(out, cookie, done);
         Ok(())
@@ -162,7 +157,7 @@ impl Programs {
         out: &mut Output,
     ) -> Decoded<()> {
         let cookie = input.opaque(OBJECT_MAX)?;
-        let asked = Asked::read(input, call.peer.ip())?;
+        let asked = Asked::read(input, call)?;
         input.bool()?;
         let place = self.place(call, asked.fh);
         let done = place.map(|place| drop(self.shares().remove(&asked.id(&place))));
@@ -180,30 +175,35 @@ fn answer(out: &mut Output, cookie: &[u8], done: Result<(), LockStatus>) {
 }
 
 impl Shares {
-    /// Takes a share in place of the owner's former one, which is held until then,
-    /// and stays if the new one cannot be had.
+    /// Opens a file with a share mode, beside the owner's former one, whose place it can take.
     ///
     /// # Errors
-    /// `DENIED` if another's open does not go with it, and to who may not open
-    /// the file so; `READ_ONLY`; `NO_LOCKS` if there are too many, of this party or at all.
-    fn take(&self, place: &Place<'_>, asked: &Asked<'_>) -> Result<(), LockStatus> {
+    /// `READ_ONLY`; `FAILED` for what is no file; `DENIED` to who may neither read nor write it,
+    /// whatever the share is for, to who may not open it so, and if another's open does not go
+    /// with it.
+    fn open(&self, place: &Place<'_>, asked: &Asked<'_>) -> Result<Shared, LockStatus> {
         if place.export.options.read_only && asked.share.wants.has(Rights::WRITE) {
             return Err(LockStatus::READ_ONLY);
         }
+        check_may_lock(place, LockKind::Shared)?;
         let id = asked.id(place);
         // Closed by who takes it out of the table: then nothing is in its place.
         let former = self.0.lock().get(&id).map(|shared| shared.open);
-        let shared = Shared::new(&place.session, place.node, asked, former)?;
-        self.put(id, shared)
+        Ok(Shared::new(&place.session, place.node, asked, former)?)
     }
 
+    /// Puts a share in the place of the owner's former one, which is held until then, and stays
+    /// if this one cannot be had.
+    ///
+    /// # Errors
+    /// `NO_LOCKS` if there are too many, of this party or at all.
     fn put(&self, id: ShareId, shared: Shared) -> Result<(), LockStatus> {
         let mut shares = self.0.lock();
         let theirs = || shares.values().filter(|s| s.party == shared.party).count();
         let too_many = || shares.len() >= SHARES_MAX || theirs() >= SHARES_OF_PARTY;
         if !shares.contains_key(&id) && too_many() {
             drop(shares);
-            let address = id.owner.peer;
+            let address = id.owner.client.peer;
             tracing::warn!(target: "NFS", limit = "share modes", %address, "limit reached");
             drop(shared);
             return Err(LockStatus::NO_LOCKS);
@@ -218,23 +218,20 @@ impl Shares {
         self.0.lock().remove(id)
     }
 
-    /// Ends the shares of a machine.
-    pub(super) fn end_machine(&self, peer: IpAddr, machine: &[u8]) {
+    /// Ends the shares of a client.
+    pub(super) fn end_client(&self, client: &Client) {
         let mut shares = self.0.lock();
-        let theirs = |id: &ShareId| id.owner.peer == peer && *id.owner.machine == *machine;
-        let ended: Vec<_> = shares.extract_if(|id, _| theirs(id)).collect();
+        let ended: Vec<_> = shares
+            .extract_if(|id, _| id.owner.client == *client)
+            .collect();
         drop(shares);
         drop(ended);
     }
 
     /// Who has shares.
-    pub(super) fn machines(&self) -> HashSet<Client> {
+    pub(super) fn clients(&self) -> HashSet<Client> {
         let shares = self.0.lock();
-        let clients = shares.keys().map(|id| Client {
-            peer: id.owner.peer,
-            machine: id.owner.machine.clone(),
-        });
-        clients.collect()
+        shares.keys().map(|id| id.owner.client.clone()).collect()
     }
 
     /// Ends all.

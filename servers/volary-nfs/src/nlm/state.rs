@@ -4,6 +4,8 @@
 //! restart (`SM_NOTIFY`), and claims its locks again. For that there is a time of
 //! grace, in which no others are given.
 
+use crate::owner::BELIEVED;
+use crate::programs::Call;
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
@@ -16,12 +18,15 @@ use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use volary_rpc::{Decoded, Input};
 use volary_session::Party;
 
 /// How many clients are known.
 const CLIENTS_MAX: usize = 4096;
 /// How many of them one party can make known: a host may have several names.
-const CLIENTS_OF_PARTY: usize = 1024;
+const CLIENTS_OF_PARTY: usize = 64;
+/// The longest name of a machine, in bytes: a name of DNS.
+const MACHINE_MAX: usize = 255;
 /// A client without locks is forgotten after so many seconds: most come back.
 const IDLE: u32 = 60;
 const HEAD: &str = "volary's NFS clients with locks 1";
@@ -34,22 +39,65 @@ pub struct LockState {
     /// NSM's state number of this run.
     number: u32,
     grace_until: Option<Instant>,
-    clients: Mutex<HashMap<Client, Entry>>,
+    known: Mutex<Known>,
 }
 
-/// Who has locks.
+#[derive(Debug)]
+struct Known {
+    clients: Clients,
+    /// The file is not as `clients` is: all of it must be written.
+    differs: bool,
+}
+
+type Clients = HashMap<Client, Entry>;
+
+/// Who has locks: a machine, by its own word, of a party that is known by more than that.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Client {
+pub(crate) struct Client {
     pub(super) peer: IpAddr,
+    /// Nobody else names this client, whatever they say.
+    pub(super) party: Party,
     pub(super) machine: Box<[u8]>,
+}
+
+impl Client {
+    /// Reads the name of the machine that a call speaks for.
+    pub(super) fn read(input: &mut Input<'_>, call: &Call) -> Decoded<Self> {
+        Ok(Self {
+            peer: call.peer.ip().to_canonical(),
+            party: call.party,
+            machine: input.opaque(MACHINE_MAX)?.into(),
+        })
+    }
+
+    /// Returns whom counts for what this client asks for in the name of the user `uid`: itself, but
+    /// for the one that is believed on this host, whose users count one by one.
+    pub(super) fn counts_for(&self, uid: u32) -> Party {
+        match self.party {
+            BELIEVED => Party::User(uid),
+            party => party,
+        }
+    }
+
+    /// Returns the client's line in the file. A user of this host has their number at its end.
+    fn line(&self, server: IpAddr) -> String {
+        let mut line = format!("client {} {server} ", self.peer);
+        // Into a string; it is never refused.
+        for byte in &self.machine {
+            let _ = write!(line, "{byte:02x}");
+        }
+        if let Party::User(uid) = self.party {
+            let _ = write!(line, " {uid}");
+        }
+        line.push('\n');
+        line
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     /// The address by which it knows this server.
     server: IpAddr,
-    /// Who made it known, in this run.
-    party: Option<Party>,
     /// Seconds without locks.
     idle: u32,
 }
@@ -76,9 +124,12 @@ impl LockState {
             // Odd: NSM's word for one that is up.
             number: before.wrapping_add(2) | 1,
             grace_until: (!clients.is_empty()).then(|| timer::now() + grace),
-            clients: Mutex::new(clients),
+            known: Mutex::new(Known {
+                clients,
+                differs: false,
+            }),
         };
-        state.save(&state.clients.lock())?;
+        state.save(&state.known.lock().clients)?;
         Ok(state)
     }
 
@@ -94,78 +145,74 @@ impl LockState {
 
     /// Those that had locks, each with the address by which it knows this server.
     pub(super) fn clients(&self) -> Vec<(Client, IpAddr)> {
-        let clients = self.clients.lock();
+        let known = self.known.lock();
+        let clients = known.clients.iter();
         clients
-            .iter()
             .map(|(client, entry)| (client.clone(), entry.server))
             .collect()
     }
 
-    /// Notes that a client is about to have a lock. It is in the file when this
-    /// returns.
+    /// Notes that a client is about to have a lock, and the address by which it knows this server.
+    /// It is in the file when this returns; another address than before is there a second later.
     ///
     /// # Errors
-    /// `QuotaExceeded` if there are too many, of this party or at all; those of writing the file.
-    pub(super) fn note(&self, client: &Client, server: IpAddr, party: Party) -> io::Result<()> {
-        let mut clients = self.clients.lock();
-        let before = clients.get(client).copied();
-        let party = before.and_then(|before| before.party).or(Some(party));
-        let entry = Entry {
-            server,
-            party,
-            idle: 0,
-        };
-        let theirs = || {
-            clients
-                .values()
-                .filter(|entry| entry.party == party)
-                .count()
-        };
-        let too_many = || clients.len() >= CLIENTS_MAX || theirs() >= CLIENTS_OF_PARTY;
-        if before.is_none() && too_many() {
-            return Err(io::ErrorKind::QuotaExceeded.into());
-        }
-        clients.insert(client.clone(), entry);
-        if before.is_some_and(|before| before.server == server) {
+    /// `QuotaExceeded` if there are too many, of its party or at all; those of writing the file.
+    pub(super) fn note(&self, client: &Client, server: IpAddr) -> io::Result<()> {
+        let mut known = self.known.lock();
+        if let Some(entry) = known.clients.get_mut(client) {
+            let moved = entry.server != server;
+            *entry = Entry { server, idle: 0 };
+            known.differs |= moved;
             return Ok(());
         }
-        let saved = self.save(&clients);
+        let theirs = known.clients.keys().filter(|c| c.party == client.party);
+        if theirs.count() >= CLIENTS_OF_PARTY || known.clients.len() >= CLIENTS_MAX {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let entry = Entry { server, idle: 0 };
+        known.clients.insert(client.clone(), entry);
+        let saved = match known.differs {
+            true => self.save(&known.clients),
+            false => self.append(&client.line(server)),
+        };
+        known.differs = saved.is_err();
         if saved.is_err() {
-            match before {
-                Some(before) => clients.insert(client.clone(), before),
-                None => clients.remove(client),
-            };
+            known.clients.remove(client);
         }
         saved
     }
 
     /// A second has passed: forgets those that have had no locks for long.
     pub(super) fn sweep(&self, has_locks: impl Fn(&Client) -> bool) {
-        if self.is_grace() {
-            return;
+        let mut known = self.known.lock();
+        if !self.is_grace() {
+            let count = known.clients.len();
+            known.clients.retain(|client, entry| {
+                entry.idle = if has_locks(client) { 0 } else { entry.idle + 1 };
+                entry.idle <= IDLE
+            });
+            known.differs |= known.clients.len() != count;
         }
-        let mut clients = self.clients.lock();
-        let count = clients.len();
-        clients.retain(|client, entry| {
-            entry.idle = if has_locks(client) { 0 } else { entry.idle + 1 };
-            entry.idle <= IDLE
-        });
-        if clients.len() != count {
+        if known.differs {
             // One that stays in the file is told of a restart in vain.
-            let _ = self.save(&clients);
+            known.differs = self.save(&known.clients).is_err();
         }
     }
 
+    /// Writes one more line. Where this fails, a part of it may be there.
+    fn append(&self, line: &str) -> io::Result<()> {
+        let flags = OFlags::NOFOLLOW.bits().cast_signed();
+        let mut how = OpenOptions::new();
+        let mut file = how.append(true).custom_flags(flags).open(&self.path)?;
+        file.write_all(line.as_bytes())?;
+        file.sync_data()
+    }
+
     /// Writes all of the file beside it, and then over it.
-    fn save(&self, clients: &HashMap<Client, Entry>) -> io::Result<()> {
+    fn save(&self, clients: &Clients) -> io::Result<()> {
         let mut text = format!("{HEAD}\nstate {}\n", self.number);
         for (client, entry) in clients {
-            // Into a string; it is never refused.
-            let _ = write!(text, "client {} {} ", client.peer, entry.server);
-            for byte in &client.machine {
-                let _ = write!(text, "{byte:02x}");
-            }
-            text.push('\n');
+            text.push_str(&client.line(entry.server));
         }
         let mut name = self.path.as_os_str().to_owned();
         name.push(".new");
@@ -215,9 +262,11 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The state number and the clients of a file.
-fn parse(text: &str) -> Option<(u32, HashMap<Client, Entry>)> {
-    let mut lines = text.lines();
+/// The state number and the clients of a file. What a power cut has left of the last line does
+/// not count: nobody was told that it is there.
+fn parse(text: &str) -> Option<(u32, Clients)> {
+    let (whole, _) = text.rsplit_once('\n')?;
+    let mut lines = whole.lines();
     if lines.next()? != HEAD {
         return None;
     }
@@ -227,15 +276,16 @@ fn parse(text: &str) -> Option<(u32, HashMap<Client, Entry>)> {
         let mut words = line.strip_prefix("client ")?.split(' ');
         let (peer, server) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let machine = bytes_of(words.next()?)?;
+        let uid = words.next().map(str::parse).transpose().ok()?;
         if words.next().is_some() || clients.len() >= CLIENTS_MAX {
             return None;
         }
-        let entry = Entry {
-            server,
-            party: None,
-            idle: 0,
+        let client = Client {
+            peer,
+            party: Party::of(peer, &Ok(uid)),
+            machine,
         };
-        clients.insert(Client { peer, machine }, entry);
+        clients.insert(client, Entry { server, idle: 0 });
     }
     Some((number, clients))
 }
@@ -254,12 +304,22 @@ fn bytes_of(hex: &str) -> Option<Box<[u8]>> {
 mod tests {
     use super::*;
 
-    const PARTY: Party = Party::User(1);
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn client(machine: &[u8]) -> Client {
+        let peer = IpAddr::from([10, 0, 0, 7]);
         Client {
-            peer: IpAddr::from([10, 0, 0, 7]),
+            peer,
+            party: Party::Host(peer),
+            machine: machine.into(),
+        }
+    }
+
+    /// A user of this host.
+    fn user(uid: u32, machine: &[u8]) -> Client {
+        Client {
+            peer: IpAddr::from([127, 0, 0, 1]),
+            party: Party::User(uid),
             machine: machine.into(),
         }
     }
@@ -278,7 +338,7 @@ mod tests {
         let first = LockState::open(&path, HOUR).unwrap();
         assert!(!first.is_grace());
         for machine in [&b"a b\n\xff"[..], b"", b"other"] {
-            first.note(&client(machine), server, PARTY).unwrap();
+            first.note(&client(machine), server).unwrap();
         }
         let second = LockState::open(&path, HOUR).unwrap();
         assert_eq!((first.number(), second.number()), (3, 5));
@@ -309,8 +369,8 @@ mod tests {
         let state = LockState::open(&below.join("locks"), HOUR).unwrap();
         fs::remove_dir_all(&below).unwrap();
         let server = IpAddr::from([10, 0, 0, 1]);
-        assert!(state.note(&client(b"a"), server, PARTY).is_err());
-        assert!(state.note(&client(b"a"), server, PARTY).is_err());
+        assert!(state.note(&client(b"a"), server).is_err());
+        assert!(state.note(&client(b"a"), server).is_err());
         assert!(state.clients().is_empty());
     }
 
@@ -319,20 +379,64 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = LockState::open(&dir.path().join("locks"), HOUR).unwrap();
         let server = IpAddr::from([10, 0, 0, 1]);
-        let entry = Entry {
-            server,
-            party: Some(PARTY),
-            idle: 0,
-        };
-        let names = (0..CLIENTS_OF_PARTY).map(|n| (client(&n.to_be_bytes()), entry));
-        state.clients.lock().extend(names);
-        assert!(state.note(&client(b"more"), server, PARTY).is_err());
-        state
-            .note(&client(&0_usize.to_be_bytes()), server, PARTY)
-            .unwrap();
-        state
-            .note(&client(b"more"), server, Party::User(2))
-            .unwrap();
+        for n in 0..CLIENTS_OF_PARTY {
+            state.note(&client(&n.to_be_bytes()), server).unwrap();
+        }
+        assert!(state.note(&client(b"more"), server).is_err());
+        state.note(&client(&0_usize.to_be_bytes()), server).unwrap();
+        state.note(&user(2, b"more"), server).unwrap();
+    }
+
+    #[test]
+    fn users_with_one_machine_s_name_are_told_apart_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("locks");
+        let state = LockState::open(&path, HOUR).unwrap();
+        let ours = IpAddr::from([127, 0, 0, 1]);
+        let theirs = IpAddr::from([127, 0, 0, 2]);
+        state.note(&user(1, b""), ours).unwrap();
+        state.note(&user(2, b""), theirs).unwrap();
+        let state = LockState::open(&path, HOUR).unwrap();
+        let clients: HashMap<_, _> = state.clients().into_iter().collect();
+        let expected = HashMap::from([(user(1, b""), ours), (user(2, b""), theirs)]);
+        assert_eq!(clients, expected);
+        // Who comes to another address is told in its name.
+        state.note(&user(1, b""), theirs).unwrap();
+        state.sweep(|_| true);
+        let state = LockState::open(&path, HOUR).unwrap();
+        assert!(state.clients().contains(&(user(1, b""), theirs)));
+    }
+
+    #[test]
+    fn one_name_more_writes_no_more_than_its_line() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("locks");
+        let state = LockState::open(&path, HOUR).unwrap();
+        let server = IpAddr::from([10, 0, 0, 1]);
+        let inode = || fs::metadata(&path).unwrap().ino();
+        let before = inode();
+        for n in 0..CLIENTS_OF_PARTY {
+            state.note(&client(&n.to_be_bytes()), server).unwrap();
+        }
+        assert_eq!(inode(), before, "all of the file was written");
+        // What was cut short is nobody's line.
+        state.append("client 10.0.0.8 10.0.").unwrap();
+        let again = LockState::open(&path, HOUR).unwrap();
+        assert_eq!(again.clients().len(), CLIENTS_OF_PARTY);
+    }
+
+    #[test]
+    fn a_line_that_was_written_in_part_is_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("locks");
+        let state = LockState::open(&path, HOUR).unwrap();
+        let server = IpAddr::from([10, 0, 0, 1]);
+        fs::remove_file(&path).unwrap();
+        assert!(state.note(&client(b"a"), server).is_err());
+        state.note(&client(b"b"), server).unwrap();
+        let again = LockState::open(&path, HOUR).unwrap();
+        assert_eq!(machines(&again), [Box::from(&b"b"[..])]);
     }
 
     #[test]
@@ -347,6 +451,7 @@ mod tests {
             &good.replace("00ff", "0ff"),
             &good.replace("00ff", "0xff"),
             &good.replace("00ff", "00ff more"),
+            &good.replace("00ff", "00ff 7 more"),
             &good.replace("::1", "nowhere"),
         ] {
             assert!(parse(bad).is_none(), "{bad}");

@@ -8,13 +8,10 @@ use super::{Place, Wanted};
 use crate::status::LockStatus;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use tracing::warn;
 use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
-use volary_session::{
-    Beside, ClientId, LockKind, OpenHow, Party, Session, is_this_host, network_of,
-};
+use volary_session::{Beside, ClientId, LockKind, OpenHow, Session, is_this_host};
 
 /// How many owners there can be.
 const OWNERS_MAX: usize = 8192;
@@ -23,19 +20,12 @@ const OWNERS_OF_USER: usize = 1024;
 /// How many of them another host can have, whoever it says that they are.
 const OWNERS_OF_PEER: usize = 2048;
 
-/// Who has a lock: a process of a machine, in the client's own words.
+/// Who has a lock: a process of a client, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
-    pub(super) peer: IpAddr,
-    pub(super) machine: Box<[u8]>,
+    pub(super) client: Client,
     pub(super) process: u32,
     pub(super) name: Box<[u8]>,
-}
-
-/// Whom what this caller asks for counts for: of this host its users one by one, of another all
-/// together, whoever it says that they are.
-pub(super) fn party_of(peer: IpAddr, uid: u32) -> Party {
-    Party::of(peer, &Ok(Some(uid)))
 }
 
 /// All that is locked by NFS clients.
@@ -236,10 +226,10 @@ impl Locks {
         drop(gone);
     }
 
-    /// Ends the locks of a machine.
-    pub(super) fn end_machine(&self, peer: IpAddr, machine: &[u8]) {
+    /// Ends the locks of a client.
+    pub(super) fn end_client(&self, client: &Client) {
         let state = self.state.lock();
-        let theirs = |owner: &Owner| owner.peer == peer && &*owner.machine == machine;
+        let theirs = |owner: &Owner| owner.client == *client;
         let numbers: Vec<u64> = state
             .numbers
             .iter()
@@ -262,13 +252,10 @@ impl Locks {
     }
 
     /// Who has locks, or waits for any.
-    pub(super) fn machines(&self) -> HashSet<Client> {
+    pub(super) fn clients(&self) -> HashSet<Client> {
         let state = self.state.lock();
-        let clients = state.numbers.keys().map(|owner| Client {
-            peer: owner.peer,
-            machine: owner.machine.clone(),
-        });
-        clients.collect()
+        let owners = state.numbers.keys();
+        owners.map(|owner| owner.client.clone()).collect()
     }
 
     /// How many files have locks.
@@ -303,13 +290,13 @@ impl State {
         if let Some(known) = self.numbers.get(owner) {
             return Ok(known.number);
         }
-        let network = network_of(owner.peer);
+        let Client { peer, party, .. } = owner.client;
         let known = self.numbers.iter();
-        let theirs = known.filter(|(o, _)| network_of(o.peer) == network);
+        let theirs = known.filter(|(o, _)| o.client.party == party);
         let of_user = theirs.clone().filter(|(_, known)| known.uid == uid).count();
-        let too_many = !is_this_host(owner.peer) && theirs.count() >= OWNERS_OF_PEER;
+        let too_many = !is_this_host(peer) && theirs.count() >= OWNERS_OF_PEER;
         if too_many || of_user >= OWNERS_OF_USER || self.numbers.len() >= OWNERS_MAX {
-            let address = owner.peer;
+            let address = peer;
             warn!(target: "NFS", limit = "owners of locks", %address, uid, "limit reached");
             return Err(LockStatus::NO_LOCKS);
         }
@@ -342,7 +329,10 @@ impl State {
 }
 
 /// Who may read or write a file, or owns it, may lock it.
-fn check_may_lock(place: &Place<'_>, kind: LockKind) -> std::result::Result<(), LockStatus> {
+pub(super) fn check_may_lock(
+    place: &Place<'_>,
+    kind: LockKind,
+) -> std::result::Result<(), LockStatus> {
     let attr = place.session.getattr(place.node)?;
     if attr.kind != FileKind::File {
         return Err(LockStatus::FAILED);

@@ -3,7 +3,7 @@
 //! Clients ask again every half a minute or so; one for whom there is no thread,
 //! or who cannot be called, gets the lock that way.
 
-use super::table::{LockFile, Locks, party_of};
+use super::table::{LockFile, Locks};
 use super::{Wanted, granted};
 use crate::programs::Programs;
 use crate::timer;
@@ -76,7 +76,7 @@ impl Programs {
         want: &Wanted,
         kind: LockKind,
     ) {
-        let party = party_of(want.owner.peer, session.cred().uid);
+        let party = want.owner.client.counts_for(session.cred().uid);
         let waiter = Arc::new(Waiter {
             party,
             want: want.clone(),
