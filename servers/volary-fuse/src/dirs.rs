@@ -58,7 +58,7 @@ impl Server {
     ) -> Result<()> {
         let session = self.session(req);
         for (place, name) in dots_from(at.offset) {
-            let attr = session.lookup(self.node(at.node)?, name)?.attr;
+            let attr = self.dot(&session, at.node, name)?.attr;
             if self.add_plus(reply, place, name, &attr) {
                 return Ok(());
             }
@@ -108,11 +108,20 @@ impl Server {
         )
     }
 
+    /// Looks up `.` or `..`, also for who may list the directory but is not let through it.
+    fn dot(&self, session: &Session, dir: INodeNo, name: &[u8]) -> Result<Entry> {
+        let dir = self.node(dir)?;
+        match session.lookup(dir, name) {
+            Err(e) if e == Kind::Access => self.own_session().lookup(dir, name),
+            found => found,
+        }
+    }
+
     fn dot_number(&self, session: &Session, dir: INodeNo, name: &[u8]) -> Result<INodeNo> {
         if name == b"." {
             return Ok(dir);
         }
-        let Entry { node, .. } = session.lookup(self.node(dir)?, name)?;
+        let Entry { node, .. } = self.dot(session, dir, name)?;
         Ok(INodeNo(self.nodes.number(node)))
     }
 

@@ -104,3 +104,32 @@ fn a_directory_is_searched_by_who_may_though_the_kernel_knows_what_is_in_it() {
         }
     }
 }
+
+#[test]
+fn a_directory_is_listed_by_who_may_not_search_it() {
+    if !can_mount() || !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: to be another user takes root");
+        return;
+    }
+    let options = MountOptions {
+        allow_other: true,
+        checks: Checks::Session,
+        ..MountOptions::default()
+    };
+    let volume = Volume::new(memory(), VolumeOptions::new("test", clock));
+    let mount = Mount::of_volume(volume, &options).expect("a mount");
+    let dir = mount.at("dir");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("file"), "secret").unwrap();
+    for (path, mode) in [(mount.at(""), 0o755), (dir.clone(), 0o744)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let run_by_other = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(mount.at(""));
+        let output = command.uid(1001).gid(1001).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(run_by_other("ls", &["-a", "dir"]), ".\n..\nfile\n");
+    assert_eq!(run_by_other("cat", &["dir/file"]), "");
+}
