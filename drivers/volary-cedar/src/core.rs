@@ -22,7 +22,17 @@ use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use volary_block::Cache;
-use volary_core::{Error, Kind, Result, Time};
+use volary_core::{Error, Kind, Mode, Result, Time};
+use volary_ondisk::Opens;
+
+/// One open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) uid: u64,
+    pub(crate) mode: Mode,
+    /// Whether the leader was looked at.
+    pub(crate) checked: bool,
+}
 
 /// Longest time between a change and its commit, unless told otherwise (paper, section 5.4).
 pub(crate) const COMMIT_TIME: Duration = Duration::from_millis(500);
@@ -159,8 +169,8 @@ pub(crate) struct Core {
     pub(crate) known: Option<Known>,
     /// Files that were written since they were sealed, with the checksums of as much of them as is known.
     pub(crate) to_seal: BTreeMap<u64, Sums>,
-    /// How often each node is open.
-    pub(crate) open_nodes: BTreeMap<u64, u64>,
+    /// The open table, by uid.
+    pub(crate) opens: Opens<Open>,
     /// Whether the last change failed as no log record holds it: in steps it may be made.
     pub(crate) too_much: bool,
     /// What was found wrong in passing.
@@ -195,7 +205,7 @@ impl Core {
             looks_at_sums: true,
             known: None,
             to_seal: BTreeMap::new(),
-            open_nodes: BTreeMap::new(),
+            opens: Opens::default(),
             too_much: false,
             found: Found::default(),
             leaving: Vec::new(),
@@ -218,7 +228,7 @@ impl Core {
 
     /// Whether a node is open.
     pub(crate) fn is_open(&self, uid: u64) -> bool {
-        self.open_nodes.contains_key(&uid)
+        self.opens.is_open(uid)
     }
 
     /// A uid that no node ever had.

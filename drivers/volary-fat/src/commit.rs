@@ -20,13 +20,14 @@
 use crate::alloc::Pending;
 use crate::attached::Attached;
 use crate::marks::{self, Hints};
-use crate::node::{NODE_COST, Node, NumberMap};
+use crate::node::{NODE_COST, Node};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use volary_block::{Cache, Stage};
 use volary_core::{BlockDevice, Error, Kind, Result};
+use volary_ondisk::NumberMap;
 
 /// The stage of directory sectors: when all they lead to is on the disk.
 pub(crate) const ENTRIES: Stage = Stage(1);

@@ -318,7 +318,7 @@ impl Attached {
         })?;
         drop(content);
         self.left(&victim, target);
-        if !victim.is_open() {
+        if !self.is_open(&victim) {
             self.nodes.remove(victim.id);
         }
         self.note_place(at, &located);

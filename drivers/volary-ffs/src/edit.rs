@@ -5,7 +5,7 @@ use crate::blocks::Reader;
 use crate::commit::{ADDITIONS, Epoch, POINTERS};
 use crate::index::Indexes;
 use crate::inode::Inode;
-use crate::node::{Node, Nodes};
+use crate::node::{Node, Nodes, Opens};
 use crate::policy::Wish;
 use crate::quota::{Kept, Quotas};
 use crate::store::kept;
@@ -56,6 +56,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) nodes: &'a mut Nodes,
     pub(crate) epoch: &'a mut Epoch,
     pub(crate) quotas: &'a mut Quotas,
+    pub(crate) opens: &'a Opens,
     pub(crate) indexes: &'a Mutex<Indexes>,
     pub(crate) now: Time,
     /// May use what is kept for root, and go past quotas.
@@ -72,7 +73,7 @@ impl<'a> Edit<'a> {
         reader: Reader<'a>,
         alloc: &'a mut Alloc,
         nodes: &'a mut Nodes,
-        (epoch, quotas): (&'a mut Epoch, &'a mut Quotas),
+        (epoch, quotas, opens): (&'a mut Epoch, &'a mut Quotas, &'a Opens),
         indexes: &'a Mutex<Indexes>,
         (now, is_root): (Time, bool),
     ) -> Self {
@@ -83,6 +84,7 @@ impl<'a> Edit<'a> {
             nodes,
             epoch,
             quotas,
+            opens,
             indexes,
             now: kept(reader.volume.variant, now),
             is_root,

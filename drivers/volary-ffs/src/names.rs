@@ -232,10 +232,11 @@ impl Edit<'_> {
     fn drop_name(&mut self, dir: u32, inode: &Inode) -> Step<()> {
         let now = self.now;
         let is_dir = inode.kind() == Some(FileKind::Dir);
+        let is_open = self.opens.is_open(inode.ino.into());
         let node = self.node(inode.ino)?;
         node.mem.nlink = if is_dir { 0 } else { node.mem.nlink - 1 };
         node.mem.times[2] = now;
-        let is_free = node.mem.nlink <= 0 && node.opens == 0;
+        let is_free = node.mem.nlink <= 0 && !is_open;
         if is_dir {
             self.drop_link(dir)?;
         }

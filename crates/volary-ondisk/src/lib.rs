@@ -1,0 +1,28 @@
+//! What the drivers of on-disk formats share.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
+//!
+//! The crate knows no format. A driver asks it what a rule says and does the rest itself.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+mod numbers;
+pub mod opens;
+
+pub use numbers::{NumberMap, Spread};
+pub use opens::{Closed, Opens, SharedOpens};
