@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
 //!
 //! The crate knows no format. A driver asks it what a rule says and does the rest itself.
@@ -21,8 +22,10 @@
     )
 )]
 
+pub mod findings;
 mod numbers;
 pub mod opens;
 
+pub use findings::Findings;
 pub use numbers::{NumberMap, Spread};
 pub use opens::{Closed, Opens, SharedOpens};
