@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
+//! | [`map`] | the picture of what lies where |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
 //!
 //! The crate knows no format. A driver asks it what a rule says and does the rest itself.
@@ -23,6 +24,7 @@
 )]
 
 pub mod findings;
+pub mod map;
 mod numbers;
 pub mod opens;
 
