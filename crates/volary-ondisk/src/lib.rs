@@ -5,6 +5,7 @@
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`map`] | the picture of what lies where |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
+//! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
 //!
 //! The crate knows no format. A driver asks it what a rule says and does the rest itself.
 #![deny(
@@ -27,6 +28,7 @@ pub mod findings;
 pub mod map;
 mod numbers;
 pub mod opens;
+pub mod rename;
 
 pub use findings::Findings;
 pub use numbers::{NumberMap, Spread};
