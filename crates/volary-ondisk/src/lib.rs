@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`dump`] | what a dump is asked for, and where its text goes |
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`map`] | the picture of what lies where |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
@@ -24,6 +25,7 @@
     )
 )]
 
+pub mod dump;
 pub mod findings;
 pub mod map;
 mod numbers;
