@@ -7,6 +7,7 @@
 //! | [`map`] | the picture of what lies where |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
 //! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
+//! | [`retry`] | changes that wait for a commit and are begun anew |
 //!
 //! The crate knows no format. A driver asks it what a rule says and does the rest itself.
 #![deny(
@@ -31,6 +32,7 @@ pub mod map;
 mod numbers;
 pub mod opens;
 pub mod rename;
+pub mod retry;
 
 pub use findings::Findings;
 pub use numbers::{NumberMap, Spread};

@@ -24,6 +24,7 @@ use std::time::Duration;
 use volary_block::Cache;
 use volary_core::{Error, Kind, Mode, Result, Time};
 use volary_ondisk::Opens;
+use volary_ondisk::retry::{Stop, with_commits};
 
 /// One open.
 #[derive(Clone, Copy, Debug)]
@@ -374,16 +375,24 @@ impl Core {
         self.too_much = false;
         self.writable()?;
         self.begin()?;
-        let mut result = self.attempt(now, &mut change);
-        let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace) && !self.too_much;
-        if no_room && !(self.batch.freed.is_empty() && self.batch.cut.is_empty()) {
+        let done = with_commits(
+            self,
+            |core| {
+                let done = core.attempt(now, &mut change);
+                done.map_err(|e| Stop::from(e).or_commit(|| core.commit_gives_room()))
+            },
+            |core| core.commit(now),
+        )?;
+        if self.is_due(now) {
             self.commit(now)?;
-            result = self.attempt(now, &mut change);
         }
-        if result.is_ok() && self.is_due(now) {
-            self.commit(now)?;
-        }
-        result
+        Ok(done)
+    }
+
+    /// Whether a change for which there was no room may fit after a commit.
+    fn commit_gives_room(&self) -> bool {
+        let frees_nothing = self.batch.freed.is_empty() && self.batch.cut.is_empty();
+        !self.too_much && !frees_nothing
     }
 
     fn attempt<T>(

@@ -24,6 +24,7 @@ use volary_core::{
     Attach, BlockDevice, Ctx, Error, FileKind, Finding, Kind, NodeId, OpenId, OptionSpec, Result,
     Time,
 };
+use volary_ondisk::retry::with_commits;
 
 /// Options of an attachment.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
@@ -285,34 +286,39 @@ impl Attached {
         cx: &Ctx<'_>,
         mut act: impl FnMut(&mut Edit<'_>) -> Step<R>,
     ) -> Result<R> {
-        // A rename asks twice at most.
-        for _ in 0..6 {
-            if self.is_due(state) {
-                self.commit_state(state, cx.now)?;
-            }
-            let Some(mut edit) = self.edit(state, by(cx)) else {
-                return Err(Kind::ReadOnly.into());
-            };
-            let acted = act(&mut edit).and_then(|answer| edit.charge().map(|()| answer));
-            let stop = match acted {
-                Ok(answer) => {
-                    let done = edit.done();
-                    state.epoch.is_dirty = true;
-                    return self.or_fail(state, done).map(|()| answer);
-                }
-                Err(stop) => stop,
-            };
-            let back = edit.take_back();
-            self.or_fail(state, back)?;
-            let more = state.alloc.as_ref().is_some_and(Alloc::has_pending);
-            match stop {
-                Stop::Error(e) if e == Kind::NoSpace && more => {}
-                Stop::Error(e) => return Err(e),
-                Stop::Commit => {}
-            }
+        with_commits(
+            state,
+            |state| self.attempt(state, cx, &mut act),
+            |state| self.commit_state(state, cx.now),
+        )
+    }
+
+    /// Does a change, or takes all of it back.
+    fn attempt<R>(
+        &self,
+        state: &mut State,
+        cx: &Ctx<'_>,
+        act: &mut impl FnMut(&mut Edit<'_>) -> Step<R>,
+    ) -> Step<R> {
+        if self.is_due(state) {
             self.commit_state(state, cx.now)?;
         }
-        Err(Kind::NoSpace.into())
+        let mut edit = self.edit(state, by(cx)).ok_or(Kind::ReadOnly)?;
+        let acted = act(&mut edit).and_then(|answer| edit.charge().map(|()| answer));
+        match acted {
+            Ok(answer) => {
+                let done = edit.done();
+                state.epoch.is_dirty = true;
+                self.or_fail(state, done)?;
+                Ok(answer)
+            }
+            Err(stop) => {
+                let back = edit.take_back();
+                self.or_fail(state, back)?;
+                let gives_room = || state.alloc.as_ref().is_some_and(Alloc::has_pending);
+                Err(stop.or_commit(gives_room))
+            }
+        }
     }
 
     /// A change, at a time; whether it is root's.

@@ -13,29 +13,7 @@ use crate::volume::Volume;
 use parking_lot::Mutex;
 use volary_block::{Cache, Stage};
 use volary_core::{Error, FileKind, Kind, NodeId, QuotaOf, Result, Time};
-
-/// Why a change ended early. It is taken back in either case.
-pub(crate) enum Stop {
-    /// It can be done after a commit.
-    Commit,
-    /// It failed.
-    Error(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(e: Error) -> Self {
-        Self::Error(e)
-    }
-}
-
-impl From<Kind> for Stop {
-    fn from(k: Kind) -> Self {
-        Self::Error(k.into())
-    }
-}
-
-/// The result of a part of a change.
-pub(crate) type Step<T> = std::result::Result<T, Stop>;
+pub(crate) use volary_ondisk::retry::{Step, Stop};
 
 /// What is taken back, the last first.
 enum Undo {
