@@ -36,4 +36,4 @@ pub mod retry;
 
 pub use findings::Findings;
 pub use numbers::{NumberMap, Spread};
-pub use opens::{Closed, Opens, SharedOpens};
+pub use opens::{Closed, Count, Opens, SharedOpens};

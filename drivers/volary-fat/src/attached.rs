@@ -7,7 +7,7 @@ use crate::marks;
 use crate::names::Names;
 use crate::node::{Body, Meta, Node, Nodes, ROOT_INO};
 use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, attr};
-use crate::opens::Open;
+use crate::opens::Opens;
 use crate::options::{MountOptions, UnixMode};
 use crate::owners::Owners;
 use crate::paper::is_used;
@@ -18,10 +18,9 @@ use crate::twofold::Of;
 use crate::volume::Layout;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use volary_block::{Cache, CacheOptions, Stage};
 use volary_core::{Attach, BlockDevice, FileKind, Kind, NodeId, Result, Time};
-use volary_ondisk::SharedOpens;
 use zerocopy::FromZeros;
 
 /// Which UNIX extension is in use.
@@ -46,7 +45,7 @@ pub(crate) struct Attached {
     pub(crate) nodes: Nodes,
     pub(crate) births: Births,
     pub(crate) parents: Parents,
-    pub(crate) opens: SharedOpens<Open>,
+    pub(crate) opens: Opens,
     pub(crate) order: Order,
     pub(crate) owners: Owners,
     pub(crate) root: Arc<Node>,
@@ -106,7 +105,7 @@ impl Attached {
             nodes: Nodes::new(memory / 8),
             births: Births::default(),
             parents: Parents::default(),
-            opens: SharedOpens::default(),
+            opens: Opens::default(),
             order: Order::new(state, was_dirty, memory / 8),
             owners: Owners::default(),
             root,
@@ -341,6 +340,7 @@ fn root_node(layout: &Layout, table: &Table) -> Result<Arc<Node>> {
     Ok(Arc::new(Node {
         id: NodeId::new(ROOT_INO, 0).ok_or(Kind::Invalid)?,
         kind: FileKind::Dir,
+        opens: AtomicU32::new(0),
         meta: Mutex::new(meta),
         body: RwLock::new(Body::Dir(dir)),
     }))

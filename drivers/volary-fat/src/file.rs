@@ -146,7 +146,7 @@ impl Attached {
             return Ok(fresh);
         };
         let last = runs.last();
-        let grower = self.is_open(node).then(|| Grower {
+        let grower = node.is_open().then(|| Grower {
             owner: node.id.ino.get(),
             clusters: runs.clusters(),
             now: cx.now.secs,
@@ -177,7 +177,7 @@ impl Attached {
             Ok(new)
         })?;
         runs.append(new);
-        if !self.is_open(node) {
+        if !node.is_open() {
             self.table.give_up(node.id.ino.get());
         }
         Ok(fresh)

@@ -13,6 +13,7 @@ use crate::twofold::Of;
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use volary_core::{Error, FileKind, Kind, NodeId, Result};
 use zerocopy::IntoBytes;
 
@@ -146,6 +147,7 @@ impl Attached {
         Node {
             id,
             kind,
+            opens: AtomicU32::new(0),
             meta: Mutex::new(meta),
             body: RwLock::new(body),
         }

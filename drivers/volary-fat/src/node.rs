@@ -14,6 +14,7 @@ use crate::runs::Runs;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use volary_core::{FileKind, NodeId, Time};
 use volary_ondisk::NumberMap;
 
@@ -104,6 +105,8 @@ pub(crate) fn slot_ino(key: u64) -> u64 {
 pub(crate) struct Node {
     pub(crate) id: NodeId,
     pub(crate) kind: FileKind,
+    /// How many opens there are.
+    pub(crate) opens: AtomicU32,
     /// What the directory entry says, or will say.
     pub(crate) meta: Mutex<Meta>,
     /// Where the content lies.
@@ -147,6 +150,11 @@ impl Node {
     /// Whether it is a directory.
     pub(crate) fn is_dir(&self) -> bool {
         self.kind == FileKind::Dir
+    }
+
+    /// Whether it is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.opens.load(Ordering::Acquire) > 0
     }
 }
 
@@ -414,6 +422,7 @@ mod tests {
         Node {
             id,
             kind: FileKind::File,
+            opens: AtomicU32::new(0),
             meta: Mutex::new(meta),
             body: RwLock::new(Body::File(Runs::default())),
         }

@@ -3,7 +3,9 @@
 use crate::attached::Attached;
 use crate::node::Node;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use volary_core::{Mode, OpenId};
+use volary_ondisk::{Count, SharedOpens};
 
 /// One open.
 #[derive(Clone)]
@@ -12,15 +14,27 @@ pub(crate) struct Open {
     pub(crate) mode: Mode,
 }
 
+/// The open table. Nodes count their opens, for those that write to ask without a lock.
+pub(crate) type Opens = SharedOpens<Open, InNode>;
+
+/// Counts opens in their nodes.
+#[derive(Default)]
+pub(crate) struct InNode;
+
+impl Count<Open> for InNode {
+    fn up(&mut self, _: u64, open: &Open) {
+        open.node.opens.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn down(&mut self, _: u64, open: &Open) -> bool {
+        open.node.opens.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
 impl Attached {
     /// Adds an open of a node. Its body or that of its directory must be locked, which keeps a
     /// removal out.
     pub(crate) fn add_open(&self, node: Arc<Node>, mode: Mode) -> OpenId {
         self.opens.add(node.id.ino.get(), Open { node, mode })
-    }
-
-    /// Whether a node is open.
-    pub(crate) fn is_open(&self, node: &Node) -> bool {
-        self.opens.is_open(node.id.ino.get())
     }
 }

@@ -50,7 +50,7 @@ impl Attached {
         }
         // The body keeps a removal out until the table has the open.
         let body = node.body.read();
-        if node.meta.lock().gone && !self.is_open(&node) {
+        if node.meta.lock().gone && !node.is_open() {
             return Err(Kind::Stale.into());
         }
         let open = self.add_open(node.clone(), mode);
@@ -79,7 +79,7 @@ impl Attached {
     /// As [`FileSystem::setattr`](volary_core::FileSystem::setattr).
     pub(crate) fn set_all(&self, cx: &Ctx<'_>, node: &Arc<Node>, set: &SetAttr) -> Result<()> {
         self.writable()?;
-        if node.meta.lock().gone && !self.is_open(node) {
+        if node.meta.lock().gone && !node.is_open() {
             return Err(Kind::Stale.into());
         }
         if let Some(size) = set.size {

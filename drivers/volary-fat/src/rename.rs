@@ -319,7 +319,7 @@ impl Attached {
         })?;
         drop(content);
         self.left(&victim, target);
-        if !self.is_open(&victim) {
+        if !victim.is_open() {
             self.nodes.remove(victim.id);
         }
         self.note_place(at, &located);

@@ -318,7 +318,7 @@ impl Attached {
             Ok(())
         })?;
         self.left(node, found);
-        if !self.is_open(node) {
+        if !node.is_open() {
             self.nodes.remove(node.id);
         }
         Ok(())
@@ -347,7 +347,7 @@ impl Attached {
                 &mut dir.runs
             }
         };
-        if self.is_open(node) {
+        if node.is_open() {
             return;
         }
         self.give_back(runs.as_slice(), None);
@@ -396,7 +396,7 @@ impl Attached {
             return Ok(());
         }
         let mut body = node.body.write();
-        if self.is_open(&node) {
+        if node.is_open() {
             return Ok(());
         }
         self.nodes.remove(node.id);
