@@ -10,6 +10,7 @@ use std::process::Command;
 const EDGES: &[(&str, &[&str], &[&str])] = &[
     ("volary-core", &[], &[]),
     ("volary-block", &["volary-core"], &[]),
+    ("volary-ondisk", &["volary-core", "volary-block"], &[]),
     (
         "volary-session",
         &["volary-core"],
@@ -24,22 +25,22 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ("volary-host", &["volary-core"], &["volary-testkit"]),
     (
         "volary-fat",
-        &["volary-core", "volary-block"],
+        &["volary-core", "volary-block", "volary-ondisk"],
         &["volary-testkit", "volary-session"],
     ),
     (
         "volary-cedar",
-        &["volary-core", "volary-block"],
+        &["volary-core", "volary-block", "volary-ondisk"],
         &["volary-testkit", "volary-sim"],
     ),
     (
         "volary-ffs",
-        &["volary-core", "volary-block"],
+        &["volary-core", "volary-block", "volary-ondisk"],
         &["volary-testkit", "volary-sim"],
     ),
     (
         "volary-iso9660",
-        &["volary-core", "volary-block"],
+        &["volary-core", "volary-block", "volary-ondisk"],
         &["volary-testkit"],
     ),
     (

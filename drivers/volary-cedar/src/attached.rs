@@ -1,14 +1,13 @@
 //! An attached volume: the core, and what lives only while it is attached.
 
 use crate::cookies::Cookies;
-use crate::core::{Core, Takes};
+use crate::core::{Core, Open, Takes};
 use crate::entry::{Entry as Named, Head, Part, dir_prefix, name_of_key};
 use crate::mistakes::{Mistake, made};
 use crate::names::{Make, set_times};
 use crate::nodes::{is_named, node_id, uid_of};
 use crate::options::MountOptions;
 use crate::recover;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_core::{
     Attach, Attr, BlockDevice, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, Kind, Mode,
@@ -18,17 +17,8 @@ use volary_core::{
 /// An attached volume, under one lock.
 pub(crate) struct Attached {
     pub(crate) core: Core,
-    opens: BTreeMap<OpenId, Open>,
-    next_open: u64,
     cookies: Cookies,
     pub(crate) detached: bool,
-}
-
-struct Open {
-    uid: u64,
-    mode: Mode,
-    /// Whether the leader was looked at.
-    checked: bool,
 }
 
 /// Bytes that an entry of the name table takes, about: for counts of nodes.
@@ -54,8 +44,6 @@ impl Attached {
         let cookies = Cookies::new(core.layout.nonce);
         let mut attached = Self {
             core,
-            opens: BTreeMap::new(),
-            next_open: 1,
             cookies,
             detached: false,
         };
@@ -98,11 +86,9 @@ impl Attached {
             return Ok(());
         }
         self.detached = true;
-        self.opens.clear();
         self.core.reserved.give_all_back();
-        let open = std::mem::take(&mut self.core.open_nodes);
         let mut result = Ok(());
-        for uid in open.into_keys() {
+        for uid in self.core.opens.clear() {
             let sealed = self.core.seal(uid, cx.now);
             result = result.and(sealed).and(self.release(cx, uid));
         }
@@ -296,16 +282,12 @@ impl Attached {
     // ---- Opens ----
 
     pub(crate) fn add_open(&mut self, uid: u64, mode: Mode) -> OpenId {
-        let id = OpenId(self.next_open);
-        self.next_open += 1;
         let open = Open {
             uid,
             mode,
             checked: false,
         };
-        self.opens.insert(id, open);
-        *self.core.open_nodes.entry(uid).or_insert(0) += 1;
-        id
+        self.core.opens.add(uid, open)
     }
 
     pub(crate) fn open(&mut self, node: NodeId, mode: Mode) -> Result<OpenId> {
@@ -327,18 +309,15 @@ impl Attached {
     /// # Errors
     /// `Stale`.
     pub(crate) fn opened(&self, open: OpenId) -> Result<u64> {
-        let found = self.opens.get(&open).map(|o| o.uid);
-        found.ok_or_else(|| Kind::Stale.into())
+        self.core.opens.get(open).map(|open| open.uid)
     }
 
     pub(crate) fn close(&mut self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
-        let uid = self.opens.remove(&open).ok_or(Kind::Stale)?.uid;
-        let count = self.core.open_nodes.entry(uid).or_insert(1);
-        *count -= 1;
-        if *count > 0 {
+        let closed = self.core.opens.remove(open)?;
+        if !closed.is_last {
             return Ok(());
         }
-        self.core.open_nodes.remove(&uid);
+        let uid = closed.node;
         self.core.reserved.give_back(uid);
         self.core.seal(uid, cx.now)?;
         self.release(cx, uid)
@@ -368,13 +347,13 @@ impl Attached {
     }
 
     pub(crate) fn read(&mut self, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let found = self.opens.get(&open).ok_or(Kind::Stale)?;
-        let (uid, first) = (found.uid, offset == 0 && !found.checked);
+        let Open { uid, checked, .. } = *self.core.opens.get(open)?;
+        let first = offset == 0 && !checked;
         let (_, head) = self.core.home(uid)?;
         Core::check_file(&head)?;
         let read = self.core.read(&head, offset, buf, first)?;
-        if let Some(found) = self.opens.get_mut(&open).filter(|_| first && read > 0) {
-            found.checked = true;
+        if first && read > 0 {
+            self.core.opens.get_mut(open)?.checked = true;
         }
         Ok(read)
     }
@@ -386,8 +365,7 @@ impl Attached {
         offset: Option<u64>,
         data: &[u8],
     ) -> Result<u64> {
-        let found = self.opens.get(&open).ok_or(Kind::Stale)?;
-        let (uid, mode) = (found.uid, found.mode);
+        let Open { uid, mode, .. } = *self.core.opens.get(open)?;
         let (_, head) = self.core.home(uid)?;
         Core::check_file(&head)?;
         if mode == Mode::Read {

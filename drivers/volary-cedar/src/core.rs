@@ -22,7 +22,18 @@ use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use volary_block::Cache;
-use volary_core::{Error, Kind, Result, Time};
+use volary_core::{Error, Kind, Mode, Result, Time};
+use volary_ondisk::Opens;
+use volary_ondisk::retry::{Stop, with_commits};
+
+/// One open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) uid: u64,
+    pub(crate) mode: Mode,
+    /// Whether the leader was looked at.
+    pub(crate) checked: bool,
+}
 
 /// Longest time between a change and its commit, unless told otherwise (paper, section 5.4).
 pub(crate) const COMMIT_TIME: Duration = Duration::from_millis(500);
@@ -159,8 +170,8 @@ pub(crate) struct Core {
     pub(crate) known: Option<Known>,
     /// Files that were written since they were sealed, with the checksums of as much of them as is known.
     pub(crate) to_seal: BTreeMap<u64, Sums>,
-    /// How often each node is open.
-    pub(crate) open_nodes: BTreeMap<u64, u64>,
+    /// The open table, by uid.
+    pub(crate) opens: Opens<Open>,
     /// Whether the last change failed as no log record holds it: in steps it may be made.
     pub(crate) too_much: bool,
     /// What was found wrong in passing.
@@ -195,7 +206,7 @@ impl Core {
             looks_at_sums: true,
             known: None,
             to_seal: BTreeMap::new(),
-            open_nodes: BTreeMap::new(),
+            opens: Opens::default(),
             too_much: false,
             found: Found::default(),
             leaving: Vec::new(),
@@ -218,7 +229,7 @@ impl Core {
 
     /// Whether a node is open.
     pub(crate) fn is_open(&self, uid: u64) -> bool {
-        self.open_nodes.contains_key(&uid)
+        self.opens.is_open(uid)
     }
 
     /// A uid that no node ever had.
@@ -364,16 +375,24 @@ impl Core {
         self.too_much = false;
         self.writable()?;
         self.begin()?;
-        let mut result = self.attempt(now, &mut change);
-        let no_room = matches!(&result, Err(e) if *e == Kind::NoSpace) && !self.too_much;
-        if no_room && !(self.batch.freed.is_empty() && self.batch.cut.is_empty()) {
+        let done = with_commits(
+            self,
+            |core| {
+                let done = core.attempt(now, &mut change);
+                done.map_err(|e| Stop::from(e).or_commit(|| core.commit_gives_room()))
+            },
+            |core| core.commit(now),
+        )?;
+        if self.is_due(now) {
             self.commit(now)?;
-            result = self.attempt(now, &mut change);
         }
-        if result.is_ok() && self.is_due(now) {
-            self.commit(now)?;
-        }
-        result
+        Ok(done)
+    }
+
+    /// Whether a change for which there was no room may fit after a commit.
+    fn commit_gives_room(&self) -> bool {
+        let frees_nothing = self.batch.freed.is_empty() && self.batch.cut.is_empty();
+        !self.too_much && !frees_nothing
     }
 
     fn attempt<T>(

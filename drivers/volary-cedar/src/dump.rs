@@ -12,6 +12,7 @@ use crate::table::{Pair, judge, read_pages};
 use crate::volume::{Checked, Layout};
 use std::fmt::{self, Write};
 use volary_core::{BlockDevice, Error, Kind, OptionSpec, Result, escape};
+use volary_ondisk::dump::{Asked, is_written};
 
 /// What the dump can show.
 pub const DUMP_TOPICS: &[OptionSpec] = &[
@@ -32,7 +33,7 @@ pub const DUMP_TOPICS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "table",
-        value: "PAGE",
+        value: "[PAGE]",
         help: "a page of the name table in both copies; the tree's root without a page",
     },
     OptionSpec {
@@ -42,51 +43,31 @@ pub const DUMP_TOPICS: &[OptionSpec] = &[
     },
 ];
 
-fn unknown(what: &[String]) -> Error {
-    let known: Vec<String> = DUMP_TOPICS
-        .iter()
-        .map(|t| format!("{} {}", t.name, t.value).trim().to_owned())
-        .collect();
-    let words = format!(
-        "unknown topic '{}'; there are: {}",
-        what.join(" "),
-        known.join(", ")
-    );
-    Error::note(Kind::Invalid, words)
-}
-
 /// Prints one structure.
 ///
 /// # Errors
 /// `Invalid` for an unknown topic; `NotFound` for a page that is not there;
 /// `Corrupt`, `Io`.
 pub(crate) fn dump(dev: &dyn BlockDevice, what: &[String], out: &mut dyn Write) -> Result<()> {
-    let words: Vec<&str> = what.iter().map(String::as_str).collect();
-    let number = |word: &str| word.parse::<u32>().map_err(|_| unknown(what));
+    let asked = Asked::new(DUMP_TOPICS, what)?;
     let layout = Layout::read(dev)?;
     let mut text = String::new();
-    let printed = match words.as_slice() {
-        ["root"] => dump_roots(dev, &mut text)?,
-        ["anchors"] => dump_anchors(dev, &layout, &mut text),
-        ["log"] => dump_log(dev, &layout, &mut text),
-        ["table"] => dump_table(dev, &layout, 0, &mut text),
-        ["table", page] => dump_table(
+    let printed = match asked.topic {
+        "root" => dump_roots(dev, &mut text)?,
+        "anchors" => dump_anchors(dev, &layout, &mut text),
+        "log" => dump_log(dev, &layout, &mut text),
+        "table" => {
+            let page = within(asked.number()?.unwrap_or(0), layout.table_len)?;
+            dump_table(dev, &layout, page, &mut text)
+        }
+        _ => dump_page(
             dev,
             &layout,
-            within(number(page)?, layout.table_len)?,
+            within(asked.needed()?, layout.pages)?,
             &mut text,
         ),
-        ["page", page] => dump_page(
-            dev,
-            &layout,
-            within(number(page)?, layout.pages)?,
-            &mut text,
-        ),
-        _ => return Err(unknown(what)),
     };
-    printed
-        .and_then(|()| out.write_str(&text))
-        .map_err(|_| Kind::Io.into())
+    is_written(printed.and_then(|()| out.write_str(&text)))
 }
 
 fn within(page: u32, pages: u32) -> Result<u32> {

@@ -425,15 +425,16 @@ impl Core {
     fn least_used(&mut self, pages: u64) -> Result<Vec<u64>> {
         let mut oldest: BTreeMap<(Time, u64), u64> = BTreeMap::new();
         let mut total = 0;
-        let (open, page) = (self.open_nodes.clone(), u64::from(self.layout.page));
-        self.scan(NAMES_FROM, &mut |key, value| {
+        let page = u64::from(self.layout.page);
+        let opens = std::mem::take(&mut self.opens);
+        let scanned = self.scan(NAMES_FROM, &mut |key, value| {
             let head = match Entry::decode(value) {
                 Some(Entry::Head(head)) if key < NAMES_END => head,
                 _ => return key < NAMES_END,
             };
             let used = head.far.filter(|far| far.whole).map(|far| far.used);
             let is_copy = head.kind == FileKind::File && head.size > 0;
-            if let Some(used) = used.filter(|_| is_copy && !open.contains_key(&head.uid)) {
+            if let Some(used) = used.filter(|_| is_copy && !opens.is_open(head.uid)) {
                 let len = head.size.div_ceil(page) + 1;
                 oldest.insert((used, head.uid), len);
                 total += len;
@@ -442,7 +443,9 @@ impl Core {
                 total -= last.remove();
             }
             true
-        })?;
+        });
+        self.opens = opens;
+        scanned?;
         Ok(oldest.into_keys().map(|(_, uid)| uid).collect())
     }
 }

@@ -8,10 +8,8 @@ use crate::recover::open;
 use crate::runs::Run;
 use crate::walk::{Lost, Visitor};
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, MapCell, Result, VolumeMap};
-
-/// Most cells that a map has, whatever is asked for.
-const CELLS_MAX: usize = 1 << 20;
+use volary_core::{BlockDevice, Error, Result, VolumeMap};
+use volary_ondisk::map::{MapBuilder, Use};
 
 /// Maps the volume into at most `cells` cells. Damage is passed over.
 ///
@@ -21,30 +19,25 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
     let (mut core, _) = open(dev, &LOOK)?;
     let page = u64::from(core.layout.page);
     let size = core.layout.offset(core.layout.pages);
-    let cells = cells.clamp(1, CELLS_MAX) as u64;
-    let cell_len = size.div_ceil(cells).max(page).next_multiple_of(page);
-    let mut map = VolumeMap {
-        cell_len,
-        cells: vec![MapCell::default(); size.div_ceil(cell_len) as usize],
-        breaks: 0,
+    let mut map = MapBuilder::new(size, page, cells);
+    let mut add = |run: Run, what| {
+        map.add(u64::from(run.start) * page, u64::from(run.len) * page, what);
     };
     let mut all = Files::default();
     core.walk(&mut all)?;
+    let mut breaks = 0;
     for runs in files(&mut core, &all.heads) {
-        map.breaks += runs.len().saturating_sub(1) as u64;
-        for run in &runs {
-            match runs.len() {
-                1 => add(&mut map, page, *run, |c| &mut c.file),
-                _ => add(&mut map, page, *run, |c| &mut c.broken),
-            }
-        }
+        breaks += runs.len().saturating_sub(1) as u64;
+        let what = match runs.len() {
+            1 => Use::File,
+            _ => Use::Broken,
+        };
+        runs.iter().for_each(|run| add(*run, what));
     }
-    let free: Vec<Run> = core.vam.free_runs().collect();
-    for run in free {
-        add(&mut map, page, run, |c| &mut c.free);
-    }
-    fill(&mut map, size);
-    Ok(map)
+    core.vam.free_runs().for_each(|run| add(run, Use::Free));
+    map.add_breaks(breaks);
+    // What is of no file and not free is the format's own.
+    Ok(map.finish(Use::System))
 }
 
 /// The heads of files.
@@ -73,29 +66,4 @@ impl Visitor for Files {
 fn files(core: &mut Core, heads: &[crate::entry::Head]) -> Vec<Vec<Run>> {
     let runs = heads.iter().filter_map(|head| core.runs(head).ok());
     runs.map(|r| r.0).filter(|r| !r.is_empty()).collect()
-}
-
-/// Adds a run to the cells that it touches.
-fn add(map: &mut VolumeMap, page: u64, run: Run, of: fn(&mut MapCell) -> &mut u64) {
-    let (mut at, end) = (
-        u64::from(run.start) * page,
-        (u64::from(run.start) + u64::from(run.len)) * page,
-    );
-    while at < end {
-        let cell = at / map.cell_len;
-        let to = ((cell + 1) * map.cell_len).min(end);
-        if let Some(cell) = map.cells.get_mut(cell as usize) {
-            *of(cell) += to - at;
-        }
-        at = to;
-    }
-}
-
-/// What is of no file and not free is the format's own.
-fn fill(map: &mut VolumeMap, size: u64) {
-    let len = map.cell_len;
-    for (i, cell) in map.cells.iter_mut().enumerate() {
-        let whole = (size - i as u64 * len).min(len);
-        cell.system = whole.saturating_sub(cell.file + cell.broken + cell.free);
-    }
 }

@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::entry::{Entry, Head, Part, Place, ROOT_UID, dir_prefix};
 use crate::nodes::{is_named, new_head};
 use volary_core::{Error, FileKind, Kind, RenameFlags, Result, SetAttr, SetTime, Time};
+use volary_ondisk::rename::{Target, Task, lies_in, task};
 
 /// Most names of a node, and most directories in one.
 const LINKS_MAX: u32 = 1 << 20;
@@ -222,24 +223,19 @@ impl Core {
     }
 
     /// # Errors
-    /// `Invalid` if `dir` is `node` or lies in it.
+    /// `Invalid` if `dir` is `node` or lies in it; `Corrupt`, `Io`.
     fn check_not_into_itself(&mut self, node: u64, dir: u64) -> Result<()> {
-        let mut at = dir;
-        // A tree cannot be deeper than it has nodes; a damaged one might go round.
-        for _ in 0..DEPTH_MAX {
-            if at == node {
-                return Err(Kind::Invalid.into());
-            }
+        let is_within = lies_in(dir, node, |at| {
             if at == ROOT_UID {
-                return Ok(());
+                return Ok::<_, Error>(None);
             }
             let (place, _) = self.home(at)?;
-            if !is_named(&place) {
-                return Ok(());
-            }
-            at = place.dir;
+            Ok(is_named(&place).then_some(place.dir))
+        })?;
+        match is_within {
+            true => Err(Kind::Invalid.into()),
+            false => Ok(()),
         }
-        Err(Kind::Corrupt.into())
     }
 
     /// Renames; see [`FileSystem::rename`](volary_core::FileSystem::rename).
@@ -273,20 +269,16 @@ impl Core {
             let words = "an older version of a file: it does not change";
             return Err(Error::note(Kind::NotPermitted, words));
         }
-        if flags == RenameFlags::SWAP {
-            return self.swap(&old, &new, from.0, now);
-        }
-        if flags == RenameFlags::KEEP {
-            return Err(Kind::Exists.into());
-        }
-        if new.entry.uid() == old.entry.uid() {
-            return Ok(());
-        }
-        match (old.is_dir, new.is_dir) {
-            (true, true) => self.check_empty(&new)?,
-            (true, false) => return Err(Kind::NotDir.into()),
-            (false, true) => return Err(Kind::IsDir.into()),
-            (false, false) => {}
+        let target = Target {
+            is_same_entry: false,
+            is_same_node: new.entry.uid() == old.entry.uid(),
+            is_dir: new.is_dir,
+        };
+        match task(flags, old.is_dir, from == to, Some(target))? {
+            Task::Swap => return self.swap(&old, &new, from.0, now),
+            Task::Nothing => return Ok(()),
+            _ if old.is_dir => self.check_empty(&new)?,
+            _ => {}
         }
         if self.replace_with_heir(&new, &old, now)? {
             return Ok(());
@@ -384,9 +376,6 @@ impl Core {
         Ok(())
     }
 }
-
-/// Deepest path that is followed up to the root.
-const DEPTH_MAX: u32 = 1 << 16;
 
 fn default_mode(kind: FileKind) -> u32 {
     match kind {

@@ -157,10 +157,8 @@ impl Attached {
     /// # Errors
     /// As [`take_clusters`](Self::take_clusters).
     pub(crate) fn or_commit(&self, taken: Result<Runs>) -> Step<Runs> {
-        match taken {
-            Err(e) if e == Kind::NoSpace && self.order.pending_clusters() > 0 => Err(Stop::Commit),
-            other => Ok(other?),
-        }
+        let gives_room = || self.order.pending_clusters() > 0;
+        taken.map_err(|e| Stop::from(e).or_commit(gives_room))
     }
 
     /// Fills new clusters of a directory with zeros: on the device if the

@@ -8,13 +8,14 @@
 
 use crate::attached::{Attached, Unix};
 use crate::entries::Slots;
-use crate::node::{NumberMap, dir_ino};
+use crate::node::dir_ino;
 use crate::ondisk::{DirEntry, ENTRY_LEN};
 use crate::short::DOT;
 use crate::slots::entry_at;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use volary_core::Result;
+use volary_ondisk::NumberMap;
 
 /// How many are remembered. Those that were given longer ago than it takes to
 /// make so many have other times of birth.

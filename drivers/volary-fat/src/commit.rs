@@ -20,42 +20,21 @@
 use crate::alloc::Pending;
 use crate::attached::Attached;
 use crate::marks::{self, Hints};
-use crate::node::{NODE_COST, Node, NumberMap};
+use crate::node::{NODE_COST, Node};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use volary_block::{Cache, Stage};
 use volary_core::{BlockDevice, Error, Kind, Result};
+use volary_ondisk::NumberMap;
+use volary_ondisk::retry::with_commits;
+pub(crate) use volary_ondisk::retry::{Step, Stop};
 
 /// The stage of directory sectors: when all they lead to is on the disk.
 pub(crate) const ENTRIES: Stage = Stage(1);
 /// The stage of sectors that a rename takes an entry out of.
 pub(crate) const REMOVALS: Stage = Stage(2);
-
-/// Why a step of a change ended early.
-pub(crate) enum Stop {
-    /// It can go on after a commit. Nothing has been changed, but what `step`
-    /// remembers itself.
-    Commit,
-    /// It failed. Nothing has been changed.
-    Error(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(e: Error) -> Self {
-        Self::Error(e)
-    }
-}
-
-impl From<Kind> for Stop {
-    fn from(k: Kind) -> Self {
-        Self::Error(k.into())
-    }
-}
-
-/// The result of a step inside of an epoch.
-pub(crate) type Step<T> = std::result::Result<T, Stop>;
 
 /// Whether the volume takes changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,18 +262,11 @@ impl Attached {
         self.writable()?;
         self.mark_dirty()?;
         self.relieve()?;
-        // A rename asks four times at most, where nobody else makes it wait.
-        for _ in 0..6 {
-            let epoch = self.share_epoch()?;
-            match step(&epoch) {
-                Ok(r) => return Ok(r),
-                Err(Stop::Error(e)) => return Err(e),
-                Err(Stop::Commit) => {}
-            }
-            drop(epoch);
-            self.commit()?;
-        }
-        Err(Kind::NoSpace.into())
+        with_commits(
+            &mut step,
+            |step| step(&*self.share_epoch()?),
+            |_| self.commit(),
+        )
     }
 
     fn share_epoch(&self) -> Result<RwLockReadGuard<'_, Epoch>> {

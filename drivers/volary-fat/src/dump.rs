@@ -16,8 +16,9 @@ use crate::volume::Layout;
 use crate::walk::{Found, Walker, Where, entry_offset};
 use crate::{long, paper};
 use fields::{BOOT, BOOT16, BOOT32, FSINFO, LONG, SHORT, bytes_words, print_fields};
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use volary_core::{BlockDevice, Error, FileKind, Kind, OptionSpec, Result, Time, escape};
+use volary_ondisk::dump::{Asked, Out};
 use zerocopy::transmute_ref;
 
 /// What [`dump`] can show.
@@ -59,23 +60,10 @@ pub const DUMP_TOPICS: &[OptionSpec] = &[
 /// `NotDir`; `Corrupt` where damage ends what can be printed (after what
 /// could); `Io`.
 pub fn dump(dev: &dyn BlockDevice, what: &[String], out: &mut dyn Write) -> Result<()> {
-    let mut words = what.iter().map(String::as_str);
-    let topic = words.next().unwrap_or_default();
-    let arg = words.next();
-    if words.next().is_some() {
-        return Err(invalid("dump shows one structure at a time"));
-    }
-    let mut out = Out(out);
-    if topic == "boot" {
-        return boot(dev, arg, &mut out);
-    }
-    if !DUMP_TOPICS.iter().any(|t| t.name == topic) {
-        let all: Vec<&str> = DUMP_TOPICS.iter().map(|t| t.name).collect();
-        let words = format!(
-            "nothing to dump by the name '{topic}'; there are: {}",
-            all.join(", ")
-        );
-        return Err(invalid(words));
+    let asked = Asked::new(DUMP_TOPICS, what)?;
+    let mut out = Out::new(out);
+    if asked.topic == "boot" {
+        return boot(dev, asked.number()?.unwrap_or(0), &mut out);
     }
     let layout = Layout::read(dev)?;
     let dump = Dump {
@@ -84,28 +72,15 @@ pub fn dump(dev: &dyn BlockDevice, what: &[String], out: &mut dyn Write) -> Resu
         walker: Walker::new(dev, &layout),
         names: Names::new(Style::Long, CodePage::DEFAULT, false)?,
     };
-    match (topic, arg) {
-        ("fsinfo", _) => dump.fsinfo(&mut out),
-        ("fat", range) => dump.fat(range, &mut out),
-        ("owners", _) => dump.owners(&mut out),
-        (_, None) => Err(invalid(format!("dump {topic} of what?"))),
-        ("cluster", Some(n)) => dump.cluster(number(n)?, &mut out),
-        ("dir", Some(place)) => dump.dir(place, &mut out),
-        ("entry", Some(path)) => dump.entry(path, &mut out),
-        (_, Some(place)) => dump.chain(place, &mut out),
-    }
-}
-
-/// Where text goes. What cannot be written is `Io`.
-struct Out<'a>(&'a mut dyn Write);
-
-impl Out<'_> {
-    fn line(&mut self, words: fmt::Arguments<'_>) -> Result<()> {
-        let written = self
-            .0
-            .write_fmt(words)
-            .and_then(|()| self.0.write_char('\n'));
-        written.map_err(|_| Error::note(Kind::Io, "the output cannot be written"))
+    let word = asked.word().unwrap_or_default();
+    match asked.topic {
+        "fsinfo" => dump.fsinfo(&mut out),
+        "fat" => dump.fat(asked.word(), &mut out),
+        "owners" => dump.owners(&mut out),
+        "cluster" => dump.cluster(asked.needed()?, &mut out),
+        "dir" => dump.dir(word, &mut out),
+        "entry" => dump.entry(word, &mut out),
+        _ => dump.chain(word, &mut out),
     }
 }
 
@@ -114,13 +89,14 @@ fn invalid(words: impl Into<String>) -> Error {
 }
 
 fn number(text: &str) -> Result<u32> {
-    let n = volary_core::Options::parse_size(text).and_then(|n| u32::try_from(n).ok());
-    n.ok_or_else(|| invalid(format!("'{text}' is no cluster or sector number")))
+    volary_ondisk::dump::number(text).ok_or_else(|| {
+        let text = escape(text.as_bytes());
+        invalid(format!("'{text}' is no cluster number"))
+    })
 }
 
 /// The boot sector in sector `at`, whatever is wrong with it.
-fn boot(dev: &dyn BlockDevice, at: Option<&str>, out: &mut Out<'_>) -> Result<()> {
-    let at = at.map(number).transpose()?.unwrap_or(0);
+fn boot(dev: &dyn BlockDevice, at: u32, out: &mut Out<'_>) -> Result<()> {
     let sector_len = Layout::read(dev).map_or(512, |l| l.sector_len);
     let offset = u64::from(at) * u64::from(sector_len);
     let mut sector = [0; 512];

@@ -1,8 +1,8 @@
 //! What a directory's names and slots are, in memory: found by a hash, without
 //! a look at the directory.
 
-use crate::node::NumberMap;
 use crate::ondisk::DIR_ENTRIES_MAX;
+use volary_ondisk::NumberMap;
 
 /// Most slots that one entry takes: 20 of a long name and its own.
 pub(crate) const SLOTS_MAX: usize = 21;

@@ -4,37 +4,8 @@
 use crate::volume::Layout;
 use crate::walk::{Run, Walker};
 use std::collections::HashSet;
-use volary_core::{BlockDevice, MapCell, Result, VolumeMap};
-
-/// Most cells that a map has, whatever is asked for.
-const CELLS_MAX: usize = 1 << 20;
-
-/// What a stretch of a volume is used for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    System,
-    Dir,
-    File,
-    Broken,
-    Bad,
-    Free,
-    Lost,
-}
-
-impl Use {
-    /// The place of its bytes in a cell.
-    fn of(self, cell: &mut MapCell) -> &mut u64 {
-        match self {
-            Self::System => &mut cell.system,
-            Self::Dir => &mut cell.dir,
-            Self::File => &mut cell.file,
-            Self::Broken => &mut cell.broken,
-            Self::Bad => &mut cell.bad,
-            Self::Free => &mut cell.free,
-            Self::Lost => &mut cell.lost,
-        }
-    }
-}
+use volary_core::{BlockDevice, Result, VolumeMap};
+use volary_ondisk::map::{MapBuilder, Use};
 
 /// Maps the volume into at most `cells` cells. Damage is passed over; where
 /// several files claim a cluster, the figures of its cell are near, not exact.
@@ -57,35 +28,24 @@ pub fn map(dev: &dyn BlockDevice, cells: usize) -> Result<VolumeMap> {
         }
         true
     });
-    Ok(drawing.map)
+    Ok(drawing.map.finish(Use::System))
 }
 
 struct Drawing<'a> {
     layout: &'a Layout,
-    map: VolumeMap,
+    map: MapBuilder,
 }
 
 impl<'a> Drawing<'a> {
     fn new(layout: &'a Layout, cells: usize) -> Self {
         let sector = u64::from(layout.sector_len);
         let size = u64::from(layout.total_sectors) * sector;
-        let cells = cells.clamp(1, CELLS_MAX) as u64;
-        let cell_len = size.div_ceil(cells).next_multiple_of(sector).max(sector);
-        let count = usize::try_from(size.div_ceil(cell_len)).unwrap_or(CELLS_MAX);
-        let mut drawing = Self {
-            layout,
-            map: VolumeMap {
-                cell_len,
-                cells: vec![MapCell::default(); count],
-                breaks: 0,
-            },
-        };
-        let data = layout.cluster_offset(2);
-        drawing.add(0, data, Use::System);
+        let mut map = MapBuilder::new(size, sector, cells);
+        map.add(0, layout.cluster_offset(2), Use::System);
         // What is left over at the end is no whole cluster.
         let end = layout.cluster_offset(layout.last_cluster() + 1);
-        drawing.add(end, size.saturating_sub(end), Use::System);
-        drawing
+        map.add(end, size.saturating_sub(end), Use::System);
+        Self { layout, map }
     }
 
     /// Everything that the FAT alone says; what is in use is lost until a
@@ -130,51 +90,24 @@ impl<'a> Drawing<'a> {
             (false, _) => Use::Broken,
         };
         if !dir {
-            self.map.breaks += count.saturating_sub(1);
+            self.map.add_breaks(count.saturating_sub(1));
         }
         let _ = walker.runs(first, &mut |run| {
-            self.take_lost(run, what);
+            let (at, len) = self.place(run);
+            self.map.change(at, len, (Use::Lost, what));
             true
         });
     }
 
     fn add_run(&mut self, run: Run, what: Use) {
-        let at = self.layout.cluster_offset(run.first);
-        self.add(
-            at,
-            u64::from(run.len) * u64::from(self.layout.cluster_len),
-            what,
-        );
+        let (at, len) = self.place(run);
+        self.map.add(at, len, what);
     }
 
-    fn add(&mut self, at: u64, len: u64, what: Use) {
-        self.each_cell(at, len, |cell, n| *what.of(cell) += n);
-    }
-
-    /// Gives bytes that are lost another use; what is not lost stays.
-    fn take_lost(&mut self, run: Run, what: Use) {
-        let at = self.layout.cluster_offset(run.first);
+    /// Where a run lies, and how long it is, in bytes.
+    fn place(&self, run: Run) -> (u64, u64) {
         let len = u64::from(run.len) * u64::from(self.layout.cluster_len);
-        self.each_cell(at, len, |cell, n| {
-            let n = n.min(cell.lost);
-            cell.lost -= n;
-            *what.of(cell) += n;
-        });
-    }
-
-    /// Calls `change` for each cell of a range, with the bytes in it.
-    fn each_cell(&mut self, at: u64, len: u64, mut change: impl FnMut(&mut MapCell, u64)) {
-        let cell_len = self.map.cell_len;
-        let (mut at, end) = (at, at.saturating_add(len));
-        let first = usize::try_from(at / cell_len).unwrap_or(usize::MAX);
-        for cell in self.map.cells.iter_mut().skip(first) {
-            if at >= end {
-                break;
-            }
-            let next = ((at / cell_len + 1) * cell_len).min(end);
-            change(cell, next - at);
-            at = next;
-        }
+        (self.layout.cluster_offset(run.first), len)
     }
 }
 

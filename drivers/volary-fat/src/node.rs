@@ -12,11 +12,11 @@ use crate::dir::Dir;
 use crate::ondisk::DirEntry;
 use crate::runs::Runs;
 use parking_lot::{Mutex, RwLock};
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use volary_core::{FileKind, NodeId, Time};
+use volary_ondisk::NumberMap;
 
 /// The root's number.
 pub(crate) const ROOT_INO: u64 = 1;
@@ -157,28 +157,6 @@ impl Node {
         self.opens.load(Ordering::Acquire) > 0
     }
 }
-
-/// Spreads keys that are numbers already.
-#[derive(Default)]
-pub(crate) struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &b in bytes {
-            self.write_u64(b.into());
-        }
-    }
-    fn write_u64(&mut self, n: u64) {
-        let mixed = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 32);
-    }
-}
-
-/// A map from numbers.
-pub(crate) type NumberMap<V> = HashMap<u64, V, BuildHasherDefault<Spread>>;
 
 /// The table of nodes.
 pub(crate) struct Nodes {
@@ -414,7 +392,8 @@ impl Inner {
             .place
             .filter(|p| !node.is_dir() && slot_ino(p.key()) != node.id.ino.get());
         let references = 1 + usize::from(odd.is_some());
-        let idle = Arc::strong_count(node) == references && !node.is_open();
+        // An open refers to its node.
+        let idle = Arc::strong_count(node) == references;
         let few_odd = self.odd.len() < max / 2;
         let keep = !idle || meta.dirty || meta.gone || (odd.is_some() && few_odd);
         (!keep).then_some((meta.change, odd))

@@ -48,12 +48,12 @@ impl Attached {
         if mode != Mode::Read {
             self.writable()?;
         }
-        // The body keeps a removal out until the open counts.
+        // The body keeps a removal out until the table has the open.
         let body = node.body.read();
         if node.meta.lock().gone && !node.is_open() {
             return Err(Kind::Stale.into());
         }
-        let open = self.opens.add(node.clone(), mode);
+        let open = self.add_open(node.clone(), mode);
         drop(body);
         Ok(open)
     }

@@ -8,7 +8,6 @@
 use crate::attached::Attached;
 use crate::check::judge::{self, Judge};
 use crate::dir::{Dir, is_dots};
-use crate::node::NumberMap;
 use crate::ondisk::{DirEntry, ENTRY_LEN};
 use crate::runs::Runs;
 use crate::short::{DOT, DOT_DOT, Short};
@@ -17,6 +16,7 @@ use crate::twofold::Of;
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use volary_core::{Kind, Result};
+use volary_ondisk::NumberMap;
 
 /// Most directories that are remembered.
 const PARENTS_MAX: usize = 1 << 16;

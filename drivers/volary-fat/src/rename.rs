@@ -15,7 +15,8 @@ use crate::tree::{check_empty, check_has_name, check_left};
 use parking_lot::RwLockWriteGuard;
 use std::sync::Arc;
 use volary_block::Stage;
-use volary_core::{Ctx, Kind, Name, NodeId, RenameFlags, Result};
+use volary_core::{Ctx, FileKind, Kind, Name, NodeId, RenameFlags, Result};
+use volary_ondisk::rename::{Circle, Target, Task, task};
 use zerocopy::IntoBytes;
 
 /// The directories of a rename: one or two.
@@ -77,7 +78,9 @@ impl Attached {
         if node.is_dir() && above.contains(&node.id) {
             return Err(Kind::Invalid.into());
         }
-        let target = self.locate(dirs.to()?, &self.folded(new_name))?;
+        let found = self.locate(dirs.to()?, &self.folded(new_name))?;
+        let target = found.map(|t| self.target(&source, &t));
+        let task = task(flags, node.is_dir(), name == new_name, target)?;
         let at = Move {
             cx,
             from: &from,
@@ -85,31 +88,34 @@ impl Attached {
             node,
             source,
         };
-        match target {
-            None => self.move_entry(&at, &mut dirs, new_name.as_bytes()),
-            Some(t) if t.place.key() == at.source.place.key() => {
-                if flags == RenameFlags::KEEP
-                    && self.folded(name) == self.folded(new_name)
-                    && name == new_name
-                {
-                    return Err(Kind::Exists.into());
-                }
+        match (task, found) {
+            (Task::Nothing, _) => Ok(()),
+            (Task::Respell, _) => {
                 self.rename_in_place(&at, dirs.to()?, &source, new_name.as_bytes())
             }
-            Some(_) if flags == RenameFlags::KEEP => Err(Kind::Exists.into()),
-            Some(t) => self.replace(&at, &mut dirs, &t, new_name.as_bytes()),
+            (Task::Replace, Some(t)) => self.replace(&at, &mut dirs, &t, new_name.as_bytes()),
+            (Task::Swap, _) => Err(Kind::Unsupported.into()),
+            (Task::Move | Task::Replace, _) => self.move_entry(&at, &mut dirs, new_name.as_bytes()),
+        }
+    }
+
+    /// What the new name leads to. FAT has one name for each node.
+    fn target(&self, source: &Located, found: &Located) -> Target {
+        let is_same = found.place.key() == source.place.key();
+        Target {
+            is_same_entry: is_same,
+            is_same_node: is_same,
+            is_dir: self.perms(&found.entry).kind == FileKind::Dir,
         }
     }
 
     /// A directory and all above it. The tree must be locked.
     fn way_up(&self, dir: &Arc<Node>) -> Result<Vec<NodeId>> {
-        let mut ids = vec![dir.id];
+        let (mut ids, mut circle) = (vec![dir.id], Circle::new(dir.id));
         let mut place = dir.meta.lock().place;
         while let Some(at) = place {
             let node = self.dir_node(at.dir)?;
-            if ids.contains(&node.id) {
-                return Err(Kind::Corrupt.into());
-            }
+            circle.check(node.id)?;
             ids.push(node.id);
             place = node.meta.lock().place;
         }
@@ -275,11 +281,6 @@ impl Attached {
             return Err(Kind::NotPermitted.into());
         }
         let victim = self.node_of(target)?;
-        match (at.node.is_dir(), victim.is_dir()) {
-            (true, false) => return Err(Kind::NotDir.into()),
-            (false, true) => return Err(Kind::IsDir.into()),
-            _ => {}
-        }
         if victim.id == at.from.id {
             return Err(Kind::NotEmpty.into());
         }

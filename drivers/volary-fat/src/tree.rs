@@ -82,7 +82,7 @@ impl Attached {
         }
         let entry = self.new_entry(cx, FileKind::File, 0, set)?;
         let node = self.add(cx, &parent, dir, name.as_bytes(), entry)?;
-        let open = self.opens.add(node.clone(), Mode::ReadWrite);
+        let open = self.add_open(node.clone(), Mode::ReadWrite);
         drop(body);
         if let Some(size) = set.size.filter(|&s| s > 0) {
             self.set_size(cx, &node, size)?;
@@ -93,7 +93,7 @@ impl Attached {
     /// Opens a regular file.
     fn open_file(&self, node: &Arc<Node>, mode: Mode) -> Result<OpenId> {
         match node.kind {
-            FileKind::File => Ok(self.opens.add(node.clone(), mode)),
+            FileKind::File => Ok(self.add_open(node.clone(), mode)),
             FileKind::Dir => Err(Kind::IsDir.into()),
             _ => Err(Kind::Invalid.into()),
         }
@@ -387,11 +387,12 @@ impl Attached {
     /// # Errors
     /// `Stale`; what giving them back answers.
     pub(crate) fn close_open(&self, open: OpenId) -> Result<()> {
-        let node = self.opens.remove(open)?;
-        if !node.is_open() {
+        let closed = self.opens.remove(open)?;
+        let node = closed.open.node;
+        if closed.is_last {
             self.table.give_up(node.id.ino.get());
         }
-        if !node.meta.lock().gone {
+        if !closed.is_last || !node.meta.lock().gone {
             return Ok(());
         }
         let mut body = node.body.write();

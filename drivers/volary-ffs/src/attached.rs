@@ -9,7 +9,7 @@ use crate::edit::{Edit, Step, Stop};
 use crate::hash::check_superblock;
 use crate::index::Indexes;
 use crate::inode::Inode;
-use crate::node::Nodes;
+use crate::node::{Nodes, Open, Opens};
 use crate::ondisk::UFS_ROOTINO;
 use crate::policy::Policy;
 use crate::quota::Quotas;
@@ -17,14 +17,14 @@ use crate::superblock::Found;
 use crate::tune::Changes;
 use crate::volume::Volume;
 use parking_lot::{Mutex, RwLock};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions, Stage};
 use volary_core::{
-    Attach, BlockDevice, Ctx, Error, FileKind, Finding, Kind, Mode, NodeId, OpenId, OptionSpec,
-    Result, Time,
+    Attach, BlockDevice, Ctx, Error, FileKind, Finding, Kind, NodeId, OpenId, OptionSpec, Result,
+    Time,
 };
+use volary_ondisk::retry::with_commits;
 
 /// Options of an attachment.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
@@ -80,8 +80,7 @@ pub(crate) struct State {
     pub(crate) quotas: Quotas,
     epoch: Epoch,
     head: Head,
-    opens: HashMap<OpenId, Open>,
-    last_open: u64,
+    opens: Opens,
     phase: Phase,
     /// The disk says that the volume is in use.
     is_marked: bool,
@@ -96,16 +95,6 @@ enum Phase {
     Detached,
 }
 
-/// An open.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
-    pub(crate) id: NodeId,
-    pub(crate) mode: Mode,
-    /// Whether root opened it. What a mount writes out of the kernel's cache comes as root's;
-    /// it is as much as who opened the file may write.
-    pub(crate) is_roots: bool,
-}
-
 impl State {
     /// # Errors
     /// `Stale` once it is detached.
@@ -116,18 +105,10 @@ impl State {
         }
     }
 
-    fn add_open(&mut self, open: Open) -> OpenId {
-        self.last_open += 1;
-        let id = OpenId(self.last_open);
-        self.opens.insert(id, open);
-        id
-    }
-
     /// # Errors
     /// `Stale`.
     pub(crate) fn opened(&self, open: OpenId) -> Result<Open> {
-        let open = self.opens.get(&open).copied();
-        open.ok_or_else(|| Kind::Stale.into())
+        self.opens.get(open).copied()
     }
 }
 
@@ -188,8 +169,7 @@ impl Attached {
                 quotas,
                 epoch: Epoch::default(),
                 head: Head::new(&volume),
-                opens: HashMap::new(),
-                last_open: 0,
+                opens: Opens::default(),
                 phase: Phase::Attached,
                 is_marked: false,
             }),
@@ -306,40 +286,45 @@ impl Attached {
         cx: &Ctx<'_>,
         mut act: impl FnMut(&mut Edit<'_>) -> Step<R>,
     ) -> Result<R> {
-        // A rename asks twice at most.
-        for _ in 0..6 {
-            if self.is_due(state) {
-                self.commit_state(state, cx.now)?;
-            }
-            let Some(mut edit) = self.edit(state, by(cx)) else {
-                return Err(Kind::ReadOnly.into());
-            };
-            let acted = act(&mut edit).and_then(|answer| edit.charge().map(|()| answer));
-            let stop = match acted {
-                Ok(answer) => {
-                    let done = edit.done();
-                    state.epoch.is_dirty = true;
-                    return self.or_fail(state, done).map(|()| answer);
-                }
-                Err(stop) => stop,
-            };
-            let back = edit.take_back();
-            self.or_fail(state, back)?;
-            let more = state.alloc.as_ref().is_some_and(Alloc::has_pending);
-            match stop {
-                Stop::Error(e) if e == Kind::NoSpace && more => {}
-                Stop::Error(e) => return Err(e),
-                Stop::Commit => {}
-            }
+        with_commits(
+            state,
+            |state| self.attempt(state, cx, &mut act),
+            |state| self.commit_state(state, cx.now),
+        )
+    }
+
+    /// Does a change, or takes all of it back.
+    fn attempt<R>(
+        &self,
+        state: &mut State,
+        cx: &Ctx<'_>,
+        act: &mut impl FnMut(&mut Edit<'_>) -> Step<R>,
+    ) -> Step<R> {
+        if self.is_due(state) {
             self.commit_state(state, cx.now)?;
         }
-        Err(Kind::NoSpace.into())
+        let mut edit = self.edit(state, by(cx)).ok_or(Kind::ReadOnly)?;
+        let acted = act(&mut edit).and_then(|answer| edit.charge().map(|()| answer));
+        match acted {
+            Ok(answer) => {
+                let done = edit.done();
+                state.epoch.is_dirty = true;
+                self.or_fail(state, done)?;
+                Ok(answer)
+            }
+            Err(stop) => {
+                let back = edit.take_back();
+                self.or_fail(state, back)?;
+                let gives_room = || state.alloc.as_ref().is_some_and(Alloc::has_pending);
+                Err(stop.or_commit(gives_room))
+            }
+        }
     }
 
     /// A change, at a time; whether it is root's.
     fn edit<'a>(&'a self, state: &'a mut State, by: (Time, bool)) -> Option<Edit<'a>> {
         let nodes = &mut state.nodes;
-        let more = (&mut state.epoch, &mut state.quotas);
+        let more = (&mut state.epoch, &mut state.quotas, &state.opens);
         let alloc = state.alloc.as_mut()?;
         Some(Edit::new(
             self.as_reader(),
@@ -392,7 +377,7 @@ impl Attached {
             return Ok(());
         };
         let nodes = &mut state.nodes;
-        let more = (&mut state.epoch, &mut state.quotas);
+        let more = (&mut state.epoch, &mut state.quotas, &state.opens);
         let head = (&mut state.head, now);
         let result = commit::commit(&self.as_reader(), nodes, alloc, more, head);
         self.or_fail(state, result)

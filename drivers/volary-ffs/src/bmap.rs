@@ -203,7 +203,8 @@ impl Edit<'_> {
 
     /// A file that is open and grows by block `lbn`, unless that is the first that it gets.
     pub(crate) fn grower(&self, ino: u32, lbn: u64) -> Option<Grower> {
-        let node = self.nodes.get(ino).filter(|node| node.opens > 0)?;
+        let is_open = self.opens.is_open(ino.into());
+        let node = self.nodes.get(ino).filter(|_| is_open)?;
         let is_first = node.mem.blocks == 0;
         let is_file = node.mem.kind() == Some(FileKind::File);
         (is_file && !is_first).then(|| Grower {

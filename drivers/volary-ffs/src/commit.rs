@@ -24,7 +24,7 @@ use crate::alloc::Alloc;
 use crate::blocks::Reader;
 use crate::hash::seal_superblock;
 use crate::inode::Inode;
-use crate::node::{Node, Nodes};
+use crate::node::{Node, Nodes, Opens};
 use crate::ondisk::{FS_METACKHASH, Stored, Superblock, sb};
 use crate::quota::Quotas;
 use crate::tune::Changes;
@@ -194,7 +194,7 @@ pub(crate) fn commit(
     reader: &Reader<'_>,
     nodes: &mut Nodes,
     alloc: &mut Alloc,
-    (epoch, quotas): (&mut Epoch, &mut Quotas),
+    (epoch, quotas, opens): (&mut Epoch, &mut Quotas, &Opens),
     (head, now): (&mut Head, Time),
 ) -> Result<()> {
     let cache = reader.cache;
@@ -232,7 +232,7 @@ pub(crate) fn commit(
     head.set_sums(reader.volume, alloc, now);
     cache.write(head.at, head.sealed(reader.volume), Stage::DATA)?;
     step(reader, Stage::DATA)?;
-    nodes.settle();
+    nodes.settle(opens);
     *epoch = Epoch::default();
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::xattr;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, FileKind, Kind, OptionSpec, Result, escape};
+use volary_ondisk::dump::{Asked, Out};
 
 pub(crate) const TOPICS: &[OptionSpec] = &[
     OptionSpec {
@@ -55,35 +56,23 @@ pub(crate) fn dump(
     what: &[String],
     out: &mut dyn fmt::Write,
 ) -> Result<()> {
-    let words: Vec<&str> = what.iter().map(String::as_str).collect();
-    let number = |word: &str| word.parse().map_err(|_| unknown(what));
-    let lines = match words.as_slice() {
-        ["superblock"] => superblock(&Found::choose(&*dev, None)?),
-        ["superblock", sector] => superblock(&Found::at_sector(&*dev, number(sector)?)?),
-        ["superblocks"] => return superblocks(&*dev, out),
-        ["group", n] => with(dev, |reader| group(reader, number(n)?))?,
-        ["bitmap", n] => with(dev, |reader| bitmap(reader, number(n)?))?,
-        ["inode", n] => with(dev, |reader| inode(reader, number(n)?))?,
-        ["directory", n] => {
-            let ino = number(n)?;
-            return with(dev, |reader| directory(reader, ino, out));
+    let asked = Asked::new(TOPICS, what)?;
+    let mut out = Out::new(out);
+    let lines = match asked.topic {
+        "superblock" => superblock(&match asked.number()? {
+            None => Found::choose(&*dev, None)?,
+            Some(sector) => Found::at_sector(&*dev, sector)?,
+        }),
+        "superblocks" => return superblocks(&*dev, &mut out),
+        "group" => with(dev, |reader| group(reader, asked.needed()?))?,
+        "bitmap" => with(dev, |reader| bitmap(reader, asked.needed()?))?,
+        "inode" => with(dev, |reader| inode(reader, asked.needed()?))?,
+        _ => {
+            let ino = asked.needed()?;
+            return with(dev, |reader| directory(reader, ino, &mut out));
         }
-        _ => return Err(unknown(what)),
     };
-    lines.iter().try_for_each(|line| print(out, line))
-}
-
-fn print(out: &mut dyn fmt::Write, line: &str) -> Result<()> {
-    writeln!(out, "{line}").map_err(|_| Error::note(Kind::Io, "the output ended"))
-}
-
-fn unknown(what: &[String]) -> Error {
-    let words = format!(
-        "cannot dump '{}'; there are: superblock [SECTOR], superblocks, group NUMBER, \
-         bitmap NUMBER, inode NUMBER, directory INODE",
-        escape(what.join(" ").as_bytes())
-    );
-    Error::note(Kind::Invalid, words)
+    out.lines(&lines)
 }
 
 fn with<T>(dev: Arc<dyn BlockDevice>, act: impl FnOnce(&Reader<'_>) -> Result<T>) -> Result<T> {
@@ -109,7 +98,7 @@ fn superblock(found: &Found) -> Vec<String> {
     lines
 }
 
-fn superblocks(dev: &dyn BlockDevice, out: &mut dyn fmt::Write) -> Result<()> {
+fn superblocks(dev: &dyn BlockDevice, out: &mut Out<'_>) -> Result<()> {
     Found::search(dev, dev.geometry().size, &mut |found| {
         let (at, order) = (found.at, found.order.word());
         let kind = if found.is_ufs2 { "UFS2" } else { "UFS1" };
@@ -118,7 +107,7 @@ fn superblocks(dev: &dyn BlockDevice, out: &mut dyn fmt::Write) -> Result<()> {
             Err(e) => e.to_string(),
         };
         let sector = at / 512;
-        print(out, &format!("sector {sector:>10} {kind} {order} {good}"))?;
+        out.line(format_args!("sector {sector:>10} {kind} {order} {good}"))?;
         Ok(true)
     })
 }
@@ -236,7 +225,7 @@ fn runs(reader: &Reader<'_>, inode: &Inode, lines: &mut Vec<String>) {
     }
 }
 
-fn directory(reader: &Reader<'_>, ino: u64, out: &mut dyn fmt::Write) -> Result<()> {
+fn directory(reader: &Reader<'_>, ino: u64, out: &mut Out<'_>) -> Result<()> {
     let inode = read_inode(reader, ino)?.check(reader.volume)?;
     let mut dir = Dir::new(*reader, &inode)
         .map_err(|_| Error::note(Kind::NotFound, format!("inode {ino} is no directory")))?;
@@ -266,7 +255,7 @@ fn directory(reader: &Reader<'_>, ino: u64, out: &mut dyn fmt::Write) -> Result<
             }
             Err(e) => return Err(e),
         };
-        print(out, &line)?;
+        out.line(format_args!("{line}"))?;
     }
     Ok(())
 }

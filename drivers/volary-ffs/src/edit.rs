@@ -5,7 +5,7 @@ use crate::blocks::Reader;
 use crate::commit::{ADDITIONS, Epoch, POINTERS};
 use crate::index::Indexes;
 use crate::inode::Inode;
-use crate::node::{Node, Nodes};
+use crate::node::{Node, Nodes, Opens};
 use crate::policy::Wish;
 use crate::quota::{Kept, Quotas};
 use crate::store::kept;
@@ -13,29 +13,7 @@ use crate::volume::Volume;
 use parking_lot::Mutex;
 use volary_block::{Cache, Stage};
 use volary_core::{Error, FileKind, Kind, NodeId, QuotaOf, Result, Time};
-
-/// Why a change ended early. It is taken back in either case.
-pub(crate) enum Stop {
-    /// It can be done after a commit.
-    Commit,
-    /// It failed.
-    Error(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(e: Error) -> Self {
-        Self::Error(e)
-    }
-}
-
-impl From<Kind> for Stop {
-    fn from(k: Kind) -> Self {
-        Self::Error(k.into())
-    }
-}
-
-/// The result of a part of a change.
-pub(crate) type Step<T> = std::result::Result<T, Stop>;
+pub(crate) use volary_ondisk::retry::{Step, Stop};
 
 /// What is taken back, the last first.
 enum Undo {
@@ -56,6 +34,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) nodes: &'a mut Nodes,
     pub(crate) epoch: &'a mut Epoch,
     pub(crate) quotas: &'a mut Quotas,
+    pub(crate) opens: &'a Opens,
     pub(crate) indexes: &'a Mutex<Indexes>,
     pub(crate) now: Time,
     /// May use what is kept for root, and go past quotas.
@@ -72,7 +51,7 @@ impl<'a> Edit<'a> {
         reader: Reader<'a>,
         alloc: &'a mut Alloc,
         nodes: &'a mut Nodes,
-        (epoch, quotas): (&'a mut Epoch, &'a mut Quotas),
+        (epoch, quotas, opens): (&'a mut Epoch, &'a mut Quotas, &'a Opens),
         indexes: &'a Mutex<Indexes>,
         (now, is_root): (Time, bool),
     ) -> Self {
@@ -83,6 +62,7 @@ impl<'a> Edit<'a> {
             nodes,
             epoch,
             quotas,
+            opens,
             indexes,
             now: kept(reader.volume.variant, now),
             is_root,

@@ -1,12 +1,13 @@
 //! The file system.
 
-use crate::attached::{Attached, Open, State};
+use crate::attached::{Attached, State};
 use crate::blocks::Reader;
 use crate::dir::Dir;
 use crate::index;
 use crate::inode::Inode;
 use crate::listing::{Took, list};
 use crate::names::New;
+use crate::node::Open;
 use crate::ondisk::UFS_MAXNAMLEN;
 use crate::tune::Changes;
 use crate::volume::Variant;
@@ -239,12 +240,10 @@ impl FileSystem for FfsFs {
         how: Create,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
-        let inode = self.0.change(cx, |edit| {
+        let (inode, open) = self.0.change_and_open(cx, |edit| {
             let found = edit.search(&edit.load(dir)?, name.as_bytes())?;
             let Some((ino, _)) = found.filter(|_| how != Create::New) else {
-                let inode = edit.make(dir, name, &New::File, set)?;
-                edit.node(inode.ino)?.opens += 1;
-                return Ok(inode);
+                return edit.make(dir, name, &New::File, set);
             };
             let inode = edit.inode(ino)?;
             match inode.kind() {
@@ -252,17 +251,11 @@ impl FileSystem for FfsFs {
                 Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
                 _ => return Err(Kind::Invalid.into()),
             }
-            edit.node(ino)?.opens += 1;
             match how {
                 Create::Truncate => edit.setattr(inode.id()?, &SetAttr::size(0)),
                 _ => Ok(inode),
             }
         })?;
-        let open = self.0.add_open(Open {
-            id: inode.id()?,
-            mode: Mode::ReadWrite,
-            is_roots: cx.cred.is_root(),
-        });
         Ok((self.made(Ok(inode))?, open))
     }
 

@@ -8,10 +8,8 @@ use crate::scan::{Visitor, scan};
 use crate::superblock::Found;
 use crate::volume::Volume;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, FileKind, Kind, MapCell, Result, VolumeMap};
-
-/// Most cells that a map has, whatever is asked for.
-const CELLS_MAX: usize = 1 << 20;
+use volary_core::{BlockDevice, Error, FileKind, Kind, Result, VolumeMap};
+use volary_ondisk::map::{MapBuilder, Use};
 
 /// Maps the volume into at most `cells` cells. Damage is passed over.
 ///
@@ -25,36 +23,23 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
         cache: &cache,
         volume: &volume,
     };
-    let cells = cells.clamp(1, CELLS_MAX) as u64;
-    let len = size
-        .div_ceil(cells)
-        .max(volume.fsize)
-        .next_multiple_of(volume.fsize);
-    let count = usize::try_from(size.div_ceil(len)).unwrap_or(0);
     let mut drawing = Drawing {
         reader,
-        size,
         left: volume.size.saturating_mul(4),
-        map: VolumeMap {
-            cell_len: len,
-            cells: vec![MapCell::default(); count],
-            breaks: 0,
-        },
+        map: MapBuilder::new(size, volume.fsize, cells),
     };
     drawing.system();
     scan(&reader, &mut drawing)?;
-    Ok(drawing.end())
+    // What is used by nothing is lost, where the group's map does not say that it is free.
+    Ok(drawing.map.finish(Use::Lost))
 }
 
 struct Drawing<'a> {
     reader: Reader<'a>,
-    size: u64,
     /// Fragments that may still be drawn: damage can make files share what they have.
     left: u64,
-    map: VolumeMap,
+    map: MapBuilder,
 }
-
-type Part = fn(&mut MapCell) -> &mut u64;
 
 impl Drawing<'_> {
     fn volume(&self) -> &Volume {
@@ -66,28 +51,19 @@ impl Drawing<'_> {
         let volume = self.volume().clone();
         for group in 0..volume.ncg {
             let (first, end) = reserved(&volume, group);
-            self.add(first, end - first, |cell| &mut cell.system);
+            self.add(first, end - first, Use::System);
         }
         let summaries = volume.cssize.div_ceil(volume.fsize);
-        self.add(volume.csaddr, summaries, |cell| &mut cell.system);
+        self.add(volume.csaddr, summaries, Use::System);
     }
 
-    /// Adds fragments to the cells that they lie in.
-    fn add(&mut self, first: u64, count: u64, of: Part) {
-        let (cell_len, fsize) = (self.map.cell_len, self.volume().fsize);
-        let (mut at, end) = (first * fsize, ((first + count) * fsize).min(self.size));
-        while at < end {
-            let next = ((at / cell_len + 1) * cell_len).min(end);
-            let index = usize::try_from(at / cell_len).unwrap_or(usize::MAX);
-            if let Some(cell) = self.map.cells.get_mut(index) {
-                let room = cell_len.saturating_sub(used(cell));
-                *of(cell) += (next - at).min(room);
-            }
-            at = next;
-        }
+    /// Says what fragments are used for.
+    fn add(&mut self, first: u64, count: u64, what: Use) {
+        let fsize = self.volume().fsize;
+        self.map.add(first * fsize, count * fsize, what);
     }
 
-    /// What is used by nothing is free, or lost where the group's map says that it is used.
+    /// What the group's map says is free.
     fn free(&mut self, number: u64, group: &Group) {
         let (base, mut at) = (self.volume().base(number), 0);
         while at < group.fragments {
@@ -95,7 +71,7 @@ impl Drawing<'_> {
             let same = (at..group.fragments).take_while(|&i| group.is_free(i) == free);
             let count = same.count() as u64;
             if free {
-                self.add(base + at, count, |cell| &mut cell.free);
+                self.add(base + at, count, Use::Free);
             }
             at += count;
         }
@@ -128,16 +104,6 @@ impl Drawing<'_> {
         })?;
         Ok(breaks)
     }
-
-    fn end(mut self) -> VolumeMap {
-        let mut left = self.size;
-        for cell in &mut self.map.cells {
-            let len = left.min(self.map.cell_len);
-            left -= len;
-            cell.lost = len.saturating_sub(used(cell));
-        }
-        self.map
-    }
 }
 
 /// The fragments of a group that hold no data: from its superblock, in the first group from
@@ -147,10 +113,6 @@ pub(crate) fn reserved(volume: &Volume, group: u64) -> (u64, u64) {
     let first = if group == 0 { 0 } else { start + volume.sblkno };
     let end = volume.end(group);
     (first.min(end), (start + volume.dblkno).min(end))
-}
-
-fn used(cell: &MapCell) -> u64 {
-    cell.system + cell.dir + cell.file + cell.broken + cell.free
 }
 
 impl Visitor for Drawing<'_> {
@@ -169,16 +131,16 @@ impl Visitor for Drawing<'_> {
             return Ok(());
         };
         let breaks = self.breaks(&inode)?;
-        let of: Part = match inode.kind() {
-            Some(FileKind::Dir) => |cell| &mut cell.dir,
-            _ if breaks > 0 => |cell| &mut cell.broken,
-            _ => |cell| &mut cell.file,
+        let what = match inode.kind() {
+            Some(FileKind::Dir) => Use::Dir,
+            _ if breaks > 0 => Use::Broken,
+            _ => Use::File,
         };
         if inode.kind() == Some(FileKind::File) {
-            self.map.breaks += breaks;
+            self.map.add_breaks(breaks);
         }
         self.blocks(&inode, &mut |drawing, block| {
-            drawing.add(block.first, block.fragments, of);
+            drawing.add(block.first, block.fragments, what);
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::inode::Inode;
 use crate::ondisk::{UFS_MAXNAMLEN, UFS_ROOTINO};
 use crate::store::Instead;
 use volary_core::{Error, FileKind, Kind, Name, NodeId, RenameFlags, Result, SetAttr};
+use volary_ondisk::rename::{self, Target, Task};
 
 /// Most links of an inode: what the BSDs allow, less one that counts twice while a name moves.
 const LINK_MAX: i16 = 32_766;
@@ -232,10 +233,11 @@ impl Edit<'_> {
     fn drop_name(&mut self, dir: u32, inode: &Inode) -> Step<()> {
         let now = self.now;
         let is_dir = inode.kind() == Some(FileKind::Dir);
+        let is_open = self.opens.is_open(inode.ino.into());
         let node = self.node(inode.ino)?;
         node.mem.nlink = if is_dir { 0 } else { node.mem.nlink - 1 };
         node.mem.times[2] = now;
-        let is_free = node.mem.nlink <= 0 && node.opens == 0;
+        let is_free = node.mem.nlink <= 0 && !is_open;
         if is_dir {
             self.drop_link(dir)?;
         }
@@ -289,20 +291,25 @@ impl Edit<'_> {
         if target.nlink <= 0 {
             return Err(Kind::NotFound.into());
         }
-        self.check_not_into_itself(&old.node, &target)?;
-        if new.is_some() && flags == RenameFlags::KEEP {
-            return Err(Kind::Exists.into());
+        let is_dir = old.node.kind() == Some(FileKind::Dir);
+        if is_dir && self.is_within(&target, old.node.ino)? {
+            return Err(Kind::Invalid.into());
         }
-        if new.as_ref().is_some_and(|new| new.node.ino == old.node.ino) {
+        let found = new.as_ref().map(|new| Target {
+            is_same_entry: false,
+            is_same_node: new.node.ino == old.node.ino,
+            is_dir: new.node.kind() == Some(FileKind::Dir),
+        });
+        let task = rename::task(flags, is_dir, name == new_name, found)?;
+        if task == Task::Nothing {
             return Ok(());
         }
         if self.epoch.born.contains(&target.ino) && from != to {
             // It must be there itself before the old name goes.
             return Err(Stop::Commit);
         }
-        let is_dir = old.node.kind() == Some(FileKind::Dir);
-        if let Some(new) = &new {
-            self.check_replaceable(is_dir, &new.node)?;
+        if let Some(new) = new.as_ref().filter(|_| is_dir) {
+            self.check_removable(&new.node)?;
         } else if is_dir && from != to {
             self.check_links(&target)?;
         }
@@ -400,39 +407,23 @@ impl Edit<'_> {
             .map(drop)
     }
 
-    /// # Errors
-    /// `NotDir`, `IsDir`, `NotEmpty`; as [`check_removable`](Self::check_removable).
-    fn check_replaceable(&self, is_dir: bool, new: &Inode) -> Step<()> {
-        match (is_dir, new.kind() == Some(FileKind::Dir)) {
-            (true, true) => self.check_removable(new),
-            (true, false) => Err(Kind::NotDir.into()),
-            (false, true) => Err(Kind::IsDir.into()),
-            (false, false) => Ok(()),
-        }
-    }
-
-    /// The loop check of rename (section 5.3 of the paper).
+    /// Whether a directory is inode `node`, or lies in it: the loop check of rename (section 5.3 of
+    /// the paper).
     ///
     /// # Errors
-    /// `Invalid` if `dir` is `node` or lies in it.
-    fn check_not_into_itself(&self, node: &Inode, dir: &Inode) -> Step<()> {
+    /// `Corrupt` where no way leads to the root; `Io`.
+    fn is_within(&self, dir: &Inode, node: u32) -> Result<bool> {
         let mut at = dir.clone();
-        let mut left = self.volume.inodes();
-        loop {
-            if at.ino == node.ino {
-                return Err(Kind::Invalid.into());
+        rename::lies_in(dir.ino, node, |ino| {
+            if ino == UFS_ROOTINO {
+                return Ok(None);
             }
-            if at.ino == UFS_ROOTINO || node.kind() != Some(FileKind::Dir) {
-                return Ok(());
-            }
-            let parent = self.search(&at, b"..")?;
-            left = left.saturating_sub(1);
-            let corrupt = || {
-                let found = format!("no way to the root (directory {})", at.ino);
+            let (parent, _) = self.search(&at, b"..")?.ok_or_else(|| {
+                let found = format!("no way to the root (directory {ino})");
                 Error::corrupt("..", at.at, found, "the directory that holds it")
-            };
-            let (parent, _) = parent.filter(|_| left > 0).ok_or_else(corrupt)?;
+            })?;
             at = self.inode(parent)?;
-        }
+            Ok(Some(parent))
+        })
     }
 }

@@ -3,7 +3,7 @@
 use crate::blocks::Reader;
 use crate::inode::Inode;
 use std::collections::HashMap;
-use volary_core::{Attr, Kind, NodeId, Result};
+use volary_core::{Attr, Kind, Mode, NodeId, Result};
 
 /// An inode in memory.
 #[derive(Clone)]
@@ -15,7 +15,6 @@ pub(crate) struct Node {
     /// Names that it has gained in this epoch: what it may have on the disk beside those that
     /// it had.
     pub(crate) adds: u32,
-    pub(crate) opens: u32,
     /// See [`Attr::change`].
     pub(crate) change: u64,
     pub(crate) is_dirty: bool,
@@ -28,7 +27,6 @@ impl Node {
             mem: inode.clone(),
             disk: inode,
             adds: 0,
-            opens: 0,
             change,
             is_dirty: false,
         }
@@ -49,6 +47,19 @@ impl Node {
         let most = i32::from(self.disk.nlink.max(0)).saturating_add_unsigned(self.adds);
         i16::try_from(most).unwrap_or(i16::MAX)
     }
+}
+
+/// The open table, by inode number.
+pub(crate) type Opens = volary_ondisk::Opens<Open>;
+
+/// An open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) id: NodeId,
+    pub(crate) mode: Mode,
+    /// Whether root opened it. What a mount writes out of the kernel's cache comes as root's;
+    /// it is as much as who opened the file may write.
+    pub(crate) is_roots: bool,
 }
 
 /// The table.
@@ -118,14 +129,15 @@ impl Nodes {
     }
 
     /// All dirty ones are on the disk as they are: keeps those that are open.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self, opens: &Opens) {
         for node in self.map.values_mut().filter(|node| node.is_dirty) {
             node.disk = node.mem.clone();
             (node.is_dirty, node.adds) = (false, 0);
         }
         self.dirty = 0;
         self.floor = self.changes;
-        self.map.retain(|_, node| node.opens > 0 && !node.is_gone());
+        self.map
+            .retain(|&ino, node| opens.is_open(ino.into()) && !node.is_gone());
     }
 
     /// An inode that is in use, as it is now.

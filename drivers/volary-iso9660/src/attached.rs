@@ -4,14 +4,13 @@ use crate::dir::{Reader, Stretch};
 use crate::links::Links;
 use crate::node::{Node, Nodes, Owner};
 use crate::volume::{Descriptors, Names, Volume};
-use parking_lot::RwLock;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions};
 use volary_core::{
     Attach, BlockDevice, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place, Result,
 };
+use volary_ondisk::SharedOpens;
 
 /// Options of an attachment.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
@@ -49,8 +48,7 @@ pub(crate) struct Attached {
     cache: Cache,
     owner: Owner,
     links: Links,
-    opens: RwLock<HashMap<OpenId, Arc<Node>>>,
-    last_open: AtomicU64,
+    opens: SharedOpens<Arc<Node>>,
     detached: AtomicBool,
 }
 
@@ -82,8 +80,7 @@ impl Attached {
             cache,
             owner,
             links: Links::new(memory / 4),
-            opens: RwLock::default(),
-            last_open: AtomicU64::new(0),
+            opens: SharedOpens::default(),
             detached: AtomicBool::new(false),
         };
         fs.makes().dir(fs.volume.root)?;
@@ -101,7 +98,7 @@ impl Attached {
 
     pub(crate) fn detach(&self) {
         self.detached.store(true, Ordering::Release);
-        self.opens.write().clear();
+        self.opens.clear();
     }
 
     /// Makes nodes.
@@ -140,25 +137,21 @@ impl Attached {
     }
 
     pub(crate) fn open(&self, node: Node) -> OpenId {
-        let open = OpenId(self.last_open.fetch_add(1, Ordering::Relaxed) + 1);
-        self.opens.write().insert(open, Arc::new(node));
-        open
+        self.opens.add(node.attr.node.ino.get(), Arc::new(node))
     }
 
     /// # Errors
     /// `Stale`.
     pub(crate) fn opened(&self, open: OpenId) -> Result<Arc<Node>> {
         self.alive()?;
-        let node = self.opens.read().get(&open).cloned();
-        node.ok_or_else(|| Kind::Stale.into())
+        self.opens.get(open)
     }
 
     /// # Errors
     /// `Stale`.
     pub(crate) fn close(&self, open: OpenId) -> Result<()> {
         self.alive()?;
-        let node = self.opens.write().remove(&open);
-        node.map(drop).ok_or_else(|| Kind::Stale.into())
+        self.opens.remove(open).map(drop)
     }
 
     /// Reads a file's bytes.

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use volary_block::Cache;
 use volary_core::{BlockDevice, Error, Kind, OptionSpec, Result, escape};
+use volary_ondisk::dump::{Asked, is_written};
 
 pub(crate) const TOPICS: &[OptionSpec] = &[
     OptionSpec {
@@ -22,7 +23,7 @@ pub(crate) const TOPICS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "directory",
-        value: "BLOCK",
+        value: "[BLOCK]",
         help: "the records of the directory that begins at a block, with their system use fields; \
                the root's without a block",
     },
@@ -47,36 +48,22 @@ pub(crate) fn dump(
     what: &[String],
     out: &mut dyn fmt::Write,
 ) -> Result<()> {
+    let asked = Asked::new(TOPICS, what)?;
     let descriptors = Descriptors::read(&*dev)?;
     let cache = cache(dev, LOOK_MEMORY);
-    let words: Vec<&str> = what.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
-        ["descriptors"] => dump_descriptors(&descriptors, out),
-        ["directory"] | ["directory", _] => {
-            let volume = Volume::new(&cache, &descriptors, Names::Plain)?;
-            let block = match words.get(1) {
-                None => volume.root / volume.block,
-                Some(word) => word.parse().map_err(|_| unknown(what))?,
-            };
+    let volume = || Volume::new(&cache, &descriptors, Names::Plain);
+    is_written(match asked.topic {
+        "descriptors" => dump_descriptors(&descriptors, out),
+        "directory" => {
+            let volume = volume()?;
+            let root = volume.root / volume.block;
+            let block = asked.number::<u64>()?.unwrap_or(root);
             let start = block.saturating_mul(volume.block);
             dump_directory(&cache, &volume, start, out)?
         }
-        ["path-table"] => {
-            let volume = Volume::new(&cache, &descriptors, Names::Plain)?;
-            dump_path_table(&cache, &volume, out)?
-        }
-        ["boot"] => dump_boot(&cache, &descriptors, out)?,
-        _ => return Err(unknown(what)),
-    };
-    done.map_err(|_| Error::note(Kind::Io, "the output ended"))
-}
-
-fn unknown(what: &[String]) -> Error {
-    let words = format!(
-        "cannot dump '{}'; there are: descriptors, directory [BLOCK], path-table, boot",
-        escape(what.join(" ").as_bytes())
-    );
-    Error::note(Kind::Invalid, words)
+        "path-table" => dump_path_table(&cache, &volume()?, out)?,
+        _ => dump_boot(&cache, &descriptors, out)?,
+    })
 }
 
 fn dump_descriptors(all: &Descriptors, out: &mut dyn fmt::Write) -> fmt::Result {

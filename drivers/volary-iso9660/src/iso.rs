@@ -65,7 +65,7 @@ impl Format for Iso9660 {
         progress: &dyn Progress,
     ) -> Result<CheckReport> {
         how.options.check_known(&[])?;
-        check::check(dev, report, progress)
+        check::check(dev, how, report, progress)
     }
 
     fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {

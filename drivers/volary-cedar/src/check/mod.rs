@@ -12,13 +12,13 @@ mod nodes;
 mod salvage;
 
 use crate::recover::{How, open};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{
     Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, Kind, OptionSpec, Progress,
-    Result, Severity,
+    Result,
 };
+use volary_ondisk::Findings;
 
 /// What mends a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,60 +92,40 @@ pub(crate) fn run(
     }
     let recorder = Arc::new(Recorder::counting(dev));
     let mut out = CheckReport::default();
-    let mut refused = BTreeSet::new();
+    let mut findings = Findings::new(how, report);
     for _ in 0..ROUNDS {
         let (problems, facts) = look::look(recorder.clone(), reads_data, progress)?;
         out.facts = facts;
-        let chosen = choose(problems, how.mode, report, &mut refused, &mut out);
+        let chosen = choose(problems, &mut findings);
         if chosen.is_empty() {
             break;
         }
         mend::mend(recorder.clone(), how.now, &chosen)?;
         out.mended += chosen.len() as u64;
     }
+    out.found = findings.found;
     out.written = recorder.counts().write_bytes / 512;
     Ok(out)
 }
 
-/// What tells a finding from all others: its code, words, path and place.
-type Matter = (&'static str, String, Option<Vec<u8>>, Option<u64>);
+/// What tells a finding from others of its code: its words, path and place.
+type Matter = (String, Option<Vec<u8>>, Option<u64>);
 
-/// Reports problems, and gives the repairs that are to be made.
-fn choose(
-    problems: Vec<Problem>,
-    mode: CheckMode,
-    report: &mut dyn FnMut(&Finding) -> Answer,
-    refused: &mut BTreeSet<Matter>,
-    out: &mut CheckReport,
-) -> Vec<Fix> {
+/// Tells of problems; returns the repairs that are to be made.
+fn choose(problems: Vec<Problem>, findings: &mut Findings<'_, Matter>) -> Vec<Fix> {
     let mut chosen = Vec::new();
-    let stops = mode == CheckMode::Preen
-        && problems
-            .iter()
-            .any(|p| p.finding.severity == Severity::Damage);
     for Problem { finding, fix } in problems {
-        let key = (
-            finding.code,
+        let matter = (
             finding.message.clone(),
             finding.path.clone(),
             finding.offset,
         );
-        if refused.contains(&key) {
-            continue;
-        }
-        out.found += 1;
-        let answer = report(&finding);
-        let wanted = match mode {
-            CheckMode::Look => false,
-            CheckMode::Preen => finding.severity == Severity::Crash && !stops,
-            CheckMode::Mend => true,
-            CheckMode::Ask => answer == Answer::Yes,
-        };
-        if wanted {
+        if findings.tell_once(matter, &finding) {
             chosen.push(fix);
-        } else {
-            refused.insert(key);
         }
+    }
+    if findings.stops() {
+        chosen.clear();
     }
     chosen
 }

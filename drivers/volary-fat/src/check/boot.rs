@@ -125,7 +125,7 @@ pub(super) fn restore(boot: &Boot, disk: &mut Disk, reporter: &mut Reporter<'_>)
     let at = Where::offset(0);
     let told = reporter.tell(code::BOOT_SECTOR, 0, at, words, "restores it from the copy");
     // What only looks, or refuses all, sees the rest as it would be then.
-    if told || reporter.mode != CheckMode::Ask {
+    if told || reporter.all.mode() != CheckMode::Ask {
         let mut sector = [0; LEN];
         disk.read(place, &mut sector)?;
         return disk.edit(0, &sector, Rank::Early);

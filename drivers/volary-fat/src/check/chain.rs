@@ -83,7 +83,7 @@ impl Mender<'_, '_> {
 
     fn bad_start(&mut self, problem: &Problem, value: u32) -> Result<()> {
         let why = self.why_not(value)?;
-        if self.reporter.mends() {
+        if self.reporter.all.mends() {
             self.vol.fat.avoid(value)?;
         }
         if self.is_dir(problem)? {

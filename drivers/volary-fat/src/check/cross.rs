@@ -350,7 +350,7 @@ impl Mender<'_, '_> {
         let changed = Some((me.dir, me.slot));
         let wanted = need.saturating_sub(me.index);
         let wanted = wanted.min(me.rest.unwrap_or(self.vol.layout.cluster_count));
-        let from = match self.reporter.mends_damage() {
+        let from = match self.reporter.all.mends_damage() {
             true => self.tail(at, wanted, me.rest.is_some())?,
             false => Some(Vec::new()),
         };

@@ -1,7 +1,7 @@
 //! What a check can find, and who is told.
 
-use std::collections::HashSet;
-use volary_core::{Answer, Check, CheckMode, Finding, Severity};
+use volary_core::{Answer, Check, Finding, Severity};
+use volary_ondisk::Findings;
 
 /// A kind of finding: its name in `FORMAT.md` and how bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,38 +91,17 @@ impl Where {
     }
 }
 
-/// Tells of findings and keeps the count.
+/// Tells of findings by their codes.
 pub(super) struct Reporter<'a> {
-    pub(super) mode: CheckMode,
-    report: &'a mut dyn FnMut(&Finding) -> Answer,
-    /// Told and not to be mended: not told again.
-    silent: HashSet<(&'static str, u64)>,
-    pub(super) found: u64,
-    pub(super) mended: u64,
-    /// Damage was found that the mode does not mend.
-    pub(super) refused: bool,
+    /// The mode, the counts, and what was left.
+    pub(super) all: Findings<'a, u64>,
 }
 
 impl<'a> Reporter<'a> {
     pub(super) fn new(how: &Check, report: &'a mut dyn FnMut(&Finding) -> Answer) -> Self {
         Self {
-            mode: how.mode,
-            report,
-            silent: HashSet::new(),
-            found: 0,
-            mended: 0,
-            refused: false,
+            all: Findings::new(how, report),
         }
-    }
-
-    /// Whether anything may be mended at all.
-    pub(super) fn mends(&self) -> bool {
-        self.mode != CheckMode::Look
-    }
-
-    /// Whether damage may be mended.
-    pub(super) fn mends_damage(&self) -> bool {
-        matches!(self.mode, CheckMode::Mend | CheckMode::Ask)
     }
 
     /// Tells of a finding that can be mended; whether to do so. `key` tells
@@ -135,63 +114,25 @@ impl<'a> Reporter<'a> {
         message: String,
         repair: impl Into<String>,
     ) -> bool {
-        let repair = repair.into();
-        let can = !repair.is_empty();
-        self.put(code, key, at, message, repair, can)
-    }
-
-    /// Takes back that a finding was mended: it could not be.
-    pub(super) fn not_mended(&mut self, code: Code, key: u64) {
-        self.mended = self.mended.saturating_sub(1);
-        self.silent.insert((code.name, key));
-        self.refused |= code.severity == Severity::Damage;
-    }
-
-    /// Whether a finding was told before and left.
-    pub(super) fn is_left(&self, code: Code, key: u64) -> bool {
-        self.silent.contains(&(code.name, key))
-    }
-
-    fn put(
-        &mut self,
-        code: Code,
-        key: u64,
-        at: Where,
-        message: String,
-        repair: String,
-        can: bool,
-    ) -> bool {
-        if self.is_left(code, key) {
-            return false;
-        }
         let finding = Finding {
             code: code.name,
             severity: code.severity,
             path: at.path,
             offset: at.offset,
             message,
-            repair,
+            repair: repair.into(),
         };
-        let answer = (self.report)(&finding);
-        if code.severity == Severity::Note {
-            self.silent.insert((code.name, key));
-            return false;
-        }
-        self.found += 1;
-        let mend = can
-            && match self.mode {
-                CheckMode::Look => false,
-                CheckMode::Preen => code.severity == Severity::Crash,
-                CheckMode::Mend => true,
-                CheckMode::Ask => answer == Answer::Yes,
-            };
-        if mend {
-            self.mended += 1;
-        } else {
-            self.silent.insert((code.name, key));
-            self.refused |= code.severity == Severity::Damage;
-        }
-        mend
+        self.all.tell_once(key, &finding)
+    }
+
+    /// Takes back that a finding was mended: it could not be.
+    pub(super) fn not_mended(&mut self, code: Code, key: u64) {
+        self.all.not_mended(code.name, key);
+    }
+
+    /// Whether a finding was told before and left.
+    pub(super) fn is_left(&self, code: Code, key: u64) -> bool {
+        self.all.is_left(code.name, key)
     }
 }
 

@@ -141,7 +141,7 @@ impl Mender<'_, '_> {
             .filter(|c| !inside.has(c.head))
             .copied()
             .collect();
-        if !self.reporter.mends() {
+        if !self.reporter.all.mends() {
             return Ok(top);
         }
         let dirs: Vec<Lost> = top.into_iter().filter(|c| c.dir).collect();
@@ -203,12 +203,12 @@ impl Mender<'_, '_> {
             return Ok(());
         }
         let ext = if chain.dir { "" } else { ".REC" };
-        if self.reporter.mends() && place.is_none() {
+        if self.reporter.all.mends() && place.is_none() {
             *place = self.find_place()?;
         }
         let repair = match place.as_ref() {
             Some(p) => format!("saves it as {}FSCK{:04}{ext}", p.shown, p.number),
-            None if self.reporter.mends() => String::new(),
+            None if self.reporter.all.mends() => String::new(),
             None => "saves it in /lost+found".into(),
         };
         if self.reporter.tell(code, key, at, words, repair)

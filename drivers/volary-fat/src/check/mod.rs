@@ -181,14 +181,14 @@ impl Run<'_> {
                 Some(walk) => walk,
                 None => Walk::run(&mut self.vol, self.plan.reset, progress)?,
             };
-            let before = self.reporter.mended;
+            let before = self.reporter.all.accepted;
             self.vol.fat.refuel();
             let kept = self.round(&mut walk)?;
             if self.preen_stops() {
                 return Ok(walk);
             }
-            if self.reporter.mended == before {
-                if !self.plan.paper || !self.plan.reset || kept || !self.reporter.mends() {
+            if self.reporter.all.accepted == before {
+                if !self.plan.paper || !self.plan.reset || kept || !self.reporter.all.mends() {
                     return Ok(walk);
                 }
                 // What is left must be as any other volume is.
@@ -197,7 +197,7 @@ impl Run<'_> {
             }
             if round == ROUNDS_MAX {
                 // Something is left, but what is not known.
-                self.reporter.found += 1;
+                self.reporter.all.found += 1;
                 break;
             }
         }
@@ -205,7 +205,7 @@ impl Run<'_> {
     }
 
     fn preen_stops(&self) -> bool {
-        self.reporter.mode == CheckMode::Preen && self.reporter.refused
+        self.reporter.all.stops()
     }
 
     /// One look and what is mended by it; whether entries keep an extension that was
@@ -215,7 +215,7 @@ impl Run<'_> {
         let kept = problems.iter().any(|p| p.what == walk::What::UnixData);
         let complete = walk.complete;
         let mut mender = Mender::new(&mut self.vol, walk, &mut self.reporter);
-        let before = mender.reporter.mended;
+        let before = mender.reporter.all.accepted;
         mender.media()?;
         mender.head(self.choice.copy)?;
         for phase in [Phase::Chains, Phase::Crosses, Phase::Details] {
@@ -231,7 +231,7 @@ impl Run<'_> {
                 }
             }
             // What is lost is known only when nothing else is to be mended.
-            if mender.reporter.mended != before {
+            if mender.reporter.all.accepted != before {
                 return Ok(kept);
             }
         }
@@ -250,14 +250,14 @@ impl Run<'_> {
         self.alike = mender.copies(self.choice.copy)?;
         mender.marks()?;
         let mut report = CheckReport {
-            found: self.reporter.found,
-            mended: self.reporter.mended,
+            found: self.reporter.all.found,
+            mended: self.reporter.all.accepted,
             written: 0,
             facts: facts(&self.vol, &walk),
         };
         if self.preen_stops() {
             report.mended = 0;
-        } else if self.reporter.mended > 0 {
+        } else if self.reporter.all.accepted > 0 {
             self.write()?;
             report.written = self.vol.disk.written / u64::from(self.vol.layout.sector_len);
         }

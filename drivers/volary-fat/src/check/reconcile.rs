@@ -44,7 +44,7 @@ impl Decision {
         let repair = "goes by another copy there";
         let told = reporter.tell(self.code, key, self.at.clone(), self.words.clone(), repair);
         // What only looks, or refuses all, sees the rest as it would be then.
-        if !told && reporter.mode == CheckMode::Ask {
+        if !told && reporter.all.mode() == CheckMode::Ask {
             return Ok(false);
         }
         for &(n, value) in &self.entries {

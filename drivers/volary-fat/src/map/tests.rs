@@ -3,20 +3,12 @@ use crate::make::make;
 use crate::ondisk::{DirEntry, attr};
 use crate::volume::FatKind;
 use volary_block::MemDevice;
-use volary_core::{Make, Options};
+use volary_core::{Make, MapCell, Options};
 use zerocopy::{FromZeros, IntoBytes};
 
 fn sum(map: &VolumeMap) -> MapCell {
     map.cells.iter().fold(MapCell::default(), |mut all, c| {
-        for what in [
-            Use::System,
-            Use::Dir,
-            Use::File,
-            Use::Broken,
-            Use::Bad,
-            Use::Free,
-            Use::Lost,
-        ] {
+        for what in Use::ALL {
             *what.of(&mut all) += *what.of(&mut c.clone());
         }
         all

@@ -1,10 +1,30 @@
 //! Opens of an attached volume.
 
-use super::{Attached, Open, by};
-use crate::edit::Stop;
-use crate::node::Node;
+use super::{Attached, State, by};
+use crate::edit::{Edit, Step, Stop};
+use crate::inode::Inode;
+use crate::node::{Node, Open};
 use volary_block::Stage;
 use volary_core::{Ctx, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
+
+impl State {
+    /// Adds an open of an inode, which stays in memory for as long.
+    ///
+    /// # Errors
+    /// `Stale` for inode 0, which is none.
+    fn add_open(&mut self, cx: &Ctx<'_>, inode: &Inode, mode: Mode) -> Result<OpenId> {
+        let open = Open {
+            id: inode.id()?,
+            mode,
+            is_roots: cx.cred.is_root(),
+        };
+        if self.nodes.get(inode.ino).is_none() {
+            let node = Node::of(inode.clone(), self.nodes.floor());
+            self.nodes.put(inode.ino, Some(node));
+        }
+        Ok(self.opens.add(inode.ino.into(), open))
+    }
+}
 
 impl Attached {
     /// Opens a node.
@@ -30,24 +50,27 @@ impl Attached {
             let words = "the file is a snapshot of the volume";
             return Err(Error::note(Kind::Unsupported, words));
         }
-        if state.nodes.get(inode.ino).is_none() {
-            let floor = state.nodes.floor();
-            let ino = inode.ino;
-            state.nodes.put(ino, Some(Node::of(inode.clone(), floor)));
-        }
-        if let Some(node) = state.nodes.get_mut(inode.ino) {
-            node.opens += 1;
-        }
-        Ok(state.add_open(Open {
-            id,
-            mode,
-            is_roots: cx.cred.is_root(),
-        }))
+        state.add_open(cx, &inode, mode)
     }
 
-    /// An open of a node that counts it already.
-    pub(crate) fn add_open(&self, open: Open) -> OpenId {
-        self.state.write().add_open(open)
+    /// Changes the volume as [`change`](Self::change) does, and opens the file that `act` finds or
+    /// makes: nobody can remove it in between.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub(crate) fn change_and_open(
+        &self,
+        cx: &Ctx<'_>,
+        act: impl FnMut(&mut Edit<'_>) -> Step<Inode>,
+    ) -> Result<(Inode, OpenId)> {
+        self.with_changes(|state| {
+            let inode = self.change_state(state, cx, act)?;
+            if self.is_synchronous {
+                self.commit_state(state, cx.now)?;
+            }
+            let open = state.add_open(cx, &inode, Mode::ReadWrite)?;
+            Ok((inode, open))
+        })
     }
 
     /// Ends an open. A node that has no name goes with its last.
@@ -58,15 +81,11 @@ impl Attached {
         let mut guard = self.state.write();
         let state = &mut *guard;
         state.alive()?;
-        let open = state.opens.remove(&open).ok_or(Kind::Stale)?;
-        let ino = u32::try_from(open.id.ino.get()).unwrap_or(0);
-        let Some(node) = state.nodes.get_mut(ino) else {
+        let closed = state.opens.remove(open)?;
+        let ino = u32::try_from(closed.node).unwrap_or(0);
+        let Some(node) = state.nodes.get(ino).filter(|_| closed.is_last) else {
             return Ok(());
         };
-        node.opens = node.opens.saturating_sub(1);
-        if node.opens > 0 {
-            return Ok(());
-        }
         if let Some(alloc) = &mut state.alloc {
             alloc.give_up(ino);
         }

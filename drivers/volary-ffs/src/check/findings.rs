@@ -1,6 +1,6 @@
 //! Telling what was found, and whether it is to be mended.
 
-use volary_core::{Answer, CheckMode, Finding, Progress, Result, Severity};
+use volary_core::{Answer, Check, CheckMode, Finding, Progress, Result, Severity};
 
 /// Findings of one code that are told one by one; there can be one for each fragment.
 const EACH_MAX: u64 = 1000;
@@ -59,51 +59,26 @@ const REPAIRS: &[(&str, &str)] = &[
 ];
 
 pub(super) struct Findings<'a> {
-    report: &'a mut dyn FnMut(&Finding) -> Answer,
+    /// The mode and the counts. Of the first round of mending only, anybody is told.
+    pub(super) all: volary_ondisk::Findings<'a>,
     progress: &'a dyn Progress,
-    mode: CheckMode,
-    /// Whether anybody is told: of the first round of mending only.
-    pub(super) is_quiet: bool,
-    pub(super) found: u64,
-    /// Of these, those that preening does not mend; those that are to be mended.
-    pub(super) damage: u64,
-    pub(super) accepted: u64,
-    /// Code, and how often it was told.
-    told: Vec<(&'static str, u64)>,
 }
 
 impl<'a> Findings<'a> {
     pub(super) fn new(
+        how: &Check,
         report: &'a mut dyn FnMut(&Finding) -> Answer,
         progress: &'a dyn Progress,
-        mode: CheckMode,
     ) -> Self {
         Self {
-            report,
+            all: volary_ondisk::Findings::new(how, report).at_most(EACH_MAX),
             progress,
-            mode,
-            is_quiet: false,
-            found: 0,
-            damage: 0,
-            accepted: 0,
-            told: Vec::new(),
         }
-    }
-
-    /// Begins another round, of which nobody is told. It mends all that it finds, as the first
-    /// did or was asked to.
-    pub(super) fn again(&mut self) {
-        self.is_quiet = true;
-        if self.mode == CheckMode::Ask {
-            self.mode = CheckMode::Mend;
-        }
-        (self.found, self.damage, self.accepted) = (0, 0, 0);
-        self.told.clear();
     }
 
     /// Whether inodes without a name are freed rather than named.
     pub(super) fn frees_unreferenced(&self) -> bool {
-        self.mode == CheckMode::Preen
+        self.all.mode() == CheckMode::Preen
     }
 
     /// # Errors
@@ -112,51 +87,24 @@ impl<'a> Findings<'a> {
         self.progress.progress(what, done, total)
     }
 
-    /// Counts it, and tells it in the same way as [`tell`](Self::tell), of what cannot be mended.
+    /// Tells of what cannot be mended.
     pub(super) fn tell_only(&mut self, finding: &Finding) {
-        self.found += 1;
-        self.damage += 1;
-        if self.count(finding.code) <= EACH_MAX && !self.is_quiet {
-            (self.report)(&Finding {
-                repair: String::new(),
-                ..finding.clone()
-            });
-        }
+        self.all.tell(&Finding {
+            repair: String::new(),
+            ..finding.clone()
+        });
     }
 
-    /// Counts it, and tells it unless many of its code were told. Whether it is to be mended.
+    /// Tells of a finding, and what mends it; whether it is to be mended.
     pub(super) fn tell(&mut self, finding: &Finding) -> bool {
         let repair = REPAIRS.iter().find(|(code, _)| *code == finding.code);
-        self.found += u64::from(finding.severity > Severity::Note);
-        self.damage += u64::from(finding.severity > Severity::Crash);
-        let answer = match self.count(finding.code) <= EACH_MAX && !self.is_quiet {
-            true => {
-                let mut told = finding.clone();
-                if told.repair.is_empty() {
-                    told.repair = repair.map_or(String::new(), |(_, words)| (*words).to_owned());
-                }
-                (self.report)(&told)
-            }
-            false => Answer::No,
+        let Some((_, words)) = repair.filter(|_| finding.repair.is_empty()) else {
+            return self.all.tell(finding);
         };
-        let is_wanted = match self.mode {
-            CheckMode::Look => false,
-            CheckMode::Preen => finding.severity == Severity::Crash,
-            CheckMode::Mend => finding.severity > Severity::Note,
-            CheckMode::Ask => answer == Answer::Yes,
-        };
-        let accepted = is_wanted && repair.is_some();
-        self.accepted += u64::from(accepted);
-        accepted
-    }
-
-    fn count(&mut self, code: &'static str) -> u64 {
-        if let Some((_, count)) = self.told.iter_mut().find(|told| told.0 == code) {
-            *count += 1;
-            return *count;
-        }
-        self.told.push((code, 1));
-        1
+        self.all.tell(&Finding {
+            repair: (*words).to_owned(),
+            ..finding.clone()
+        })
     }
 }
 

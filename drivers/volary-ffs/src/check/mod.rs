@@ -54,7 +54,7 @@ pub(crate) fn check(
     let chosen = Chosen::new(&*dev, how.options.number("superblock")?)?;
     let volume = chosen.volume.clone();
     let cache = cache(dev.clone(), LOOK_MEMORY);
-    let mut findings = Findings::new(report, progress, how.mode);
+    let mut findings = Findings::new(how, report, progress);
     let mut run = Run {
         dev,
         how,
@@ -65,23 +65,23 @@ pub(crate) fn check(
         written: 0,
     };
     let (mut plan, mut inodes) = run.look(&mut findings)?;
-    let (found, mut left) = (findings.found, findings.found);
-    let stops = how.mode == CheckMode::Preen && findings.damage > 0;
-    if how.mode != CheckMode::Look && !stops {
+    let (found, mut left) = (findings.all.found, findings.all.found);
+    let stops = findings.all.stops();
+    if findings.all.mends() && !stops {
         for _ in 0..ROUNDS {
-            if findings.accepted == 0 {
+            if findings.all.accepted == 0 {
                 break;
             }
             run.mend(&plan, &inodes)?;
             // What was refused would be asked again; without that, the rest follows.
-            if how.mode == CheckMode::Ask && findings.accepted < findings.found {
-                left -= findings.accepted;
+            if how.mode == CheckMode::Ask && findings.all.accepted < findings.all.found {
+                left -= findings.all.accepted;
                 break;
             }
-            findings.again();
+            findings.all.again();
             (plan, inodes) = run.look(&mut findings)?;
-            left = findings.found;
-            if how.mode == CheckMode::Preen && findings.damage > 0 {
+            left = findings.all.found;
+            if findings.all.stops() {
                 break;
             }
             if left == u64::from(!run.is_clean()) {

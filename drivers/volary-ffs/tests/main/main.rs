@@ -14,6 +14,7 @@ mod lists;
 mod make;
 mod makefs;
 mod mend;
+mod opens;
 mod oracle;
 mod policy;
 mod quota;

@@ -11,9 +11,10 @@ use crate::walk::{Place, Visitor, walk};
 use std::collections::HashSet;
 use std::sync::Arc;
 use volary_core::{
-    Answer, BlockDevice, CheckReport, Error, Fact, FileKind, Finding, Kind, Name, Progress, Result,
-    Severity,
+    Answer, BlockDevice, Check, CheckReport, Error, Fact, FileKind, Finding, Kind, Name, Progress,
+    Result, Severity,
 };
+use volary_ondisk::Findings;
 
 /// Goes through everything, and tells what contradicts itself.
 ///
@@ -21,6 +22,7 @@ use volary_core::{
 /// `Corrupt` if there is no volume to speak of; `Interrupted`; `Io`.
 pub(crate) fn check(
     dev: Arc<dyn BlockDevice>,
+    how: &Check,
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
@@ -34,9 +36,8 @@ pub(crate) fn check(
     };
     let mut checking = Checking {
         reader,
-        report,
+        findings: Findings::new(how, report),
         progress,
-        found: 0,
         files: 0,
         dirs: HashSet::new(),
     };
@@ -53,7 +54,7 @@ pub(crate) fn check(
         Fact::number("directories", checking.dirs.len() as u64, ""),
     ];
     Ok(CheckReport {
-        found: checking.found,
+        found: checking.findings.found,
         mended: 0,
         written: 0,
         facts,
@@ -62,9 +63,8 @@ pub(crate) fn check(
 
 struct Checking<'a> {
     reader: Reader<'a>,
-    report: &'a mut dyn FnMut(&Finding) -> Answer,
+    findings: Findings<'a>,
     progress: &'a dyn Progress,
-    found: u64,
     files: u64,
     /// Where directories begin.
     dirs: HashSet<u64>,
@@ -72,8 +72,7 @@ struct Checking<'a> {
 
 impl Checking<'_> {
     fn tell(&mut self, finding: &Finding) {
-        self.found += u64::from(finding.severity > Severity::Note);
-        (self.report)(finding);
+        self.findings.tell(finding);
     }
 
     fn descriptors(&mut self, all: &Descriptors, size: u64) {

@@ -1,0 +1,308 @@
+//! What a check tells, and what it mends of it.
+//!
+//! The rules of [`CheckMode`], the same for every format:
+//!
+//! | finding | `Look` | `Preen` | `Mend` | `Ask` |
+//! |---|---|---|---|---|
+//! | a note | told | told | told | told |
+//! | no repair | told | told | told | told |
+//! | what a crash leaves | told | mended | mended | mended if the answer is yes |
+//! | damage | told | told; nothing at all is mended | mended | mended if the answer is yes |
+//!
+//! Notes are not counted: nothing is wrong. A note is never mended, whatever the answer is.
+//!
+//! A check goes in rounds, since a repair can lay open what it hid. There are two ways to go on:
+//!
+//! - A check that mends each finding by itself tells with
+//!   [`tell_once`](Findings::tell_once): what was told and left is not told again.
+//! - A check that builds structures anew calls [`again`](Findings::again): what a later round finds
+//!   follows from the repairs of the first, and nobody is told of it.
+//!
+//! Preening stops at damage. A driver that tells of all before it writes asks
+//! [`stops`](Findings::stops) in between, and writes nothing then.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use volary_core::{Answer, Check, CheckMode, Finding, Severity};
+
+/// Tells of findings, keeps count, and says what is to be mended. `K` tells findings of one code
+/// apart.
+pub struct Findings<'a, K = ()> {
+    mode: CheckMode,
+    report: &'a mut dyn FnMut(&Finding) -> Answer,
+    /// Findings of one code that are told.
+    each_max: u64,
+    is_quiet: bool,
+    /// Codes, and how many findings of each there were.
+    told: Vec<(&'static str, u64)>,
+    /// Codes and keys of what was told and left.
+    left: HashSet<(&'static str, K)>,
+    /// Findings but notes.
+    pub found: u64,
+    /// Of these, damage.
+    pub damage: u64,
+    /// Of these, the ones that are to be mended.
+    pub accepted: u64,
+}
+
+impl<'a, K: Eq + Hash> Findings<'a, K> {
+    /// For a check that goes by `how`. `report` is told of each finding, and asked.
+    pub fn new(how: &Check, report: &'a mut dyn FnMut(&Finding) -> Answer) -> Self {
+        Self::with_mode(how.mode, report)
+    }
+
+    /// For a check that goes by `mode`.
+    pub fn with_mode(mode: CheckMode, report: &'a mut dyn FnMut(&Finding) -> Answer) -> Self {
+        Self {
+            mode,
+            report,
+            each_max: u64::MAX,
+            is_quiet: false,
+            told: Vec::new(),
+            left: HashSet::new(),
+            found: 0,
+            damage: 0,
+            accepted: 0,
+        }
+    }
+
+    /// Tells of at most `each_max` findings of one code in a round. All are counted. Those that are
+    /// not told are mended as others are, but in [`CheckMode::Ask`]: nobody has said yes.
+    #[must_use]
+    pub fn at_most(mut self, each_max: u64) -> Self {
+        self.each_max = each_max;
+        self
+    }
+
+    /// What the check may do.
+    pub fn mode(&self) -> CheckMode {
+        self.mode
+    }
+
+    /// Whether anything can be mended.
+    pub fn mends(&self) -> bool {
+        self.mode != CheckMode::Look
+    }
+
+    /// Whether damage can be mended.
+    pub fn mends_damage(&self) -> bool {
+        matches!(self.mode, CheckMode::Mend | CheckMode::Ask)
+    }
+
+    /// Whether preening has found damage: nothing may be written then.
+    pub fn stops(&self) -> bool {
+        self.mode == CheckMode::Preen && self.damage > 0
+    }
+
+    /// Tells of a finding; returns whether it is to be mended.
+    pub fn tell(&mut self, finding: &Finding) -> bool {
+        self.found += u64::from(finding.severity > Severity::Note);
+        self.damage += u64::from(finding.severity > Severity::Crash);
+        let is_told = !self.is_quiet && self.count(finding.code) <= self.each_max;
+        let answer = match is_told {
+            true => (self.report)(finding),
+            false => Answer::No,
+        };
+        let is_accepted = self.wants(finding, answer);
+        self.accepted += u64::from(is_accepted);
+        is_accepted
+    }
+
+    /// The table at the head of this module.
+    fn wants(&self, finding: &Finding, answer: Answer) -> bool {
+        if finding.severity == Severity::Note || finding.repair.is_empty() {
+            return false;
+        }
+        match self.mode {
+            CheckMode::Look => false,
+            CheckMode::Preen => finding.severity == Severity::Crash,
+            CheckMode::Mend => true,
+            CheckMode::Ask => answer == Answer::Yes,
+        }
+    }
+
+    /// Counts a finding of a code; returns how many there were of it.
+    fn count(&mut self, code: &'static str) -> u64 {
+        if self.each_max == u64::MAX {
+            return 0;
+        }
+        if let Some((_, count)) = self.told.iter_mut().find(|told| told.0 == code) {
+            *count += 1;
+            return *count;
+        }
+        self.told.push((code, 1));
+        1
+    }
+
+    /// As [`tell`](Self::tell), but false at once for what was told before, with the same code and
+    /// key, and left.
+    pub fn tell_once(&mut self, key: K, finding: &Finding) -> bool {
+        let matter = (finding.code, key);
+        if self.left.contains(&matter) {
+            return false;
+        }
+        let is_accepted = self.tell(finding);
+        if !is_accepted {
+            self.left.insert(matter);
+        }
+        is_accepted
+    }
+
+    /// Whether a finding was told before and left.
+    pub fn is_left(&self, code: &'static str, key: K) -> bool {
+        self.left.contains(&(code, key))
+    }
+
+    /// Takes back that a finding was accepted: it could not be mended. It is not told again.
+    pub fn not_mended(&mut self, code: &'static str, key: K) {
+        self.accepted = self.accepted.saturating_sub(1);
+        self.left.insert((code, key));
+    }
+
+    /// Begins a round that nobody is told of. Counts begin anew. Where a user was asked, all that
+    /// the round finds is mended: it follows from what the user said yes to.
+    pub fn again(&mut self) {
+        self.is_quiet = true;
+        if self.mode == CheckMode::Ask {
+            self.mode = CheckMode::Mend;
+        }
+        (self.found, self.damage, self.accepted) = (0, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODES: [CheckMode; 4] = [
+        CheckMode::Look,
+        CheckMode::Preen,
+        CheckMode::Mend,
+        CheckMode::Ask,
+    ];
+
+    fn finding(severity: Severity, repair: &str) -> Finding {
+        Finding {
+            code: "code",
+            severity,
+            path: None,
+            offset: None,
+            message: "it is wrong".into(),
+            repair: repair.into(),
+        }
+    }
+
+    /// Tells of one finding; returns whether it is mended, and the counts.
+    fn one(mode: CheckMode, answer: Answer, finding: &Finding) -> (bool, [u64; 3]) {
+        let mut report = |_: &Finding| answer;
+        let mut findings = Findings::<()>::with_mode(mode, &mut report);
+        let is_mended = findings.tell(finding);
+        (
+            is_mended,
+            [findings.found, findings.damage, findings.accepted],
+        )
+    }
+
+    #[test]
+    fn each_mode_mends_what_the_table_says() {
+        use Answer::{No, Yes};
+        let crash = finding(Severity::Crash, "mends it");
+        let damage = finding(Severity::Damage, "mends it");
+        // Look, Preen, Mend, Ask.
+        let all = |f: &Finding, answer| MODES.map(|mode| one(mode, answer, f).0);
+        assert_eq!(all(&crash, No), [false, true, true, false]);
+        assert_eq!(all(&crash, Yes), [false, true, true, true]);
+        assert_eq!(all(&damage, No), [false, false, true, false]);
+        assert_eq!(all(&damage, Yes), [false, false, true, true]);
+    }
+
+    #[test]
+    fn notes_are_neither_counted_nor_mended() {
+        for mode in MODES {
+            let note = finding(Severity::Note, "mends it");
+            assert_eq!(one(mode, Answer::Yes, &note), (false, [0, 0, 0]));
+        }
+    }
+
+    #[test]
+    fn what_has_no_repair_is_left() {
+        for mode in MODES {
+            let damage = finding(Severity::Damage, "");
+            assert_eq!(one(mode, Answer::Yes, &damage), (false, [1, 1, 0]));
+            let crash = finding(Severity::Crash, "");
+            assert_eq!(one(mode, Answer::Yes, &crash), (false, [1, 0, 0]));
+        }
+    }
+
+    #[test]
+    fn preening_stops_at_damage_alone() {
+        for mode in MODES {
+            let mut report = |_: &Finding| Answer::Yes;
+            let mut findings = Findings::<()>::with_mode(mode, &mut report);
+            findings.tell(&finding(Severity::Crash, "mends it"));
+            assert!(!findings.stops());
+            findings.tell(&finding(Severity::Damage, ""));
+            assert_eq!(findings.stops(), mode == CheckMode::Preen);
+        }
+    }
+
+    #[test]
+    fn what_was_left_is_not_told_again() {
+        let mut told = 0;
+        let mut report = |_: &Finding| {
+            told += 1;
+            Answer::No
+        };
+        let mut findings = Findings::with_mode(CheckMode::Ask, &mut report);
+        let crash = finding(Severity::Crash, "mends it");
+        for _ in 0..3 {
+            assert!(!findings.tell_once(1, &crash));
+        }
+        assert!(findings.is_left("code", 1) && !findings.is_left("code", 2));
+        assert!(!findings.tell_once(2, &crash));
+        assert_eq!((findings.found, told), (2, 2));
+    }
+
+    #[test]
+    fn what_was_mended_can_come_again() {
+        let mut report = |_: &Finding| Answer::Yes;
+        let mut findings = Findings::with_mode(CheckMode::Mend, &mut report);
+        let crash = finding(Severity::Crash, "mends it");
+        assert!(findings.tell_once(1, &crash) && findings.tell_once(1, &crash));
+        findings.not_mended("code", 1);
+        assert!(!findings.tell_once(1, &crash));
+        assert_eq!((findings.found, findings.accepted), (2, 1));
+    }
+
+    #[test]
+    fn many_findings_of_one_code_are_counted_and_mended_untold() {
+        for (mode, accepted) in [(CheckMode::Mend, 5), (CheckMode::Ask, 2)] {
+            let mut told = 0;
+            let mut report = |_: &Finding| {
+                told += 1;
+                Answer::Yes
+            };
+            let mut findings = Findings::<()>::with_mode(mode, &mut report).at_most(2);
+            for _ in 0..5 {
+                findings.tell(&finding(Severity::Damage, "mends it"));
+            }
+            assert_eq!((findings.found, findings.accepted), (5, accepted));
+            assert_eq!(told, 2);
+        }
+    }
+
+    #[test]
+    fn another_round_is_quiet_and_mends_what_follows() {
+        let mut told = 0;
+        let mut report = |_: &Finding| {
+            told += 1;
+            Answer::Yes
+        };
+        let mut findings = Findings::<()>::with_mode(CheckMode::Ask, &mut report);
+        findings.tell(&finding(Severity::Damage, "mends it"));
+        findings.again();
+        assert_eq!((findings.found, findings.accepted), (0, 0));
+        assert!(findings.tell(&finding(Severity::Damage, "mends it")));
+        assert_eq!((findings.found, findings.damage, told), (1, 1, 1));
+    }
+}

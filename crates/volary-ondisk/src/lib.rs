@@ -1,0 +1,39 @@
+//! What the drivers of on-disk formats share.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`dump`] | what a dump is asked for, and where its text goes |
+//! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
+//! | [`map`] | the picture of what lies where |
+//! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
+//! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
+//! | [`retry`] | changes that wait for a commit and are begun anew |
+//!
+//! The crate knows no format. A driver asks it what a rule says and does the rest itself.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
+
+pub mod dump;
+pub mod findings;
+pub mod map;
+mod numbers;
+pub mod opens;
+pub mod rename;
+pub mod retry;
+
+pub use findings::Findings;
+pub use numbers::{NumberMap, Spread};
+pub use opens::{Closed, Count, Opens, SharedOpens};

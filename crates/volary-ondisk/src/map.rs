@@ -1,0 +1,238 @@
+//! The picture of what lies where, which [`Format::map`](volary_core::Format::map) answers.
+//!
+//! Every byte has one use. A driver says of stretches what they are used for; where two stretches
+//! of a damaged volume share bytes, a cell counts no more than it is long, and the first one has
+//! them. What nothing was said of is one use's as well, which the driver names in the end:
+//!
+//! - free, where only what is in use can be told (ISO 9660);
+//! - lost, where free room can be told (FFS);
+//! - the format's own, where files and free room can be told (Cedar).
+
+use volary_core::{MapCell, VolumeMap};
+
+/// Most cells that a map has, whatever is asked for.
+pub const CELLS_MAX: usize = 1 << 20;
+
+/// What a stretch of a volume is used for: the fields of [`MapCell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// The format's own structures.
+    System,
+    /// A directory.
+    Dir,
+    /// A file that lies in one piece.
+    File,
+    /// A file that lies in several.
+    Broken,
+    /// Marked bad.
+    Bad,
+    /// Nothing.
+    Free,
+    /// Taken, but by nothing that a path leads to.
+    Lost,
+}
+
+impl Use {
+    /// All uses.
+    pub const ALL: [Self; 7] = [
+        Self::System,
+        Self::Dir,
+        Self::File,
+        Self::Broken,
+        Self::Bad,
+        Self::Free,
+        Self::Lost,
+    ];
+
+    /// The bytes of this use in a cell.
+    pub fn of(self, cell: &mut MapCell) -> &mut u64 {
+        match self {
+            Self::System => &mut cell.system,
+            Self::Dir => &mut cell.dir,
+            Self::File => &mut cell.file,
+            Self::Broken => &mut cell.broken,
+            Self::Bad => &mut cell.bad,
+            Self::Free => &mut cell.free,
+            Self::Lost => &mut cell.lost,
+        }
+    }
+}
+
+/// A map that is being drawn. Its memory depends on the number of cells alone.
+#[derive(Clone, Debug)]
+pub struct MapBuilder {
+    size: u64,
+    map: VolumeMap,
+}
+
+impl MapBuilder {
+    /// Begins the map of a volume of `size` bytes, in at most `cells` cells of whole units (sectors,
+    /// blocks, pages) of `unit` bytes.
+    pub fn new(size: u64, unit: u64, cells: usize) -> Self {
+        let (cells, unit) = (cells.clamp(1, CELLS_MAX) as u64, unit.max(1));
+        let len = size.div_ceil(cells).max(unit);
+        let cell_len = len.checked_next_multiple_of(unit).unwrap_or(len);
+        let count = usize::try_from(size.div_ceil(cell_len)).unwrap_or(CELLS_MAX);
+        Self {
+            size,
+            map: VolumeMap {
+                cell_len,
+                cells: vec![MapCell::default(); count],
+                breaks: 0,
+            },
+        }
+    }
+
+    /// Says that `len` bytes from `at` on are used for `what`, as far as they have no use yet and
+    /// are within the volume.
+    pub fn add(&mut self, at: u64, len: u64, what: Use) {
+        self.each_cell(at, len, |cell, n, room| {
+            *what.of(cell) += n.min(room.saturating_sub(used(cell)));
+        });
+    }
+
+    /// Says that `len` bytes from `at` on are used for `to`, as far as they were said to be used
+    /// for `from`.
+    pub fn change(&mut self, at: u64, len: u64, (from, to): (Use, Use)) {
+        self.each_cell(at, len, |cell, n, _| {
+            let n = n.min(*from.of(cell));
+            *from.of(cell) -= n;
+            *to.of(cell) += n;
+        });
+    }
+
+    /// Counts runs of a file's data that do not follow on the one before.
+    pub fn add_breaks(&mut self, breaks: u64) {
+        self.map.breaks = self.map.breaks.saturating_add(breaks);
+    }
+
+    /// Calls `change` for each cell of a range, with the bytes of the range in it, and its length.
+    fn each_cell(&mut self, at: u64, len: u64, mut change: impl FnMut(&mut MapCell, u64, u64)) {
+        let cell_len = self.map.cell_len;
+        let end = at.saturating_add(len).min(self.size);
+        let first = usize::try_from(at / cell_len).unwrap_or(usize::MAX);
+        let mut start = at - at % cell_len;
+        for cell in self.map.cells.iter_mut().skip(first) {
+            if at >= end || start >= end {
+                break;
+            }
+            let next = start.saturating_add(cell_len).min(self.size);
+            change(cell, next.min(end) - start.max(at), next - start);
+            start = next;
+        }
+    }
+
+    /// Ends the map. What nothing was said of is used for `rest`.
+    pub fn finish(mut self, rest: Use) -> VolumeMap {
+        self.each_cell(0, self.size, |cell, _, len| {
+            *rest.of(cell) += len.saturating_sub(used(cell));
+        });
+        self.map
+    }
+}
+
+/// Bytes of a cell that have a use.
+fn used(cell: &MapCell) -> u64 {
+    let MapCell {
+        system,
+        dir,
+        file,
+        broken,
+        bad,
+        free,
+        lost,
+    } = cell;
+    system + dir + file + broken + bad + free + lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cells_are_of_whole_units() {
+        for (size, unit, cells, cell_len, count) in [
+            (1000, 100, 3, 400, 3),
+            (1000, 100, 1000, 100, 10),
+            (1000, 512, 10, 512, 2),
+            (1000, 100, 0, 1000, 1),
+            (0, 100, 10, 100, 0),
+            (5, 0, 2, 3, 2),
+        ] {
+            let map = MapBuilder::new(size, unit, cells).finish(Use::Free);
+            assert_eq!((map.cell_len, map.cells.len()), (cell_len, count), "{size}");
+        }
+    }
+
+    #[test]
+    fn no_map_has_too_many_cells() {
+        for size in [u64::MAX, 1 << 40] {
+            let map = MapBuilder::new(size, 512, usize::MAX).finish(Use::Free);
+            assert!(map.cells.len() <= CELLS_MAX);
+        }
+    }
+
+    #[test]
+    fn a_stretch_is_spread_over_the_cells_that_it_touches() {
+        let mut map = MapBuilder::new(1000, 100, 4);
+        map.add(250, 500, Use::File);
+        let map = map.finish(Use::Free);
+        let files: Vec<u64> = map.cells.iter().map(|cell| cell.file).collect();
+        let free: Vec<u64> = map.cells.iter().map(|cell| cell.free).collect();
+        assert_eq!(files, [50, 300, 150, 0]);
+        assert_eq!(free, [250, 0, 150, 100]);
+    }
+
+    #[test]
+    fn only_what_is_lost_is_found() {
+        let mut map = MapBuilder::new(300, 100, 3);
+        map.add(0, 200, Use::Lost);
+        map.change(150, 150, (Use::Lost, Use::Dir));
+        let map = map.finish(Use::System);
+        let all: Vec<_> = map
+            .cells
+            .iter()
+            .map(|c| (c.lost, c.dir, c.system))
+            .collect();
+        assert_eq!(all, [(100, 0, 0), (50, 50, 0), (0, 0, 100)]);
+    }
+
+    #[test]
+    fn what_lies_outside_is_passed_over() {
+        let mut map = MapBuilder::new(1000, 100, 4);
+        map.add(1000, 1, Use::File);
+        map.add(1001, 50, Use::File);
+        map.add(u64::MAX, u64::MAX, Use::File);
+        map.add(999, u64::MAX, Use::File);
+        map.add_breaks(u64::MAX);
+        map.add_breaks(1);
+        let map = map.finish(Use::Free);
+        assert_eq!(map.cells.iter().map(|cell| cell.file).sum::<u64>(), 1);
+        assert_eq!(map.breaks, u64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_has_one_use(
+            size in 0..5000_u64,
+            unit in 1..600_u64,
+            cells in 0..50_usize,
+            said in prop::collection::vec((0..6000_u64, 0..6000_u64, 0..7_usize), 0..30),
+            rest in 0..7_usize,
+        ) {
+            let mut map = MapBuilder::new(size, unit, cells);
+            for (at, len, what) in said {
+                map.add(at, len, Use::ALL[what]);
+            }
+            let map = map.finish(Use::ALL[rest]);
+            let mut left = size;
+            for cell in &map.cells {
+                let len = map.cell_len.min(left);
+                prop_assert_eq!(used(cell), len);
+                left -= len;
+            }
+            prop_assert_eq!(left, 0);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Changes that may have to wait for a commit.
+//!
+//! A driver that orders its writes cannot do every change at once: a sector would have to reach the
+//! disk both before and after another, or room that was given back is not free until the disk knows.
+//! Such a change ends with [`Stop::Commit`] and has changed nothing. [`with_commits`] commits, and
+//! begins it anew.
+
+use volary_core::{Error, Kind, Result};
+
+/// Why a part of a change ended early. It has changed nothing, but what it remembers itself.
+#[derive(Debug)]
+pub enum Stop {
+    /// It can be done after a commit.
+    Commit,
+    /// It failed.
+    Error(Error),
+}
+
+impl Stop {
+    /// Turns want of room into a wish for a commit, if one gives room: `gives_room` says so.
+    #[must_use]
+    pub fn or_commit(self, gives_room: impl FnOnce() -> bool) -> Self {
+        match self {
+            Self::Error(e) if e == Kind::NoSpace && gives_room() => Self::Commit,
+            stop => stop,
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Error(e)
+    }
+}
+
+impl From<Kind> for Stop {
+    fn from(k: Kind) -> Self {
+        Self::Error(k.into())
+    }
+}
+
+/// The result of a part of a change.
+pub type Step<T> = std::result::Result<T, Stop>;
+
+/// How often a change is begun. A rename of FAT asks for a commit four times at most, one of FFS
+/// twice, if nobody else makes it wait.
+pub const TRIES: u32 = 6;
+
+/// Does `attempt`, which changes `state` wholly or not at all; where it asks for that, again after
+/// `commit`.
+///
+/// # Errors
+/// Those of `attempt` and `commit`; `NoSpace` if commits do not help.
+pub fn with_commits<S: ?Sized, R>(
+    state: &mut S,
+    mut attempt: impl FnMut(&mut S) -> Step<R>,
+    mut commit: impl FnMut(&mut S) -> Result<()>,
+) -> Result<R> {
+    for _ in 0..TRIES {
+        match attempt(state) {
+            Ok(done) => return Ok(done),
+            Err(Stop::Error(e)) => return Err(e),
+            Err(Stop::Commit) => commit(state)?,
+        }
+    }
+    Err(Kind::NoSpace.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was done: `a`ttempts and `c`ommits.
+    fn run(
+        answers: Vec<Step<u32>>,
+        commit: &Result<()>,
+    ) -> (std::result::Result<u32, Kind>, String) {
+        let mut answers = answers.into_iter();
+        let mut done = String::new();
+        let result = with_commits(
+            &mut done,
+            |done| {
+                done.push('a');
+                answers.next().unwrap_or(Err(Stop::Commit))
+            },
+            |done| {
+                done.push('c');
+                commit.as_ref().map(|&()| ()).map_err(|e| e.kind().into())
+            },
+        );
+        (result.map_err(|e| e.kind()), done)
+    }
+
+    #[test]
+    fn a_change_that_wants_a_commit_is_begun_anew() {
+        let commit = || Err(Stop::Commit);
+        assert_eq!(run(vec![Ok(1)], &Ok(())), (Ok(1), "a".into()));
+        let answers = vec![commit(), commit(), Ok(2)];
+        assert_eq!(run(answers, &Ok(())), (Ok(2), "acaca".into()));
+    }
+
+    #[test]
+    fn a_failure_ends_it() {
+        let answers = vec![Err(Stop::Commit), Err(Kind::Exists.into()), Ok(1)];
+        assert_eq!(run(answers, &Ok(())), (Err(Kind::Exists), "aca".into()));
+        let failed = Err(Kind::Io.into());
+        assert_eq!(run(Vec::new(), &failed), (Err(Kind::Io), "ac".into()));
+    }
+
+    #[test]
+    fn it_is_not_begun_for_ever() {
+        let (answer, done) = run(Vec::new(), &Ok(()));
+        assert_eq!((answer, done.len()), (Err(Kind::NoSpace), 12));
+    }
+
+    #[test]
+    fn only_want_of_room_that_a_commit_gives_waits() {
+        let full = || Stop::from(Kind::NoSpace);
+        assert!(matches!(full().or_commit(|| true), Stop::Commit));
+        assert!(matches!(full().or_commit(|| false), Stop::Error(e) if e == Kind::NoSpace));
+        let io = Stop::from(Kind::Io);
+        assert!(matches!(io.or_commit(|| true), Stop::Error(e) if e == Kind::Io));
+        assert!(matches!(Stop::Commit.or_commit(|| false), Stop::Commit));
+    }
+}
