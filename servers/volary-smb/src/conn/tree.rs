@@ -118,8 +118,7 @@ pub(super) fn connect(
 
 fn join(conn: &Arc<Conn>, logon: &Logon, id: u32, name: &str) -> Result<(Joined, Vec<u8>), Status> {
     if name.eq_ignore_ascii_case("IPC$") {
-        let pipes = Pipes::new(&conn.server, &logon.user, conn.peer);
-        let pipes = Joined::Pipes(Arc::new(pipes));
+        let pipes = Joined::Pipes(Arc::new(Pipes::new(conn, logon)));
         return Ok((pipes, reply(2, 0, ACCESS_ALL)));
     }
     let server = &conn.server;

@@ -4,6 +4,7 @@
 mod client;
 mod durable;
 mod forgery;
+mod pipes;
 mod rules;
 mod slow;
 
