@@ -4,7 +4,7 @@
 use super::{Conn, Logon};
 use crate::call::Answer;
 use crate::config::Limits;
-use crate::files::{self, Common, FileTable};
+use crate::files::{self, By, Common, FileTable};
 use crate::ipc::Pipes;
 use crate::server::Shared;
 use crate::wire::cursor::part;
@@ -54,6 +54,14 @@ impl Tree {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.server.config.limits
+    }
+
+    /// Its user, as who makes changes.
+    pub(crate) fn by(&self) -> By<'_> {
+        By {
+            common: &self.common,
+            cred: Some(self.session.cred()),
+        }
     }
 
     /// Whether all changes are refused.
