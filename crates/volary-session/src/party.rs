@@ -8,14 +8,14 @@ use rustix::net::{
     sockopt,
 };
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// Whose share a connection is part of, where there is not enough for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Party {
     /// Another host, by its address; for IPv6 by the first 64 bits, as one host can use all addresses
-    /// that begin with them. Also this host, where the kernel does not tell the user.
+    /// that begin with them. Also this host, as 127.0.0.1, where the kernel does not tell the user.
     Host(IpAddr),
     /// A user of this host.
     User(u32),
@@ -32,13 +32,15 @@ impl Party {
 }
 
 /// Returns the address that stands for a client's network: an IPv6 client can choose the last 64
-/// bits, so they are cleared.
+/// bits, so they are cleared; and one of this host any address of its own, so that they are all
+/// 127.0.0.1.
 pub fn network_of(address: IpAddr) -> IpAddr {
+    if is_this_host(address) {
+        return Ipv4Addr::LOCALHOST.into();
+    }
     match address.to_canonical() {
-        IpAddr::V6(v6) if v6 != Ipv6Addr::LOCALHOST => {
-            Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into()
-        }
-        other => other,
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        v4 => v4,
     }
 }
 
@@ -215,11 +217,10 @@ mod tests {
         let host = |ip: &str| Party::Host(ip.parse().unwrap());
         assert_eq!(of("127.0.0.1", Ok(Some(7))), Party::User(7));
         assert_eq!(of("::1", Ok(Some(7))), Party::User(7));
-        assert_eq!(of("::1", Ok(None)), host("::1"));
-        assert_eq!(
-            of("127.0.0.1", Err(io::Error::other("?"))),
-            host("127.0.0.1")
-        );
+        for own in ["127.0.0.1", "127.9.8.7", "::1", "::ffff:127.1.1.1"] {
+            assert_eq!(of(own, Ok(None)), host("127.0.0.1"));
+            assert_eq!(of(own, Err(io::Error::other("?"))), host("127.0.0.1"));
+        }
         assert_eq!(of("10.0.0.1", Ok(Some(7))), host("10.0.0.1"));
         assert_eq!(of("::ffff:10.0.0.1", Ok(None)), host("10.0.0.1"));
         assert_eq!(of("2001:db8:1:2:3:4:5:6", Ok(None)), host("2001:db8:1:2::"));

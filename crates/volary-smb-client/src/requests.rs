@@ -336,6 +336,19 @@ impl Client {
     /// # Errors
     /// As the server says of the directory; of the connection.
     pub fn watch(&self, path: &str) -> Result<Watching, Fail> {
+        self.watch_with(path, 0)
+    }
+
+    /// The same of a directory and all that is below it.
+    ///
+    /// # Errors
+    /// As the server says of the directory; of the connection.
+    pub fn watch_tree(&self, path: &str) -> Result<Watching, Fail> {
+        const WATCH_TREE: u16 = 1;
+        self.watch_with(path, WATCH_TREE)
+    }
+
+    fn watch_with(&self, path: &str, flags: u16) -> Result<Watching, Fail> {
         /// Names of files and of directories, sizes, times of the last write.
         const OF_WHAT: u32 = 0x1b;
         let how = How {
@@ -343,7 +356,7 @@ impl Client {
             ..How::open(access::READ)
         };
         let dir = self.open(path, &how)?.open;
-        let body = Body::new(32).u16(0).u32(IO_MAX as u32).bytes(&dir.0);
+        let body = Body::new(32).u16(flags).u32(IO_MAX as u32).bytes(&dir.0);
         let body = body.u32(OF_WHAT).u32(0);
         Ok(Watching(self.send(command::CHANGE_NOTIFY, &body)?))
     }

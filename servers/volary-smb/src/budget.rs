@@ -11,6 +11,7 @@ pub(crate) struct Budget {
     /// Connections on which they have logged on.
     pub(crate) connections: Tally,
     pub(crate) trees: Tally,
+    pub(crate) pipes: Tally,
     /// Requests that wait, and the bytes of their messages.
     pub(crate) waiting: Tally,
     pub(crate) waiting_bytes: Tally,

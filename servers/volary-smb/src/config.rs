@@ -208,7 +208,8 @@ impl Dialect {
 /// | requests that wait (locks, breaks) | | | 256, of 64 MiB | 64, of 8 MiB |
 /// | requests that are parked (notification) | | | 4,096 watches | 512 |
 /// | changes kept for notification | 16 MiB of a share; past that, that something changed | | | |
-/// | pipes | | | | 16 of a tree |
+/// | pipes | | | 64 | 16 of a tree |
+/// | of a pipe | arguments of 64 KiB; answers that are not read, of 16 KiB and one call's | | | |
 /// | replies that are not taken | | | | 1,024, for 30 s |
 /// | opens | half of the process's descriptors | | 16,384 | |
 /// | opens kept without a connection | | | 256 | |
@@ -252,6 +253,8 @@ pub struct Limits {
     pub trees: usize,
     /// Trees of a user, in all sessions.
     pub trees_per_user: usize,
+    /// Pipes that a user has open at a time, on all connections.
+    pub pipes_per_user: usize,
     /// Threads beside the first of each connection. A request for which there is none and that
     /// would wait fails.
     pub threads_beside: usize,
@@ -298,6 +301,7 @@ impl Default for Limits {
             sessions: 64,
             trees: 256,
             trees_per_user: 1 << 12,
+            pipes_per_user: 64,
             threads_beside: 256,
             threads_beside_per_peer: 128,
             opens: 1 << 14,

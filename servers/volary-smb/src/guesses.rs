@@ -408,6 +408,15 @@ mod tests {
         assert_eq!(of("fd00::1:2"), of("fd00::ffff:0:0:1"));
         assert_ne!(of("fd00::1"), of("fd00:0:0:1::1"));
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-        assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+
+    /// Anybody on this host can call from 16 million addresses.
+    #[test]
+    fn this_host_is_one_address() {
+        let of = |text: &str| network(text.parse().unwrap());
+        for own in ["127.0.0.2", "127.200.3.4", "::1", "::ffff:127.0.0.9"] {
+            assert_eq!(of(own), of("127.0.0.1"), "{own}");
+        }
     }
 }

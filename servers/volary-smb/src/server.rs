@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// What the server calls itself in NEGOTIATE.
     pub(crate) guid: [u8; 16],
+    /// What keys of leases are made with, which nobody knows.
+    pub(crate) lease_secret: [u8; 16],
     /// For each share, what its trees have in common.
     commons: Vec<Arc<Common>>,
     /// For each user of the configuration, what they have.
@@ -76,6 +78,7 @@ impl Server {
             config,
             commons,
             guid: crate::crypto::random(),
+            lease_secret: crate::crypto::random(),
             conns: Mutex::default(),
             left: Condvar::new(),
             sessions: Mutex::default(),

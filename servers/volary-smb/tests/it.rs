@@ -14,3 +14,5 @@ mod python;
 mod served;
 #[path = "it/smbclient.rs"]
 mod smbclient;
+#[path = "it/users.rs"]
+mod users;

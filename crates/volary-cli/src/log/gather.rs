@@ -201,4 +201,13 @@ mod tests {
         }
         assert_eq!(gather.all().len(), 1);
     }
+
+    #[test]
+    fn this_host_is_one_address() {
+        let (mut gather, begun) = begin();
+        for address in ["::1", "127.0.0.1", "127.0.0.2", "127.1.2.3", "127.9.9.9"] {
+            assert_eq!(gather.take(entry(address), begun).0.len(), 1, "{address}");
+        }
+        assert_eq!(gather.take(entry("127.7.7.7"), begun).0.len(), 0);
+    }
 }

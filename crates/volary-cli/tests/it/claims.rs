@@ -129,6 +129,8 @@ const SECURITY: Claims = &[
             "no_party_has_more_than_its_share",
             "one_host_s_names_leave_room_for_others",
             "a_user_has_so_many_connections_and_trees",
+            "the_pipes_of_a_user_are_bounded_over_all_trees",
+            "a_pipe_keeps_few_answers_that_are_not_read",
             "who_lets_all_wait_has_no_thread_for_each",
         ],
     ),
@@ -299,6 +301,36 @@ const SECURITY: Claims = &[
     (
         "Breaks of leases are sent only where their user has logged on.",
         &["breaks_go_to_connections_on_which_their_user_has_logged_on"],
+    ),
+    (
+        "the path that an open keeps has 4,095 bytes",
+        &["a_path_that_is_kept_has_4095_bytes_at_most"],
+    ),
+    (
+        "Whatever adds a name asks the directory's descriptor, as a CREATE does.",
+        &[
+            "a_name_is_added_and_replaced_only_as_descriptors_let",
+            "a_share_for_reading_takes_no_name",
+        ],
+    ),
+    (
+        "is told of names in directories that they may list, and of no others",
+        &["names_are_told_only_to_who_may_list_their_directory"],
+    ),
+    (
+        "A lease is its user's alone, whatever client others say they are.",
+        &["a_lease_is_its_user_s_alone"],
+    ),
+    (
+        "and so are all addresses of this host",
+        &[
+            "guesses_from_many_addresses_of_this_host_cost_as_those_from_one",
+            "this_host_is_one_address",
+        ],
+    ),
+    (
+        "the file of users where it is neither root's nor of who runs the server",
+        &["a_file_of_users_is_its_server_s_or_root_s"],
     ),
     (
         "the key of file handles are refused where others have rights on them",

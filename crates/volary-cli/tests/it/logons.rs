@@ -60,9 +60,14 @@ fn who_guesses_keeps_nobody_out_who_comes_from_elsewhere() {
     let Some(python) = python::with_smb_clients() else {
         return;
     };
+    let Some(elsewhere) = outer_address() else {
+        println!("skipped: all addresses of this host are one");
+        return;
+    };
     let sandbox = Sandbox::empty();
     let serving = serve(&sandbox, "--smb=127.0.0.1:0 mem:16M");
-    runs(&python, &["elsewhere", port(&serving, "smb")]);
+    let elsewhere = elsewhere.to_string();
+    runs(&python, &["elsewhere", port(&serving, "smb"), &elsewhere]);
     let said = stop(serving);
     let refused = "volary: SMB: logon refused: user=me address=127.0.0.1 reason=\"wrong password\"";
     assert_eq!(
@@ -72,7 +77,7 @@ fn who_guesses_keeps_nobody_out_who_comes_from_elsewhere() {
         6,
         "{said}"
     );
-    assert!(!said.contains("127.0.0.2"), "{said}");
+    assert!(!said.contains(&elsewhere), "{said}");
 }
 
 #[test]

@@ -280,6 +280,26 @@ fn what_cannot_be_served_is_told_in_one_line() {
 }
 
 #[test]
+fn a_file_of_users_is_its_server_s_or_root_s() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can make another's file");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write_secret("users", b"me:0:0:00112233445566778899aabbccddeeff\n");
+    let users = sandbox.path("users");
+    std::os::unix::fs::chown(users, Some(65534), Some(65534)).unwrap();
+    let theirs = "serve --smb=203.0.113.1:0 --users users unix.img";
+    let as_them = "serve --run-as nobody --smb=203.0.113.1:0 --users users unix.img";
+    let lines = [
+        (theirs, 2, "belongs to user 65534"),
+        (as_them, 1, "no address of this host"),
+    ];
+    tell(&sandbox, &lines);
+    sandbox.is_clean("unix.img");
+}
+
+#[test]
 fn names_layers_and_mounts_that_cannot_be_are_told_in_one_line() {
     let sandbox = Sandbox::new();
     sandbox.write_secret("users", b"me:0:0:00112233445566778899aabbccddeeff\n");
@@ -289,6 +309,7 @@ fn names_layers_and_mounts_that_cannot_be_are_told_in_one_line() {
     let none = "serve --mount none unix.img --key key --nfs 0";
     let file = "serve --mount words unix.img --key key --nfs 0";
     let bad_users = "serve --smb=0 --users bad-users unix.img";
+    let twice = "serve --smb=0 --users users --user ME unix.img";
     let lines = [
         (none, 1, "none"),
         (file, 1, "words"),
@@ -297,6 +318,7 @@ fn names_layers_and_mounts_that_cannot_be_are_told_in_one_line() {
         ("serve --smb --users users a:b.img", 2, "no name of a share"),
         (bad_users, 2, "bad-users: 'm/e' is no name"),
         ("serve --smb --user m:e unix.img", 2, "'m:e' is no name"),
+        (twice, 2, "'me' is in the file of users as well"),
         (casefold, 2, "casefold"),
     ];
     tell(&sandbox, &lines);

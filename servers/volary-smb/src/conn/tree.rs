@@ -4,7 +4,7 @@
 use super::{Conn, Logon};
 use crate::call::Answer;
 use crate::config::Limits;
-use crate::files::{self, Common, FileTable};
+use crate::files::{self, By, Common, FileTable};
 use crate::ipc::Pipes;
 use crate::server::Shared;
 use crate::wire::cursor::part;
@@ -54,6 +54,14 @@ impl Tree {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.server.config.limits
+    }
+
+    /// Its user, as who makes changes.
+    pub(crate) fn by(&self) -> By<'_> {
+        By {
+            common: &self.common,
+            cred: Some(self.session.cred()),
+        }
     }
 
     /// Whether all changes are refused.
@@ -118,8 +126,7 @@ pub(super) fn connect(
 
 fn join(conn: &Arc<Conn>, logon: &Logon, id: u32, name: &str) -> Result<(Joined, Vec<u8>), Status> {
     if name.eq_ignore_ascii_case("IPC$") {
-        let pipes = Pipes::new(&conn.server, &logon.user, conn.peer);
-        let pipes = Joined::Pipes(Arc::new(pipes));
+        let pipes = Joined::Pipes(Arc::new(Pipes::new(conn, logon)));
         return Ok((pipes, reply(2, 0, ACCESS_ALL)));
     }
     let server = &conn.server;

@@ -2,7 +2,8 @@
 
 use super::durable::Durables;
 use super::known::Known;
-use super::notify::Watches;
+use super::names::KeptPath;
+use super::notify::{By, Watches};
 use super::oplock::Breaker;
 use super::table::File;
 use crate::wire::fscc::time;
@@ -109,8 +110,8 @@ impl Common {
         };
         for file in there {
             let mut path = file.path.lock();
-            if let Some(below) = path.strip_prefix(from) {
-                *path = [to, below].concat();
+            if let Some(below) = path.components().strip_prefix(from) {
+                *path = KeptPath::new(&[to, below].concat());
             }
         }
         if moved.is_dir() {
@@ -178,18 +179,23 @@ impl Common {
             return;
         }
         let own = event.origin == Some(self.client);
+        let by = By {
+            common: self,
+            cred: None,
+        };
         match &event.news {
             News::Removed { dir, name, node } => {
                 let open = node.and_then(|node| self.of_node(node).into_iter().next());
                 let kind = open.as_ref().map(|file| file.kind);
                 match open.filter(|_| own) {
-                    Some(file) => self.watches.removed(&file.path.lock(), kind),
-                    None => self
-                        .watches
-                        .removed_in(&self.all_seeing(), *dir, name, kind),
+                    Some(file) => {
+                        let path = file.path.lock().components();
+                        self.watches.removed(by, &path, kind);
+                    }
+                    None => self.watches.removed_in(by, *dir, name, kind),
                 }
             }
-            news if !own => self.watches.elsewhere(&self.all_seeing(), news),
+            news if !own => self.watches.elsewhere(by, news),
             _ => {}
         }
     }

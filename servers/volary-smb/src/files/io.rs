@@ -211,7 +211,8 @@ pub(crate) fn written(tree: &Tree, session: &Session, file: &File) -> Result<(),
     keep_change_time(tree, file)?;
     let watches = &tree.common.watches;
     if !watches.is_empty() {
-        watches.changed(&file.path.lock(), filter::SIZE | filter::LAST_WRITE);
+        let path = file.path.lock().components();
+        watches.changed(tree.by(), &path, filter::SIZE | filter::LAST_WRITE);
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ pub(crate) use directory::query_directory;
 pub(crate) use io::{close, flush, read, write};
 pub(crate) use ioctl::ioctl;
 pub(crate) use lock::lock;
-pub(crate) use notify::change_notify;
+pub(crate) use notify::{By, change_notify};
 pub(crate) use oplock::oplock_break;
 pub(crate) use query::query_info;
 pub(crate) use set::set_info;

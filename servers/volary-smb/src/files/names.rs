@@ -184,6 +184,36 @@ impl Path {
     }
 }
 
+/// A path on the volume, from the share's root, as an open keeps it: in one piece of memory, and
+/// [`PATH_MAX`](volary_session::PATH_MAX) bytes when it was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptPath(Box<[u8]>);
+
+impl KeptPath {
+    /// Of components that the volume has: without `/`.
+    pub(crate) fn new(components: &[Vec<u8>]) -> Self {
+        Self(components.join(&b'/').into())
+    }
+
+    /// Returns the components; none for the root.
+    pub(crate) fn components(&self) -> Vec<Vec<u8>> {
+        if self.is_root() {
+            return Vec::new();
+        }
+        self.0.split(|b| *b == b'/').map(<[u8]>::to_vec).collect()
+    }
+
+    /// Returns the last component; `None` for the root.
+    pub(crate) fn name(&self) -> Option<&[u8]> {
+        let last = self.0.rsplit(|b| *b == b'/').next();
+        last.filter(|_| !self.is_root())
+    }
+
+    pub(crate) fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// Without `::$DATA`, which names a file's only stream.
 fn without_data_stream(last: &[u8]) -> &[u8] {
     const DATA: &[u8] = b"::$DATA";
@@ -287,6 +317,16 @@ mod tests {
         assert_eq!(parse(&"x".repeat(256)), Err(Status::OBJECT_NAME_INVALID));
         assert!(parse(&"x".repeat(255)).is_ok());
         assert_eq!(parse("com10").unwrap(), ["com10"]);
+    }
+
+    #[test]
+    fn a_kept_path_has_the_components_that_it_was_made_of() {
+        for path in [&[][..], &["a"], &["dir", "b c", "\u{e9}"]] {
+            let path: Vec<Vec<u8>> = path.iter().map(|c| c.as_bytes().to_vec()).collect();
+            let kept = KeptPath::new(&path);
+            assert_eq!(kept.components(), path);
+            assert_eq!(kept.name(), path.last().map(Vec::as_slice));
+        }
     }
 
     #[test]

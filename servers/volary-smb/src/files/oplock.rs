@@ -9,6 +9,8 @@ use crate::conn::{Conn, Logon};
 use crate::wire::fscc::le::id_at;
 use crate::wire::{Cursor, Out, Status};
 use parking_lot::Mutex;
+use siphasher::sip128::{Hasher128, SipHasher13};
+use std::hash::Hash;
 use std::sync::{Arc, Weak};
 use volary_core::Kind;
 use volary_session::{LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
@@ -64,10 +66,13 @@ pub(crate) fn oplock_key(conn: &Conn, id: FileId) -> LeaseKey {
     }
 }
 
-/// The key under which the session keeps a lease.
-pub(crate) fn lease_key(conn: &Conn, key: [u8; 16]) -> LeaseKey {
+/// The key under which the session keeps a lease. It is the client's and the user's together: any
+/// user can say that they call from the client of another.
+pub(crate) fn lease_key(call: &Call<'_>, key: [u8; 16]) -> LeaseKey {
+    let mut hasher = SipHasher13::new_with_key(&call.conn.server.lease_secret);
+    (call.conn.client_guid(), &call.logon.user).hash(&mut hasher);
     LeaseKey {
-        client: conn.client_guid(),
+        client: hasher.finish128().as_bytes(),
         key,
     }
 }
@@ -251,7 +256,7 @@ fn lease_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
     c.skip(8)?;
     let bits = LeaseBits(u8::try_from(state).map_err(|_| Status::INVALID_PARAMETER)?);
     let session = &call.tree.session;
-    let lease = lease_key(call.conn, key);
+    let lease = lease_key(call, key);
     let state = session.lease_state(lease);
     let breaking = state.map_err(|_| Status::OBJECT_NAME_NOT_FOUND)?.breaking;
     // More than was offered to keep, or something else than an answer to a break.

@@ -16,7 +16,7 @@ use crate::wire::{Out, Status, out::len32};
 use volary_core::{
     Attr, Caps, Cookie, DirBuf, Entry, FileKind, Kind, Mode, NodeId, OpenId, same_name,
 };
-use volary_session::Session;
+use volary_session::{PATH_MAX, Session};
 
 /// Entries looked at in one go when a directory is read for a name.
 const SCAN_ENTRIES: usize = 512;
@@ -48,12 +48,30 @@ pub(crate) struct Walked {
     pub(crate) dir: Option<NodeId>,
     /// What that directory was on the way.
     pub(crate) dir_attr: Option<Attr>,
-    /// The components as the volume has them; the last one as given if there is no such entry.
+    /// The components as the volume has them, in [`PATH_MAX`] bytes; the last one as given if there
+    /// is no such entry.
     pub(crate) path: Vec<Vec<u8>>,
     pub(crate) entry: Option<Entry>,
+    /// Bytes of the path.
+    len: usize,
 }
 
 impl Walked {
+    /// Goes on to the component.
+    ///
+    /// # Errors
+    /// `NAME_TOO_LONG` if the path would be longer than [`PATH_MAX`].
+    fn push(&mut self, name: Vec<u8>) -> Result<(), Status> {
+        let between = usize::from(!self.path.is_empty());
+        let more = name.len().saturating_add(between);
+        self.len = self.len.saturating_add(more);
+        if self.len > PATH_MAX {
+            return Err(Status::NAME_TOO_LONG);
+        }
+        self.path.push(name);
+        Ok(())
+    }
+
     /// The last component.
     pub(crate) fn name(&self) -> &[u8] {
         self.path.last().map_or(&[], Vec::as_slice)
@@ -70,7 +88,7 @@ impl Walked {
 ///
 /// # Errors
 /// `OBJECT_PATH_NOT_FOUND` if a directory on the way is not there, or none; `STOPPED_ON_SYMLINK`
-/// with what the symlink holds; `ACCESS_DENIED`; the search's.
+/// with what the symlink holds; `ACCESS_DENIED`; the search's; `NAME_TOO_LONG` past [`PATH_MAX`].
 pub(crate) fn walk(
     session: &Session,
     common: &Common,
@@ -86,6 +104,7 @@ pub(crate) fn walk(
         dir_attr: None,
         path: Vec::with_capacity(path.components.len()),
         entry: None,
+        len: 0,
     };
     let mut rest = path.components.as_slice();
     while let Some((name, after)) = rest.split_first() {
@@ -97,11 +116,11 @@ pub(crate) fn walk(
         walked.dir_attr = Some(here.attr);
         match found {
             Some((name, entry)) => {
-                walked.path.push(name);
+                walked.push(name)?;
                 here = entry;
             }
             None if after.is_empty() => {
-                walked.path.push(name.clone());
+                walked.push(name.clone())?;
                 return Ok(walked);
             }
             None => return Err(Status::OBJECT_PATH_NOT_FOUND.into()),

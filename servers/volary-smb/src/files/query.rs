@@ -143,7 +143,7 @@ fn node_class(call: &Call<'_>, file: &File, class: u8, out: &mut Out) -> Result<
             return Ok(file::ALL_FIXED + 4);
         }
         21 => {
-            let name = file.path.lock().last().map(|name| short::name(name));
+            let name = file.path.lock().name().map(short::name);
             let name = name.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
             file::name(out, &to_utf16(name.as_bytes()));
             return Ok(8);
@@ -186,7 +186,7 @@ fn open_facts(call: &Call<'_>, file: &File, attr: &Attr, class: u8) -> OpenFacts
 
 /// The path from the share's root, with the name that the entry has now.
 fn shown_path(call: &Call<'_>, file: &File) -> Vec<u8> {
-    let mut path = file.path.lock().clone();
+    let mut path = file.path.lock().components();
     if let (Some((_, name)), Some(last)) = (call.tree.session.place(file.open), path.last_mut()) {
         *last = name;
     }

@@ -66,22 +66,15 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     let target = setting.target(extended)?;
     let (session, file) = (&setting.session, setting.file);
     file.need_any(access::DELETE)?;
-    if file.path.lock().is_empty() {
+    if file.path.lock().is_root() {
         return Err(Status::ACCESS_DENIED.into());
     }
     if file.is_dir() && session.free_below(file.node)? {
         return Err(Status::ACCESS_DENIED.into());
     }
     let root = setting.call.tree.common.all_seeing();
-    let right = if file.is_dir() {
-        access::APPEND_DATA
-    } else {
-        access::WRITE_DATA
-    };
     let dir = root.getattr(target.dir)?;
-    if !stored::allows(&root, &dir, session.cred(), right) {
-        return Err(Status::ACCESS_DENIED.into());
-    }
+    stored::check_add(&root, &dir, session.cred(), file.is_dir())?;
     let flags = replaces(setting, &target)?;
     let there = target.walked.entry.as_ref();
     let is_same = there.is_some_and(|there| there.node == file.node);
@@ -102,10 +95,11 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     if let Some(last) = to.last_mut() {
         *last = name.to_vec();
     }
-    let from = file.path.lock().clone();
+    let from = file.path.lock().components();
     let common = &setting.call.tree.common;
     common.moved(file, &from, &to);
-    common.watches.renamed(&from, &to, file.kind);
+    let by = setting.call.tree.by();
+    common.watches.renamed(by, &from, &to, file.kind);
     Ok(())
 }
 
@@ -134,8 +128,9 @@ fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, F
 /// directory and descriptor give it. What is read-only stays, if that `spares` it.
 fn may_go(setting: &Setting<'_, '_>, target: &Target, there: &Entry, spares: bool) -> bool {
     let dos = attrs::dos(&setting.call.tree.common, &there.attr);
+    let dir = target.walked.dir_attr.as_ref();
     // What cannot be told is not granted.
-    let rights = granted::maximal(setting.call, &target.walked, &there.attr).unwrap_or(0);
+    let rights = granted::maximal(setting.call, dir, &there.attr).unwrap_or(0);
     rights & access::DELETE != 0 && !(spares && dos & attribute::READONLY != 0)
 }
 
@@ -159,15 +154,17 @@ fn check_parent(setting: &Setting<'_, '_>, dir: NodeId) -> Result<(), Failure> {
 /// Gives what is open one more name.
 ///
 /// # Errors
-/// `FILE_IS_A_DIRECTORY`; `OBJECT_NAME_COLLISION`; `ACCESS_DENIED` for replacing what is open, or
-/// may not be deleted, and for a file of another that the caller may not read and write, or that
-/// runs as another.
+/// Those of the new path; `FILE_IS_A_DIRECTORY`; `ACCESS_DENIED` in a tree without changes, and if
+/// the file's descriptor does not let the caller change attributes, or the directory's not add;
+/// `OBJECT_NAME_COLLISION`; `ACCESS_DENIED` for replacing what is open, or may not be deleted, and
+/// for a file of another that the caller may not read and write, or that runs as another.
 pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
     let target = setting.target(false)?;
     let (session, file) = (&setting.session, setting.file);
     if file.is_dir() {
         return Err(Status::FILE_IS_A_DIRECTORY.into());
     }
+    check_link(setting, &target)?;
     if let Some(there) = target.walked.entry {
         if target.flags & REPLACE == 0 {
             return Err(Status::OBJECT_NAME_COLLISION.into());
@@ -182,7 +179,24 @@ pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
         session.unlink(target.dir, target.walked.name())?;
     }
     session.link(file.node, target.dir, &target.name)?;
-    let watches = &setting.call.tree.common.watches;
-    watches.made(&target.walked.path, file.kind);
+    let tree = setting.call.tree;
+    let watches = &tree.common.watches;
+    watches.made(tree.by(), &target.walked.path, file.kind);
     Ok(())
+}
+
+/// What [`link`] asks of the tree, and of the descriptors of the file and of the directory. The right
+/// to change attributes is the caller's, not the open's: Linux opens for less (`smb2_create_hardlink`).
+///
+/// # Errors
+/// `ACCESS_DENIED`.
+fn check_link(setting: &Setting<'_, '_>, target: &Target) -> Result<(), Failure> {
+    let tree = setting.call.tree;
+    let (root, cred) = (tree.common.all_seeing(), setting.session.cred());
+    let attr = root.getattr(setting.file.node)?;
+    if tree.is_read_only() || !stored::allows(&root, &attr, cred, access::WRITE_ATTRIBUTES) {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    let dir = root.getattr(target.dir)?;
+    Ok(stored::check_add(&root, &dir, cred, false)?)
 }

@@ -1,15 +1,17 @@
 //! Reparse points (MS-FSCC 2.1.2): symlinks, and nothing else.
 
+use super::create::granted;
 use super::ioctl::{Asked, is_plain};
 use super::names::{component, to_wtf8};
 use super::path::{put_target, shown_target};
+use super::security::stored;
 use super::table::File;
 use super::{access, waiting};
 use crate::call::{Call, Failure};
 use crate::wire::fscc::file::TAG_SYMLINK;
 use crate::wire::fscc::le::{slice_at, u16_at, u32_at};
 use crate::wire::{Out, Status};
-use volary_core::{Caps, FileKind, SetAttr};
+use volary_core::{Attr, Caps, FileKind, NodeId, SetAttr};
 
 const RELATIVE: u32 = 1;
 
@@ -39,7 +41,10 @@ pub(super) fn get(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec
 /// open stays with the node that was there before, until it is closed.
 ///
 /// # Errors
-/// `IO_REPARSE_TAG_INVALID` for other kinds; `IO_REPARSE_DATA_INVALID`; `DIRECTORY_NOT_EMPTY`.
+/// `ACCESS_DENIED` if it was opened for neither writing data nor attributes;
+/// `IO_REPARSE_TAG_INVALID` for other kinds; `NOT_SUPPORTED`; `IO_REPARSE_DATA_INVALID`, also for what
+/// is not empty; `FILE_DELETED`; `ACCESS_DENIED` if the caller may not delete it, or not add a file in
+/// its place; `DIRECTORY_NOT_EMPTY`.
 pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
     let session = waiting(call);
     file.need_any(access::WRITE_DATA | access::WRITE_ATTRIBUTES)?;
@@ -55,12 +60,32 @@ pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>,
         return Err(Status::IO_REPARSE_DATA_INVALID.into());
     }
     let (dir, name) = session.place(file.open).ok_or(Status::FILE_DELETED)?;
+    check_replace(call, dir, &attr)?;
     match attr.kind {
         FileKind::Dir => session.rmdir(dir, &name)?,
         _ => session.unlink(dir, &name)?,
     }
     session.symlink(dir, &name, &target, &SetAttr::mode(0o777))?;
     Ok(Vec::new())
+}
+
+/// Checks that the caller may delete the node, and add a file to the directory that it is in, as
+/// owners, modes and descriptors give it.
+///
+/// # Errors
+/// `ACCESS_DENIED`.
+fn check_replace(call: &Call<'_>, dir: NodeId, attr: &Attr) -> Result<(), Failure> {
+    let root = call.tree.common.all_seeing();
+    let dir = root.getattr(dir)?;
+    if granted::maximal(call, Some(&dir), attr)? & access::DELETE == 0 {
+        return Err(Status::ACCESS_DENIED.into());
+    }
+    Ok(stored::check_add(
+        &root,
+        &dir,
+        call.tree.session.cred(),
+        false,
+    )?)
 }
 
 /// `FSCTL_DELETE_REPARSE_POINT`: refused, since what holds a symlink is nothing else.

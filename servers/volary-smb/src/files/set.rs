@@ -90,7 +90,8 @@ impl Setting<'_, '_> {
     fn changed(&self, ways: u32) {
         let watches = &self.call.tree.common.watches;
         if !watches.is_empty() {
-            watches.changed(&self.file.path.lock(), ways);
+            let path = self.file.path.lock().components();
+            watches.changed(self.call.tree.by(), &path, ways);
         }
     }
 
@@ -183,7 +184,7 @@ impl Setting<'_, '_> {
     /// `DIRECTORY_NOT_EMPTY`.
     fn disposition(&self, on: bool, ignore_read_only: bool) -> Result<(), Failure> {
         self.file.need_any(access::DELETE)?;
-        if self.file.path.lock().is_empty() {
+        if self.file.path.lock().is_root() {
             return Err(Status::CANNOT_DELETE.into());
         }
         let attr = self.session.getattr_open(self.file.open)?;

@@ -4,6 +4,7 @@ use super::create::{Action, option};
 use super::directory::Scan;
 use super::durable::Claim;
 use super::lock::Sequences;
+use super::names::KeptPath;
 use super::notify::Watch;
 use super::oplock::Breaker;
 use crate::budget::Taken;
@@ -33,7 +34,7 @@ pub(crate) struct File {
     /// `CreateOptions`.
     pub(crate) options: u32,
     /// The path from the share's root; kept right by renames through this server.
-    pub(crate) path: Mutex<Vec<Vec<u8>>>,
+    pub(crate) path: Mutex<KeptPath>,
     /// `FilePositionInformation`: kept, and not used by anything.
     pub(crate) position: AtomicU64,
     /// Options that `FileModeInformation` set.

@@ -10,8 +10,10 @@ mod ndr;
 mod rpc;
 mod srvsvc;
 
+use crate::budget::{Budget, Taken};
 use crate::call::{Answer, Failure, FileId, Related};
 use crate::config::Config;
+use crate::conn::{Conn, Logon};
 use crate::server::Shared;
 use crate::wire::cursor::part;
 use crate::wire::header::HEADER_LEN;
@@ -22,6 +24,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tracing::warn;
+use volary_core::escape_short;
 
 /// Pipes that a tree has open at a time.
 const PIPES_MAX: usize = 16;
@@ -32,13 +36,16 @@ const FSCTL_TRANSCEIVE: u32 = 0x0011_C017;
 pub(crate) struct Pipes {
     server: Arc<Shared>,
     user: String,
+    /// What the user has, on all connections.
+    budget: Arc<Budget>,
     peer: IpAddr,
     open: Mutex<Open>,
 }
 
 #[derive(Default)]
 struct Open {
-    pipes: HashMap<u64, Pipe>,
+    /// Each with what it takes of the user's.
+    pipes: HashMap<u64, (Pipe, Taken)>,
     last_id: u64,
 }
 
@@ -101,9 +108,12 @@ impl Request<'_> {
         let mut open = self.pipes.open.lock();
         let pipe = open.pipes.get_mut(&id.volatile);
         let pipe = pipe.filter(|_| id.persistent == id.volatile);
-        pipe.map(call).ok_or(Status::FILE_CLOSED)
+        pipe.map(|(pipe, _)| call(pipe)).ok_or(Status::FILE_CLOSED)
     }
 
+    /// # Errors
+    /// `INVALID_PARAMETER`; `OBJECT_NAME_NOT_FOUND`; `PIPE_NOT_AVAILABLE` if the tree, or the user,
+    /// has as many pipes open as may be.
     fn create(&self, related: &mut Related) -> Answer {
         let mut c = self.at(57, 44)?;
         let (offset, len) = (c.u16()?, c.u16()?);
@@ -120,9 +130,10 @@ impl Request<'_> {
         if open.pipes.len() >= PIPES_MAX {
             return Err(Status::PIPE_NOT_AVAILABLE.into());
         }
+        let taken = self.pipes.take_one()?;
         open.last_id += 1;
         let id = open.last_id;
-        open.pipes.insert(id, Pipe::default());
+        open.pipes.insert(id, (Pipe::default(), taken));
         related.file = Some(FileId {
             persistent: id,
             volatile: id,
@@ -208,14 +219,31 @@ fn whole_or_not(body: Vec<u8>, is_whole: bool) -> Answer {
 }
 
 impl Pipes {
-    /// For this user, who calls from there.
-    pub(crate) fn new(server: &Arc<Shared>, user: &str, peer: IpAddr) -> Self {
+    /// For this user, who calls by this connection.
+    pub(crate) fn new(conn: &Conn, logon: &Logon) -> Self {
         Self {
-            server: Arc::clone(server),
-            user: user.to_owned(),
-            peer,
+            server: Arc::clone(&conn.server),
+            user: logon.user.clone(),
+            budget: Arc::clone(&logon.budget),
+            peer: conn.peer,
             open: Mutex::default(),
         }
+    }
+
+    /// One pipe more of what the user may have.
+    ///
+    /// # Errors
+    /// `PIPE_NOT_AVAILABLE`.
+    fn take_one(&self) -> Result<Taken, Status> {
+        let taken = self
+            .budget
+            .pipes
+            .take(self.server.config.limits.pipes_per_user);
+        taken.ok_or_else(|| {
+            let user = escape_short(self.user.as_bytes());
+            warn!(target: "SMB", limit = "pipes", user, address = %self.peer, "limit reached");
+            Status::PIPE_NOT_AVAILABLE
+        })
     }
 
     fn caller(&self) -> Caller<'_> {

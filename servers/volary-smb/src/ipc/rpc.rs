@@ -28,8 +28,8 @@ const FRAGMENT_MAX: u16 = 4280;
 const FRAGMENT_MIN: u16 = 1432;
 /// The arguments of a call are at most so long.
 const ARGS_MAX: usize = 64 * 1024;
-/// Answers that have not been read.
-const UNREAD_MAX: usize = 256;
+/// Bytes of answers that have not been read, at which no more is taken.
+const UNREAD_MAX: usize = 16 * 1024;
 /// `4b324fc8-1670-01d3-1278-5a47bf6ee188` version 3.0: `srvsvc`.
 const SRVSVC: [u8; 20] =
     *b"\xc8\x4f\x32\x4b\x70\x16\xd3\x01\x12\x78\x5a\x47\xbf\x6e\xe1\x88\x03\0\0\0";
@@ -95,11 +95,12 @@ impl Pipe {
     /// Takes fragments.
     ///
     /// # Errors
-    /// `PIPE_BROKEN` for what is not RPC; `INSUFFICIENT_RESOURCES`.
+    /// For each fragment: `INSUFFICIENT_RESOURCES` while [`UNREAD_MAX`] bytes of answers are unread;
+    /// `PIPE_BROKEN` for what is not RPC.
     pub(super) fn write(&mut self, data: &[u8], caller: Caller<'_>) -> Result<(), Status> {
         let mut c = Cursor::new(data);
         while !c.is_empty() {
-            if self.answers.len() >= UNREAD_MAX {
+            if self.unread() >= UNREAD_MAX {
                 return Err(Status::INSUFFICIENT_RESOURCES);
             }
             let fragment = Fragment::parse(&mut c).map_err(|_| Status::PIPE_BROKEN)?;
@@ -122,6 +123,10 @@ impl Pipe {
         let rest = next.split_off(len);
         self.answers.push_front(rest);
         Ok((next, false))
+    }
+
+    fn unread(&self) -> usize {
+        self.answers.iter().map(Vec::len).sum()
     }
 
     fn take(&mut self, mut fragment: Fragment<'_>, caller: Caller<'_>) -> Result<(), Short> {

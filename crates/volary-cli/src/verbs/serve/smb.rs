@@ -5,6 +5,7 @@ use super::deaths::Deaths;
 use super::plain;
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, words};
+use rustix::process::geteuid;
 use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -95,17 +96,25 @@ impl Running {
     }
 }
 
-/// Who may log on: those of a file, and one with a password, who is `who` on the volumes.
+/// Returns who may log on: those of a file, and one with a password, who is `who` on the volumes, and
+/// whom the server runs as.
 ///
 /// # Errors
-/// Of the command line; of a password that is missing.
+/// Of the command line: of the file, as [`read`]; for a name that is none, or stands in the file, in
+/// whatever case; for a password that is missing; if nobody could log on.
 pub(super) fn users(file: Option<&Path>, one: Option<&str>, who: Cred) -> Done<Vec<User>> {
     let mut users = match file {
-        Some(path) => read(path)?,
+        Some(path) => read(path, who.uid)?,
         None => Vec::new(),
     };
     if let Some(name) = one {
         check_user("--user", name)?;
+        if let Some(user) = users.iter().find(|user| is_called(user, name)) {
+            return Err(Fail::usage(format!(
+                "--user: '{}' is in the file of users as well; leave out one of the two",
+                plain(&user.name)
+            )));
+        }
         let password = password(name)?;
         users.push(User::with_password(name, &password, who));
     }
@@ -127,14 +136,27 @@ fn password(name: &str) -> Done<String> {
     }
 }
 
-fn read(path: &Path) -> Done<Vec<User>> {
+/// Reads the file of users for a server that runs as `uid`.
+///
+/// # Errors
+/// Of the command line: the host's; for a file of a user who could change it, and is not trusted, or
+/// on which others have rights; for a line that makes no sense.
+fn read(path: &Path, uid: u32) -> Done<Vec<User>> {
     let shown = volary::escape(path.as_os_str().as_bytes()).to_string();
     let fail = |e: std::io::Error| Fail::usage(format!("{shown}: {}", words(&e)));
     let file = File::open(path).map_err(fail)?;
-    let mode = file.metadata().map_err(fail)?.mode();
+    let meta = file.metadata().map_err(fail)?;
+    let owner = meta.uid();
+    if ![0, geteuid().as_raw(), uid].contains(&owner) {
+        return Err(Fail::usage(format!(
+            "{shown}: belongs to user {owner}, who could let anybody log on; chown it to who runs \
+             the server"
+        )));
+    }
     let mut text = Vec::new();
     file.take(USERS_MAX).read_to_end(&mut text).map_err(fail)?;
-    let users = Users::parse(&text, mode).map_err(|e| Fail::usage(format!("{shown}: {e}")))?;
+    let users =
+        Users::parse(&text, meta.mode()).map_err(|e| Fail::usage(format!("{shown}: {e}")))?;
     for user in users.iter() {
         check_user(&shown, &user.name)?;
     }
@@ -165,16 +187,17 @@ fn check_user(option: &str, name: &str) -> Done {
     Ok(())
 }
 
+/// Whether it is the user of this name, in whatever case.
+fn is_called(user: &User, name: &str) -> bool {
+    same_name(user.name.as_bytes(), name.as_bytes())
+}
+
 /// Checks that all users whom an entry names exist.
 ///
 /// # Errors
 /// Of the configuration file.
 pub(super) fn check_users_of(entry: &Entry, users: &[User]) -> Done {
-    let is_one = |name: &str| {
-        users
-            .iter()
-            .any(|user| same_name(user.name.as_bytes(), name.as_bytes()))
-    };
+    let is_one = |name: &str| users.iter().any(|user| is_called(user, name));
     match entry.users.iter().flatten().find(|name| !is_one(name)) {
         None => Ok(()),
         Some(name) => Err(Fail::usage(format!(

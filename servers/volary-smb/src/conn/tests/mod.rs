@@ -4,6 +4,8 @@
 mod client;
 mod durable;
 mod forgery;
+mod local;
+mod pipes;
 mod rules;
 mod slow;
 
@@ -40,11 +42,17 @@ fn config(dialect: Dialect) -> Config {
 /// The server's side of a connection and the client's, with no thread between
 /// them.
 fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
+    let (socket, client) = sockets();
+    let peer = Ipv4Addr::LOCALHOST.into();
+    let conn = Conn::new(server.shared(), socket, peer).expect("a connection");
+    (Arc::new(conn), client)
+}
+
+/// The server's end of a connection, and the client's.
+fn sockets() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a client");
-    let (socket, peer) = listener.accept().expect("a connection");
-    let conn = Conn::new(server.shared(), socket, peer.ip()).expect("a connection");
-    (Arc::new(conn), client)
+    (listener.accept().expect("a connection").0, client)
 }
 
 /// A client that has logged on and is connected to the share.

@@ -149,7 +149,7 @@ fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer
 /// `OBJECT_NAME_NOT_FOUND` if the request is not for the file's lease, or for one that it has not.
 fn check_lease(call: &Call<'_>, request: &Request<'_>, file: &File) -> Result<(), Status> {
     let same = match (file.lease, request.asked.lease) {
-        (Some(held), Some(asked)) => held == oplock::lease_key(call.conn, asked.key),
+        (Some(held), Some(asked)) => held == oplock::lease_key(call, asked.key),
         (None, None) => true,
         _ => false,
     };
@@ -162,8 +162,8 @@ fn is_at(request: &Request<'_>, file: &File) -> bool {
         return false;
     };
     let same = |(a, b): (&Vec<u8>, &Vec<u8>)| same_name(a, b);
-    let path = file.path.lock();
-    asked.components.len() == path.len() && asked.components.iter().zip(&*path).all(same)
+    let path = file.path.lock().components();
+    asked.components.len() == path.len() && asked.components.iter().zip(&path).all(same)
 }
 
 /// The same open in the call's tree.

@@ -82,28 +82,29 @@ impl Opening<'_, '_> {
 
     /// The most that the caller can have of the node in this tree.
     pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
-        maximal(self.call, walked, attr)
+        maximal(self.call, walked.dir_attr.as_ref(), attr)
     }
 }
 
-/// The most that the caller can have, in its tree, of the node that a path led to.
+/// The most that the caller can have, in its tree, of a node that has a name in `dir`; `None` for the
+/// root of the share.
 ///
 /// # Errors
 /// Of the volume.
 pub(in crate::files) fn maximal(
     call: &Call<'_>,
-    walked: &Walked,
+    dir: Option<&Attr>,
     attr: &Attr,
 ) -> Result<u32, Failure> {
     let session = &call.tree.session;
     let cred = session.cred();
     let (of, attr) = (attr, &access::as_found(session, attr)?);
     let found = |dir| access::as_found(session, dir);
-    let dir = walked.dir_attr.as_ref().map(found).transpose()?;
-    let mut maximal = access::maximal(attr, dir.as_ref(), cred);
+    let dir_found = dir.map(found).transpose()?;
+    let mut maximal = access::maximal(attr, dir_found.as_ref(), cred);
     let root = call.tree.common.all_seeing();
     if let Some(kept) = stored::read(&root, of) {
-        let by_dir = match &walked.dir_attr {
+        let by_dir = match dir {
             Some(dir) => by_dir(session, &root, dir)?,
             None => 0,
         };

@@ -46,16 +46,8 @@ impl Opening<'_, '_> {
         };
         let common = &self.call.tree.common;
         let root = common.all_seeing();
-        let right = if is_dir {
-            access::APPEND_DATA
-        } else {
-            access::WRITE_DATA
-        };
-        let cred = self.session.cred();
-        if let Some(attr) = &walked.dir_attr
-            && !stored::allows(&root, attr, cred, right)
-        {
-            return Err(Status::ACCESS_DENIED.into());
+        if let Some(attr) = &walked.dir_attr {
+            stored::check_add(&root, attr, self.session.cred(), is_dir)?;
         }
         let as_of = common.known.as_of();
         let mode = self.new_mode(&root, &walked, is_dir);
@@ -197,19 +189,20 @@ impl Opening<'_, '_> {
         }
     }
 
-    /// Passes `done` on; if it failed, what was made is removed again.
+    /// Passes `done` on; if it failed, what was made is removed again, as the caller may do it.
     fn or_unmake(&self, opened: &Opened, done: Result<bool, Failure>) -> Result<bool, Failure> {
         let done = self.or_undo(opened, done);
-        let root = self.call.tree.common.all_seeing();
+        // Whoever has cancelled the request wants it undone all the same.
+        let session = &self.call.tree.session;
         let is_there = |entry: Entry| entry.node == opened.entry.node;
         if done.is_err()
             && let Some((dir, name)) = opened.walked.at()
-            && root.lookup(dir, name).is_ok_and(is_there)
+            && session.lookup(dir, name).is_ok_and(is_there)
         {
             // What failed is told; that it could not be removed either says nothing more.
             let _ = match opened.entry.attr.kind {
-                FileKind::Dir => root.rmdir(dir, name),
-                _ => root.unlink(dir, name),
+                FileKind::Dir => session.rmdir(dir, name),
+                _ => session.unlink(dir, name),
             };
         }
         done

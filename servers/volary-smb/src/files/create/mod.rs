@@ -6,7 +6,7 @@ pub(super) mod granted;
 mod made;
 mod request;
 
-use super::names::Path;
+use super::names::{KeptPath, Path};
 use super::oplock::{self, Breaker, level};
 use super::path::{self, Walked};
 use super::table::File;
@@ -54,7 +54,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Answer {
         Status::TOO_MANY_OPENED_FILES
     })?;
     let opened = opening.open(&path)?;
-    let answer = opening.enter(opened, taken)?;
+    let answer = opening.enter(&opened, taken)?;
     call.related.file = Some(id);
     Ok(answer)
 }
@@ -102,7 +102,7 @@ impl Request<'_> {
             Some(_) => Dialect::Smb300,
             None => Dialect::Smb210,
         };
-        (call.conn.dialect() >= oldest).then(|| oplock::lease_key(call.conn, asked.key))
+        (call.conn.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
     }
 
     /// What share modes are told, for these rights.
@@ -270,7 +270,7 @@ impl Opening<'_, '_> {
     fn parent_key(&self) -> Option<LeaseKey> {
         self.lease?;
         let parent = self.request.asked.lease?.v2?.parent?;
-        Some(oplock::lease_key(self.call.conn, parent))
+        Some(oplock::lease_key(self.call, parent))
     }
 
     /// What was there is now as if it were new, but keeps its owner and mode.
@@ -293,16 +293,16 @@ impl Opening<'_, '_> {
     }
 
     /// Enters the open in the tree's table and answers with it.
-    fn enter(&self, opened: Opened, taken: Taken) -> Answer {
+    fn enter(&self, opened: &Opened, taken: Taken) -> Answer {
         if self.request.has(option::DELETE_ON_CLOSE) {
             let marked = self.session.delete_on_close(opened.open);
-            self.or_undo(&opened, marked.map_err(Failure::from))?;
+            self.or_undo(opened, marked.map_err(Failure::from))?;
         }
-        let attr = self.attr_now(&opened).map_err(Failure::from);
-        let attr = self.or_undo(&opened, attr)?;
-        let leased = self.leased(&opened);
-        let leased = self.or_undo(&opened, leased)?;
-        let mut replies = self.contexts(&opened, &attr);
+        let attr = self.attr_now(opened).map_err(Failure::from);
+        let attr = self.or_undo(opened, attr)?;
+        let leased = self.leased(opened);
+        let leased = self.or_undo(opened, leased)?;
+        let mut replies = self.contexts(opened, &attr);
         let is_file = opened.entry.attr.kind == FileKind::File;
         let claim = again::claim(self.call, self.request, leased.keeps && is_file);
         replies.extend(again::granted(claim.as_deref()));
@@ -315,7 +315,7 @@ impl Opening<'_, '_> {
             kind: opened.entry.attr.kind,
             access: opened.access,
             options: self.request.options,
-            path: Mutex::new(opened.walked.path),
+            path: Mutex::new(KeptPath::new(&opened.walked.path)),
             position: AtomicU64::new(0),
             mode: AtomicU64::new(u64::from(self.request.options & option::MODE)),
             frozen: Mutex::default(),
@@ -335,11 +335,9 @@ impl Opening<'_, '_> {
         });
         self.call.tree.common.enter(&file);
         if opened.action == Action::Created {
-            self.call
-                .tree
-                .common
-                .watches
-                .made(&file.path.lock(), file.kind);
+            let path = file.path.lock().components();
+            let tree = self.call.tree;
+            tree.common.watches.made(tree.by(), &path, file.kind);
         }
         self.call.tree.files.insert(file);
         let response = Response {

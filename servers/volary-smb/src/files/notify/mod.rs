@@ -3,12 +3,16 @@
 //! The first request on an open says what is watched, and how much is kept between requests: as
 //! much as its reply may hold. Changes made through this server are told with their paths; of
 //! those made elsewhere only the directory is known, and for a watch on a whole tree its path is
-//! found by climbing.
+//! found by climbing. Of a directory below the one that is watched, only who may list it is told
+//! ([`sight`]).
 
 mod climb;
 mod index;
+mod sight;
 
 use self::index::{Index, PathKey};
+pub(crate) use self::sight::By;
+use self::sight::Sight;
 use super::access;
 use super::names::{Path, to_utf16};
 use super::table::{self, File};
@@ -22,7 +26,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{FileKind, NodeId};
-use volary_session::{News, Session};
+use volary_session::News;
 
 /// `CompletionFilter`.
 pub(crate) mod filter {
@@ -297,7 +301,7 @@ impl Watches {
     }
 
     fn key_of(&self, file: &File) -> PathKey {
-        let path = file.path.lock().clone();
+        let path = file.path.lock().components();
         self.index.read().key_of(&path)
     }
 
@@ -325,27 +329,29 @@ impl Watches {
     }
 
     /// An entry was made.
-    pub(crate) fn made(&self, path: &[Vec<u8>], kind: FileKind) {
-        self.tell(Action::Added, path, name_filter(Some(kind)));
+    pub(crate) fn made(&self, by: By<'_>, path: &[Vec<u8>], kind: FileKind) {
+        self.tell(by, Action::Added, path, name_filter(Some(kind)));
     }
 
     /// An entry was removed.
-    pub(crate) fn removed(&self, path: &[Vec<u8>], kind: Option<FileKind>) {
-        self.tell(Action::Removed, path, name_filter(kind));
+    pub(crate) fn removed(&self, by: By<'_>, path: &[Vec<u8>], kind: Option<FileKind>) {
+        self.tell(by, Action::Removed, path, name_filter(kind));
     }
 
     /// What the entry leads to was changed in one of these ways.
-    pub(crate) fn changed(&self, path: &[Vec<u8>], ways: u32) {
-        self.tell(Action::Modified, path, ways);
+    pub(crate) fn changed(&self, by: By<'_>, path: &[Vec<u8>], ways: u32) {
+        self.tell(by, Action::Modified, path, ways);
     }
 
     /// An entry was renamed. Watches that see one side only are told that it came or went.
-    pub(crate) fn renamed(&self, from: &[Vec<u8>], to: &[Vec<u8>], kind: FileKind) {
+    pub(crate) fn renamed(&self, by: By<'_>, from: &[Vec<u8>], to: &[Vec<u8>], kind: FileKind) {
         if self.is_empty() {
             return;
         }
         let names = name_filter(Some(kind));
         let same_dir = parent(from) == parent(to);
+        let mut old_dir = Sight::of_path(by, parent(from));
+        let mut new_dir = Sight::of_path(by, parent(to));
         let mut near = self.near(from);
         if !same_dir {
             near.extend(self.near(to));
@@ -358,13 +364,17 @@ impl Watches {
                 // not tell it of directories.
                 let ways = filter::ATTRIBUTES | filter::CREATION;
                 let told = kind != FileKind::Dir && watch.filter & ways != 0;
-                if let Some(name) = watch.sees(to).filter(|_| told) {
+                if let Some(name) = told.then(|| watch.sees(&mut new_dir, to)).flatten() {
                     watch.note(&[(Action::Modified, name)]);
                 }
                 continue;
             }
-            let old = watch.sees(from).map(|name| (Action::RenamedOld, name));
-            let new = watch.sees(to).map(|name| (Action::RenamedNew, name));
+            let old = watch
+                .sees(&mut old_dir, from)
+                .map(|name| (Action::RenamedOld, name));
+            let new = watch
+                .sees(&mut new_dir, to)
+                .map(|name| (Action::RenamedNew, name));
             let changes = match (old, new) {
                 (Some(old), Some(new)) if same_dir => vec![old, new],
                 (old, new) => {
@@ -379,37 +389,33 @@ impl Watches {
         }
     }
 
-    fn tell(&self, action: Action, path: &[Vec<u8>], filter: u32) {
+    fn tell(&self, by: By<'_>, action: Action, path: &[Vec<u8>], filter: u32) {
         if self.is_empty() {
             return;
         }
+        let mut dir = Sight::of_path(by, parent(path));
         for watch in self.near(path) {
             if watch.filter & filter == 0 {
                 continue;
             }
-            if let Some(name) = watch.sees(path) {
+            if let Some(name) = watch.sees(&mut dir, path) {
                 watch.note(&[(action, name)]);
             }
         }
     }
 
     /// An entry was removed from a directory whose path may have to be found.
-    pub(crate) fn removed_in(
-        &self,
-        session: &Session,
-        dir: NodeId,
-        name: &[u8],
-        kind: Option<FileKind>,
-    ) {
-        self.tell_in(session, dir, &[(Action::Removed, name)], name_filter(kind));
+    pub(crate) fn removed_in(&self, by: By<'_>, dir: NodeId, name: &[u8], kind: Option<FileKind>) {
+        self.tell_in(by, dir, &[(Action::Removed, name)], name_filter(kind));
     }
 
     /// A change made elsewhere than through this server.
-    pub(crate) fn elsewhere(&self, session: &Session, news: &News) {
+    pub(crate) fn elsewhere(&self, by: By<'_>, news: &News) {
+        let session = by.common.all_seeing();
         match news {
             News::Made { dir, name, node } => {
                 let kind = session.getattr(*node).ok().map(|attr| attr.kind);
-                self.tell_in(session, *dir, &[(Action::Added, name)], name_filter(kind));
+                self.tell_in(by, *dir, &[(Action::Added, name)], name_filter(kind));
             }
             News::Renamed {
                 from,
@@ -426,10 +432,10 @@ impl Watches {
                     (Action::Removed, Action::Added)
                 };
                 if from == to {
-                    self.tell_in(session, *from, &[(old, name), (new, new_name)], filter);
+                    self.tell_in(by, *from, &[(old, name), (new, new_name)], filter);
                 } else {
-                    self.tell_in(session, *from, &[(old, name)], filter);
-                    self.tell_in(session, *to, &[(new, new_name)], filter);
+                    self.tell_in(by, *from, &[(old, name)], filter);
+                    self.tell_in(by, *to, &[(new, new_name)], filter);
                 }
             }
             News::Entries(dir) => self.overflow(Some(*dir)),
@@ -438,7 +444,7 @@ impl Watches {
         }
     }
 
-    fn tell_in(&self, session: &Session, dir: NodeId, changes: &[(Action, &[u8])], filter: u32) {
+    fn tell_in(&self, by: By<'_>, dir: NodeId, changes: &[(Action, &[u8])], filter: u32) {
         let index = self.index.read();
         let (has_trees, mut near) = (index.has_trees(), index.of_node(dir));
         drop(index);
@@ -447,15 +453,21 @@ impl Watches {
         if !has_trees {
             return;
         }
-        let Ok(above) = climb::above(session, dir) else {
+        let Ok(above) = climb::above(&by.common.all_seeing(), dir) else {
             let all = self.all().into_iter();
             all.filter(|watch| watch.tree)
                 .for_each(|watch| watch.overflow());
             return;
         };
-        for (node, _) in above.iter().filter(|(node, _)| *node != dir) {
+        let nodes = above.iter().map(|(node, _)| *node).collect();
+        let mut sight = Sight::of_nodes(by, nodes);
+        for (depth, (node, _)) in above.iter().rev().enumerate() {
+            if *node == dir {
+                continue;
+            }
             let mut trees = self.index.read().of_node(*node);
             trees.retain(|watch| watch.tree && watch.filter & filter != 0);
+            trees.retain(|watch| watch.is_let_into(&mut sight, depth));
             if let Some(below) = climb::below(&above, *node) {
                 note_below(&trees, &below, changes);
             }
@@ -478,13 +490,20 @@ impl Watch {
         self.answer();
     }
 
-    /// The name by which the watch tells of this path, if it sees it.
-    fn sees(&self, path: &[Vec<u8>]) -> Option<Vec<u8>> {
+    /// Whether its user may be told of what is in a directory below.
+    fn is_let_into(&self, dir: &mut Sight<'_>, depth: usize) -> bool {
+        let file = self.file.upgrade();
+        file.is_some_and(|file| dir.is_open_to(&file, depth))
+    }
+
+    /// The name by which the watch tells of this path in `dir`, if it sees it.
+    fn sees(&self, dir: &mut Sight<'_>, path: &[Vec<u8>]) -> Option<Vec<u8>> {
         let file = self.file.upgrade()?;
-        let own = file.path.lock();
+        let own = file.path.lock().components();
         let below = path.strip_prefix(own.as_slice())?;
         let (last, dirs) = below.split_last()?;
-        (self.tree || dirs.is_empty()).then(|| shown_below(dirs.iter().map(Vec::as_slice), last))
+        let told = dirs.is_empty() || self.tree && dir.is_open_to(&file, own.len());
+        told.then(|| shown_below(dirs.iter().map(Vec::as_slice), last))
     }
 }
 

@@ -112,9 +112,32 @@ fn walkable(kind: FileKind, bits: u32) -> u32 {
     }
 }
 
-/// Whether a directory's kept descriptor, if it has one, gives the caller this right.
-pub(crate) fn allows(root: &Session, dir: &Attr, cred: &Cred, right: u32) -> bool {
-    read(root, dir).is_none_or(|kept| maximal(&kept, dir, cred) & right != 0)
+/// Whether a node's kept descriptor, if it has one, gives the caller this right.
+pub(crate) fn allows(root: &Session, attr: &Attr, cred: &Cred, right: u32) -> bool {
+    read(root, attr).is_none_or(|kept| maximal(&kept, attr, cred) & right != 0)
+}
+
+/// Checks that a directory's kept descriptor, if it has one, lets the caller add a directory, or
+/// else a file.
+///
+/// # Errors
+/// `ACCESS_DENIED`.
+pub(crate) fn check_add(
+    root: &Session,
+    dir: &Attr,
+    cred: &Cred,
+    adds_dir: bool,
+) -> Result<(), Status> {
+    let right = if adds_dir {
+        access::APPEND_DATA
+    } else {
+        access::WRITE_DATA
+    };
+    if allows(root, dir, cred, right) {
+        Ok(())
+    } else {
+        Err(Status::ACCESS_DENIED)
+    }
 }
 
 /// The bits that the rules give the three classes; what they give others is not among them.

@@ -1,0 +1,25 @@
+//! Who guesses passwords from this host.
+
+use super::client::Client;
+use super::*;
+use crate::conn::now;
+use crate::wire::Status;
+
+/// Each guess comes from an address of this host that made none before.
+#[test]
+fn guesses_from_many_addresses_of_this_host_cost_as_those_from_one() {
+    let mut config = config(Dialect::Smb311);
+    config.limits.failed_logon_delay = Duration::from_millis(1600);
+    let server = Server::new(config).expect("a server");
+    let begun = now();
+    for last in 1..=4 {
+        let (socket, client) = sockets();
+        let peer = Ipv4Addr::new(127, 3, last, 2).into();
+        let conn = Conn::new(server.shared(), socket, peer).expect("a connection");
+        let mut client = Client::new((Arc::new(conn), client), Dialect::Smb311, None, None);
+        assert_eq!(client.log_on("user", "Pass"), Err(Status::LOGON_FAILURE));
+    }
+    // 100 ms after the first, 200 after the second and 400 after the third.
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(650), "{took:?}");
+}
