@@ -43,6 +43,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit"],
     ),
     (
+        "volary-ext4",
+        &["volary-core", "volary-block"],
+        &["volary-testkit"],
+    ),
+    (
         "volary-fuse",
         &["volary-core", "volary-session"],
         &[
@@ -109,6 +114,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-sim",
             "volary-layers",
             "volary-cedar",
+            "volary-ext4",
             "volary-fat",
             "volary-ffs",
             "volary-iso9660",
@@ -145,6 +151,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-nfs-client",
             "volary-smb",
             "volary-cedar",
+            "volary-ext4",
             "volary-fat",
             "volary-ffs",
             "volary-iso9660",

@@ -1,0 +1,1 @@
+//! What the format says of a volume.
