@@ -2,9 +2,9 @@
 
 use crate::inode::Inode;
 use crate::journal;
+use crate::ondisk::{ROOT_INO, iflag};
 use crate::opens::{Open, Opens};
 use crate::runs::{Run, Spot};
-use crate::ondisk::{ROOT_INO, iflag};
 use crate::store::Store;
 use crate::volume::Volume;
 use std::sync::atomic::{AtomicBool, Ordering};

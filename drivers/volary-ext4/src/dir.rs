@@ -204,7 +204,11 @@ impl Store {
         let least = (DIR_ENTRY + usize::from(raw.name_len)).next_multiple_of(4);
         let is_inside = usize::try_from(len).is_ok_and(|len| len >= least && len <= rest.len());
         if !is_inside || len % 4 != 0 || len < DIR_TAIL as u64 {
-            return Err(bad("rec_len", len, "room for the name, inside of the block"));
+            return Err(bad(
+                "rec_len",
+                len,
+                "room for the name, inside of the block",
+            ));
         }
         let ino = raw.inode.get();
         if ino > self.volume.inodes {

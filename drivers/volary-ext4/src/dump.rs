@@ -60,11 +60,7 @@ const LINES_MAX: usize = 1 << 20;
 ///
 /// # Errors
 /// `Invalid` for an unknown topic; `NotFound`; `Corrupt`; `Io`.
-pub(crate) fn dump(
-    dev: &Arc<dyn BlockDevice>,
-    what: &[String],
-    out: &mut dyn Write,
-) -> Result<()> {
+pub(crate) fn dump(dev: &Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Write) -> Result<()> {
     let how = crate::attached::How {
         replays: false,
         is_verified: false,
@@ -157,9 +153,18 @@ fn superblock(store: &Store) -> Vec<String> {
         line("s_uuid", uuid(&raw.s_uuid)),
         line("s_volume_name", text(&raw.s_volume_name)),
         line("s_last_mounted", text(&raw.s_last_mounted)),
-        line("s_feature_compat", features::compat(raw.s_feature_compat.get())),
-        line("s_feature_incompat", features::incompat(raw.s_feature_incompat.get())),
-        line("s_feature_ro_compat", features::ro_compat(raw.s_feature_ro_compat.get())),
+        line(
+            "s_feature_compat",
+            features::compat(raw.s_feature_compat.get()),
+        ),
+        line(
+            "s_feature_incompat",
+            features::incompat(raw.s_feature_incompat.get()),
+        ),
+        line(
+            "s_feature_ro_compat",
+            features::ro_compat(raw.s_feature_ro_compat.get()),
+        ),
     ];
     lines.extend(numbers.map(|(key, number)| line(key, number.get())));
     lines.extend(shorts.map(|(key, number)| line(key, number.get())));
@@ -170,8 +175,14 @@ fn superblock(store: &Store) -> Vec<String> {
     lines.push(line("s_checksum_type", raw.s_checksum_type));
     lines.push(line("s_kbytes_written", raw.s_kbytes_written.get()));
     lines.push(line("s_mmp_block", raw.s_mmp_block.get()));
-    lines.push(line("s_checksum_seed", format!("{:#010x}", raw.s_checksum_seed.get())));
-    lines.push(line("s_checksum", format!("{:#010x}", raw.s_checksum.get())));
+    lines.push(line(
+        "s_checksum_seed",
+        format!("{:#010x}", raw.s_checksum_seed.get()),
+    ));
+    lines.push(line(
+        "s_checksum",
+        format!("{:#010x}", raw.s_checksum.get()),
+    ));
     lines
 }
 
@@ -185,7 +196,10 @@ fn group(store: &Store, number: u32) -> Result<Vec<String>> {
     let last = first + store.volume.group_len(number).saturating_sub(1);
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(vec![
-        format!("group {number}, blocks {first} to {last}, descriptor at byte {}", group.at),
+        format!(
+            "group {number}, blocks {first} to {last}, descriptor at byte {}",
+            group.at
+        ),
         line("bg_block_bitmap", group.block_bitmap),
         line("bg_inode_bitmap", group.inode_bitmap),
         line("bg_inode_table", group.inode_table),
@@ -194,8 +208,14 @@ fn group(store: &Store, number: u32) -> Result<Vec<String>> {
         line("bg_used_dirs_count", group.dirs),
         line("bg_flags", format!("{:#x}", group.flags)),
         line("bg_itable_unused", group.unused),
-        line("bg_block_bitmap_csum", format!("{:#x}", group.block_bitmap_csum)),
-        line("bg_inode_bitmap_csum", format!("{:#x}", group.inode_bitmap_csum)),
+        line(
+            "bg_block_bitmap_csum",
+            format!("{:#x}", group.block_bitmap_csum),
+        ),
+        line(
+            "bg_inode_bitmap_csum",
+            format!("{:#x}", group.inode_bitmap_csum),
+        ),
         line("bytes", hex),
     ])
 }
@@ -226,10 +246,22 @@ fn inode(store: &Store, ino: u32) -> Result<Vec<String>> {
         line("i_flags", features::inode(inode.flags())),
         line("i_generation", head.i_generation.get()),
         line("i_file_acl", inode.file_acl),
-        line("i_atime", time(head.i_atime.get(), extra.i_atime_extra.get())),
-        line("i_ctime", time(head.i_ctime.get(), extra.i_ctime_extra.get())),
-        line("i_mtime", time(head.i_mtime.get(), extra.i_mtime_extra.get())),
-        line("i_crtime", time(extra.i_crtime.get(), extra.i_crtime_extra.get())),
+        line(
+            "i_atime",
+            time(head.i_atime.get(), extra.i_atime_extra.get()),
+        ),
+        line(
+            "i_ctime",
+            time(head.i_ctime.get(), extra.i_ctime_extra.get()),
+        ),
+        line(
+            "i_mtime",
+            time(head.i_mtime.get(), extra.i_mtime_extra.get()),
+        ),
+        line(
+            "i_crtime",
+            time(extra.i_crtime.get(), extra.i_crtime_extra.get()),
+        ),
         line("i_dtime", head.i_dtime.get()),
         line("i_extra_isize", extra.i_extra_isize.get()),
         line("i_projid", extra.i_projid.get()),
@@ -250,7 +282,10 @@ fn inode(store: &Store, ino: u32) -> Result<Vec<String>> {
             Ok(value) => format!("\"{}\"", escape(&value)),
             Err(e) => e.to_string(),
         };
-        lines.push(line("extended attribute", format!("{} = {value}", escape(&name))));
+        lines.push(line(
+            "extended attribute",
+            format!("{} = {value}", escape(&name)),
+        ));
     }
     Ok(lines)
 }
@@ -320,9 +355,15 @@ fn tree(store: &Store, ino: u32) -> Result<Vec<String>> {
     store.check_dir(&inode)?;
     let none = || Error::note(Kind::NotFound, "the directory has no hash tree");
     let has_tree = inode.has(iflag::INDEX) && !inode.has(iflag::INLINE_DATA);
-    let chunk = store.chunk(&inode, 0)?.filter(|_| has_tree).ok_or_else(none)?;
+    let chunk = store
+        .chunk(&inode, 0)?
+        .filter(|_| has_tree)
+        .ok_or_else(none)?;
     let root = htree::Root::of(&chunk.bytes).ok_or_else(none)?;
-    let mut lines = vec![format!("hash {}, {} levels below the root", root.hash_version, root.levels)];
+    let mut lines = vec![format!(
+        "hash {}, {} levels below the root",
+        root.hash_version, root.levels
+    )];
     let mut todo = vec![(0u64, 0u8)];
     while let Some((block, depth)) = todo.pop() {
         if lines.len() >= LINES_MAX {
@@ -336,7 +377,10 @@ fn tree(store: &Store, ino: u32) -> Result<Vec<String>> {
             lines.push(format!("block {block}: no node"));
             continue;
         };
-        lines.push(format!("block {block}: {} of {} entries", node.count, node.limit));
+        lines.push(format!(
+            "block {block}: {} of {} entries",
+            node.count, node.limit
+        ));
         for (hash, below) in node.entries(&chunk.bytes) {
             push(&mut lines, format!("  {hash:#010x} block {below}"));
             if depth < root.levels {
@@ -357,9 +401,18 @@ fn journal(store: &Store) -> Result<Vec<String>> {
         line("s_sequence", raw.s_sequence.get()),
         line("s_start", raw.s_start.get()),
         line("s_errno", raw.s_errno.get().cast_signed()),
-        line("s_feature_compat", format!("{:#x}", raw.s_feature_compat.get())),
-        line("s_feature_incompat", format!("{:#x}", raw.s_feature_incompat.get())),
-        line("s_feature_ro_compat", format!("{:#x}", raw.s_feature_ro_compat.get())),
+        line(
+            "s_feature_compat",
+            format!("{:#x}", raw.s_feature_compat.get()),
+        ),
+        line(
+            "s_feature_incompat",
+            format!("{:#x}", raw.s_feature_incompat.get()),
+        ),
+        line(
+            "s_feature_ro_compat",
+            format!("{:#x}", raw.s_feature_ro_compat.get()),
+        ),
         line("s_uuid", uuid(&raw.s_uuid)),
         line("s_nr_users", raw.s_nr_users.get()),
         line("s_checksum_type", raw.s_checksum_type),
@@ -371,7 +424,10 @@ fn journal(store: &Store) -> Result<Vec<String>> {
         return Ok(lines);
     }
     let log = Log::read(store, &journal)?;
-    lines.push(format!("{} transactions, the next is {}", log.transactions, log.next));
+    lines.push(format!(
+        "{} transactions, the next is {}",
+        log.transactions, log.next
+    ));
     for written in &log.written {
         let words = format!(
             "  transaction {}: block {} at journal block {}",
@@ -381,7 +437,10 @@ fn journal(store: &Store) -> Result<Vec<String>> {
     }
     let fast = crate::journal::fast::read(store, &journal, log.next)?;
     for (tag, value) in fast {
-        push(&mut lines, format!("  fast commit: tag {tag}, {} bytes", value.len()));
+        push(
+            &mut lines,
+            format!("  fast commit: tag {tag}, {} bytes", value.len()),
+        );
     }
     Ok(lines)
 }

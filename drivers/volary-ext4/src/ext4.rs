@@ -31,7 +31,7 @@ impl Format for Ext4 {
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
-        let Some(raw) = volume::look(dev)? else {
+        let Some(raw) = volume::look(dev)?.filter(volume::is_likely) else {
             return Ok(None);
         };
         let label = info::text(&raw.s_volume_name);

@@ -170,7 +170,14 @@ impl Store {
         let tail = EXTENT_ENTRY + usize::from(max) * EXTENT_ENTRY;
         let stored = match bytes.get(tail..tail + 4) {
             Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]),
-            _ => return Err(Error::corrupt("eh_max", at, max.to_string(), "room for a checksum")),
+            _ => {
+                return Err(Error::corrupt(
+                    "eh_max",
+                    at,
+                    max.to_string(),
+                    "room for a checksum",
+                ));
+            }
         };
         let sum = csum::crc32c(inode.seed, bytes.get(..tail).unwrap_or_default());
         self.verify("et_checksum", at, stored, sum)

@@ -22,7 +22,7 @@ struct Changed {
     raw: Option<Vec<u8>>,
     /// Ranges that were mapped anew, by their first block.
     ranges: BTreeMap<u64, Run>,
-    /// Directories more or less that name it as their parent.
+    /// Names more or less that it has: of a directory, the `..` of those in it.
     links: i32,
 }
 
@@ -55,7 +55,8 @@ impl Fast {
                 true => 2,
                 false => i32::from(u16::from_le_bytes([*low, *high])),
             };
-            let links = u16::try_from(links.saturating_add(changed.links)).unwrap_or(u16::MAX);
+            let links =
+                u16::try_from(links.saturating_add(changed.links).max(0)).unwrap_or(u16::MAX);
             [*low, *high] = links.to_le_bytes();
         }
         true
@@ -123,6 +124,11 @@ impl Fast {
         ranges.insert(run.first, run);
     }
 
+    fn count(&mut self, ino: u32, more: i32) {
+        let links = &mut self.inodes.entry(ino).or_default().links;
+        *links = links.saturating_add(more);
+    }
+
     fn add_entry(&mut self, dir: u32, name: &[u8], ino: u32) {
         let edits = self.dirs.entry(dir).or_default();
         edits.added.retain(|(there, _)| there != name);
@@ -141,7 +147,10 @@ impl Fast {
 /// Puts an inode that was written by a fast commit over the one on the volume. What maps its
 /// blocks stays, unless it is no map: the ranges come by tags of their own.
 fn merge(bytes: &mut [u8], raw: &[u8]) {
-    let map: Vec<u8> = bytes.get(I_BLOCK..I_GENERATION).unwrap_or_default().to_vec();
+    let map: Vec<u8> = bytes
+        .get(I_BLOCK..I_GENERATION)
+        .unwrap_or_default()
+        .to_vec();
     for (to, from) in bytes.iter_mut().zip(raw) {
         *to = *from;
     }
@@ -191,7 +200,13 @@ impl Store {
         match tag {
             fctag::INODE => {
                 let raw = value.get(4..).unwrap_or_default().to_vec();
-                self.fast.inodes.entry(first).or_default().raw = Some(raw);
+                let is_dir = self.is_dir(first);
+                let changed = self.fast.inodes.entry(first).or_default();
+                changed.raw = Some(raw);
+                // What is written of a file has its names counted.
+                if !is_dir {
+                    changed.links = 0;
+                }
             }
             fctag::ADD_RANGE => {
                 let entry = value.get(4..).and_then(|rest| rest.first_chunk());
@@ -224,7 +239,9 @@ impl Store {
         self.fast.add_entry(dir, name, ino);
         if tag == fctag::CREAT && self.is_dir(ino) {
             self.fast.dirs.entry(ino).or_default().parent = Some(dir);
-            self.fast.inodes.entry(dir).or_default().links += 1;
+            self.fast.count(dir, 1);
+        } else if tag == fctag::LINK {
+            self.fast.count(ino, 1);
         }
     }
 
@@ -234,8 +251,9 @@ impl Store {
             return;
         }
         self.fast.remove_entry(dir, name);
-        if self.is_dir(ino) {
-            self.fast.inodes.entry(dir).or_default().links -= 1;
+        match self.is_dir(ino) {
+            true => self.fast.count(dir, -1),
+            false => self.fast.count(ino, -1),
         }
     }
 

@@ -74,7 +74,9 @@ const INODE: &[(u32, &str)] = &[
 ];
 
 fn names(table: &[(u32, &str)], flags: u32) -> String {
-    let bits = (0..32).map(|bit| 1u32 << bit).filter(|bit| flags & bit != 0);
+    let bits = (0..32)
+        .map(|bit| 1u32 << bit)
+        .filter(|bit| flags & bit != 0);
     let name = |bit: u32| {
         let known = table.iter().find(|known| known.0 == bit);
         known.map_or_else(|| format!("{bit:#x}"), |known| known.1.to_owned())

@@ -28,7 +28,14 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 pub(crate) fn uuid(bytes: &[u8; 16]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().to_owned();
-    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
+    [
+        part(0..8),
+        part(8..12),
+        part(12..16),
+        part(16..20),
+        part(20..32),
+    ]
+    .join("-")
 }
 
 /// What the volume is.
@@ -40,7 +47,10 @@ pub(crate) fn info(dev: &Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
     let raw = &volume.raw;
     let mut facts = vec![Fact::word("format", kind_of(raw))];
     let label = text(&raw.s_volume_name);
-    facts.push(Fact::maybe("label", Some(label).filter(|label| !label.is_empty())));
+    facts.push(Fact::maybe(
+        "label",
+        Some(label).filter(|label| !label.is_empty()),
+    ));
     facts.push(Fact::word("UUID", uuid(&raw.s_uuid)));
     facts.push(Fact::word("features", features_of(&volume)));
     facts.push(Fact::number("block size", volume.block, "bytes"));
@@ -56,7 +66,11 @@ pub(crate) fn info(dev: &Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
     }
     facts.push(Fact::number("groups", volume.groups.into(), ""));
     facts.push(Fact::number("inodes", volume.inodes.into(), ""));
-    facts.push(Fact::number("inode size", volume.inode_size as u64, "bytes"));
+    facts.push(Fact::number(
+        "inode size",
+        volume.inode_size as u64,
+        "bytes",
+    ));
     facts.push(Fact::word("checksums", checksums(&volume)));
     facts.push(Fact::word("state", state_of(&volume)));
     facts.push(Fact::word("encryption", told(&volume, incompat::ENCRYPT)));
@@ -67,9 +81,16 @@ pub(crate) fn info(dev: &Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
         Err(e) => facts.push(Fact::word("damage", e.to_string())),
     }
     let last = text(&raw.s_last_mounted);
-    facts.push(Fact::maybe("last mounted at", Some(last).filter(|last| !last.is_empty())));
+    facts.push(Fact::maybe(
+        "last mounted at",
+        Some(last).filter(|last| !last.is_empty()),
+    ));
     facts.push(Fact::number("mounts", raw.s_mnt_count.get().into(), ""));
-    facts.push(Fact::number("errors told", raw.s_error_count.get().into(), ""));
+    facts.push(Fact::number(
+        "errors told",
+        raw.s_error_count.get().into(),
+        "",
+    ));
     Ok(facts)
 }
 
@@ -128,7 +149,11 @@ fn journal(dev: &Arc<dyn BlockDevice>, volume: &Volume) -> String {
         Err(e) => e.to_string(),
         Ok(journal) => {
             let fast = journal.end - journal.log_end;
-            let state = if journal.is_empty() { "empty" } else { "in use" };
+            let state = if journal.is_empty() {
+                "empty"
+            } else {
+                "in use"
+            };
             let sums = match (journal.has_sums(), journal.has_old_sums()) {
                 (true, _) => "crc32c",
                 (_, true) => "crc32",
@@ -149,7 +174,11 @@ fn free(store: &Store) -> Vec<Fact> {
             "{} transactions, {} blocks{}",
             replayed.transactions,
             replayed.copies.len(),
-            if store.fast.is_empty() { "" } else { ", fast commits" }
+            if store.fast.is_empty() {
+                ""
+            } else {
+                ", fast commits"
+            }
         );
         facts.push(Fact::word("replayed in memory", words));
     }

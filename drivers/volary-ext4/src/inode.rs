@@ -167,7 +167,7 @@ impl Inode {
             gid: two(head.i_gid.get(), head.l_i_gid_high.get()),
             rdev: if is_device { self.rdev() } else { 0 },
             size: self.size,
-            allocated: self.sectors.saturating_mul(512),
+            allocated: self.allocated(),
             io_size: volume.block as u32,
             atime: time(head.i_atime.get(), extra.i_atime_extra.get()),
             mtime: time(head.i_mtime.get(), extra.i_mtime_extra.get()),
@@ -176,6 +176,16 @@ impl Inode {
             change: version | u64::from(head.l_i_version.get()),
             dos: None,
         })
+    }
+
+    /// Bytes that it takes. Data of files in their inodes counts, as Linux has it.
+    fn allocated(&self) -> u64 {
+        let is_file = self.kind() == Some(FileKind::File);
+        let inline = match is_file && self.has(iflag::INLINE_DATA) {
+            true => self.size.div_ceil(512),
+            false => 0,
+        };
+        self.sectors.saturating_add(inline).saturating_mul(512)
     }
 
     fn birth(&self) -> Option<Time> {

@@ -33,7 +33,9 @@ pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap>
             breaks: 0,
         },
     };
-    drawing.add(0, store.volume.super_block() * block, |cell| &mut cell.system);
+    drawing.add(0, store.volume.super_block() * block, |cell| {
+        &mut cell.system
+    });
     store.scan(&mut drawing)?;
     Ok(drawing.end())
 }

@@ -26,7 +26,9 @@ impl Opens {
     pub(crate) fn add(&self, inode: Inode) -> OpenId {
         let id = OpenId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         let last = Mutex::default();
-        self.table.write().insert(id, Arc::new(Open { inode, last }));
+        self.table
+            .write()
+            .insert(id, Arc::new(Open { inode, last }));
         id
     }
 

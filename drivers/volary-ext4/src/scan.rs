@@ -56,7 +56,11 @@ impl Store {
                 0 => volume.super_block().max(start),
                 _ => start,
             };
-            let more = if meta > 0 || blocks == meta { meta + reserved } else { 0 };
+            let more = if meta > 0 || blocks == meta {
+                meta + reserved
+            } else {
+                0
+            };
             all.push((first, 1 + more));
         }
         let place = u64::from(number) % per;
@@ -154,12 +158,7 @@ impl Store {
         Ok(())
     }
 
-    fn scan_inode(
-        &self,
-        inode: &Inode,
-        is_orphan: bool,
-        visitor: &mut dyn Visitor,
-    ) -> Result<()> {
+    fn scan_inode(&self, inode: &Inode, is_orphan: bool, visitor: &mut dyn Visitor) -> Result<()> {
         let is_bad = inode.ino == BAD_INO;
         if !is_bad && let Err(e) = inode.known_kind() {
             return told(visitor, "inode", Some(inode.ino), e);
@@ -194,12 +193,7 @@ pub(crate) fn bit(bits: &[u8], index: u64) -> bool {
     byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-fn told(
-    visitor: &mut dyn Visitor,
-    code: &'static str,
-    ino: Option<u32>,
-    e: Error,
-) -> Result<()> {
+fn told(visitor: &mut dyn Visitor, code: &'static str, ino: Option<u32>, e: Error) -> Result<()> {
     match e.kind() {
         Kind::Io | Kind::Interrupted => Err(e),
         _ => visitor.bad(code, ino, e),

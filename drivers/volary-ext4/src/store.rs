@@ -267,10 +267,7 @@ fn group_of(raw: &GroupDesc, at: u64) -> Group {
             raw.bg_used_dirs_count_hi.get(),
         )
         .into(),
-        unused: two(
-            raw.bg_itable_unused_lo.get(),
-            raw.bg_itable_unused_hi.get(),
-        ),
+        unused: two(raw.bg_itable_unused_lo.get(), raw.bg_itable_unused_hi.get()),
         flags: raw.bg_flags.get(),
         block_bitmap_csum: two(
             raw.bg_block_bitmap_csum_lo.get(),

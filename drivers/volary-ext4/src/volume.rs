@@ -57,6 +57,19 @@ pub(crate) fn look(dev: &dyn BlockDevice) -> Result<Option<SuperBlock>> {
     Ok(raw.filter(|raw| raw.s_magic.get() == MAGIC))
 }
 
+/// Whether a superblock with the magic, which is short, makes sense as one besides.
+pub(crate) fn is_likely(raw: &SuperBlock) -> bool {
+    raw.s_log_block_size.get() <= 6
+        && raw.s_rev_level.get() <= 1
+        && [
+            raw.s_blocks_per_group,
+            raw.s_inodes_per_group,
+            raw.s_inodes_count,
+        ]
+        .iter()
+        .all(|count| count.get() != 0)
+}
+
 /// Which of the three systems the volume is, as its features say.
 pub(crate) fn kind_of(raw: &SuperBlock) -> &'static str {
     const OF_EXT2: u32 = incompat::FILETYPE | incompat::META_BG;
@@ -318,11 +331,6 @@ fn is_power(number: u32, base: u32) -> bool {
 }
 
 /// Damage in the superblock.
-fn bad(
-    field: &'static str,
-    at: u64,
-    found: impl ToString,
-    expected: impl Into<String>,
-) -> Error {
+fn bad(field: &'static str, at: u64, found: impl ToString, expected: impl Into<String>) -> Error {
     Error::corrupt(field, SUPERBLOCK + at, found.to_string(), expected)
 }

@@ -81,7 +81,12 @@ impl Store {
             return Ok(Vec::new());
         }
         let (_, bytes) = self.xattr_block(inode)?;
-        self.parse(inode, inode.file_acl * self.volume.block, &bytes, XATTR_HEADER)
+        self.parse(
+            inode,
+            inode.file_acl * self.volume.block,
+            &bytes,
+            XATTR_HEADER,
+        )
     }
 
     /// The block of an inode's attributes, and its head.
@@ -130,15 +135,22 @@ impl Store {
                 .map_err(|_| bad("e_name_len", place as u64, "an entry inside of the area"))?;
             let len = usize::from(raw.e_name_len);
             let name = rest.get(..len);
-            let name = name.ok_or_else(|| bad("e_name_len", len as u64, "less than what is left"))?;
+            let name =
+                name.ok_or_else(|| bad("e_name_len", len as u64, "less than what is left"))?;
             let size = raw.e_value_size.get();
             let value = match raw.e_value_inum.get() {
                 0 => {
                     let from = usize::from(raw.e_value_offs.get());
-                    let to = usize::try_from(size).ok().and_then(|size| from.checked_add(size));
+                    let to = usize::try_from(size)
+                        .ok()
+                        .and_then(|size| from.checked_add(size));
                     let value = to.and_then(|to| area.get(from..to));
                     let expected = "a value inside of the area";
-                    Value::Here(value.ok_or_else(|| bad("e_value_size", size.into(), expected))?.to_vec())
+                    Value::Here(
+                        value
+                            .ok_or_else(|| bad("e_value_size", size.into(), expected))?
+                            .to_vec(),
+                    )
                 }
                 ino if self.volume.has_incompat(incompat::EA_INODE) => Value::Inode(ino, size),
                 ino => return Err(bad("e_value_inum", ino.into(), "0 without ea_inode")),
@@ -186,7 +198,12 @@ impl Store {
         self.read_blocks(&holder, 0, &mut bytes)?;
         // Its time of access is the checksum of the value (eainode.rst).
         let sum = csum::crc32c(self.volume.seed, &bytes);
-        self.verify("value of ea_inode", holder.at, holder.head.i_atime.get(), sum)?;
+        self.verify(
+            "value of ea_inode",
+            holder.at,
+            holder.head.i_atime.get(),
+            sum,
+        )?;
         Ok(bytes)
     }
 

@@ -15,7 +15,10 @@ impl Bits {
         let part = self.0.entry(number / PART);
         let part = part.or_insert_with(|| vec![0; (PART / 8) as usize]);
         let within = number % PART;
-        match usize::try_from(within / 8).ok().and_then(|at| part.get_mut(at)) {
+        match usize::try_from(within / 8)
+            .ok()
+            .and_then(|at| part.get_mut(at))
+        {
             None => false,
             Some(byte) => {
                 let mask = 1 << (within % 8);

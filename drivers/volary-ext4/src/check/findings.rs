@@ -87,7 +87,11 @@ impl<'a> Findings<'a> {
 
     /// Says of which kinds there were more than were told.
     pub(crate) fn end(&mut self) {
-        let more: Vec<_> = self.told.iter().map(|(code, told)| (*code, *told)).collect();
+        let more: Vec<_> = self
+            .told
+            .iter()
+            .map(|(code, told)| (*code, *told))
+            .collect();
         for (code, told) in more.into_iter().filter(|(_, told)| *told > TOLD_MAX) {
             (self.report)(&Finding {
                 code,
@@ -100,4 +104,3 @@ impl<'a> Findings<'a> {
         }
     }
 }
-

@@ -170,10 +170,13 @@ impl Visitor for Inodes<'_, '_> {
         (self.taken, self.own, self.crossed) = (0, Bits::default(), false);
         let volume = &self.store.volume;
         let is_dir = inode.kind() == Some(FileKind::Dir);
-        let is_nameless =
-            is_orphan || volume.is_hidden(inode.ino) || inode.has(iflag::EA_INODE);
+        let is_nameless = is_orphan || volume.is_hidden(inode.ino) || inode.has(iflag::EA_INODE);
         if !is_nameless {
-            let count = if is_dir { &mut self.seen.dirs } else { &mut self.seen.files };
+            let count = if is_dir {
+                &mut self.seen.dirs
+            } else {
+                &mut self.seen.files
+            };
             *count += 1;
         }
         self.seen.nodes.insert(
@@ -186,7 +189,10 @@ impl Visitor for Inodes<'_, '_> {
             },
         );
         if is_orphan {
-            let words = format!("inode {} has no name, and goes when the volume is mounted", inode.ino);
+            let words = format!(
+                "inode {} has no name, and goes when the volume is mounted",
+                inode.ino
+            );
             let what = What::damage("orphan", inode.at, words);
             self.findings.tell(what.as_bad_as(Severity::Note));
         }

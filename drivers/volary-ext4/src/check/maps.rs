@@ -107,7 +107,8 @@ impl Maps<'_, '_> {
     fn count(&mut self, number: u32, group: &Group, (what, found, said): (&str, u64, u64)) {
         if found != said {
             let words = format!("group {number} has {found} {what}, says {said}");
-            self.findings.tell(What::damage("free-count", group.at, words));
+            self.findings
+                .tell(What::damage("free-count", group.at, words));
         }
     }
 

@@ -102,7 +102,11 @@ fn head(store: &Store, findings: &mut Findings<'_>) {
         note("not-clean", "the volume was not cleanly left");
     }
     if bits & state::ERRORS != 0 {
-        findings.tell(What::damage("errors", 1024 + 0x3a, "Linux has found errors on the volume"));
+        findings.tell(What::damage(
+            "errors",
+            1024 + 0x3a,
+            "Linux has found errors on the volume",
+        ));
     }
 }
 

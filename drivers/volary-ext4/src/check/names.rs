@@ -29,7 +29,11 @@ fn path(dirs: &[Dir], dir: usize, name: Option<&[u8]>) -> Vec<u8> {
         len += dir.name.len() + 1;
         at = dir.parent;
     }
-    let path: Vec<u8> = parts.iter().rev().flat_map(|part| [b"/", *part].concat()).collect();
+    let path: Vec<u8> = parts
+        .iter()
+        .rev()
+        .flat_map(|part| [b"/", *part].concat())
+        .collect();
     if path.is_empty() { b"/".to_vec() } else { path }
 }
 
@@ -242,7 +246,9 @@ impl Walk<'_, '_> {
             for (hash, below) in node.entries(&chunk.bytes) {
                 let below = u64::from(below);
                 if hash < least || below >= blocks || !met.insert(below) {
-                    return Some(format!("block {number} of the hash tree leads to {below} wrongly"));
+                    return Some(format!(
+                        "block {number} of the hash tree leads to {below} wrongly"
+                    ));
                 }
                 least = hash;
                 if depth < root.levels {

@@ -29,7 +29,8 @@ pub(crate) fn read(store: &Store, journal: &Journal, sequence: u32) -> Result<Ve
         done: Vec::new(),
         open: Vec::new(),
     };
-    for block in journal.log_end..journal.end {
+    // Linux leaves the first block after the log out.
+    for block in journal.log_end + 1..journal.end {
         let bytes = journal.block(store, block)?;
         if !reading.block(&bytes)? {
             break;

@@ -253,7 +253,11 @@ impl Reader<'_> {
             false => 0,
         };
         // With version 2 two more bytes follow, which nothing uses.
-        let more = if self.journal.has(jfeature::CSUM_V2) { 2 } else { 0 };
+        let more = if self.journal.has(jfeature::CSUM_V2) {
+            2
+        } else {
+            0
+        };
         let len = size_of::<BlockTag>() + if is_wide { 4 } else { 0 } + more;
         let block = wide(raw.t_blocknr.get(), high);
         let checksum = raw.t_checksum.get().into();
@@ -262,7 +266,9 @@ impl Reader<'_> {
 
     /// Takes the blocks that a revocation block names.
     fn revoke(&self, bytes: &[u8], open: &mut Open) {
-        let len = bytes.get(JOURNAL_HEADER..).and_then(|rest| rest.first_chunk());
+        let len = bytes
+            .get(JOURNAL_HEADER..)
+            .and_then(|rest| rest.first_chunk());
         let len = len.map_or(0, |len| u32::from_be_bytes(*len));
         let len = usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len());
         let area = bytes.get(JOURNAL_HEADER + 4..len).unwrap_or_default();

@@ -72,7 +72,9 @@ impl BlockDevice for Overlaid {
             self.dev.read_at(copy.at + within, part)?;
             if copy.is_escaped {
                 let magic = crate::ondisk::JOURNAL_MAGIC.to_be_bytes();
-                let rest = magic.iter().skip(usize::try_from(within).unwrap_or(usize::MAX));
+                let rest = magic
+                    .iter()
+                    .skip(usize::try_from(within).unwrap_or(usize::MAX));
                 for (to, from) in part.iter_mut().zip(rest) {
                     *to = *from;
                 }

@@ -50,7 +50,9 @@ impl Journal {
             return Err(Error::note(Kind::Unsupported, words));
         }
         let inode = store.inode(ino).map_err(|e| match e.kind() {
-            Kind::Stale => Error::corrupt("s_journal_inum", 1024 + 0xe0, ino.to_string(), "an inode"),
+            Kind::Stale => {
+                Error::corrupt("s_journal_inum", 1024 + 0xe0, ino.to_string(), "an inode")
+            }
             _ => e,
         })?;
         let at = place(store, &inode, 0)?;
@@ -77,7 +79,11 @@ impl Journal {
         let kind = raw.header.h_blocktype.get();
         let is_new = kind == jblock::SUPER_V2;
         if raw.header.h_magic.get() != JOURNAL_MAGIC || !is_new && kind != jblock::SUPER_V1 {
-            return Err(bad("journal superblock", kind.into(), "magic and type of one"));
+            return Err(bad(
+                "journal superblock",
+                kind.into(),
+                "magic and type of one",
+            ));
         }
         let features = self.incompat();
         let unknown = features & !jfeature::KNOWN;
@@ -111,7 +117,8 @@ impl Journal {
         let first = u64::from(raw.s_first.get());
         let log_end = self.end.checked_sub(fast.into());
         let log_end = log_end.filter(|end| first >= 1 && *end > first);
-        self.log_end = log_end.ok_or_else(|| bad("journal s_first", first, "before the log's end"))?;
+        self.log_end =
+            log_end.ok_or_else(|| bad("journal s_first", first, "before the log's end"))?;
         let start = u64::from(raw.s_start.get());
         if start != 0 && !(first..self.log_end).contains(&start) {
             return Err(bad("journal s_start", start, "inside of the log"));
@@ -179,7 +186,12 @@ fn place(store: &Store, inode: &Inode, block: u64) -> Result<u64> {
         Spot::Data(number) => Ok(number * store.volume.block),
         _ => {
             let found = format!("no block {block}");
-            Err(Error::corrupt("journal", inode.at, found, "a journal without holes"))
+            Err(Error::corrupt(
+                "journal",
+                inode.at,
+                found,
+                "a journal without holes",
+            ))
         }
     }
 }

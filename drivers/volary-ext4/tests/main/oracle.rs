@@ -20,7 +20,7 @@ const KINDS: &[&str] = &[
     "-t ext4 -b 2048 -I 512",
     "-t ext4 -b 1024 -O inline_data,metadata_csum_seed",
     "-t ext4 -I 1024 -O inline_data",
-    "-t ext4 -O ^extents -b 1024",
+    "-t ext4 -O ^extents,^64bit -b 1024",
     "-t ext4 -O ^64bit,^metadata_csum,uninit_bg",
     "-t ext4 -O ^metadata_csum,^uninit_bg,64bit -b 1024",
     "-t ext4 -O meta_bg,^resize_inode -b 1024 -g 1024",
@@ -84,7 +84,9 @@ const ACL: &[u8] = &[
 fn fill_more(dir: &Path) {
     crate::images::fill(dir);
     let sh = |line: &str| run(Command::new("sh").args(["-ec", line]).current_dir(dir));
-    sh("mknod null c 1 3; mknod disk b 259 70000; mkfifo fifo; chown 70000:80000 size60; chmod 1777 few");
+    sh(
+        "mknod null c 1 3; mknod disk b 259 70000; mkfifo fifo; chown 70000:80000 size60; chmod 1777 few",
+    );
     for (file, name, value) in [
         ("size100", "user.small", &b"value"[..]),
         ("size100", "trusted.t", b"tt"),
@@ -101,12 +103,21 @@ fn fill_more(dir: &Path) {
     }
     sh("fallocate -l 400000 room; printf x | dd of=room bs=1 seek=200000 conv=notrunc status=none");
     sh("fallocate -n -l 100000 size4095; truncate -s +90000 sparse");
-    sh("mkdir tree; for n in $(seq 1 1500); do ln size1 tree/a_longer_name_of_number_$n; done; rm tree/*7");
-    sh("for n in $(seq 0 2 400); do dd if=/dev/zero of=broken bs=4096 seek=$n count=1 conv=notrunc status=none; sync broken; done");
-    sh("truncate -s 3000000000000 huge && printf end | dd of=huge bs=1 seek=1234567890 conv=notrunc status=none; truncate -s 20000000 huge");
+    sh(
+        "mkdir tree; for n in $(seq 1 1500); do ln size1 tree/a_longer_name_of_number_$n; done; rm tree/*7",
+    );
+    sh(
+        "for n in $(seq 0 2 400); do dd if=/dev/zero of=broken bs=4096 seek=$n count=1 conv=notrunc status=none; sync broken; done",
+    );
+    sh(
+        "truncate -s 3000000000000 huge && printf end | dd of=huge bs=1 seek=1234567890 conv=notrunc status=none; truncate -s 20000000 huge",
+    );
     for (name, then) in [
         ("size0", UNIX_EPOCH - Duration::new(1_000_000_000, 5)),
-        ("size59", UNIX_EPOCH + Duration::new(10_000_000_000, 123_456_789)),
+        (
+            "size59",
+            UNIX_EPOCH + Duration::new(10_000_000_000, 123_456_789),
+        ),
     ] {
         let file = std::fs::File::options().write(true).open(dir.join(name));
         let _ = file.expect("a file").set_modified(then);
@@ -123,7 +134,7 @@ fn what_linux_writes_is_read_as_linux_reads_it() {
     for how in [
         "-t ext4",
         "-t ext4 -b 1024 -O inline_data",
-        "-t ext4 -O ^extents,^metadata_csum -b 1024",
+        "-t ext4 -O ^extents,^64bit,^metadata_csum -b 1024",
         "-t ext4 -O bigalloc,ea_inode -C 16384",
         "-t ext2 -b 1024",
         "-t ext3 -I 256",
@@ -150,7 +161,11 @@ fn long_attributes_are_read_from_their_inodes() {
         let mounted = Mounted::new(&images, &image, "rw");
         for file in ["f", "g"].map(|name| mounted.dir().join(name)) {
             std::fs::write(&file, "x").expect("a file");
-            for (name, len) in [("user.one", 30_000), ("user.two", 60_001), ("user.three", 900)] {
+            for (name, len) in [
+                ("user.one", 30_000),
+                ("user.two", 60_001),
+                ("user.three", 900),
+            ] {
                 let value = pattern(len as u64, len);
                 setxattr(&file, name, &value, XattrFlags::empty()).expect("an attribute");
             }
@@ -167,7 +182,12 @@ fn casefold_and_encryption_are_told() {
     }
     let images = Images::new();
     let source = images.tree();
-    let image = images.made("flags.img", "-t ext4 -O casefold,encrypt", "16M", Some(&source));
+    let image = images.made(
+        "flags.img",
+        "-t ext4 -O casefold,encrypt",
+        "16M",
+        Some(&source),
+    );
     // The flags of encrypted nodes: 0x800; extents 0x80000.
     debugfs(&image, "sif few flags 0x80800\nsif size1 flags 0x80800\n");
     let dev = file(&image);
@@ -188,9 +208,22 @@ fn casefold_and_encryption_are_told() {
         assert!(out.iter().any(|entry| entry.name == b"few"));
     });
     let facts = volary_core::Format::info(&volary_ext4::EXT4, dev.clone()).expect("info");
-    let told = |key: &str| facts.iter().find(|fact| fact.key == key).unwrap().value.clone();
-    assert_eq!((told("encryption"), told("casefold")), ("yes".into(), "yes".into()));
+    let told = |key: &str| {
+        facts
+            .iter()
+            .find(|fact| fact.key == key)
+            .unwrap()
+            .value
+            .clone()
+    };
+    assert_eq!(
+        (told("encryption"), told("casefold")),
+        ("yes".into(), "yes".into())
+    );
     assert!(tools::dump(&dev, "inode").contains("i_flags"));
     let found = tools::check(&dev);
-    assert!(found.iter().any(|line| line.starts_with("encrypted: ")), "{found:?}");
+    assert!(
+        found.iter().any(|line| line.starts_with("encrypted: ")),
+        "{found:?}"
+    );
 }

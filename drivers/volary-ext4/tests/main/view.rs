@@ -46,7 +46,11 @@ pub(crate) fn differences(left: &View, right: &View) -> Vec<String> {
         .filter(|name| left.get(*name) != right.get(*name))
         .map(|name| {
             let name_shown = String::from_utf8_lossy(name);
-            format!("{name_shown}:\n  {:?}\n  {:?}", left.get(name), right.get(name))
+            format!(
+                "{name_shown}:\n  {:?}\n  {:?}",
+                left.get(name),
+                right.get(name)
+            )
         })
         .collect();
     all.sort();
@@ -68,7 +72,9 @@ pub(crate) fn ours(fs: &Fs, dev: &Arc<dyn BlockDevice>) -> View {
         let mut dirs = vec![(Vec::new(), fs.root())];
         while let Some((path, dir)) = dirs.pop() {
             for (name, id, attr) in list(fs, cx, dir) {
-                let found = fs.lookup(cx, dir, Name::new(&name).unwrap()).expect("lookup");
+                let found = fs
+                    .lookup(cx, dir, Name::new(&name).unwrap())
+                    .expect("lookup");
                 assert_eq!(found.node, id);
                 assert_eq!(found.attr, attr);
                 let path = [path.as_slice(), b"/", &name].concat();
@@ -144,7 +150,9 @@ pub(crate) fn content(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDev
     let mut parts = Vec::new();
     let mut part = [0; 3001];
     loop {
-        let n = fs.read(cx, open, parts.len() as u64, &mut part).expect("read");
+        let n = fs
+            .read(cx, open, parts.len() as u64, &mut part)
+            .expect("read");
         parts.extend_from_slice(&part[..n]);
         if n == 0 {
             break;
@@ -152,7 +160,8 @@ pub(crate) fn content(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDev
     }
     assert!(parts == whole);
     let mut extents = Vec::new();
-    fs.extents(cx, open, 0, u64::MAX, &mut extents).expect("extents");
+    fs.extents(cx, open, 0, u64::MAX, &mut extents)
+        .expect("extents");
     let mut by_extents = Vec::new();
     for extent in extents {
         let at = by_extents.len();
@@ -218,10 +227,13 @@ pub(crate) fn host(root: &Path) -> View {
 fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut names = vec![0; 1 << 16];
     let len = llistxattr(path, names.as_mut_slice()).unwrap_or(0);
-    let names = names[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let names = names[..len]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
     let value = |name: &[u8]| {
         let mut value = vec![0; 1 << 16];
-        let len = lgetxattr(path, OsStr::from_bytes(name), value.as_mut_slice()).expect("an attribute");
+        let len =
+            lgetxattr(path, OsStr::from_bytes(name), value.as_mut_slice()).expect("an attribute");
         (name.to_vec(), value[..len].to_vec())
     };
     names.map(value).collect()
@@ -230,13 +242,24 @@ fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
 /// A view without what a copy of a tree does not keep.
 pub(crate) fn kept_by_a_copy(view: &View) -> View {
     let change = |row: &Row| Row {
-        links: if row.kind == FileKind::Dir { 0 } else { row.links },
-        size: if row.kind == FileKind::Dir { 0 } else { row.size },
+        links: if row.kind == FileKind::Dir {
+            0
+        } else {
+            row.links
+        },
+        size: if row.kind == FileKind::Dir {
+            0
+        } else {
+            row.size
+        },
         sectors: 0,
         times: [Time::EPOCH, Time::from_secs(row.times[1].secs), Time::EPOCH],
         ino: 0,
         ..row.clone()
     };
-    let rows = view.iter().filter(|(name, _)| name.as_slice() != b"/lost+found");
-    rows.map(|(name, row)| (name.clone(), change(row))).collect()
+    let rows = view
+        .iter()
+        .filter(|(name, _)| name.as_slice() != b"/lost+found");
+    rows.map(|(name, row)| (name.clone(), change(row)))
+        .collect()
 }
