@@ -61,6 +61,7 @@ impl Images {
     /// Makes a volume by mke2fs, with what `how` says and this size.
     pub(crate) fn made(&self, name: &str, how: &str, size: &str, from: Option<&Path>) -> PathBuf {
         let image = self.path(name);
+        let _ = fs::remove_file(&image);
         let mut command = MKE2FS.command();
         command.args([
             "-q",
@@ -109,7 +110,7 @@ pub(crate) fn fill(src: &Path) {
     let sparse = fs::File::create(src.join("sparse")).unwrap();
     sparse.write_all_at(&pattern(1, 5000), 0).unwrap();
     sparse.write_all_at(&pattern(2, 100), 1_000_000).unwrap();
-    sparse.write_all_at(&pattern(3, 9000), 5_000_001).unwrap();
+    sparse.write_all_at(&pattern(3, 9000), 2_000_001).unwrap();
     let deep = (0..12).fold(src.join("deep"), |dir, n| dir.join(format!("level {n}")));
     fs::create_dir_all(&deep).unwrap();
     fs::write(deep.join("f"), "deep").unwrap();
@@ -163,17 +164,25 @@ pub(crate) struct Mounted {
 }
 
 impl Mounted {
+    /// # Panics
+    /// If Linux does not mount it.
     pub(crate) fn new(images: &Images, image: &Path, options: &str) -> Self {
+        Self::try_new(images, image, options).expect("a mount")
+    }
+
+    pub(crate) fn try_new(images: &Images, image: &Path, options: &str) -> Option<Self> {
         let turn = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = images.path("mnt");
         fs::create_dir_all(&dir).expect("a directory");
         let options = format!("loop,{options}");
         let mut mount = Command::new("mount");
-        run(mount
+        mount
             .args(["-t", "ext4", "-o", &options])
             .arg(image)
-            .arg(&dir));
-        Self { dir, _turn: turn }
+            .arg(&dir);
+        let output = mount.output().expect("a run");
+        let is_mounted = output.status.success();
+        is_mounted.then_some(Self { dir, _turn: turn })
     }
 
     pub(crate) fn dir(&self) -> &Path {

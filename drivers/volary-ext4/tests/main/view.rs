@@ -148,7 +148,7 @@ pub(crate) fn content(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDev
     assert_eq!(fs.read(cx, open, 0, &mut whole).expect("read"), len);
     whole.truncate(len);
     let mut parts = Vec::new();
-    let mut part = [0; 3001];
+    let mut part = [0; 30_001];
     loop {
         let n = fs
             .read(cx, open, parts.len() as u64, &mut part)
