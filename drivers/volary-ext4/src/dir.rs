@@ -203,7 +203,7 @@ impl Store {
         let len = self.rec_len(raw.rec_len.get());
         let least = (DIR_ENTRY + usize::from(raw.name_len)).next_multiple_of(4);
         let is_inside = usize::try_from(len).is_ok_and(|len| len >= least && len <= rest.len());
-        if !is_inside || len % 4 != 0 || len < DIR_TAIL as u64 {
+        if !is_inside || !len.is_multiple_of(4) || len < DIR_TAIL as u64 {
             return Err(bad(
                 "rec_len",
                 len,

@@ -8,7 +8,7 @@ use crate::info::{LOOK_MEMORY, text, uuid};
 use crate::inode::Inode;
 use crate::journal::log::Log;
 use crate::journal::superblock::Journal;
-use crate::ondisk::{ROOT_INO, iflag};
+use crate::ondisk::{ROOT_INO, SuperBlock, iflag};
 use crate::runs::{Run, Spot};
 use crate::store::Store;
 use std::fmt::Write;
@@ -100,8 +100,8 @@ fn line(key: &str, value: impl std::fmt::Display) -> String {
     format!("  {key:<24} {value}")
 }
 
-fn superblock(store: &Store) -> Vec<String> {
-    let raw = &store.volume.raw;
+/// Fields of 32 bits.
+fn words(raw: &SuperBlock) -> Vec<String> {
     let numbers = [
         ("s_inodes_count", raw.s_inodes_count),
         ("s_blocks_count_lo", raw.s_blocks_count_lo),
@@ -135,6 +135,13 @@ fn superblock(store: &Store) -> Vec<String> {
         ("s_prj_quota_inum", raw.s_prj_quota_inum),
         ("s_orphan_file_inum", raw.s_orphan_file_inum),
     ];
+    numbers
+        .map(|(key, number)| line(key, number.get()))
+        .to_vec()
+}
+
+/// Fields of 16 bits.
+fn short_words(raw: &SuperBlock) -> Vec<String> {
     let shorts = [
         ("s_mnt_count", raw.s_mnt_count),
         ("s_max_mnt_count", raw.s_max_mnt_count),
@@ -149,6 +156,11 @@ fn superblock(store: &Store) -> Vec<String> {
         ("s_reserved_gdt_blocks", raw.s_reserved_gdt_blocks),
         ("s_encoding", raw.s_encoding),
     ];
+    shorts.map(|(key, number)| line(key, number.get())).to_vec()
+}
+
+fn superblock(store: &Store) -> Vec<String> {
+    let raw = &store.volume.raw;
     let mut lines = vec![
         line("s_uuid", uuid(&raw.s_uuid)),
         line("s_volume_name", text(&raw.s_volume_name)),
@@ -166,8 +178,8 @@ fn superblock(store: &Store) -> Vec<String> {
             features::ro_compat(raw.s_feature_ro_compat.get()),
         ),
     ];
-    lines.extend(numbers.map(|(key, number)| line(key, number.get())));
-    lines.extend(shorts.map(|(key, number)| line(key, number.get())));
+    lines.extend(words(raw));
+    lines.extend(short_words(raw));
     let seed = raw.s_hash_seed.map(|word| format!("{:08x}", word.get()));
     lines.push(line("s_hash_seed", seed.join(" ")));
     lines.push(line("s_def_hash_version", raw.s_def_hash_version));

@@ -81,7 +81,7 @@ impl Node {
         let mut all = Vec::with_capacity(entries.len());
         let mut least = first;
         for (index, entry) in entries.iter().enumerate() {
-            let next = entries.get(index + 1).map_or(end, |next| starts(next));
+            let next = entries.get(index + 1).map_or(end, starts);
             let one = match self.depth {
                 0 => Below::Run(run_of(entry)),
                 _ => Below::Node(self.node_of(entry, next)),

@@ -138,7 +138,7 @@ impl Store {
             let has_mode = inode.head.i_mode.get() != 0;
             let has_links = inode.head.i_links_count.get() != 0;
             let is_own = self.volume.is_hidden(ino);
-            if !has_links && !(has_bit && has_mode) {
+            if !(has_links || has_bit && has_mode) {
                 continue;
             }
             if ino == RESIZE_INO {

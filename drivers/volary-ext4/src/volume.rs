@@ -331,6 +331,11 @@ fn is_power(number: u32, base: u32) -> bool {
 }
 
 /// Damage in the superblock.
-fn bad(field: &'static str, at: u64, found: impl ToString, expected: impl Into<String>) -> Error {
-    Error::corrupt(field, SUPERBLOCK + at, found.to_string(), expected)
+fn bad(
+    field: &'static str,
+    at: u64,
+    found: impl std::fmt::Display,
+    expected: impl Into<String>,
+) -> Error {
+    Error::corrupt(field, SUPERBLOCK + at, format!("{found}"), expected)
 }

@@ -33,7 +33,7 @@ impl What {
         }
     }
 
-    pub(crate) fn as_bad_as(self, severity: Severity) -> Self {
+    pub(crate) fn with_severity(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }
 

@@ -72,7 +72,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
         self.seen
     }
 
-    fn tell(&mut self, inode: &Inode, code: &'static str, message: String) {
+    fn tell(&mut self, inode: &Inode, code: &'static str, message: &str) {
         let words = format!("inode {}: {message}", inode.ino);
         self.findings.tell(What::damage(code, inode.at, words));
     }
@@ -111,7 +111,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
             self.shared.insert(inode.file_acl, (1, said));
             if !self.seen.clusters.insert(cluster) {
                 let words = format!("block {} of its attributes is another's", inode.file_acl);
-                self.tell(inode, "cross-link", words);
+                self.tell(inode, "cross-link", &words);
             }
         }
         Ok(())
@@ -124,7 +124,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
         let has_values = volume.has_incompat(incompat::EA_INODE);
         if sectors != inode.sectors && !has_values && !inode.is_fast {
             let words = format!("takes {sectors} sectors, says {}", inode.sectors);
-            self.tell(inode, "i-blocks", words);
+            self.tell(inode, "i-blocks", &words);
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
             _ => inode.check_size().is_err(),
         };
         if is_odd {
-            self.tell(inode, "size", format!("cannot have {} bytes", inode.size));
+            self.tell(inode, "size", &format!("cannot have {} bytes", inode.size));
         }
         if inode.has(iflag::INLINE_DATA)
             && let Err(e) = self.store.inline(inode)
@@ -194,7 +194,7 @@ impl Visitor for Inodes<'_, '_> {
                 inode.ino
             );
             let what = What::damage("orphan", inode.at, words);
-            self.findings.tell(what.as_bad_as(Severity::Note));
+            self.findings.tell(what.with_severity(Severity::Note));
         }
         self.size(inode);
         self.attributes(inode)
@@ -210,7 +210,7 @@ impl Visitor for Inodes<'_, '_> {
         if !is_own && !self.crossed {
             self.crossed = true;
             let words = format!("blocks {first} to {} are another's too", first + count - 1);
-            self.tell(inode, "cross-link", words);
+            self.tell(inode, "cross-link", &words);
         }
         Ok(is_own)
     }

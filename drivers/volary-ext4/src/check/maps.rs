@@ -160,7 +160,7 @@ impl Maps<'_, '_> {
                 found.0, found.1, said.0, said.1
             );
             let what = What::damage("free-count", 1024 + 0xc, words);
-            self.findings.tell(what.as_bad_as(Severity::Note));
+            self.findings.tell(what.with_severity(Severity::Note));
         }
     }
 }

@@ -55,10 +55,9 @@ pub(crate) fn check(
 /// Opens the volume; what its superblock's checksum or its journal hide is told, and the rest looked at.
 fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Findings<'_>) -> Result<Store> {
     let volume = Volume::read(&**dev, false)?;
-    if how.is_verified && volume.has_sums() {
-        if let Err(e) = volume::check_sum(&volume.raw) {
-            findings.tell(What::of("superblock", &e));
-        }
+    let has_sum = how.is_verified && volume.has_sums();
+    if has_sum && let Err(e) = volume::check_sum(&volume.raw) {
+        findings.tell(What::of("superblock", &e));
     }
     match open(dev, how, LOOK_MEMORY) {
         Ok(store) => Ok(store),
@@ -87,7 +86,7 @@ fn head(store: &Store, findings: &mut Findings<'_>) {
     }
     let bits = volume.raw.s_state.get();
     let mut note = |code, message: &str| {
-        findings.tell(What::damage(code, 1024 + 0x3a, message).as_bad_as(Severity::Note));
+        findings.tell(What::damage(code, 1024 + 0x3a, message).with_severity(Severity::Note));
     };
     if let Some(replayed) = &store.replayed {
         let words = format!(

@@ -89,7 +89,7 @@ impl Walk<'_, '_> {
         };
         if inode.has(iflag::ENCRYPT) {
             let words = "the directory is encrypted: its names are not looked at";
-            let what = What::damage("encrypted", inode.at, words).as_bad_as(Severity::Note);
+            let what = What::damage("encrypted", inode.at, words).with_severity(Severity::Note);
             self.tell(what, at, None);
             self.seen.is_partial = true;
             return Ok(());
