@@ -182,7 +182,7 @@ impl Mounted {
             .arg(&dir);
         let output = mount.output().expect("a run");
         let is_mounted = output.status.success();
-        is_mounted.then_some(Self { dir, _turn: turn })
+        is_mounted.then(|| Self { dir, _turn: turn })
     }
 
     pub(crate) fn dir(&self) -> &Path {
