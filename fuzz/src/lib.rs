@@ -9,6 +9,7 @@
 
 pub mod cedar;
 pub mod crypt;
+pub mod ext4;
 pub mod fat;
 pub mod ffs;
 pub mod fuse;

@@ -3,17 +3,20 @@
 //! `VOLARY_SEED` runs one seed again, or with both that many from there on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use volary_fuzz::{cedar, crypt, fat, ffs, fuse, iso, nfs, nfs_client, parts, qcow2, smb, users};
+use volary_fuzz::{
+    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, parts, qcow2, smb, users,
+};
 
 #[global_allocator]
 static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 22] = [
+const TARGETS: [(&str, Target); 23] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
+    ("ext4", ext4::driver),
     ("ffs_check", ffs::check),
     ("ffs", ffs::driver),
     ("cedar_check", cedar::check),

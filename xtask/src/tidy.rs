@@ -44,6 +44,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit"],
     ),
     (
+        "volary-ext4",
+        &["volary-core", "volary-block"],
+        &["volary-testkit"],
+    ),
+    (
         "volary-fuse",
         &["volary-core", "volary-session"],
         &[
@@ -110,6 +115,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-sim",
             "volary-layers",
             "volary-cedar",
+            "volary-ext4",
             "volary-fat",
             "volary-ffs",
             "volary-iso9660",
@@ -146,6 +152,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-nfs-client",
             "volary-smb",
             "volary-cedar",
+            "volary-ext4",
             "volary-fat",
             "volary-ffs",
             "volary-iso9660",

@@ -85,11 +85,12 @@ pub use volary_smb as smb;
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 4] = [
+    static FORMATS: [&dyn Format; 5] = [
         &volary_fat::FAT,
         &volary_iso9660::ISO9660,
         &volary_cedar::CEDAR,
         &volary_ffs::FFS,
+        &volary_ext4::EXT4,
     ];
     &FORMATS
 }

@@ -66,13 +66,13 @@ fn pjdfstest(place: &Path, config: &str) {
 }
 
 /// Runs of `fsx` on one volume, and operations of each.
-const RUNS: u32 = 20;
+const RUNS: u32 = 8;
 const RUN_LEN: u32 = 5_000;
 
 /// Operations of the only run on a volume that has its turn with `all`.
 const SHORT: u32 = 2_000;
 
-/// Reads, writes, mapped ones among them, and cuts at random, 100,000 times in
+/// Reads, writes, mapped ones among them, and cuts at random, 40,000 times in
 /// all. In several runs, each with a seed and a file of its own: `fsx` does not
 /// unmap all that it maps, so that the kernel takes the longer over each cut the
 /// more operations came before it in the same run.

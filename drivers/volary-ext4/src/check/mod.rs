@@ -1,0 +1,115 @@
+//! Checks a volume, with what its journal holds. Nothing is mended: the driver reads only, so far.
+
+mod bits;
+mod findings;
+mod inodes;
+mod maps;
+mod names;
+
+use crate::attached::{How, open};
+use crate::info::LOOK_MEMORY;
+use crate::ondisk::{incompat, state};
+use crate::store::Store;
+use crate::volume::{self, Volume};
+use findings::{Findings, What};
+use inodes::Inodes;
+use std::sync::Arc;
+use volary_core::{
+    Answer, BlockDevice, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
+};
+
+/// Goes through everything, and tells what contradicts itself.
+///
+/// # Errors
+/// `Corrupt` if there is no volume to speak of; `Unsupported`; `Interrupted`; `Io`.
+pub(crate) fn check(
+    dev: &Arc<dyn BlockDevice>,
+    how: How,
+    report: &mut dyn FnMut(&Finding) -> Answer,
+    progress: &dyn Progress,
+) -> Result<CheckReport> {
+    let mut findings = Findings::new(report, progress);
+    let store = opened(dev, how, &mut findings)?;
+    head(&store, &mut findings);
+    let mut inodes = Inodes::new(&store, &mut findings);
+    store.scan(&mut inodes)?;
+    let mut seen = inodes.seen();
+    names::check(&store, &mut seen, &mut findings)?;
+    names::links(&store, &seen, &mut findings);
+    // What fast commits changed is in no bitmap yet.
+    if store.fast.is_empty() && how.replays {
+        maps::check(&store, &seen, &mut findings)?;
+    }
+    findings.end();
+    Ok(CheckReport {
+        found: findings.found,
+        mended: 0,
+        written: 0,
+        facts: vec![
+            Fact::number("files", seen.files, ""),
+            Fact::number("directories", seen.dirs, ""),
+        ],
+    })
+}
+
+/// Opens the volume; what its superblock's checksum or its journal hide is told, and the rest looked at.
+fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Findings<'_>) -> Result<Store> {
+    let volume = Volume::read(&**dev, false)?;
+    let has_sum = how.is_verified && volume.has_sums();
+    if has_sum && let Err(e) = volume::check_sum(&volume.raw) {
+        findings.tell(What::of("superblock", &e));
+    }
+    match open(dev, how, LOOK_MEMORY) {
+        Ok(store) => Ok(store),
+        Err(e) if e == Kind::Io => Err(e),
+        Err(e) => {
+            let is_of_superblock = Volume::read(&**dev, how.is_verified).is_err();
+            if !is_of_superblock {
+                findings.tell(What::of("journal", &e));
+            }
+            let volume = Volume {
+                is_verified: how.is_verified,
+                ..volume
+            };
+            Ok(Store::plain(dev.clone(), volume, LOOK_MEMORY))
+        }
+    }
+}
+
+/// What the superblock says of the volume's state.
+fn head(store: &Store, findings: &mut Findings<'_>) {
+    let volume = &store.volume;
+    let size = volume.blocks.saturating_mul(volume.block);
+    if size > volume.device {
+        let message = format!("the volume has {size} bytes, the device {}", volume.device);
+        findings.tell(What::damage("truncated", 1028, message));
+    }
+    let bits = volume.raw.s_state.get();
+    let mut note = |code, message: &str| {
+        findings.tell(What::damage(code, 1024 + 0x3a, message).with_severity(Severity::Note));
+    };
+    if let Some(replayed) = &store.replayed {
+        let words = format!(
+            "the journal has {} transactions that are not in their places yet; what follows is \
+             the volume with them",
+            replayed.transactions
+        );
+        note("replay", &words);
+    } else if volume.has_incompat(incompat::RECOVER) {
+        note("replay", "the journal may have to be replayed");
+    } else if bits & state::CLEAN == 0 {
+        note("not-clean", "the volume was not cleanly left");
+    }
+    if bits & state::ERRORS != 0 {
+        findings.tell(What::damage(
+            "errors",
+            1024 + 0x3a,
+            "Linux has found errors on the volume",
+        ));
+    }
+}
+
+/// Whether an error ends the check.
+fn ends(e: &Error) -> bool {
+    matches!(e.kind(), Kind::Io | Kind::Interrupted)
+}

@@ -1,0 +1,274 @@
+//! What fast commits changed (journal.rst, "Fast commits"): kept beside the volume, by inode and
+//! by directory, for they say what was done and not what blocks became.
+
+use crate::extents::run_of;
+use crate::ondisk::{EXTENT_MAGIC, I_BLOCK, I_GENERATION, InodeHead, fctag, iflag};
+use crate::runs::{Run, Spot};
+use crate::store::Store;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use volary_core::{FileKind, Result};
+use zerocopy::FromBytes;
+
+/// All that fast commits changed.
+#[derive(Default)]
+pub(crate) struct Fast {
+    inodes: HashMap<u32, Changed>,
+    dirs: HashMap<u32, Edits>,
+}
+
+#[derive(Default)]
+struct Changed {
+    /// The inode as it was written; its map counts only where nothing else says it.
+    raw: Option<Vec<u8>>,
+    /// Ranges that were mapped anew, by their first block.
+    ranges: BTreeMap<u64, Run>,
+    /// Names more or less that it has: of a directory, the `..` of those in it.
+    links: i32,
+}
+
+/// What changed in a directory.
+#[derive(Default)]
+struct Edits {
+    removed: HashSet<Vec<u8>>,
+    added: Vec<(Vec<u8>, u32)>,
+    /// Of a directory that was made: the one that holds it.
+    parent: Option<u32>,
+}
+
+impl Fast {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inodes.is_empty() && self.dirs.is_empty()
+    }
+
+    /// Puts what was changed of an inode into its bytes. Returns whether anything was.
+    pub(crate) fn change_inode(&self, ino: u32, bytes: &mut [u8]) -> bool {
+        let Some(changed) = self.inodes.get(&ino) else {
+            return false;
+        };
+        if let Some(raw) = &changed.raw {
+            merge(bytes, raw);
+        }
+        // `i_links_count` stands at 0x1a.
+        if let Some([low, high]) = bytes.get_mut(0x1a..0x1c) {
+            // What a directory that was made says counts those in it already.
+            let links = match self.is_new_dir(ino) {
+                true => 2,
+                false => i32::from(u16::from_le_bytes([*low, *high])),
+            };
+            let links =
+                u16::try_from(links.saturating_add(changed.links).max(0)).unwrap_or(u16::MAX);
+            [*low, *high] = links.to_le_bytes();
+        }
+        true
+    }
+
+    /// The run at `first`, where `stored` says what is on the volume.
+    ///
+    /// # Errors
+    /// Of `stored`.
+    pub(crate) fn run(
+        &self,
+        ino: u32,
+        first: u64,
+        stored: impl FnOnce() -> Result<Run>,
+    ) -> Result<Run> {
+        let Some(changed) = self.inodes.get(&ino).filter(|one| !one.ranges.is_empty()) else {
+            return stored();
+        };
+        let before = changed.ranges.range(..=first).next_back();
+        if let Some((_, run)) = before.filter(|(_, run)| first < run.end()) {
+            return Ok(run.part(first, u64::MAX));
+        }
+        let next = changed.ranges.range(first..).next();
+        Ok(stored()?.part(first, next.map_or(u64::MAX, |(at, _)| *at)))
+    }
+
+    /// Whether the directory was made by a fast commit: it has no entries but those that were added.
+    pub(crate) fn is_new_dir(&self, ino: u32) -> bool {
+        self.parent(ino).is_some()
+    }
+
+    /// The directory that holds one that was made.
+    pub(crate) fn parent(&self, ino: u32) -> Option<u32> {
+        self.dirs.get(&ino)?.parent
+    }
+
+    /// Whether an entry that stands in a directory was removed.
+    pub(crate) fn is_removed(&self, dir: u32, name: &[u8]) -> bool {
+        let edits = self.dirs.get(&dir);
+        edits.is_some_and(|edits| edits.removed.contains(name))
+    }
+
+    /// The entries that were added to a directory.
+    pub(crate) fn added(&self, dir: u32) -> &[(Vec<u8>, u32)] {
+        self.dirs.get(&dir).map_or(&[], |edits| &edits.added)
+    }
+
+    fn set_range(&mut self, ino: u32, run: Run) {
+        let ranges = &mut self.inodes.entry(ino).or_default().ranges;
+        let end = run.end();
+        // What is covered goes; what reaches past either side is cut.
+        let first = ranges.range(..run.first).next_back();
+        let first = first.filter(|(_, old)| old.end() > run.first);
+        let mut cut: Vec<Run> = first.map(|(_, old)| *old).into_iter().collect();
+        cut.extend(ranges.range(run.first..end).map(|(_, old)| *old));
+        for old in cut {
+            ranges.remove(&old.first);
+            if old.first < run.first {
+                ranges.insert(old.first, old.part(old.first, run.first));
+            }
+            if old.end() > end {
+                ranges.insert(end, old.part(end, u64::MAX));
+            }
+        }
+        ranges.insert(run.first, run);
+    }
+
+    fn count(&mut self, ino: u32, more: i32) {
+        let links = &mut self.inodes.entry(ino).or_default().links;
+        *links = links.saturating_add(more);
+    }
+
+    fn add_entry(&mut self, dir: u32, name: &[u8], ino: u32) {
+        let edits = self.dirs.entry(dir).or_default();
+        edits.added.retain(|(there, _)| there != name);
+        edits.added.push((name.to_vec(), ino));
+        // One that stands there under this name is not it.
+        edits.removed.insert(name.to_vec());
+    }
+
+    fn remove_entry(&mut self, dir: u32, name: &[u8]) {
+        let edits = self.dirs.entry(dir).or_default();
+        edits.added.retain(|(there, _)| there != name);
+        edits.removed.insert(name.to_vec());
+    }
+}
+
+/// Puts an inode that was written by a fast commit over the one on the volume. What maps its
+/// blocks stays, unless it is no map: the ranges come by tags of their own.
+fn merge(bytes: &mut [u8], raw: &[u8]) {
+    let map: Vec<u8> = bytes
+        .get(I_BLOCK..I_GENERATION)
+        .unwrap_or_default()
+        .to_vec();
+    for (to, from) in bytes.iter_mut().zip(raw) {
+        *to = *from;
+    }
+    let Ok((head, _)) = InodeHead::read_from_prefix(raw) else {
+        return;
+    };
+    let flags = head.i_flags.get();
+    let is_file = matches!(
+        FileKind::from_mode(head.i_mode.get().into()),
+        Some(FileKind::File | FileKind::Dir)
+    );
+    let keeps = match flags & (iflag::EXTENTS | iflag::INLINE_DATA) {
+        iflag::EXTENTS => true,
+        0 => is_file,
+        _ => false,
+    };
+    let Some(room) = bytes.get_mut(I_BLOCK..I_GENERATION).filter(|_| keeps) else {
+        return;
+    };
+    let has_tree = map.starts_with(&EXTENT_MAGIC.to_le_bytes());
+    match flags & iflag::EXTENTS != 0 && !has_tree {
+        // An empty tree with room for four.
+        true => {
+            room.fill(0);
+            let head = [EXTENT_MAGIC.to_le_bytes(), [0; 2], [4, 0]].concat();
+            for (to, from) in room.iter_mut().zip(head) {
+                *to = from;
+            }
+        }
+        false => room.copy_from_slice(&map),
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*four))
+}
+
+impl Store {
+    /// Makes a change that a fast commit has written. What concerns an inode that is not there
+    /// is passed over, as Linux does.
+    pub(crate) fn replay_fast(&mut self, tag: u16, value: &[u8]) {
+        let (Some(first), Some(second)) = (u32_at(value, 0), u32_at(value, 4)) else {
+            return;
+        };
+        let name = value.get(8..).unwrap_or_default();
+        match tag {
+            fctag::INODE => {
+                let raw = value.get(4..).unwrap_or_default().to_vec();
+                let is_dir = self.is_dir(first);
+                let changed = self.fast.inodes.entry(first).or_default();
+                changed.raw = Some(raw);
+                // What is written of a file has its names counted.
+                if !is_dir {
+                    changed.links = 0;
+                }
+            }
+            fctag::ADD_RANGE => {
+                let entry = value.get(4..).and_then(|rest| rest.first_chunk());
+                if let Some(run) = entry.map(run_of).filter(|run| run.len > 0) {
+                    self.fast.set_range(first, run);
+                }
+            }
+            fctag::DEL_RANGE => {
+                let len = u32_at(value, 8).unwrap_or(0);
+                let run = Run {
+                    first: second.into(),
+                    len: len.into(),
+                    spot: Spot::Hole,
+                };
+                if len > 0 {
+                    self.fast.set_range(first, run);
+                }
+            }
+            fctag::CREAT | fctag::LINK => self.replay_link(tag, (first, second), name),
+            fctag::UNLINK => self.replay_unlink((first, second), name),
+            _ => {}
+        }
+    }
+
+    fn replay_link(&mut self, tag: u16, (dir, ino): (u32, u32), name: &[u8]) {
+        if self.fast.added(dir).contains(&(name.to_vec(), ino)) || self.stands_there(dir, name, ino)
+        {
+            return;
+        }
+        self.fast.add_entry(dir, name, ino);
+        if tag == fctag::CREAT && self.is_dir(ino) {
+            self.fast.dirs.entry(ino).or_default().parent = Some(dir);
+            self.fast.count(dir, 1);
+        } else if tag == fctag::LINK {
+            self.fast.count(ino, 1);
+        }
+    }
+
+    fn replay_unlink(&mut self, (dir, ino): (u32, u32), name: &[u8]) {
+        let was_added = self.fast.added(dir).contains(&(name.to_vec(), ino));
+        if !was_added && !self.stands_there(dir, name, ino) {
+            return;
+        }
+        self.fast.remove_entry(dir, name);
+        match self.is_dir(ino) {
+            true => self.fast.count(dir, -1),
+            false => self.fast.count(ino, -1),
+        }
+    }
+
+    /// Whether a directory has an entry of this name for this inode on the volume, and it is not
+    /// removed yet.
+    fn stands_there(&self, dir: u32, name: &[u8], ino: u32) -> bool {
+        if self.fast.is_removed(dir, name) {
+            return false;
+        }
+        let found = self.inode(dir).and_then(|dir| self.find_stored(&dir, name));
+        found.is_ok_and(|entry| entry.is_some_and(|entry| entry.ino == ino))
+    }
+
+    fn is_dir(&self, ino: u32) -> bool {
+        let inode = self.inode(ino);
+        inode.is_ok_and(|inode| inode.kind() == Some(FileKind::Dir))
+    }
+}

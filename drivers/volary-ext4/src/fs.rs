@@ -1,0 +1,164 @@
+//! The file system.
+
+use crate::attached::Attached;
+use crate::dir::Entry as DirEntry;
+use crate::file::check_clear;
+use crate::inode::Inode;
+use crate::ondisk::ROOT_INO;
+use volary_core::{
+    Attr, Caps, Cookie, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Kind, Mode, Name, NodeId,
+    OpenId, Result, StatFs,
+};
+
+/// An attached volume.
+pub(crate) struct Ext4Fs(pub(crate) Attached);
+
+const CAPS: u32 = Caps::MODES
+    | Caps::SYMLINKS
+    | Caps::HARD_LINKS
+    | Caps::DEVICES
+    | Caps::XATTRS
+    | Caps::HOLES
+    | Caps::CASE_SENSITIVE
+    | Caps::CASE_KEEPING
+    | Caps::STABLE_IDS
+    | Caps::STABLE_COOKIES
+    | Caps::EXTENTS
+    | Caps::ANY_NAME;
+
+const NAME_MAX: u16 = 255;
+
+/// What an inode has of times with nanoseconds: the first 32 bytes after the old ones.
+const SIZE_WITH_NANOSECONDS: usize = 160;
+
+impl Ext4Fs {
+    fn entry_of(&self, inode: &Inode) -> Result<Entry> {
+        let attr = inode.attr(&self.0.store.volume)?;
+        Ok(Entry {
+            node: attr.node,
+            attr,
+        })
+    }
+
+    /// Puts an entry into the buffer; false if there is no room.
+    fn push(&self, entry: &DirEntry, out: &mut DirBuf) -> Result<bool> {
+        let (id, kind, inode) = self.0.store.node_of_entry(entry, out.wants_ids())?;
+        let attr = match inode.filter(|_| out.wants_attr()) {
+            Some(inode) => Some(inode.attr(&self.0.store.volume)?),
+            None => None,
+        };
+        Ok(out.push(Cookie(entry.end), id, kind, &entry.name, attr))
+    }
+}
+
+impl FileSystem for Ext4Fs {
+    fn caps(&self) -> Caps {
+        let is_wide = self.0.store.volume.inode_size >= SIZE_WITH_NANOSECONDS;
+        Caps {
+            bits: CAPS,
+            name_max: NAME_MAX,
+            size_max: i64::MAX as u64,
+            time_step: if is_wide { 1 } else { 1_000_000_000 },
+        }
+    }
+
+    fn root(&self) -> NodeId {
+        self.0.root
+    }
+
+    fn statfs(&self, _: &Ctx<'_>) -> Result<StatFs> {
+        self.0.alive()?;
+        Ok(self.0.statfs())
+    }
+
+    fn detach(&self, _: &Ctx<'_>) -> Result<()> {
+        self.0.detach();
+        Ok(())
+    }
+
+    fn sync(&self, _: &Ctx<'_>) -> Result<()> {
+        self.0.alive()
+    }
+
+    fn lookup(&self, _: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+        let dir = self.0.dir(dir)?;
+        let store = &self.0.store;
+        let found = store.find(&dir, name.as_bytes())?;
+        let entry = found.ok_or(Kind::NotFound)?;
+        self.entry_of(&store.node_of(entry.ino)?)
+    }
+
+    fn parent(&self, _: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
+        let inode = self.0.load(dir)?;
+        if inode.kind() != Some(FileKind::Dir) {
+            return Err(Kind::NotDir.into());
+        }
+        if inode.ino == ROOT_INO {
+            return self.entry_of(&inode);
+        }
+        let store = &self.0.store;
+        self.entry_of(&store.node_of(store.parent_of(&inode)?)?)
+    }
+
+    fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
+        let open = self.0.opened(dir)?;
+        let store = &self.0.store;
+        store.check_dir(&open.inode)?;
+        store.list(&open.inode, from, |entry| {
+            cx.check_cancel()?;
+            self.push(entry, out)
+        })
+    }
+
+    fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
+        self.0.load(node)?.attr(&self.0.store.volume)
+    }
+
+    fn readlink(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
+        self.0.store.target(&self.0.load(node)?)
+    }
+
+    fn getxattr(&self, _: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
+        let inode = self.0.load(node)?;
+        let store = &self.0.store;
+        let all = store.xattrs(&inode)?;
+        let found = all.iter().find(|one| one.shown().as_deref() == Some(name));
+        store.xattr_value(&inode, found.ok_or(Kind::NoXattr)?)
+    }
+
+    fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
+        let inode = self.0.load(node)?;
+        let all = self.0.store.xattrs(&inode)?;
+        Ok(all.iter().filter_map(|one| one.shown()).collect())
+    }
+
+    fn open(&self, _: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
+        self.0.alive()?;
+        if mode != Mode::Read {
+            return Err(Kind::ReadOnly.into());
+        }
+        let inode = self.0.load(node)?;
+        check_clear(&inode)?;
+        Ok(self.0.open(inode))
+    }
+
+    fn read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.0.read(&*self.0.opened(open)?, offset, buf)
+    }
+
+    fn extents(
+        &self,
+        _: &Ctx<'_>,
+        open: OpenId,
+        offset: u64,
+        len: u64,
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
+        let open = self.0.opened(open)?;
+        self.0.store.extents(&open.inode, (offset, len), out)
+    }
+
+    fn close(&self, _: &Ctx<'_>, open: OpenId) -> Result<()> {
+        self.0.close(open)
+    }
+}

@@ -1,0 +1,125 @@
+//! Looking up and listing, with what fast commits changed.
+
+use crate::dir::{Chunk, Entry, can_be_asked_for};
+use crate::inode::Inode;
+use crate::store::Store;
+use volary_core::{Cookie, Kind, Result};
+
+/// A cookie past the directory's end: so many of the entries that fast commits added were given.
+const ADDED: u64 = 1 << 62;
+
+impl Store {
+    /// The entry of this name that stands in a directory.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn find_stored(&self, dir: &Inode, name: &[u8]) -> Result<Option<Entry>> {
+        let mut start = 0;
+        while let Some(chunk) = self.chunk(dir, start)? {
+            start = chunk.end();
+            let mut place = chunk.start;
+            while let Some(entry) = self.entry(dir, &chunk, place)? {
+                if entry.name == name {
+                    return Ok(Some(entry));
+                }
+                place = entry.end;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entry of this name, as it is now.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn find(&self, dir: &Inode, name: &[u8]) -> Result<Option<Entry>> {
+        let added = self.fast.added(dir.ino).iter();
+        if let Some(index) = added.clone().position(|(there, _)| there == name) {
+            return Ok(self.added_entry(dir, index));
+        }
+        if self.fast.is_removed(dir.ino, name) {
+            return Ok(None);
+        }
+        self.find_stored(dir, name)
+    }
+
+    fn added_entry(&self, dir: &Inode, index: usize) -> Option<Entry> {
+        let (name, ino) = self.fast.added(dir.ino).get(index)?;
+        Some(Entry {
+            ino: *ino,
+            kind: None,
+            name: name.clone(),
+            end: ADDED + index as u64 + 1,
+        })
+    }
+
+    /// Gives `each` the entries from a cookie on, without those of the directory itself and of the
+    /// one that holds it, and those that nobody can ask for. True at the end, false if `each`
+    /// wanted no more.
+    ///
+    /// # Errors
+    /// `Invalid` for a cookie at which no entry ends; `Corrupt`; `Io`; of `each`.
+    pub(crate) fn list(
+        &self,
+        dir: &Inode,
+        from: Cookie,
+        mut each: impl FnMut(&Entry) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut index = 0;
+        if from.0 < ADDED {
+            let mut place = self.place_of(dir, from.0)?;
+            while let Some(chunk) = self.chunk_at(dir, place)? {
+                while let Some(entry) = self.entry(dir, &chunk, place)? {
+                    place = entry.end;
+                    let is_shown = !entry.is_dot()
+                        && can_be_asked_for(&entry.name)
+                        && !self.fast.is_removed(dir.ino, &entry.name);
+                    if is_shown && !each(&entry)? {
+                        return Ok(false);
+                    }
+                }
+                place = chunk.end();
+            }
+        } else {
+            index = usize::try_from(from.0 - ADDED).unwrap_or(usize::MAX);
+            if index > self.fast.added(dir.ino).len() {
+                return Err(Kind::Invalid.into());
+            }
+        }
+        while let Some(entry) = self.added_entry(dir, index) {
+            index += 1;
+            if can_be_asked_for(&entry.name) && !each(&entry)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn chunk_at(&self, dir: &Inode, place: u64) -> Result<Option<Chunk>> {
+        match place < self.dir_end(dir) {
+            true => self.chunk(dir, self.chunk_start(dir, place)),
+            false => Ok(None),
+        }
+    }
+
+    /// The place that a cookie stands for.
+    fn place_of(&self, dir: &Inode, at: u64) -> Result<u64> {
+        let start = self.chunk_start(dir, at);
+        if at > self.dir_end(dir) {
+            return Err(Kind::Invalid.into());
+        }
+        if start == at {
+            return Ok(at);
+        }
+        let chunk = self.chunk(dir, start)?.ok_or(Kind::Invalid)?;
+        let mut place = start;
+        while place < at {
+            let raw = self.raw_entry(dir, &chunk, place)?;
+            place = raw.ok_or(Kind::Invalid)?.2;
+        }
+        match place == at {
+            true => Ok(at),
+            false => Err(Kind::Invalid.into()),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Where a file's blocks lie: by an extent tree or by indirect blocks, and what fast commits
+//! changed of that.
+
+use crate::inode::Inode;
+use crate::ondisk::iflag;
+use crate::store::Store;
+use volary_core::{Error, Result};
+
+/// Where the blocks of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// On the volume, from this block on.
+    Data(u64),
+    /// On the volume, but never written: they read as zeros.
+    Unwritten(u64),
+    /// Nowhere.
+    Hole,
+}
+
+/// Blocks of a file that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first, counted in the file.
+    pub(crate) first: u64,
+    pub(crate) len: u64,
+    pub(crate) spot: Spot,
+}
+
+impl Run {
+    pub(crate) fn hole(first: u64, end: u64) -> Self {
+        Self {
+            first,
+            len: end.saturating_sub(first),
+            spot: Spot::Hole,
+        }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.first.saturating_add(self.len)
+    }
+
+    /// The part of the run in which `from` is, up to `end`.
+    pub(crate) fn part(&self, from: u64, end: u64) -> Self {
+        let skip = from.saturating_sub(self.first);
+        let spot = match self.spot {
+            Spot::Data(at) => Spot::Data(at.saturating_add(skip)),
+            Spot::Unwritten(at) => Spot::Unwritten(at.saturating_add(skip)),
+            Spot::Hole => Spot::Hole,
+        };
+        Self {
+            first: from,
+            len: self.end().min(end).saturating_sub(from),
+            spot,
+        }
+    }
+}
+
+/// A block that holds the map of a file: a node of its tree, or an indirect block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapBlock {
+    pub(crate) block: u64,
+    /// The blocks of the file that it maps.
+    pub(crate) first: u64,
+    pub(crate) end: u64,
+    /// How many levels are below.
+    pub(crate) depth: u16,
+}
+
+impl Store {
+    /// The run that begins at this block of the file. Its length is not 0.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn run(&self, inode: &Inode, first: u64) -> Result<Run> {
+        let stored = |store: &Self| match inode.has(iflag::EXTENTS) {
+            true => store.run_by_extents(inode, first),
+            false => store.run_by_pointers(inode, first),
+        };
+        let run = self.fast.run(inode.ino, first, || stored(self))?;
+        if let Spot::Data(at) | Spot::Unwritten(at) = run.spot {
+            self.check_blocks("block of a file", inode.at, at, run.len)?;
+        }
+        Ok(run)
+    }
+
+    /// Gives `each` the runs of the blocks from `first` to `end`, in order.
+    ///
+    /// # Errors
+    /// `Corrupt`, also for a map that is longer than the volume can hold; `Io`; of `each`.
+    pub(crate) fn each_run(
+        &self,
+        inode: &Inode,
+        first: u64,
+        end: u64,
+        mut each: impl FnMut(Run) -> Result<()>,
+    ) -> Result<()> {
+        // Each run but holes takes a block, and so does what maps a stretch of holes.
+        let mut left = self.volume.there().saturating_mul(2).saturating_add(16);
+        let mut at = first;
+        while at < end {
+            left = left.checked_sub(1).ok_or_else(|| endless(inode))?;
+            let run = self.run(inode, at)?;
+            let run = run.part(at, end);
+            if run.len == 0 {
+                return Err(endless(inode));
+            }
+            at = run.end();
+            each(run)?;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of a file that lie in blocks; what was never written is zeros.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn read_blocks(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let block = self.volume.block;
+        let end = offset.saturating_add(buf.len() as u64);
+        let mut rest = buf;
+        self.each_run(inode, offset / block, end.div_ceil(block), |run| {
+            let start = (run.first * block).max(offset);
+            let stop = run.end().saturating_mul(block).min(end);
+            let len = usize::try_from(stop.saturating_sub(start)).unwrap_or(usize::MAX);
+            let (part, more) = std::mem::take(&mut rest)
+                .split_at_mut_checked(len)
+                .unwrap_or_default();
+            rest = more;
+            match run.spot {
+                Spot::Data(at) => self
+                    .cache
+                    .read_once(at * block + (start - run.first * block), part),
+                Spot::Unwritten(_) | Spot::Hole => {
+                    part.fill(0);
+                    Ok(())
+                }
+            }
+        })
+    }
+}
+
+fn endless(inode: &Inode) -> Error {
+    let found = format!("more runs than the volume has blocks (inode {})", inode.ino);
+    Error::corrupt("i_block", inode.at, found, "a map that fits the volume")
+}

@@ -1,0 +1,169 @@
+//! One bit turned over in each structure: it is told, nothing panics, and nothing takes long.
+
+use crate::images::{Images, can_make};
+use crate::{attach_as, memory, tools};
+use std::sync::Arc;
+use volary_core::{BlockDevice, Cookie, DirBuf, FileKind, Format, Fs, Mode, NodeId};
+use volary_ext4::EXT4;
+use volary_testkit::volumes::as_root;
+
+/// Looks at all that a path leads to; errors are passed over.
+fn look(fs: &Fs) {
+    as_root(|cx| {
+        let mut todo: Vec<(NodeId, FileKind)> = vec![(fs.root(), FileKind::Dir)];
+        let mut next = 0;
+        while let Some(&(node, kind)) = todo.get(next).filter(|_| next < 2000) {
+            next += 1;
+            let _ = (
+                fs.getattr(cx, node),
+                fs.readlink(cx, node),
+                fs.parent(cx, node),
+            );
+            for name in fs.listxattr(cx, node).unwrap_or_default() {
+                let _ = fs.getxattr(cx, node, &name);
+            }
+            let Ok(open) = fs.open(cx, node, Mode::Read) else {
+                continue;
+            };
+            let _ = fs.extents(cx, open, 0, u64::MAX, &mut Vec::new());
+            let _ = fs.read(cx, open, 0, &mut [0; 20_000]);
+            let mut out = DirBuf::new(1000, 1 << 16, false);
+            if kind == FileKind::Dir && fs.readdir(cx, open, Cookie::START, &mut out).is_ok() {
+                todo.extend(out.iter().map(|entry| (entry.node, entry.kind)));
+            }
+            let _ = fs.close(cx, open);
+        }
+        let _ = fs.statfs(cx);
+    });
+}
+
+/// Everything that can be asked of a volume; the findings of its check.
+fn ask(dev: &Arc<dyn BlockDevice>) -> Option<Vec<String>> {
+    for options in ["", "noload,nochecksums"] {
+        if let Ok(fs) = attach_as(dev.clone(), options) {
+            look(&fs);
+        }
+    }
+    let _ = (EXT4.info(dev.clone()), EXT4.map(dev.clone(), 100));
+    for what in [
+        "superblock",
+        "group 0",
+        "inode",
+        "directory",
+        "journal",
+        "blocks 12",
+        "htree 12",
+    ] {
+        let what: Vec<String> = what.split(' ').map(Into::into).collect();
+        let _ = EXT4.dump(dev.clone(), &what, &mut String::new());
+    }
+    let mut found = Vec::new();
+    let mut tell = |finding: &volary_core::Finding| {
+        found.push(finding.code.to_owned());
+        volary_core::Answer::No
+    };
+    let how = volary_core::Check {
+        mode: volary_core::CheckMode::Look,
+        now: volary_core::Time::EPOCH,
+        options: volary_core::Options::new(),
+    };
+    let done = EXT4.check(dev.clone(), &how, &mut tell, &volary_core::Quiet);
+    done.is_ok().then_some(found)
+}
+
+/// A number after the words in a dump.
+fn number(text: &str, key: &str) -> u64 {
+    let line = text.lines().find(|line| line.trim_start().starts_with(key));
+    let words = line.and_then(|line| line.split_whitespace().nth(1));
+    words
+        .and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("{key}: {text}"))
+}
+
+/// Where structures stand, and what a check calls their damage.
+fn structures(dev: &Arc<dyn BlockDevice>, block: u64) -> Vec<(&'static str, u64, u64)> {
+    let group = tools::dump(dev, "group 0");
+    let place = |key| number(&group, key) * block;
+    let first_block = |ino: u64| {
+        let text = tools::dump(dev, &format!("blocks {ino}"));
+        let at = text
+            .split(" at ")
+            .nth(1)
+            .and_then(|rest| rest.split_whitespace().next());
+        at.and_then(|at| at.trim_end_matches(',').parse::<u64>().ok())
+            .expect("a block")
+            * block
+    };
+    let descriptor = group
+        .lines()
+        .next()
+        .and_then(|line| line.rsplit(' ').next());
+    let descriptor = descriptor.and_then(|at| at.parse().ok()).expect("a place");
+    let table = place("bg_inode_table");
+    vec![
+        ("superblock", 1024, 1024),
+        ("group", descriptor, 32),
+        ("bitmap-sum", place("bg_block_bitmap"), block / 4),
+        ("bitmap-sum", place("bg_inode_bitmap"), 8),
+        ("inode", table + 256, 160),
+        ("inode", table + 11 * 256, 160),
+        ("directory", first_block(2), block),
+        ("directory", first_block(11), block),
+    ]
+}
+
+#[test]
+fn a_bit_turned_over_in_any_structure_is_told() {
+    if !can_make() {
+        return;
+    }
+    let images = Images::new();
+    let source = images.path("few");
+    std::fs::create_dir_all(source.join("dir")).expect("a directory");
+    std::fs::write(source.join("file"), vec![5; 30_000]).expect("a file");
+    let image = images.made("bits.img", "-t ext4 -b 1024 -N 128", "2M", Some(&source));
+    let good = std::fs::read(&image).expect("an image");
+    let places = structures(&memory(good.clone()), 1024);
+    for (code, at, len) in places {
+        for step in 0..12 {
+            let byte = at + step * 7919 % len;
+            let mut bytes = good.clone();
+            bytes[usize::try_from(byte).unwrap()] ^= 1 << (step % 8);
+            let found = ask(&memory(bytes));
+            // Without a check there is no volume to speak of: that was told.
+            if let Some(found) = found {
+                assert!(
+                    found.iter().any(|told| told == code),
+                    "{code} at {byte}: {found:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn bits_of_volumes_without_checksums_do_no_harm() {
+    if !can_make() {
+        return;
+    }
+    let images = Images::new();
+    let source = images.path("few");
+    std::fs::create_dir_all(source.join("dir")).expect("a directory");
+    std::fs::write(source.join("file"), vec![5; 300_000]).expect("a file");
+    for how in [
+        "-t ext4 -b 1024 -N 64 -O ^metadata_csum,^uninit_bg,inline_data",
+        "-t ext2 -b 1024 -N 64",
+    ] {
+        let image = images.made("bits.img", how, "1M", Some(&source));
+        let good = std::fs::read(&image).expect("an image");
+        let places = structures(&memory(good.clone()), 1024);
+        for (number, (_, at, len)) in places.into_iter().enumerate() {
+            for step in 0..10 {
+                let byte = at + (step * 7919 + number as u64 * 13) % len;
+                let mut bytes = good.clone();
+                bytes[usize::try_from(byte).unwrap()] ^= 1 << (step % 8);
+                ask(&memory(bytes));
+            }
+        }
+    }
+}
