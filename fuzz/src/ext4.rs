@@ -123,6 +123,30 @@ struct Node {
     acl: u32,
 }
 
+fn dir(sectors: u32, map: Vec<u8>) -> Node {
+    Node {
+        mode: 0o40755,
+        size: BLOCK as u32,
+        links: 3,
+        sectors,
+        flags: EXTENTS,
+        map,
+        acl: 0,
+    }
+}
+
+fn file(size: u32, sectors: u32, flags: u32, map: Vec<u8>) -> Node {
+    Node {
+        mode: 0o100_644,
+        size,
+        links: 1,
+        sectors,
+        flags,
+        map,
+        acl: 0,
+    }
+}
+
 const EXTENTS: u32 = 0x8_0000;
 const INLINE: u32 = 0x1000_0000;
 const INDEX: u32 = 0x1000;
@@ -202,25 +226,7 @@ impl Image {
     }
 
     fn nodes(&mut self) {
-        let dir = |sectors, map| Node {
-            mode: 0o40755,
-            size: BLOCK as u32,
-            links: 3,
-            sectors,
-            flags: EXTENTS,
-            map,
-            acl: 0,
-        };
         self.node(2, &dir(2, tree(0, &[(0, 1, 20)])));
-        let file = |size, sectors, flags, map| Node {
-            mode: 0o100_644,
-            size,
-            links: 1,
-            sectors,
-            flags,
-            map,
-            acl: 0,
-        };
         let journal = tree(0, &[(0, JOURNAL_LEN as u16, JOURNAL as u32)]);
         self.node(8, &file((JOURNAL_LEN * BLOCK) as u32, 48, EXTENTS, journal));
         // A tree of two levels, with a hole and a part that was never written.
@@ -233,6 +239,10 @@ impl Image {
         self.block(22, &[83u32, 0, 84].map(u32::to_le_bytes).concat());
         self.block(23, &[24u32].map(u32::to_le_bytes).concat());
         self.block(24, &[85u32].map(u32::to_le_bytes).concat());
+    }
+
+    /// Those that hold what they have, or little else.
+    fn small_nodes(&mut self) {
         // A directory in its inode.
         let inline = [
             &2u32.to_le_bytes()[..],
@@ -398,6 +408,7 @@ fn image() -> Vec<u8> {
     let mut image = Image(vec![0; BLOCKS * BLOCK]);
     image.head();
     image.nodes();
+    image.small_nodes();
     image.contents();
     image.journal();
     image.0

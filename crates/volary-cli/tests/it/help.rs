@@ -49,7 +49,17 @@ fn help_lists_the_options_of_each_format() {
         .iter()
         .map(|f| f["name"].as_str().unwrap())
         .collect();
-    assert_eq!(all, ["fat", "iso9660", "cedar", "ffs", "ext4", "nfs://HOST/EXPORT"]);
+    assert_eq!(
+        all,
+        [
+            "fat",
+            "iso9660",
+            "cedar",
+            "ffs",
+            "ext4",
+            "nfs://HOST/EXPORT"
+        ]
+    );
 }
 
 /// What the commands say that they know, when they are told something else.

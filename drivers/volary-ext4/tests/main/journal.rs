@@ -113,7 +113,7 @@ fn work_by_fast_commits(dir: &Path) {
     let fsync = |name: &str| {
         fs::File::open(dir.join(name))
             .and_then(|file| file.sync_all())
-            .expect("fsync")
+            .expect("fsync");
     };
     fs::create_dir(dir.join("old")).expect("a directory");
     fs::write(dir.join("old/kept"), pattern(1, 20_000)).expect("a file");
