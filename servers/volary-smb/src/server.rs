@@ -7,8 +7,10 @@ use crate::files::Common;
 use crate::guesses::Guesses;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use siphasher::sip128::{Hasher128, SipHasher13};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -17,7 +19,7 @@ use std::sync::Weak;
 use std::time::Duration;
 use tracing::{info, warn};
 use volary_core::same_name;
-use volary_session::{AfterAccept, Guest, Pool, Seat, Seats, longest_silent};
+use volary_session::{AfterAccept, Guest, LeaseKey, Pool, Seat, Seats, longest_silent};
 
 /// How long a listener rests when it could accept nobody, for want of descriptors, say.
 const REST: Duration = Duration::from_millis(100);
@@ -128,6 +130,12 @@ impl Server {
         Arc::clone(&self.shared)
     }
 
+    /// Returns the key under which sessions know the lease that a client of this user, of the list,
+    /// has by `key`: for whoever looks at leases beside the server.
+    pub fn lease_key(&self, user: &str, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
+        self.shared.lease_key(user, client, key)
+    }
+
     /// How many clients are connected.
     pub fn connection_count(&self) -> usize {
         self.shared.conns.lock().len()
@@ -135,6 +143,17 @@ impl Server {
 }
 
 impl Shared {
+    /// The key under which sessions keep a lease. It is the client's and the user's together: any
+    /// user can say that they call from the client of another.
+    pub(crate) fn lease_key(&self, user: &str, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
+        let mut hasher = SipHasher13::new_with_key(&self.lease_secret);
+        (client, user).hash(&mut hasher);
+        LeaseKey {
+            client: hasher.finish128().as_bytes(),
+            key,
+        }
+    }
+
     /// What the trees of the share at `place` in the configuration have in common.
     pub(crate) fn common(&self, place: usize) -> Option<Arc<Common>> {
         self.commons.get(place).cloned()

@@ -36,6 +36,8 @@ const README: Claims = &[
             "a_directory_of_the_host_is_a_volume_like_any_other",
             "an_nfs_export_keeps_its_word",
             "an_image_takes_no_changes_and_is_not_made",
+            "what_mke2fs_put_in_comes_out_whatever_the_features",
+            "volumes_of_linux_can_be_looked_at_copied_and_checked",
         ],
     ),
     (

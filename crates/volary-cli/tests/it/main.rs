@@ -10,6 +10,7 @@ mod confined;
 mod copying;
 mod damaged;
 mod examples;
+mod ext4;
 mod fat;
 mod ffs;
 mod flushing;

@@ -36,6 +36,8 @@ const MEMORY_MAX: u64 = 1280;
 const END_WITHIN: Duration = Duration::from_secs(5);
 /// How long the clients work with nobody beside them.
 const ALONE: Duration = Duration::from_secs(15);
+/// In how many parts the time of the attack is told.
+const PARTS: u32 = 10;
 
 /// Where the servers are.
 #[derive(Clone, Copy)]
@@ -96,10 +98,10 @@ impl Serving {
         Self { child, target, dir }
     }
 
-    /// The most memory that it had, MiB.
-    fn memory(&self) -> u64 {
+    /// The most memory that it had (`VmHWM:`), or has now (`VmRSS:`), MiB.
+    fn memory(&self, of: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let line = status.lines().find_map(|l| l.strip_prefix(of));
         let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap() >> 10
     }
@@ -220,8 +222,17 @@ fn clients_work_on_under_attack() {
     let alone = speeds(&works, ALONE);
     let mut attackers = attackers(target);
     rest(Duration::from_secs(3));
-    let attacked = speeds(&works, Duration::from_secs_f64(minutes * 60.0));
-    let memory = serving.memory();
+    let part = Duration::from_secs_f64(minutes * 60.0 / f64::from(PARTS));
+    let mut attacked = vec![0.0; works.len()];
+    for number in 1..=PARTS {
+        let speeds = speeds(&works, part);
+        let memory = serving.memory("VmRSS:");
+        println!("part {number} of {PARTS}: {speeds:.0?} steps a second, {memory} MiB");
+        for (all, speed) in attacked.iter_mut().zip(speeds) {
+            *all += speed / f64::from(PARTS);
+        }
+    }
+    let memory = serving.memory("VmHWM:");
     assert!(attackers.try_wait().unwrap().is_none(), "nobody attacked");
     works
         .iter()

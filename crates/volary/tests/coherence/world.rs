@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use volary::fuse::Locks;
-use volary::{Cred, LeaseBits, LeaseKey};
+use volary::{Cred, LeaseBits};
 use volary_testkit::rng::pattern;
 
 /// How long what is on its way is waited for, in seconds.
@@ -229,10 +229,7 @@ impl World {
         }
         for (&(client, file), bits) in &model.leases {
             let key = smb::key(client, file);
-            let whose = LeaseKey {
-                client: smb::guid(client),
-                key,
-            };
+            let whose = self.smb_server.lease_key(smb::guid(client), key);
             until(
                 "the server and the client have given up what they should",
                 || {

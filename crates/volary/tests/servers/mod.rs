@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 use volary::nfs::{ExportOptions, ServeOptions, Squash};
-use volary::{Cred, Time, Volume};
+use volary::{Cred, LeaseKey, Time, Volume};
 
 #[expect(clippy::disallowed_methods, reason = "tests run by the host's clock")]
 pub(crate) fn clock() -> Time {
@@ -31,6 +31,11 @@ impl Drop for SmbServer {
 }
 
 impl SmbServer {
+    /// The key under which sessions know a lease of `tester`'s.
+    pub(crate) fn lease_key(&self, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
+        self.server.lease_key("tester", client, key)
+    }
+
     /// Whether it has not ended by itself.
     pub(crate) fn runs(&self) -> bool {
         !self.thread.as_ref().is_some_and(JoinHandle::is_finished)

@@ -9,8 +9,6 @@ use crate::conn::{Conn, Logon};
 use crate::wire::fscc::le::id_at;
 use crate::wire::{Cursor, Out, Status};
 use parking_lot::Mutex;
-use siphasher::sip128::{Hasher128, SipHasher13};
-use std::hash::Hash;
 use std::sync::{Arc, Weak};
 use volary_core::Kind;
 use volary_session::{LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
@@ -66,15 +64,10 @@ pub(crate) fn oplock_key(conn: &Conn, id: FileId) -> LeaseKey {
     }
 }
 
-/// The key under which the session keeps a lease. It is the client's and the user's together: any
-/// user can say that they call from the client of another.
+/// The key under which the session keeps a lease of this caller's.
 pub(crate) fn lease_key(call: &Call<'_>, key: [u8; 16]) -> LeaseKey {
-    let mut hasher = SipHasher13::new_with_key(&call.conn.server.lease_secret);
-    (call.conn.client_guid(), &call.logon.user).hash(&mut hasher);
-    LeaseKey {
-        client: hasher.finish128().as_bytes(),
-        key,
-    }
+    let server = &call.conn.server;
+    server.lease_key(&call.logon.user, call.conn.client_guid(), key)
 }
 
 /// Tells a client of breaks.

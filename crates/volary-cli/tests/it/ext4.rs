@@ -1,0 +1,73 @@
+//! Volumes of ext2, ext3 and ext4 on the command line.
+
+use crate::sandbox::Sandbox;
+use std::process::Command;
+
+/// A tree, and volumes that `mke2fs` has made of it; none where it is missing.
+fn image(kind: &str) -> Option<Sandbox> {
+    let sandbox = Sandbox::empty();
+    std::fs::create_dir_all(sandbox.path("src/docs")).unwrap();
+    sandbox.write("src/docs/words", b"words\n");
+    sandbox.write("src/large", &vec![7; 300_000]);
+    std::os::unix::fs::symlink("docs/words", sandbox.path("src/link")).unwrap();
+    let made = Command::new("/sbin/mke2fs")
+        .args(["-q", "-t", kind, "-L", "LABEL", "-d"])
+        .arg(sandbox.path("src"))
+        .arg(sandbox.path("disk.img"))
+        .arg("16M")
+        .output();
+    match made {
+        Ok(made) => {
+            assert!(made.status.success(), "{made:?}");
+            Some(sandbox)
+        }
+        Err(e) => {
+            let ci = std::env::var("CI").as_deref() == Ok("true");
+            assert!(!ci, "mke2fs is missing: apt-get install e2fsprogs");
+            println!("skipped: mke2fs: {e}");
+            None
+        }
+    }
+}
+
+#[test]
+fn volumes_of_linux_can_be_looked_at_copied_and_checked() {
+    for kind in ["ext2", "ext3", "ext4"] {
+        let Some(sandbox) = image(kind) else { return };
+        let listed = sandbox.run("ls disk.img").ok();
+        assert_eq!(listed, "docs\nlarge\nlink\nlost+found\n", "{kind}");
+        assert_eq!(sandbox.run("cat disk.img:/link").ok(), "words\n", "{kind}");
+        sandbox.run("cp -r disk.img:/ copy").ok();
+        for file in ["docs/words", "large"] {
+            let ours = sandbox.read(&format!("copy/{file}"));
+            assert!(
+                ours == sandbox.read(&format!("src/{file}")),
+                "{kind} {file}"
+            );
+        }
+        let info = sandbox.run("info disk.img").ok();
+        assert!(info.contains("LABEL") && info.contains(kind), "{info}");
+        let checked = sandbox.run("fsck -n disk.img").ok();
+        assert!(checked.contains("clean"), "{checked}");
+        sandbox.run("map disk.img").ok();
+        let told = sandbox.run("rm disk.img:/link").fails(1);
+        assert!(told.contains("read-only"), "{told}");
+    }
+}
+
+#[test]
+fn damage_is_told_with_the_file_that_has_it() {
+    let Some(sandbox) = image("ext4") else { return };
+    let mut image = sandbox.read("disk.img");
+    // The root's directory block begins with its own number and a record of 12 bytes.
+    let root = [2, 0, 0, 0, 12, 0, 1, 2, b'.', 0, 0, 0];
+    let root = image.windows(12).position(|bytes| bytes == root).unwrap();
+    image[root + 24] ^= 0x40;
+    sandbox.write("disk.img", &image);
+    let told = sandbox.run("fsck -n disk.img");
+    assert_ne!(told.code, 0, "{}{}", told.out, told.err);
+    // What is not damaged is copied all the same.
+    let copied = sandbox.run("cp -r -o nochecksums disk.img:/ copy");
+    assert_eq!(copied.code, 1, "{}", copied.err);
+    assert!(sandbox.read("copy/large") == sandbox.read("src/large"));
+}
