@@ -26,6 +26,10 @@ const WAITING: &[&str] = &[
     "volary-smb",
 ];
 
+/// Packages whose tests compute longest. They come first: last, one of them would end alone, on one
+/// processor.
+const LONGEST: &[&str] = &["volary-ffs", "volary-fat"];
+
 /// Which tests to run, and with which variables.
 pub(crate) struct Harness {
     /// What `cargo test` is told: packages, profile, kinds of targets.
@@ -135,7 +139,8 @@ impl Harness {
     fn lanes<'a>(&'a self, programs: &'a [Program]) -> Vec<Vec<Job<'a>>> {
         let is_waiting = |program: &&Program| WAITING.contains(&program.package().as_str());
         let is_command = |program: &&Program| program.package() == COMMAND;
-        let (waiting, computing): (Vec<_>, Vec<_>) = programs.iter().partition(is_waiting);
+        let (waiting, mut computing): (Vec<_>, Vec<_>) = programs.iter().partition(is_waiting);
+        computing.sort_by_key(|program| !LONGEST.contains(&program.package().as_str()));
         let (commands, servers): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_command);
         let jobs = |programs: &[&'a Program], choice: &'a Choice| {
             let jobs = programs.iter();

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
-    Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs,
+    Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs, escape,
 };
 
 /// Entries of a listing of the remote that are asked for together, and bytes of their names.
@@ -89,7 +89,10 @@ impl CachedFs {
     pub(crate) fn not_here(&self) -> Error {
         let words = match self.reach.is_named() {
             true => "it is not here, and the remote cannot be reached".to_owned(),
-            false => format!("it is not here; -o remote={} reaches it", self.remote),
+            false => {
+                let remote = escape(self.remote.as_bytes());
+                format!("it is not here; -o remote={remote} reaches it")
+            }
         };
         Error::note(Kind::Io, words)
     }

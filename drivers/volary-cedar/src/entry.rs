@@ -458,7 +458,7 @@ impl Head {
         if content {
             self.mtime = now;
         }
-        self.change += 1;
+        self.change = self.change.saturating_add(1);
     }
 
     /// The attributes; `pages` are those of the file, of `page` bytes each.

@@ -177,7 +177,7 @@ impl Core {
 
     fn keep_if_other(&mut self, place: &Place, old: &Head, mut new: Head) -> Result<Head> {
         if new != *old {
-            new.change += 1;
+            new.change = new.change.saturating_add(1);
             self.keep(place, new.clone())?;
         }
         Ok(new)
@@ -292,7 +292,7 @@ impl Core {
         self.set_parts(&mut head, Part::Target, path)?;
         head.far = Some(Far::away(far, now));
         head.say(far);
-        head.change += 1;
+        head.change = head.change.saturating_add(1);
         self.keep(&place, head)
     }
 
@@ -365,7 +365,7 @@ impl Core {
             seen: *seen,
             used: now,
         });
-        head.change += 1;
+        head.change = head.change.saturating_add(1);
         self.keep(&place, head)?;
         Ok(true)
     }
@@ -393,7 +393,7 @@ impl Core {
         let (place, mut head) = self.home(uid)?;
         if head.kind == FileKind::File && head.far.is_some_and(|far| far.whole) {
             self.give_content_up(&mut head)?;
-            head.change += 1;
+            head.change = head.change.saturating_add(1);
             self.keep(&place, head)?;
         }
         Ok(())

@@ -13,7 +13,7 @@ use std::time::Duration;
 use volary_core::{
     Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind,
     FileSystem, Finding, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result,
-    SetAttr, StatFs,
+    SetAttr, StatFs, escape,
 };
 
 /// Longest target of a symlink, in bytes, where the pages hold it.
@@ -42,7 +42,7 @@ pub(crate) fn attach(
     let layout = &attached.core.layout;
     if let Some(remote) = remote.as_ref().filter(|r| r.name != layout.remote) {
         let own = match layout.has_remote() {
-            true => format!("keeps files of '{}'", layout.remote),
+            true => format!("keeps files of '{}'", escape(layout.remote.as_bytes())),
             false => "was made without a remote".into(),
         };
         let words = format!("option 'remote' is '{}': the volume {own}", remote.name);

@@ -3,7 +3,7 @@
 use crate::recover::{How, Recovered, open};
 use crate::volume::Layout;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Fact, Result};
+use volary_core::{BlockDevice, Fact, Result, escape};
 
 /// Memory for a look at a volume, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 16 << 20;
@@ -17,9 +17,9 @@ pub(crate) const LOOK: How = How {
     salvage: true,
 };
 
-/// A text that is not empty.
+/// A text that is not empty, as a terminal can show it.
 fn some(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
+    (!text.is_empty()).then(|| escape(text.as_bytes()).to_string())
 }
 
 /// What the layout says.

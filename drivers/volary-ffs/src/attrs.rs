@@ -93,7 +93,7 @@ impl Edit<'_> {
             let place = run.first * volume.fsize;
             self.cache.write(place, &bytes, Stage::DATA)?;
             let mem = &mut self.node(inode.ino)?.mem;
-            mem.blocks += count * (volume.fsize / 512);
+            mem.blocks = mem.blocks.saturating_add(count * (volume.fsize / 512));
             if let Some(slot) = mem.extb.get_mut(at) {
                 *slot = run.first;
             }

@@ -127,7 +127,9 @@ impl Edit<'_> {
         let zeros = vec![0; usize::try_from(self.volume.bsize).unwrap_or(0)];
         let at = run.first * self.volume.fsize;
         self.cache.write(at, &zeros, Stage::DATA)?;
-        self.node(ino)?.mem.blocks += run.count * (self.volume.fsize / 512);
+        let sectors = run.count * (self.volume.fsize / 512);
+        let mem = &mut self.node(ino)?.mem;
+        mem.blocks = mem.blocks.saturating_add(sectors);
         Ok(run.first)
     }
 
@@ -193,7 +195,9 @@ impl Edit<'_> {
             Some(Slot::Indirect { block, at }) => self.write_pointer(block, at, run.first)?,
             _ => self.set_pointer(ino, lbn, run.first)?,
         }
-        self.node(ino)?.mem.blocks += count * (self.volume.fsize / 512);
+        let sectors = count * (self.volume.fsize / 512);
+        let mem = &mut self.node(ino)?.mem;
+        mem.blocks = mem.blocks.saturating_add(sectors);
         if let Some(grower) = &grower {
             self.alloc.keep_ahead(&self.reader(), grower, run)?;
         }
@@ -210,7 +214,7 @@ impl Edit<'_> {
         (is_file && !is_first).then(|| Grower {
             ino,
             lbn,
-            blocks: node.mem.blocks * 512 / self.volume.bsize,
+            blocks: node.mem.blocks.saturating_mul(512) / self.volume.bsize,
             now: self.now.secs,
         })
     }

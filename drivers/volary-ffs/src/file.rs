@@ -118,7 +118,8 @@ impl Edit<'_> {
         let volume = self.volume;
         let more = (count - piece.count) * (volume.fsize / 512);
         if self.extend(piece, count)? {
-            self.node(ino)?.mem.blocks += more;
+            let mem = &mut self.node(ino)?.mem;
+            mem.blocks = mem.blocks.saturating_add(more);
             return Ok(piece.first);
         }
         let before = self.pointer_before(ino, lbn)?;
@@ -133,7 +134,8 @@ impl Edit<'_> {
         let place = run.first * volume.fsize;
         self.cache.write(place, &content, Stage::DATA)?;
         self.free(piece);
-        self.node(ino)?.mem.blocks += more;
+        let mem = &mut self.node(ino)?.mem;
+        mem.blocks = mem.blocks.saturating_add(more);
         self.set_pointer(ino, lbn, run.first)?;
         if let Some(grower) = &grower {
             self.alloc.keep_ahead(&self.reader(), grower, run)?;

@@ -173,11 +173,12 @@ pub(crate) fn of_cluster(
 
 /// Fragments that pass under the head while the processor begins another transfer.
 fn skip(volume: &Volume, raw: &Superblock) -> u64 {
-    let field = |n: i32| u64::try_from(n).unwrap_or(0);
-    let sectors = field(raw.fs_old_rotdelay) * field(raw.fs_old_rps) * field(raw.fs_old_nsect);
     if volume.variant == Variant::Ufs2 || raw.fs_old_cpg <= 1 {
         return 0;
     }
+    let field = |n: i32| u64::try_from(n).unwrap_or(0);
+    let turns = field(raw.fs_old_rotdelay).saturating_mul(field(raw.fs_old_rps));
+    let sectors = turns.saturating_mul(field(raw.fs_old_nsect));
     let fragments = sectors.checked_div(field(raw.fs_old_nspf) * 1000);
     fragments.unwrap_or(0).next_multiple_of(volume.frag)
 }

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{IoSlice, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use volary_core::{BlockDevice, Error, Geometry, Kind, Result, zero_by_writing};
+use volary_core::{BlockDevice, Error, Geometry, Kind, Result, escape, zero_by_writing};
 
 /// Most parts of one gathered write: the host's `IOV_MAX`.
 const PARTS_MAX: usize = 1024;
@@ -192,7 +192,15 @@ pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io
         None if e.kind() == std::io::ErrorKind::UnexpectedEof => {
             Error::io(doing, offset, len as u64, "the file ends before")
         }
-        _ => Error::io(doing, offset, len as u64, e.to_string()),
+        _ => {
+            let why = e.to_string();
+            Error::io(
+                doing,
+                offset,
+                len as u64,
+                escape(why.as_bytes()).to_string(),
+            )
+        }
     }
 }
 

@@ -135,7 +135,13 @@ impl Qcow2 {
         let image = catch_unwind(AssertUnwindSafe(open))
             .map_err(|_| led_astray())?
             .map_err(|e| {
-                Error::note(Kind::Corrupt, format!("a qcow2 image that is damaged: {e}"))
+                // It may have words of the image's own.
+                let why = e.to_string();
+                let why = escape(why.as_bytes());
+                Error::note(
+                    Kind::Corrupt,
+                    format!("a qcow2 image that is damaged: {why}"),
+                )
             })?;
         let image = FormatAccess::new(image);
         let geometry = Geometry {

@@ -133,8 +133,9 @@ impl Du {
                 Ok(rows) => {
                     for row in rows {
                         let below = at.join(&row.name);
-                        sum +=
+                        let more =
                             self.sum(session, &below, &row.attr, depth + 1, seen, print, tally)?;
+                        sum = sum.saturating_add(more);
                     }
                 }
             }
@@ -229,11 +230,11 @@ impl Df {
                 .to_vec(),
         ];
         for fs in found {
-            let all = fs.used + fs.available;
+            let all = u128::from(fs.used) + u128::from(fs.available);
             let percent = if all == 0 {
                 0
             } else {
-                (fs.used * 100).div_ceil(all)
+                (u128::from(fs.used) * 100).div_ceil(all)
             };
             rows.push(vec![
                 fs.volume.clone(),

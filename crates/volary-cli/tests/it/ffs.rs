@@ -158,3 +158,21 @@ fn a_damaged_pointer_of_ffs_costs_its_block_and_fsck_names_the_file() {
     let checked = sandbox.run("fsck -n disk.img").ok();
     assert!(checked.contains("clean"), "{checked}");
 }
+
+/// Of a figure that no disk has, nothing is made.
+#[test]
+fn a_superblock_with_absurd_figures_of_a_disk_is_changed_all_the_same() {
+    const SUPERBLOCK: usize = 65_536;
+    /// `fs_old_rotdelay`, `fs_old_rps` and `fs_old_nsect` (fs.h).
+    const FIGURES: [usize; 3] = [64, 68, 168];
+    let sandbox = Sandbox::empty();
+    sandbox.run("mkfs -q -t ffs2 --size 8M disk.img").ok();
+    let mut image = sandbox.read("disk.img");
+    for at in FIGURES {
+        let at = SUPERBLOCK + at;
+        image[at..at + 4].copy_from_slice(&i32::MAX.to_le_bytes());
+    }
+    sandbox.write("disk.img", &image);
+    sandbox.run("touch disk.img:/file").ok();
+    assert_eq!(sandbox.run("ls disk.img").ok(), "file\n");
+}

@@ -519,16 +519,10 @@ fn the_portmapper_names_this_port() {
 #[test]
 fn the_portmappers_port_serves_nothing_else() {
     let mut options = options(1);
-    options.portmap = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-    // Its own address is not told: it is 111 where it counts. Here the listening
-    // port is looked up by the process's own sockets.
-    let before = listening();
+    options.portmap = vec![SocketAddr::from((PORTMAPPER, 0))];
+    // Its own port is not told: it is 111 where it counts. No other test listens at its address.
     let served = Served::of(mem(), &export(), &options);
-    let door = listening()
-        .into_iter()
-        .find(|p| !before.contains(p) && *p != served.address().port())
-        .expect("a second port");
-    let address = SocketAddr::from(([127, 0, 0, 1], door));
+    let address = SocketAddr::from((PORTMAPPER, listening_port(PORTMAPPER)));
     let mut wire = crate::wire::Wire::new(address);
     let args = Args::new().u32(NFS).u32(3).u32(6).u32(0);
     let mut reply = wire.call((100_000, 2, 3), &Caller::Nobody, &args);
@@ -538,16 +532,18 @@ fn the_portmappers_port_serves_nothing_else() {
     assert_eq!(head, [0, 0, 0, 1], "no such program");
 }
 
-/// Ports of 127.0.0.1 that somebody listens on.
-fn listening() -> Vec<u16> {
+const PORTMAPPER: [u8; 4] = [127, 111, 0, 1];
+
+/// The port of this address that somebody listens on.
+fn listening_port(address: [u8; 4]) -> u16 {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let mut ports = Vec::new();
-    for line in table.lines().skip(1) {
+    let [a, b, c, d] = address;
+    // A number of the host's, which is taken for little-endian.
+    let address = format!("{d:02X}{c:02X}{b:02X}{a:02X}:");
+    let port = table.lines().skip(1).find_map(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
-        let (_, port) = fields[1].split_once(':').unwrap();
-        if fields[3] == "0A" {
-            ports.push(u16::from_str_radix(port, 16).unwrap());
-        }
-    }
-    ports
+        let port = fields[1].strip_prefix(&address)?;
+        (fields[3] == "0A").then(|| u16::from_str_radix(port, 16).unwrap())
+    });
+    port.expect("a port that is listened on")
 }
