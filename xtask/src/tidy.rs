@@ -45,7 +45,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "volary-ext4",
-        &["volary-core", "volary-block"],
+        &["volary-core", "volary-block", "volary-ondisk"],
         &["volary-testkit"],
     ),
     (

@@ -3,15 +3,16 @@
 use crate::inode::Inode;
 use crate::journal;
 use crate::ondisk::{ROOT_INO, iflag};
-use crate::opens::{Open, Opens};
 use crate::runs::{Run, Spot};
 use crate::store::Store;
 use crate::volume::Volume;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use volary_core::{
     Attach, BlockDevice, FileKind, Kind, NodeId, OpenId, OptionSpec, Options, Result, StatFs,
 };
+use volary_ondisk::SharedOpens;
 
 /// Options of an attachment.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
@@ -64,10 +65,17 @@ pub(crate) fn open(dev: &Arc<dyn BlockDevice>, how: How, memory: u64) -> Result<
     }
 }
 
+/// One open.
+pub(crate) struct Open {
+    pub(crate) inode: Inode,
+    /// The run that was read last: most reads go on in it.
+    last: Mutex<Option<Run>>,
+}
+
 pub(crate) struct Attached {
     pub(crate) store: Store,
     pub(crate) root: NodeId,
-    opens: Opens,
+    opens: SharedOpens<Arc<Open>>,
     free: OnceLock<(u64, u64)>,
     detached: AtomicBool,
 }
@@ -89,7 +97,7 @@ impl Attached {
         Ok(Self {
             root: root.id(),
             store,
-            opens: Opens::default(),
+            opens: SharedOpens::default(),
             free: OnceLock::new(),
             detached: AtomicBool::new(false),
         })
@@ -127,7 +135,9 @@ impl Attached {
     }
 
     pub(crate) fn open(&self, inode: Inode) -> OpenId {
-        self.opens.add(inode)
+        let number = inode.ino.into();
+        let last = Mutex::default();
+        self.opens.add(number, Arc::new(Open { inode, last }))
     }
 
     /// # Errors
@@ -141,7 +151,7 @@ impl Attached {
     /// `Stale`.
     pub(crate) fn close(&self, open: OpenId) -> Result<()> {
         self.alive()?;
-        self.opens.remove(open)
+        self.opens.remove(open).map(drop)
     }
 
     /// Reads from an open file.

@@ -14,6 +14,7 @@ use crate::store::Store;
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, OptionSpec, Result, escape};
+use volary_ondisk::dump::{Asked, Out};
 
 pub(crate) const TOPICS: &[OptionSpec] = &[
     OptionSpec {
@@ -28,7 +29,7 @@ pub(crate) const TOPICS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "inode",
-        value: "N",
+        value: "[N]",
         help: "an inode, with its extended attributes; the root directory's without a number",
     },
     OptionSpec {
@@ -38,7 +39,7 @@ pub(crate) const TOPICS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "directory",
-        value: "N",
+        value: "[N]",
         help: "the entries of a directory, by its inode; the root's without a number",
     },
     OptionSpec {
@@ -65,35 +66,18 @@ pub(crate) fn dump(dev: &Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Wr
         replays: false,
         is_verified: false,
     };
-    let words: Vec<&str> = what.iter().map(String::as_str).collect();
-    let (topic, number) = match words.as_slice() {
-        [topic] => (*topic, None),
-        [topic, number] => (*topic, Some(number.parse().map_err(|_| unknown(what))?)),
-        _ => return Err(unknown(what)),
-    };
+    let asked = Asked::new(TOPICS, what)?;
     let store = open(dev, how, LOOK_MEMORY)?;
-    let lines = match (topic, number) {
-        ("superblock", None) => superblock(&store),
-        ("group", Some(number)) => group(&store, number)?,
-        ("inode", number) => inode(&store, number.unwrap_or(ROOT_INO))?,
-        ("blocks", Some(number)) => blocks(&store, number)?,
-        ("directory", number) => directory(&store, number.unwrap_or(ROOT_INO))?,
-        ("htree", Some(number)) => tree(&store, number)?,
-        ("journal", None) => journal(&store)?,
-        _ => return Err(unknown(what)),
+    let lines = match asked.topic {
+        "superblock" => superblock(&store),
+        "group" => group(&store, asked.needed()?)?,
+        "inode" => inode(&store, asked.number()?.unwrap_or(ROOT_INO))?,
+        "blocks" => blocks(&store, asked.needed()?)?,
+        "directory" => directory(&store, asked.number()?.unwrap_or(ROOT_INO))?,
+        "htree" => tree(&store, asked.needed()?)?,
+        _ => journal(&store)?,
     };
-    let mut lines = lines.iter();
-    let done = lines.try_for_each(|line| writeln!(out, "{line}"));
-    done.map_err(|_| Error::note(Kind::Io, "the output ended"))
-}
-
-fn unknown(what: &[String]) -> Error {
-    let words = format!(
-        "cannot dump '{}'; there are: superblock, group N, inode [N], blocks N, directory [N], \
-         htree N, journal",
-        escape(what.join(" ").as_bytes())
-    );
-    Error::note(Kind::Invalid, words)
+    Out::new(out).lines(&lines)
 }
 
 fn line(key: &str, value: impl std::fmt::Display) -> String {

@@ -1,6 +1,6 @@
 //! The format.
 
-use crate::attached::{Attached, How, OPTIONS};
+use crate::attached::{Attached, OPTIONS};
 use crate::fs::Ext4Fs;
 use crate::{check, dump, info, make, map, volume};
 use std::fmt;
@@ -68,7 +68,7 @@ impl Format for Ext4 {
         report: &mut dyn FnMut(&Finding) -> Answer,
         progress: &dyn Progress,
     ) -> Result<CheckReport> {
-        check::check(&dev, How::of(&how.options)?, report, progress)
+        check::check(&dev, how, report, progress)
     }
 
     fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {

@@ -59,7 +59,6 @@ mod listing;
 mod make;
 mod map;
 mod ondisk;
-mod opens;
 mod runs;
 mod scan;
 mod store;

@@ -3,110 +3,64 @@
 use crate::attached::open;
 use crate::info::{LOOK, LOOK_MEMORY};
 use crate::inode::Inode;
-use crate::scan::{BAD_INO, Visitor};
+use crate::scan::{BAD_INO, Damaged, Visitor};
 use crate::store::Store;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, FileKind, MapCell, Result, VolumeMap};
-
-/// Most cells that a map has, whatever is asked for.
-const CELLS_MAX: usize = 1 << 20;
+use volary_core::{BlockDevice, Error, FileKind, Result, VolumeMap};
+use volary_ondisk::map::{MapBuilder, Use};
 
 /// Maps the volume into at most `cells` cells. Damage is passed over.
 ///
 /// # Errors
 /// As attaching does.
 pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
-    let size = dev.geometry().size;
     let store = open(dev, LOOK, LOOK_MEMORY)?;
     let block = store.volume.block;
-    let cells = cells.clamp(1, CELLS_MAX) as u64;
-    let len = size.div_ceil(cells).max(block).next_multiple_of(block);
-    let count = usize::try_from(size.div_ceil(len)).unwrap_or(0);
     let mut drawing = Drawing {
         store: &store,
-        size,
-        block,
         pieces: Vec::new(),
-        map: VolumeMap {
-            cell_len: len,
-            cells: vec![MapCell::default(); count],
-            breaks: 0,
-        },
+        map: MapBuilder::new(dev.geometry().size, block, cells),
     };
-    drawing.add(0, store.volume.super_block() * block, |cell| {
-        &mut cell.system
-    });
+    let before_superblock = store.volume.super_block().saturating_mul(block);
+    drawing.map.add(0, before_superblock, Use::System);
     store.scan(&mut drawing)?;
-    Ok(drawing.end())
+    // What is used by nothing is free.
+    Ok(drawing.map.finish(Use::Free))
 }
 
 struct Drawing<'a> {
     store: &'a Store,
-    size: u64,
-    block: u64,
-    /// Of the inode that is being looked at: its runs of data.
+    /// The runs of data of the present inode.
     pieces: Vec<(u64, u64)>,
-    map: VolumeMap,
+    map: MapBuilder,
 }
 
 impl Drawing<'_> {
-    fn add(&mut self, start: u64, len: u64, of: fn(&mut MapCell) -> &mut u64) {
-        let cell_len = self.map.cell_len;
-        let end = start.saturating_add(len).min(self.size);
-        let mut at = start;
-        while at < end {
-            let next = ((at / cell_len + 1) * cell_len).min(end);
-            let index = usize::try_from(at / cell_len).unwrap_or(usize::MAX);
-            if let Some(cell) = self.map.cells.get_mut(index) {
-                let room = cell_len.saturating_sub(used(cell));
-                *of(cell) += (next - at).min(room);
-            }
-            at = next;
-        }
+    fn add(&mut self, first: u64, count: u64, what: Use) {
+        let block = self.store.volume.block;
+        let (start, len) = (first.saturating_mul(block), count.saturating_mul(block));
+        self.map.add(start, len, what);
     }
-
-    fn add_blocks(&mut self, first: u64, count: u64, of: fn(&mut MapCell) -> &mut u64) {
-        let (start, len) = (
-            first.saturating_mul(self.block),
-            count.saturating_mul(self.block),
-        );
-        self.add(start, len, of);
-    }
-
-    /// What is used by nothing is free.
-    fn end(mut self) -> VolumeMap {
-        let mut left = self.size;
-        for cell in &mut self.map.cells {
-            let len = left.min(self.map.cell_len);
-            left -= len;
-            cell.free = len.saturating_sub(used(cell));
-        }
-        self.map
-    }
-}
-
-fn used(cell: &MapCell) -> u64 {
-    cell.system + cell.dir + cell.file + cell.broken + cell.bad + cell.lost
 }
 
 impl Visitor for Drawing<'_> {
     fn system(&mut self, first: u64, count: u64) {
-        self.add_blocks(first, count, |cell| &mut cell.system);
+        self.add(first, count, Use::System);
     }
 
     fn inode(&mut self, inode: &Inode, _: bool) -> Result<()> {
         self.pieces.clear();
         if inode.file_acl != 0 {
-            self.add_blocks(inode.file_acl, 1, |cell| &mut cell.system);
+            self.add(inode.file_acl, 1, Use::System);
         }
         Ok(())
     }
 
     fn blocks(&mut self, inode: &Inode, first: u64, count: u64, is_map: bool) -> Result<bool> {
         if is_map {
-            self.add_blocks(first, count, |cell| &mut cell.system);
+            self.add(first, count, Use::System);
         } else if inode.ino == BAD_INO {
-            self.add_blocks(first, count, |cell| &mut cell.bad);
+            self.add(first, count, Use::Bad);
         } else {
             match self.pieces.last_mut() {
                 Some((start, len)) if *start + *len == first => *len += count,
@@ -118,23 +72,24 @@ impl Visitor for Drawing<'_> {
 
     fn end(&mut self, inode: &Inode, _: bool) -> Result<()> {
         let pieces = std::mem::take(&mut self.pieces);
-        let of: fn(&mut MapCell) -> &mut u64 = match inode.kind() {
-            _ if self.store.volume.is_hidden(inode.ino) => |cell| &mut cell.system,
-            _ if inode.head.i_links_count.get() == 0 => |cell| &mut cell.lost,
-            Some(FileKind::Dir) => |cell| &mut cell.dir,
-            _ if pieces.len() > 1 => |cell| &mut cell.broken,
-            _ => |cell| &mut cell.file,
+        let is_hidden = self.store.volume.is_hidden(inode.ino);
+        let what = match inode.kind() {
+            _ if is_hidden => Use::System,
+            _ if inode.head.i_links_count.get() == 0 => Use::Lost,
+            Some(FileKind::Dir) => Use::Dir,
+            _ if pieces.len() > 1 => Use::Broken,
+            _ => Use::File,
         };
-        if inode.kind() == Some(FileKind::File) && !self.store.volume.is_hidden(inode.ino) {
-            self.map.breaks += pieces.len().saturating_sub(1) as u64;
+        if inode.kind() == Some(FileKind::File) && !is_hidden {
+            self.map.add_breaks(pieces.len().saturating_sub(1) as u64);
         }
         for (first, count) in pieces {
-            self.add_blocks(first, count, of);
+            self.add(first, count, what);
         }
         Ok(())
     }
 
-    fn bad(&mut self, _: &'static str, _: Option<u32>, _: Error) -> Result<()> {
+    fn bad(&mut self, _: Damaged, _: Error) -> Result<()> {
         Ok(())
     }
 }

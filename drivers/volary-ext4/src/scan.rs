@@ -32,8 +32,19 @@ pub(crate) trait Visitor {
         let _ = (inode, is_whole);
         Ok(())
     }
-    /// Damage of this kind, of an inode if there is one: what it hides is passed over.
-    fn bad(&mut self, code: &'static str, inode: Option<u32>, e: Error) -> Result<()>;
+    /// Damage: what it hides is passed over.
+    fn bad(&mut self, what: Damaged, e: Error) -> Result<()>;
+}
+
+/// What damage is in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Damaged {
+    /// A group's descriptor.
+    Group,
+    /// An inode, or the table that it is in.
+    Inode,
+    /// The map of an inode's blocks.
+    Map,
 }
 
 impl Store {
@@ -95,7 +106,7 @@ impl Store {
             let group = match self.group(number) {
                 Ok(group) => Some(group),
                 Err(e) => {
-                    told(visitor, "group", None, e)?;
+                    told(visitor, Damaged::Group, e)?;
                     None
                 }
             };
@@ -130,7 +141,7 @@ impl Store {
                 Ok(inode) => inode,
                 Err(e) => {
                     // The table goes on in blocks that are not there either.
-                    told(visitor, "inode", Some(ino), e)?;
+                    told(visitor, Damaged::Inode, e)?;
                     return Ok(());
                 }
             };
@@ -150,7 +161,7 @@ impl Store {
                 continue;
             }
             if let Err(e) = self.verify_inode(&inode) {
-                told(visitor, "inode", Some(ino), e)?;
+                told(visitor, Damaged::Inode, e)?;
                 continue;
             }
             self.scan_inode(&inode, !has_links && !is_own, visitor)?;
@@ -161,7 +172,7 @@ impl Store {
     fn scan_inode(&self, inode: &Inode, is_orphan: bool, visitor: &mut dyn Visitor) -> Result<()> {
         let is_bad = inode.ino == BAD_INO;
         if !is_bad && let Err(e) = inode.known_kind() {
-            return told(visitor, "inode", Some(inode.ino), e);
+            return told(visitor, Damaged::Inode, e);
         }
         visitor.inode(inode, is_orphan)?;
         let has_blocks = matches!(
@@ -193,10 +204,10 @@ pub(crate) fn bit(bits: &[u8], index: u64) -> bool {
     byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-fn told(visitor: &mut dyn Visitor, code: &'static str, ino: Option<u32>, e: Error) -> Result<()> {
+fn told(visitor: &mut dyn Visitor, what: Damaged, e: Error) -> Result<()> {
     match e.kind() {
         Kind::Io | Kind::Interrupted => Err(e),
-        _ => visitor.bad(code, ino, e),
+        _ => visitor.bad(what, e),
     }
 }
 
@@ -213,7 +224,7 @@ struct Walk<'a, 'v> {
 impl Walk<'_, '_> {
     fn bad(&mut self, e: Error) -> Result<()> {
         self.is_whole = false;
-        told(self.visitor, "map", Some(self.inode.ino), e)
+        told(self.visitor, Damaged::Map, e)
     }
 
     /// Blocks that the map names; true if they are the inode's alone.

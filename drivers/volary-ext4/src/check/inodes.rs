@@ -1,13 +1,13 @@
 //! Groups and inodes: checksums, maps, whom blocks belong to.
 
 use super::bits::Bits;
-use super::findings::{Findings, What};
+use super::findings::{Findings, damage, met};
 use crate::inode::Inode;
 use crate::ondisk::{iflag, incompat};
-use crate::scan::Visitor;
+use crate::scan::{Damaged, Visitor};
 use crate::store::{Group, Store};
 use std::collections::BTreeMap;
-use volary_core::{Error, FileKind, Result, Severity};
+use volary_core::{Error, FileKind, Finding, Result, Severity};
 
 /// An inode in use.
 #[derive(Clone, Copy)]
@@ -66,15 +66,13 @@ impl<'a, 'f> Inodes<'a, 'f> {
             if found != said {
                 let at = block * self.store.volume.block;
                 let words = format!("{found} inodes have the extended attributes, they say {said}");
-                self.findings.tell(What::damage("xattr-links", at, words));
+                self.findings.tell(&Finding {
+                    code: "xattr-links",
+                    ..damage(at, words)
+                });
             }
         }
         self.seen
-    }
-
-    fn tell(&mut self, inode: &Inode, code: &'static str, message: &str) {
-        let words = format!("inode {}: {message}", inode.ino);
-        self.findings.tell(What::damage(code, inode.at, words));
     }
 
     /// Takes a cluster for the inode; false if another has it.
@@ -95,7 +93,10 @@ impl<'a, 'f> Inodes<'a, 'f> {
             if super::ends(&e) {
                 return Err(e);
             }
-            self.findings.tell(What::of("xattr", &e));
+            self.findings.tell(&Finding {
+                code: "xattr",
+                ..met(&e)
+            });
         }
         if inode.file_acl == 0 {
             return Ok(());
@@ -111,7 +112,10 @@ impl<'a, 'f> Inodes<'a, 'f> {
             self.shared.insert(inode.file_acl, (1, said));
             if !self.seen.clusters.insert(cluster) {
                 let words = format!("block {} of its attributes is another's", inode.file_acl);
-                self.tell(inode, "cross-link", &words);
+                self.findings.tell(&Finding {
+                    code: "cross-link",
+                    ..of(inode, &words)
+                });
             }
         }
         Ok(())
@@ -124,7 +128,10 @@ impl<'a, 'f> Inodes<'a, 'f> {
         let has_values = volume.has_incompat(incompat::EA_INODE);
         if sectors != inode.sectors && !has_values && !inode.is_fast {
             let words = format!("takes {sectors} sectors, says {}", inode.sectors);
-            self.tell(inode, "i-blocks", &words);
+            self.findings.tell(&Finding {
+                code: "i-blocks",
+                ..of(inode, &words)
+            });
         }
     }
 
@@ -139,12 +146,18 @@ impl<'a, 'f> Inodes<'a, 'f> {
             _ => inode.check_size().is_err(),
         };
         if is_odd {
-            self.tell(inode, "size", &format!("cannot have {} bytes", inode.size));
+            self.findings.tell(&Finding {
+                code: "size",
+                ..of(inode, &format!("cannot have {} bytes", inode.size))
+            });
         }
         if inode.has(iflag::INLINE_DATA)
             && let Err(e) = self.store.inline(inode)
         {
-            self.findings.tell(What::of("size", &e));
+            self.findings.tell(&Finding {
+                code: "size",
+                ..met(&e)
+            });
         }
     }
 }
@@ -152,12 +165,15 @@ impl<'a, 'f> Inodes<'a, 'f> {
 impl Visitor for Inodes<'_, '_> {
     fn group(&mut self, number: u32, _: &Group) -> Result<()> {
         let (done, all) = (number.into(), self.store.volume.groups.into());
-        self.findings.progress.progress("groups", done, all)
+        self.findings.progress("groups", done, all)
     }
 
     fn system(&mut self, first: u64, count: u64) {
         if let Err(e) = self.store.check_blocks("group descriptor", 0, first, count) {
-            self.findings.tell(What::of("group", &e));
+            self.findings.tell(&Finding {
+                code: "group",
+                ..met(&e)
+            });
             return;
         }
         for block in first..first + count {
@@ -193,8 +209,11 @@ impl Visitor for Inodes<'_, '_> {
                 "inode {} has no name, and goes when the volume is mounted",
                 inode.ino
             );
-            let what = What::damage("orphan", inode.at, words);
-            self.findings.tell(what.with_severity(Severity::Note));
+            self.findings.tell(&Finding {
+                code: "orphan",
+                severity: Severity::Note,
+                ..damage(inode.at, words)
+            });
         }
         self.size(inode);
         self.attributes(inode)
@@ -210,7 +229,10 @@ impl Visitor for Inodes<'_, '_> {
         if !is_own && !self.crossed {
             self.crossed = true;
             let words = format!("blocks {first} to {} are another's too", first + count - 1);
-            self.tell(inode, "cross-link", &words);
+            self.findings.tell(&Finding {
+                code: "cross-link",
+                ..of(inode, &words)
+            });
         }
         Ok(is_own)
     }
@@ -224,22 +246,28 @@ impl Visitor for Inodes<'_, '_> {
         Ok(())
     }
 
-    fn bad(&mut self, code: &'static str, _: Option<u32>, e: Error) -> Result<()> {
+    fn bad(&mut self, what: Damaged, e: Error) -> Result<()> {
         self.seen.is_partial = true;
-        self.findings.tell(What::of(finding(code), &e));
+        let finding = met(&e);
+        self.findings.tell(&match what {
+            Damaged::Group => Finding {
+                code: "group",
+                ..finding
+            },
+            Damaged::Inode => Finding {
+                code: "inode",
+                ..finding
+            },
+            Damaged::Map => Finding {
+                code: "map",
+                ..finding
+            },
+        });
         Ok(())
     }
 }
 
-/// The code of a finding for what a scan came upon.
-fn finding(code: &str) -> &'static str {
-    struct Of {
-        code: &'static str,
-    }
-    let of = match code {
-        "group" => Of { code: "group" },
-        "map" => Of { code: "map" },
-        _ => Of { code: "inode" },
-    };
-    of.code
+/// Makes a finding of damage to an inode. Its code is still to be named.
+fn of(inode: &Inode, message: &str) -> Finding {
+    damage(inode.at, format!("inode {}: {message}", inode.ino))
 }

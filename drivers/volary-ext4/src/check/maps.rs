@@ -1,12 +1,12 @@
 //! Bitmaps and counts of groups, against what was seen in use.
 
-use super::findings::{Findings, What};
+use super::findings::{Findings, damage, met};
 use super::inodes::Seen;
 use crate::csum;
 use crate::ondisk::{DESC_LEN_32, group};
 use crate::scan::bit;
 use crate::store::{Group, Store};
-use volary_core::{Result, Severity};
+use volary_core::{Finding, Result, Severity};
 
 /// Looks at every group's bitmaps.
 ///
@@ -63,7 +63,10 @@ impl Maps<'_, '_> {
         let is_short = self.store.volume.desc_size <= DESC_LEN_32;
         let sum = if is_short { sum & 0xffff } else { sum };
         if let Err(e) = self.store.verify(what, group.at, stored, sum) {
-            self.findings.tell(What::of("bitmap-sum", &e));
+            self.findings.tell(&Finding {
+                code: "bitmap-sum",
+                ..met(&e)
+            });
         }
     }
 
@@ -93,12 +96,18 @@ impl Maps<'_, '_> {
         let at = group.block_bitmap * volume.block;
         if missing > 0 {
             let words = format!("group {number} has {missing} clusters in use as free");
-            self.findings.tell(What::damage("block-bitmap", at, words));
+            self.findings.tell(&Finding {
+                code: "block-bitmap",
+                ..damage(at, words)
+            });
         }
         // What could not be looked at may be whose they are.
         if lost > 0 && !self.seen.is_partial {
             let words = format!("group {number} has {lost} clusters as in use that are nobody's");
-            self.findings.tell(What::damage("block-bitmap", at, words));
+            self.findings.tell(&Finding {
+                code: "block-bitmap",
+                ..damage(at, words)
+            });
         }
         self.count(number, group, ("free clusters", free, group.free_clusters));
         Ok(())
@@ -107,8 +116,10 @@ impl Maps<'_, '_> {
     fn count(&mut self, number: u32, group: &Group, (what, found, said): (&str, u64, u64)) {
         if found != said {
             let words = format!("group {number} has {found} {what}, says {said}");
-            self.findings
-                .tell(What::damage("free-count", group.at, words));
+            self.findings.tell(&Finding {
+                code: "free-count",
+                ..damage(group.at, words)
+            });
         }
     }
 
@@ -137,7 +148,10 @@ impl Maps<'_, '_> {
         if wrong > 0 && !self.seen.is_partial {
             let at = group.inode_bitmap * volume.block;
             let words = format!("group {number} has {wrong} inodes marked otherwise than they are");
-            self.findings.tell(What::damage("inode-bitmap", at, words));
+            self.findings.tell(&Finding {
+                code: "inode-bitmap",
+                ..damage(at, words)
+            });
         }
         self.count(number, group, ("free inodes", free, group.free_inodes));
         if !self.seen.is_partial {
@@ -159,8 +173,11 @@ impl Maps<'_, '_> {
                 "{} blocks and {} inodes are free, the superblock says {} and {}",
                 found.0, found.1, said.0, said.1
             );
-            let what = What::damage("free-count", 1024 + 0xc, words);
-            self.findings.tell(what.with_severity(Severity::Note));
+            self.findings.tell(&Finding {
+                code: "free-count",
+                severity: Severity::Note,
+                ..damage(1024 + 0xc, words)
+            });
         }
     }
 }

@@ -11,24 +11,25 @@ use crate::info::LOOK_MEMORY;
 use crate::ondisk::{incompat, state};
 use crate::store::Store;
 use crate::volume::{self, Volume};
-use findings::{Findings, What};
+use findings::{Findings, damage, met};
 use inodes::Inodes;
 use std::sync::Arc;
 use volary_core::{
-    Answer, BlockDevice, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
+    Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
 };
 
 /// Goes through everything, and tells what contradicts itself.
 ///
 /// # Errors
-/// `Corrupt` if there is no volume to speak of; `Unsupported`; `Interrupted`; `Io`.
+/// `Invalid` for an option; `Corrupt` if there is no volume to speak of; `Unsupported`; `Interrupted`; `Io`.
 pub(crate) fn check(
     dev: &Arc<dyn BlockDevice>,
-    how: How,
+    check: &Check,
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
-    let mut findings = Findings::new(report, progress);
+    let how = How::of(&check.options)?;
+    let mut findings = Findings::new(check, report, progress);
     let store = opened(dev, how, &mut findings)?;
     head(&store, &mut findings);
     let mut inodes = Inodes::new(&store, &mut findings);
@@ -40,9 +41,8 @@ pub(crate) fn check(
     if store.fast.is_empty() && how.replays {
         maps::check(&store, &seen, &mut findings)?;
     }
-    findings.end();
     Ok(CheckReport {
-        found: findings.found,
+        found: findings.found(),
         mended: 0,
         written: 0,
         facts: vec![
@@ -57,7 +57,10 @@ fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Findings<'_>) -> 
     let volume = Volume::read(&**dev, false)?;
     let has_sum = how.is_verified && volume.has_sums();
     if has_sum && let Err(e) = volume::check_sum(&volume.raw) {
-        findings.tell(What::of("superblock", &e));
+        findings.tell(&Finding {
+            code: "superblock",
+            ..met(&e)
+        });
     }
     match open(dev, how, LOOK_MEMORY) {
         Ok(store) => Ok(store),
@@ -65,7 +68,10 @@ fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Findings<'_>) -> 
         Err(e) => {
             let is_of_superblock = Volume::read(&**dev, how.is_verified).is_err();
             if !is_of_superblock {
-                findings.tell(What::of("journal", &e));
+                findings.tell(&Finding {
+                    code: "journal",
+                    ..met(&e)
+                });
             }
             let volume = Volume {
                 is_verified: how.is_verified,
@@ -82,11 +88,16 @@ fn head(store: &Store, findings: &mut Findings<'_>) {
     let size = volume.blocks.saturating_mul(volume.block);
     if size > volume.device {
         let message = format!("the volume has {size} bytes, the device {}", volume.device);
-        findings.tell(What::damage("truncated", 1028, message));
+        findings.tell(&Finding {
+            code: "truncated",
+            ..damage(1028, message)
+        });
     }
     let bits = volume.raw.s_state.get();
-    let mut note = |code, message: &str| {
-        findings.tell(What::damage(code, 1024 + 0x3a, message).with_severity(Severity::Note));
+    let state = |message: &str| damage(1024 + 0x3a, message);
+    let note = |message: &str| Finding {
+        severity: Severity::Note,
+        ..state(message)
     };
     if let Some(replayed) = &store.replayed {
         let words = format!(
@@ -94,18 +105,26 @@ fn head(store: &Store, findings: &mut Findings<'_>) {
              the volume with them",
             replayed.transactions
         );
-        note("replay", &words);
+        findings.tell(&Finding {
+            code: "replay",
+            ..note(&words)
+        });
     } else if volume.has_incompat(incompat::RECOVER) {
-        note("replay", "the journal may have to be replayed");
+        findings.tell(&Finding {
+            code: "replay",
+            ..note("the journal may have to be replayed")
+        });
     } else if bits & state::CLEAN == 0 {
-        note("not-clean", "the volume was not cleanly left");
+        findings.tell(&Finding {
+            code: "not-clean",
+            ..note("the volume was not cleanly left")
+        });
     }
     if bits & state::ERRORS != 0 {
-        findings.tell(What::damage(
-            "errors",
-            1024 + 0x3a,
-            "Linux has found errors on the volume",
-        ));
+        findings.tell(&Finding {
+            code: "errors",
+            ..state("Linux has found errors on the volume")
+        });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Directories: entries, hash trees, names of each inode.
 
-use super::findings::{Findings, What};
+use super::findings::{Findings, damage, met};
 use super::inodes::Seen;
 use crate::dir::{Chunk, Entry, can_be_asked_for};
 use crate::htree;
@@ -8,7 +8,7 @@ use crate::inode::Inode;
 use crate::ondisk::{ROOT_INO, iflag};
 use crate::store::Store;
 use std::collections::HashSet;
-use volary_core::{FileKind, Kind, Result, Severity};
+use volary_core::{FileKind, Finding, Kind, Result, Severity};
 
 /// A directory that was met.
 struct Dir {
@@ -56,7 +56,7 @@ pub(crate) fn check(store: &Store, seen: &mut Seen, findings: &mut Findings<'_>)
     let mut at = 0;
     while let Some(ino) = walk.dirs.get(at).map(|dir| dir.ino) {
         let (done, all) = (at as u64, walk.seen.dirs);
-        walk.findings.progress.progress("directories", done, all)?;
+        walk.findings.progress("directories", done, all)?;
         walk.dir(at, ino)?;
         at += 1;
     }
@@ -72,9 +72,11 @@ struct Walk<'a, 'f> {
 }
 
 impl Walk<'_, '_> {
-    fn tell(&mut self, what: What, dir: usize, name: Option<&[u8]>) {
-        let path = path(&self.dirs, dir, name);
-        self.findings.tell(what.at(path));
+    fn tell(&mut self, finding: &Finding, dir: usize, name: Option<&[u8]>) {
+        self.findings.tell(&Finding {
+            path: Some(path(&self.dirs, dir, name)),
+            ..finding.clone()
+        });
     }
 
     fn dir(&mut self, at: usize, ino: u32) -> Result<()> {
@@ -89,8 +91,12 @@ impl Walk<'_, '_> {
         };
         if inode.has(iflag::ENCRYPT) {
             let words = "the directory is encrypted: its names are not looked at";
-            let what = What::damage("encrypted", inode.at, words).with_severity(Severity::Note);
-            self.tell(what, at, None);
+            let what = Finding {
+                code: "encrypted",
+                severity: Severity::Note,
+                ..damage(inode.at, words)
+            };
+            self.tell(&what, at, None);
             self.seen.is_partial = true;
             return Ok(());
         }
@@ -120,7 +126,14 @@ impl Walk<'_, '_> {
             Ok(parent) => format!("'..' leads to inode {parent}, it is in inode {above}"),
             Err(e) => e.to_string(),
         };
-        self.tell(What::damage("dot-dot", inode.at, words), at, None);
+        self.tell(
+            &Finding {
+                code: "dot-dot",
+                ..damage(inode.at, words)
+            },
+            at,
+            None,
+        );
     }
 
     fn chunks(&mut self, at: usize, inode: &Inode) -> Result<()> {
@@ -134,7 +147,14 @@ impl Walk<'_, '_> {
                 }
                 Err(e) if super::ends(&e) => return Err(e),
                 Err(e) => {
-                    self.tell(What::of("directory", &e), at, None);
+                    self.tell(
+                        &Finding {
+                            code: "directory",
+                            ..met(&e)
+                        },
+                        at,
+                        None,
+                    );
                     self.seen.is_partial = true;
                     // A directory that is mostly not there ends at its first hole.
                     if inode.size > inode.sectors.saturating_mul(512) {
@@ -163,7 +183,14 @@ impl Walk<'_, '_> {
                     }
                 }
                 Err(e) => {
-                    self.tell(What::of("entry", &e), at, None);
+                    self.tell(
+                        &Finding {
+                            code: "entry",
+                            ..met(&e)
+                        },
+                        at,
+                        None,
+                    );
                     self.seen.is_partial = true;
                     return Ok(());
                 }
@@ -175,14 +202,28 @@ impl Walk<'_, '_> {
         let name = Some(entry.name.as_slice());
         if !can_be_asked_for(&entry.name) {
             let words = "nothing can be called that; it is not shown";
-            self.tell(What::damage("name", inode.at, words), at, name);
+            self.tell(
+                &Finding {
+                    code: "name",
+                    ..damage(inode.at, words)
+                },
+                at,
+                name,
+            );
         }
         let below = match self.store.node_of(entry.ino) {
             Ok(below) => below,
             Err(e) if super::ends(&e) => return Err(e),
             Err(e) if e == Kind::Stale => {
                 let words = format!("leads to inode {}, which is not in use", entry.ino);
-                self.tell(What::damage("gone", inode.at, words), at, name);
+                self.tell(
+                    &Finding {
+                        code: "gone",
+                        ..damage(inode.at, words)
+                    },
+                    at,
+                    name,
+                );
                 return Ok(());
             }
             // It was told with its inode.
@@ -190,24 +231,38 @@ impl Walk<'_, '_> {
         };
         if entry.kind.is_some_and(|kind| Some(kind) != below.kind()) {
             let words = "the entry's type is not the inode's";
-            self.tell(What::damage("type", inode.at, words), at, name);
+            self.tell(
+                &Finding {
+                    code: "type",
+                    ..damage(inode.at, words)
+                },
+                at,
+                name,
+            );
         }
         self.count(entry.ino, 1);
         if below.kind() == Some(FileKind::Dir) {
-            // Its `..` is a name of this one.
-            self.count(inode.ino, 1);
-            if self.met.insert(entry.ino) {
-                self.dirs.push(Dir {
-                    parent: at,
-                    name: entry.name.clone(),
-                    ino: entry.ino,
-                });
-            } else {
-                let words = "the directory is in another place as well";
-                self.tell(What::damage("twice", inode.at, words), at, name);
-            }
+            self.dir_below(at, inode, entry);
         }
         Ok(())
+    }
+
+    /// Notes a directory for its turn, and its `..` as a name of the one that it is in.
+    fn dir_below(&mut self, at: usize, inode: &Inode, entry: &Entry) {
+        self.count(inode.ino, 1);
+        if self.met.insert(entry.ino) {
+            self.dirs.push(Dir {
+                parent: at,
+                name: entry.name.clone(),
+                ino: entry.ino,
+            });
+            return;
+        }
+        let finding = Finding {
+            code: "twice",
+            ..damage(inode.at, "the directory is in another place as well")
+        };
+        self.tell(&finding, at, Some(&entry.name));
     }
 
     fn count(&mut self, ino: u32, more: u32) {
@@ -222,7 +277,14 @@ impl Walk<'_, '_> {
             return;
         }
         if let Some(words) = self.tree_is_wrong(inode) {
-            self.tell(What::damage("htree", inode.at, words), at, None);
+            self.tell(
+                &Finding {
+                    code: "htree",
+                    ..damage(inode.at, words)
+                },
+                at,
+                None,
+            );
         }
     }
 
@@ -269,14 +331,20 @@ pub(crate) fn links(store: &Store, seen: &Seen, findings: &mut Findings<'_>) {
         let is_known = !seen.is_partial;
         if node.found == 0 && is_known {
             let words = format!("no path leads to inode {ino}");
-            findings.tell(What::damage("lost", at, words));
+            findings.tell(&Finding {
+                code: "lost",
+                ..damage(at, words)
+            });
             continue;
         }
         let is_uncounted = node.is_dir && node.links == 1;
         let differs = u32::from(node.links) != node.found && !is_uncounted;
         if differs && is_known {
             let words = format!("inode {ino} has {} names, says {}", node.found, node.links);
-            findings.tell(What::damage("links", at, words));
+            findings.tell(&Finding {
+                code: "links",
+                ..damage(at, words)
+            });
         }
     }
 }
