@@ -2,6 +2,7 @@
 //! by directory, for they say what was done and not what blocks became.
 
 use crate::extents::run_of;
+use crate::journal::fast::Change;
 use crate::ondisk::{EXTENT_MAGIC, I_BLOCK, I_GENERATION, InodeHead, fctag, iflag};
 use crate::runs::{Run, Spot};
 use crate::store::Store;
@@ -14,11 +15,13 @@ use zerocopy::FromBytes;
 pub(crate) struct Fast {
     inodes: HashMap<u32, Changed>,
     dirs: HashMap<u32, Edits>,
+    /// Names on the volume of each directory that a change is about; only while changes are replayed.
+    stored: HashMap<u32, HashMap<Vec<u8>, u32>>,
 }
 
 #[derive(Default)]
 struct Changed {
-    /// The inode as it was written; its map counts only where nothing else says it.
+    /// The inode's bytes in the commit. The map in them is used only if the volume has none.
     raw: Option<Vec<u8>>,
     /// Ranges that were mapped anew, by their first block.
     ranges: BTreeMap<u64, Run>,
@@ -31,8 +34,35 @@ struct Changed {
 struct Edits {
     removed: HashSet<Vec<u8>>,
     added: Vec<(Vec<u8>, u32)>,
-    /// Of a directory that was made: the one that holds it.
+    /// Indexes in `added`, by name.
+    places: HashMap<Vec<u8>, usize>,
+    /// The parent directory, if a fast commit made this directory.
     parent: Option<u32>,
+}
+
+impl Edits {
+    fn add(&mut self, name: &[u8], ino: u32) {
+        match self.places.get(name).and_then(|at| self.added.get_mut(*at)) {
+            Some(entry) => entry.1 = ino,
+            None => {
+                self.places.insert(name.to_vec(), self.added.len());
+                self.added.push((name.to_vec(), ino));
+            }
+        }
+        // The entry of this name on the volume, if there is one, is another.
+        self.removed.insert(name.to_vec());
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        self.removed.insert(name.to_vec());
+        let Some(at) = self.places.remove(name) else {
+            return;
+        };
+        self.added.swap_remove(at);
+        if let Some((moved, _)) = self.added.get(at) {
+            self.places.insert(moved.clone(), at);
+        }
+    }
 }
 
 impl Fast {
@@ -104,6 +134,18 @@ impl Fast {
         self.dirs.get(&dir).map_or(&[], |edits| &edits.added)
     }
 
+    /// Returns the index in [`added`](Self::added) of the entry with this name.
+    pub(crate) fn find_added(&self, dir: u32, name: &[u8]) -> Option<usize> {
+        self.dirs.get(&dir)?.places.get(name).copied()
+    }
+
+    fn has_added(&self, dir: u32, name: &[u8], ino: u32) -> bool {
+        let entry = self
+            .find_added(dir, name)
+            .and_then(|at| self.added(dir).get(at));
+        entry.is_some_and(|(_, there)| *there == ino)
+    }
+
     fn set_range(&mut self, ino: u32, run: Run) {
         let ranges = &mut self.inodes.entry(ino).or_default().ranges;
         let end = run.end();
@@ -127,20 +169,6 @@ impl Fast {
     fn count(&mut self, ino: u32, more: i32) {
         let links = &mut self.inodes.entry(ino).or_default().links;
         *links = links.saturating_add(more);
-    }
-
-    fn add_entry(&mut self, dir: u32, name: &[u8], ino: u32) {
-        let edits = self.dirs.entry(dir).or_default();
-        edits.added.retain(|(there, _)| there != name);
-        edits.added.push((name.to_vec(), ino));
-        // One that stands there under this name is not it.
-        edits.removed.insert(name.to_vec());
-    }
-
-    fn remove_entry(&mut self, dir: u32, name: &[u8]) {
-        let edits = self.dirs.entry(dir).or_default();
-        edits.added.retain(|(there, _)| there != name);
-        edits.removed.insert(name.to_vec());
     }
 }
 
@@ -190,9 +218,16 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Store {
-    /// Makes a change that a fast commit has written. What concerns an inode that is not there
-    /// is passed over, as Linux does.
-    pub(crate) fn replay_fast(&mut self, tag: u16, value: &[u8]) {
+    /// Makes the changes of fast commits, in their order. Skips those of an inode that is not there, as
+    /// Linux does.
+    pub(crate) fn replay_fast(&mut self, changes: &[Change]) {
+        for (tag, value) in changes {
+            self.replay_change(*tag, value);
+        }
+        self.fast.stored = HashMap::new();
+    }
+
+    fn replay_change(&mut self, tag: u16, value: &[u8]) {
         let (Some(first), Some(second)) = (u32_at(value, 0), u32_at(value, 4)) else {
             return;
         };
@@ -232,11 +267,10 @@ impl Store {
     }
 
     fn replay_link(&mut self, tag: u16, (dir, ino): (u32, u32), name: &[u8]) {
-        if self.fast.added(dir).contains(&(name.to_vec(), ino)) || self.stands_there(dir, name, ino)
-        {
+        if self.fast.has_added(dir, name, ino) || self.stands_there(dir, name, ino) {
             return;
         }
-        self.fast.add_entry(dir, name, ino);
+        self.fast.dirs.entry(dir).or_default().add(name, ino);
         if tag == fctag::CREAT && self.is_dir(ino) {
             self.fast.dirs.entry(ino).or_default().parent = Some(dir);
             self.fast.count(dir, 1);
@@ -246,11 +280,10 @@ impl Store {
     }
 
     fn replay_unlink(&mut self, (dir, ino): (u32, u32), name: &[u8]) {
-        let was_added = self.fast.added(dir).contains(&(name.to_vec(), ino));
-        if !was_added && !self.stands_there(dir, name, ino) {
+        if !self.fast.has_added(dir, name, ino) && !self.stands_there(dir, name, ino) {
             return;
         }
-        self.fast.remove_entry(dir, name);
+        self.fast.dirs.entry(dir).or_default().remove(name);
         match self.is_dir(ino) {
             true => self.fast.count(dir, -1),
             false => self.fast.count(ino, -1),
@@ -259,12 +292,38 @@ impl Store {
 
     /// Whether a directory has an entry of this name for this inode on the volume, and it is not
     /// removed yet.
-    fn stands_there(&self, dir: u32, name: &[u8], ino: u32) -> bool {
+    fn stands_there(&mut self, dir: u32, name: &[u8], ino: u32) -> bool {
         if self.fast.is_removed(dir, name) {
             return false;
         }
-        let found = self.inode(dir).and_then(|dir| self.find_stored(&dir, name));
-        found.is_ok_and(|entry| entry.is_some_and(|entry| entry.ino == ino))
+        if !self.fast.stored.contains_key(&dir) {
+            let names = self.stored_names(dir);
+            self.fast.stored.insert(dir, names);
+        }
+        let names = self.fast.stored.get(&dir);
+        names.and_then(|names| names.get(name)) == Some(&ino)
+    }
+
+    /// Returns the names of a directory on the volume, with their inodes, up to where it is damaged.
+    fn stored_names(&self, dir: u32) -> HashMap<Vec<u8>, u32> {
+        let mut names = HashMap::new();
+        let Ok(dir) = self.inode(dir) else {
+            return names;
+        };
+        let checked = dir.check_size(&self.volume);
+        if checked.and_then(|()| self.check_dir(&dir)).is_err() {
+            return names;
+        }
+        let mut start = 0;
+        while let Ok(Some(chunk)) = self.chunk(&dir, start) {
+            start = chunk.end();
+            let mut place = chunk.start;
+            while let Ok(Some(entry)) = self.entry(&dir, &chunk, place) {
+                place = entry.end;
+                names.entry(entry.name).or_insert(entry.ino);
+            }
+        }
+        names
     }
 
     fn is_dir(&self, ino: u32) -> bool {

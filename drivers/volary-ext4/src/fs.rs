@@ -80,10 +80,10 @@ impl FileSystem for Ext4Fs {
         self.0.alive()
     }
 
-    fn lookup(&self, _: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+    fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let dir = self.0.dir(dir)?;
         let store = &self.0.store;
-        let found = store.find(&dir, name.as_bytes())?;
+        let found = store.find(cx, &dir, name.as_bytes())?;
         let entry = found.ok_or(Kind::NotFound)?;
         self.entry_of(&store.node_of(entry.ino)?)
     }
@@ -104,10 +104,7 @@ impl FileSystem for Ext4Fs {
         let open = self.0.opened(dir)?;
         let store = &self.0.store;
         store.check_dir(&open.inode)?;
-        store.list(&open.inode, from, |entry| {
-            cx.check_cancel()?;
-            self.push(entry, out)
-        })
+        store.list(cx, &open.inode, from, |entry| self.push(entry, out))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {

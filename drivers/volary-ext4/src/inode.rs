@@ -195,18 +195,22 @@ impl Inode {
         is_there.then(|| time(secs, extra))
     }
 
+    /// Checks that the volume can hold a directory of this size, which has no holes, and that a file
+    /// has less than 2^63 bytes.
+    ///
     /// # Errors
-    /// `Corrupt` for a size that no file can have.
-    pub(crate) fn check_size(&self) -> Result<()> {
-        match i64::try_from(self.size) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::corrupt(
-                "i_size",
-                self.at,
-                format!("{} (inode {})", self.size, self.ino),
-                "less than 2^63",
-            )),
+    /// `Corrupt`.
+    pub(crate) fn check_size(&self, volume: &Volume) -> Result<()> {
+        let most = match self.kind() {
+            Some(FileKind::Dir) => volume.there().saturating_mul(volume.block),
+            _ => i64::MAX.cast_unsigned(),
+        };
+        if self.size <= most {
+            return Ok(());
         }
+        let found = format!("{} (inode {})", self.size, self.ino);
+        let expected = format!("at most {most}");
+        Err(Error::corrupt("i_size", self.at, found, expected))
     }
 }
 
@@ -287,7 +291,7 @@ impl Store {
             return Err(Kind::Stale.into());
         }
         inode.known_kind()?;
-        inode.check_size()?;
+        inode.check_size(&self.volume)?;
         Ok(inode)
     }
 }

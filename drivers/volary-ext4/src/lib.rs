@@ -59,6 +59,7 @@ mod listing;
 mod make;
 mod map;
 mod ondisk;
+mod ranges;
 mod runs;
 mod scan;
 mod store;

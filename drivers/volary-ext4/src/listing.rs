@@ -3,7 +3,7 @@
 use crate::dir::{Chunk, Entry, can_be_asked_for};
 use crate::inode::Inode;
 use crate::store::Store;
-use volary_core::{Cookie, Kind, Result};
+use volary_core::{Cookie, Ctx, Kind, Result};
 
 /// A cookie past the directory's end: so many of the entries that fast commits added were given.
 const ADDED: u64 = 1 << 62;
@@ -12,10 +12,11 @@ impl Store {
     /// The entry of this name that stands in a directory.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn find_stored(&self, dir: &Inode, name: &[u8]) -> Result<Option<Entry>> {
+    /// `Interrupted`; `Corrupt`; `Io`.
+    fn find_stored(&self, cx: &Ctx<'_>, dir: &Inode, name: &[u8]) -> Result<Option<Entry>> {
         let mut start = 0;
         while let Some(chunk) = self.chunk(dir, start)? {
+            cx.check_cancel()?;
             start = chunk.end();
             let mut place = chunk.start;
             while let Some(entry) = self.entry(dir, &chunk, place)? {
@@ -31,16 +32,15 @@ impl Store {
     /// The entry of this name, as it is now.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn find(&self, dir: &Inode, name: &[u8]) -> Result<Option<Entry>> {
-        let added = self.fast.added(dir.ino).iter();
-        if let Some(index) = added.clone().position(|(there, _)| there == name) {
+    /// `Interrupted`; `Corrupt`; `Io`.
+    pub(crate) fn find(&self, cx: &Ctx<'_>, dir: &Inode, name: &[u8]) -> Result<Option<Entry>> {
+        if let Some(index) = self.fast.find_added(dir.ino, name) {
             return Ok(self.added_entry(dir, index));
         }
         if self.fast.is_removed(dir.ino, name) {
             return Ok(None);
         }
-        self.find_stored(dir, name)
+        self.find_stored(cx, dir, name)
     }
 
     fn added_entry(&self, dir: &Inode, index: usize) -> Option<Entry> {
@@ -58,9 +58,10 @@ impl Store {
     /// wanted no more.
     ///
     /// # Errors
-    /// `Invalid` for a cookie at which no entry ends; `Corrupt`; `Io`; of `each`.
+    /// `Invalid` for a cookie at which no entry ends; `Interrupted`; `Corrupt`; `Io`; of `each`.
     pub(crate) fn list(
         &self,
+        cx: &Ctx<'_>,
         dir: &Inode,
         from: Cookie,
         mut each: impl FnMut(&Entry) -> Result<bool>,
@@ -69,6 +70,7 @@ impl Store {
         if from.0 < ADDED {
             let mut place = self.place_of(dir, from.0)?;
             while let Some(chunk) = self.chunk_at(dir, place)? {
+                cx.check_cancel()?;
                 while let Some(entry) = self.entry(dir, &chunk, place)? {
                     place = entry.end;
                     let is_shown = !entry.is_dot()

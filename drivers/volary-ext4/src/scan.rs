@@ -4,6 +4,7 @@ use crate::extents::{Below, Node};
 use crate::indirect::{Pointers, direct};
 use crate::inode::Inode;
 use crate::ondisk::{group, iflag, incompat};
+use crate::ranges::Ranges;
 use crate::runs::{MapBlock, Run, Spot};
 use crate::store::{Group, Store};
 use volary_core::{Error, FileKind, Kind, Result};
@@ -15,9 +16,9 @@ pub(crate) const BAD_INO: u32 = 1;
 
 /// What a scan tells. An error ends it.
 pub(crate) trait Visitor {
-    /// A group, before its inodes.
-    fn group(&mut self, number: u32, group: &Group) -> Result<()> {
-        let _ = (number, group);
+    /// A group, before its structures and once more before its inodes.
+    fn group(&mut self, number: u32) -> Result<()> {
+        let _ = number;
         Ok(())
     }
     /// Blocks of the volume's own structures.
@@ -101,9 +102,15 @@ impl Store {
     /// # Errors
     /// Of `visitor`; `Io`.
     pub(crate) fn scan(&self, visitor: &mut dyn Visitor) -> Result<()> {
-        let mut groups = Vec::new();
-        for number in 0..self.volume.groups {
-            let group = match self.group(number) {
+        let (mut groups, mut tables) = (Vec::new(), Ranges::default());
+        let is_there = |number: &u32| self.volume.group_start(*number) < self.volume.there();
+        // Past the end of the device there is nothing to be seen.
+        for number in (0..self.volume.groups).take_while(is_there) {
+            visitor.group(number)?;
+            let group = match self.group(number).and_then(|group| {
+                self.take_table(&group, &mut tables)?;
+                Ok(group)
+            }) {
                 Ok(group) => Some(group),
                 Err(e) => {
                     told(visitor, Damaged::Group, e)?;
@@ -113,16 +120,29 @@ impl Store {
             for (first, count) in self.system_of(number, group.as_ref()) {
                 visitor.system(first, count);
             }
-            // Past the end of the device there is nothing to be seen.
-            if self.volume.group_start(number) < self.volume.there() {
-                groups.extend(group.map(|group| (number, group)));
-            }
+            groups.extend(group.map(|group| (number, group)));
         }
         for (number, group) in groups {
-            visitor.group(number, &group)?;
+            visitor.group(number)?;
             self.scan_group(number, &group, visitor)?;
         }
         Ok(())
+    }
+
+    /// Notes where the inodes of a group are. So there are no more of them than the device has room
+    /// for.
+    ///
+    /// # Errors
+    /// `Corrupt` for blocks that another group has its inodes in.
+    fn take_table(&self, group: &Group, tables: &mut Ranges) -> Result<()> {
+        let bytes = u64::from(self.volume.inodes_per_group) * self.volume.inode_size as u64;
+        let blocks = bytes.div_ceil(self.volume.block);
+        if tables.take(group.inode_table, blocks) {
+            return Ok(());
+        }
+        let found = group.inode_table.to_string();
+        let expected = "blocks that no other group has its inodes in";
+        Err(Error::corrupt("bg_inode_table", group.at, found, expected))
     }
 
     /// The bitmap of a group's inodes; none where it was never written, and where it is damaged.

@@ -5,7 +5,7 @@ use super::findings::{Findings, damage, met};
 use crate::inode::Inode;
 use crate::ondisk::{iflag, incompat};
 use crate::scan::{Damaged, Visitor};
-use crate::store::{Group, Store};
+use crate::store::Store;
 use std::collections::BTreeMap;
 use volary_core::{Error, FileKind, Finding, Result, Severity};
 
@@ -139,11 +139,12 @@ impl<'a, 'f> Inodes<'a, 'f> {
         let is_odd = match inode.kind() {
             Some(FileKind::Dir) if !inode.has(iflag::INLINE_DATA) => {
                 !inode.size.is_multiple_of(self.store.volume.block)
+                    || inode.check_size(&self.store.volume).is_err()
             }
             Some(FileKind::File) if !inode.has(iflag::EXTENTS | iflag::INLINE_DATA) => {
                 self.store.check_reach(inode).is_err()
             }
-            _ => inode.check_size().is_err(),
+            _ => inode.check_size(&self.store.volume).is_err(),
         };
         if is_odd {
             self.findings.tell(&Finding {
@@ -163,7 +164,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
 }
 
 impl Visitor for Inodes<'_, '_> {
-    fn group(&mut self, number: u32, _: &Group) -> Result<()> {
+    fn group(&mut self, number: u32) -> Result<()> {
         let (done, all) = (number.into(), self.store.volume.groups.into());
         self.findings.progress("groups", done, all)
     }

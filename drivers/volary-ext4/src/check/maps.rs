@@ -11,7 +11,7 @@ use volary_core::{Finding, Result, Severity};
 /// Looks at every group's bitmaps.
 ///
 /// # Errors
-/// `Io`.
+/// `Interrupted`; `Io`.
 pub(crate) fn check(store: &Store, seen: &Seen, findings: &mut Findings<'_>) -> Result<()> {
     let mut maps = Maps {
         store,
@@ -20,14 +20,17 @@ pub(crate) fn check(store: &Store, seen: &Seen, findings: &mut Findings<'_>) -> 
     };
     let (mut clusters, mut inodes, mut is_whole) = (0u64, 0u64, true);
     for number in 0..store.volume.groups {
+        let (done, all) = (number.into(), store.volume.groups.into());
+        maps.findings.progress("bitmaps", done, all)?;
+        if store.volume.group_start(number) >= store.volume.there() {
+            is_whole = false;
+            break;
+        }
         // A damaged descriptor was told already.
         let Ok(group) = store.group(number) else {
             is_whole = false;
             continue;
         };
-        if store.volume.group_start(number) >= store.volume.there() {
-            break;
-        }
         clusters += group.free_clusters;
         inodes += group.free_inodes;
         maps.blocks(number, &group)?;

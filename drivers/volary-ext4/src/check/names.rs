@@ -137,8 +137,10 @@ impl Walk<'_, '_> {
     }
 
     fn chunks(&mut self, at: usize, inode: &Inode) -> Result<()> {
-        let mut start = 0;
+        let (mut start, done) = (0, at as u64);
         while start < self.store.dir_end(inode) {
+            self.findings
+                .progress("directories", done, self.seen.dirs)?;
             match self.store.chunk(inode, start) {
                 Ok(None) => break,
                 Ok(Some(chunk)) => {

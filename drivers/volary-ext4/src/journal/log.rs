@@ -8,7 +8,7 @@ use crate::ondisk::{
     JournalHeader, jblock, jfeature, tflag,
 };
 use crate::store::Store;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;
 
@@ -41,7 +41,7 @@ pub(crate) struct Log {
 #[derive(Default)]
 struct Open {
     written: Vec<Written>,
-    revoked: Vec<u64>,
+    revoked: HashSet<u64>,
     /// CRC-32 of its blocks, in journals of the first version.
     sum: u32,
     /// Whether a descriptor's checksum was wrong: it may be of an older log.

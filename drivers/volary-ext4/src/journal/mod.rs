@@ -33,8 +33,6 @@ pub(crate) fn replay(dev: &Arc<dyn BlockDevice>, volume: Volume, memory: u64) ->
     let volume = Volume::read(&*over, is_verified)?;
     let mut store = Store::plain(over, volume, memory);
     store.replayed = Some(replayed);
-    for (tag, value) in fast {
-        store.replay_fast(tag, &value);
-    }
+    store.replay_fast(&fast);
     Ok(store)
 }

@@ -6,7 +6,8 @@ use crate::ondisk::{
     FC_BLOCKS, JOURNAL_MAGIC, JOURNAL_SUPER, JOURNAL_SUPER_CHECKSUM, JournalSuper, compat,
     incompat, jblock, jfeature,
 };
-use crate::runs::Spot;
+use crate::ranges::Ranges;
+use crate::runs::{Run, Spot};
 use crate::store::Store;
 use volary_core::{Error, Kind, Result};
 use zerocopy::FromBytes;
@@ -109,6 +110,7 @@ impl Journal {
         if self.end > room.min(store.volume.there()) {
             return Err(bad("journal s_maxlen", self.end, "what the journal has"));
         }
+        self.check_blocks(store)?;
         let fast = match (features & jfeature::FAST_COMMIT, raw.s_num_fc_blks.get()) {
             (0, _) => 0,
             (_, 0) => FC_BLOCKS,
@@ -124,6 +126,27 @@ impl Journal {
             return Err(bad("journal s_start", start, "inside of the log"));
         }
         Ok(self)
+    }
+
+    /// Checks that the journal has blocks of its own, so that what it holds is no more than what there
+    /// is of them.
+    ///
+    /// # Errors
+    /// `Corrupt` for a hole and for a block that is mapped twice; `Io`.
+    fn check_blocks(&self, store: &Store) -> Result<()> {
+        let (mut taken, mut next) = (Ranges::default(), 0);
+        while next < self.end {
+            let run = store.run(&self.inode, next)?;
+            let number = data_of(&self.inode, &run)?;
+            let count = run.len.min(self.end - next);
+            if !taken.take(number, count) {
+                let found = format!("block {number} twice");
+                let expected = "each block once";
+                return Err(Error::corrupt("journal", self.inode.at, found, expected));
+            }
+            next += count;
+        }
+        Ok(())
     }
 
     /// Features that a reader must know. The first version of the superblock has none.
@@ -182,16 +205,16 @@ impl Journal {
 }
 
 fn place(store: &Store, inode: &Inode, block: u64) -> Result<u64> {
-    match store.run(inode, block)?.spot {
-        Spot::Data(number) => Ok(number * store.volume.block),
-        _ => {
-            let found = format!("no block {block}");
-            Err(Error::corrupt(
-                "journal",
-                inode.at,
-                found,
-                "a journal without holes",
-            ))
-        }
+    let run = store.run(inode, block)?;
+    Ok(data_of(inode, &run)? * store.volume.block)
+}
+
+/// The first block of a run of the journal.
+fn data_of(inode: &Inode, run: &Run) -> Result<u64> {
+    if let Spot::Data(number) = run.spot {
+        return Ok(number);
     }
+    let found = format!("no block {}", run.first);
+    let expected = "a journal without holes";
+    Err(Error::corrupt("journal", inode.at, found, expected))
 }

@@ -2,6 +2,7 @@
 //! replayed; damage.
 
 mod damage;
+mod hostile;
 mod images;
 mod journal;
 mod oracle;
