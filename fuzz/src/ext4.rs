@@ -4,9 +4,9 @@
 use crate::heap;
 use crate::input::Input;
 use crate::overlay::Overlay;
-use crate::volume::{bound, check, live, name, strangers, tell};
+use crate::volume::{agree, bound, check, live, strangers, tell};
 use std::sync::{Arc, OnceLock};
-use volary_core::{CheckMode, Cookie, Ctx, DirBuf, FileKind, Fs, Mode, NodeId};
+use volary_core::CheckMode;
 use volary_ext4::EXT4;
 
 /// Requests to the device, and KiB, that a run may make.
@@ -74,25 +74,6 @@ pub fn driver(input: &[u8]) {
     tell(&EXT4, &dev, &dumps);
     assert_eq!(dev.writes(), 0, "it wrote");
     heap::limit(usize::MAX);
-}
-
-/// What a listing says of a name, a look-up says too. Damage can make two names alike; a
-/// look-up then finds one of them.
-fn agree(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)]) {
-    for &(node, _) in nodes.iter().filter(|(_, kind)| *kind == FileKind::Dir) {
-        let Ok(open) = fs.open(cx, node, Mode::Read) else {
-            continue;
-        };
-        let mut out = DirBuf::new(64, 8192, true);
-        let _ = fs.readdir(cx, open, Cookie::START, &mut out);
-        for entry in out.iter() {
-            let mut alike = out.iter().filter(|other| other.name == entry.name);
-            if let Ok(there) = fs.lookup(cx, node, name(entry.name)) {
-                assert!(alike.any(|other| other.kind == there.attr.kind));
-            }
-        }
-        fs.close(cx, open).expect("close");
-    }
 }
 
 /// A good volume with the changes that the input asks for.
@@ -417,7 +398,9 @@ fn image() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::volume::name;
     use crate::volume::with_ctx;
+    use volary_core::Mode;
     use volary_core::{Attach, Format, Options};
 
     #[test]

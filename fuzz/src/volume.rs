@@ -128,6 +128,25 @@ pub(crate) fn strangers(fs: &Fs, cx: &Ctx<'_>, numbers: impl Iterator<Item = u64
     }
 }
 
+/// Checks that a look-up finds each name of a listing, with the same kind. Damage can make two names
+/// alike; a look-up then finds one of them.
+pub(crate) fn agree(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)]) {
+    for &(node, _) in nodes.iter().filter(|(_, kind)| *kind == FileKind::Dir) {
+        let Ok(open) = fs.open(cx, node, Mode::Read) else {
+            continue;
+        };
+        let mut out = DirBuf::new(64, 8192, true);
+        let _ = fs.readdir(cx, open, Cookie::START, &mut out);
+        for entry in out.iter() {
+            let mut alike = out.iter().filter(|other| other.name == entry.name);
+            if let Ok(there) = fs.lookup(cx, node, name(entry.name)) {
+                assert!(alike.any(|other| other.kind == there.attr.kind));
+            }
+        }
+        fs.close(cx, open).expect("close");
+    }
+}
+
 /// Operations that the input asks for, on nodes that the walk found.
 pub(crate) fn operate(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)], input: &mut Input<'_>) {
     let names: [&[u8]; 7] = [

@@ -4,8 +4,8 @@ use crate::Fresh;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
-    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, CheckReport, Cred, Ctx, Finding, Format,
-    Fs, Make, Options, Quiet, Result, Time,
+    Answer, Attach, BlockDevice, Cancel, Check, CheckMode, CheckReport, Cookie, Cred, Ctx, DirBuf,
+    DirEntry, Finding, Format, Fs, Make, Mode, Name, Options, Quiet, Result, Time,
 };
 
 /// When volumes are made, and the time of calls: an even second, as FAT keeps no others.
@@ -155,6 +155,45 @@ pub fn as_root<T>(act: impl FnOnce(&Ctx<'_>) -> T) -> T {
         now: NOW,
         cancel: &cancel,
     })
+}
+
+/// Asks all that can be asked of `most` nodes at most, which paths from the root lead to. Errors are
+/// answers: the volume may be damaged. Calls `each` with each entry.
+///
+/// # Panics
+/// If an open cannot be closed.
+pub fn look(fs: &Fs, most: usize, mut each: impl FnMut(&DirEntry<'_>)) {
+    as_root(|cx| {
+        let mut todo = vec![fs.root()];
+        for _ in 0..most {
+            let Some(node) = todo.pop() else { break };
+            let _ = fs.getattr(cx, node);
+            let _ = fs.readlink(cx, node);
+            let _ = fs.parent(cx, node);
+            for name in fs.listxattr(cx, node).unwrap_or_default() {
+                let _ = fs.getxattr(cx, node, &name);
+            }
+            let Ok(open) = fs.open(cx, node, Mode::Read) else {
+                continue;
+            };
+            let mut out = DirBuf::new(1000, 1 << 16, true);
+            let _ = fs.readdir(cx, open, Cookie::START, &mut out);
+            for entry in out.iter() {
+                if let Ok(name) = Name::new(entry.name) {
+                    let _ = fs.lookup(cx, node, name);
+                }
+                each(&entry);
+                todo.push(entry.node);
+            }
+            let mut buf = [0; 20_000];
+            for offset in [0, 1, 1 << 30] {
+                let _ = fs.read(cx, open, offset, &mut buf);
+            }
+            let _ = fs.extents(cx, open, 0, u64::MAX, &mut Vec::new());
+            fs.close(cx, open).expect("close");
+        }
+        let _ = fs.statfs(cx);
+    });
 }
 
 /// Checks a volume, with yes to every question; the report, and all findings as lines of code and message.

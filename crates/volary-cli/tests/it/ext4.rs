@@ -1,33 +1,30 @@
 //! Volumes of ext2, ext3 and ext4 on the command line.
 
 use crate::sandbox::Sandbox;
-use std::process::Command;
+use volary_testkit::oracle::{self, Tool};
+
+const MKE2FS: Tool = Tool {
+    program: "mke2fs",
+    package: "e2fsprogs",
+};
 
 /// A tree, and volumes that `mke2fs` has made of it; none where it is missing.
 fn image(kind: &str) -> Option<Sandbox> {
-    let sandbox = Sandbox::empty();
-    std::fs::create_dir_all(sandbox.path("src/docs")).unwrap();
-    sandbox.write("src/docs/words", b"words\n");
+    if !oracle::have(&[MKE2FS]) {
+        return None;
+    }
+    let sandbox = Sandbox::with_tree();
     sandbox.write("src/large", &vec![7; 300_000]);
-    std::os::unix::fs::symlink("docs/words", sandbox.path("src/link")).unwrap();
-    let made = Command::new("/sbin/mke2fs")
+    let made = MKE2FS
+        .command()
         .args(["-q", "-t", kind, "-L", "LABEL", "-d"])
         .arg(sandbox.path("src"))
         .arg(sandbox.path("disk.img"))
         .arg("16M")
         .output();
-    match made {
-        Ok(made) => {
-            assert!(made.status.success(), "{made:?}");
-            Some(sandbox)
-        }
-        Err(e) => {
-            let ci = std::env::var("CI").as_deref() == Ok("true");
-            assert!(!ci, "mke2fs is missing: apt-get install e2fsprogs");
-            println!("skipped: mke2fs: {e}");
-            None
-        }
-    }
+    let made = made.unwrap();
+    assert!(made.status.success(), "{made:?}");
+    Some(sandbox)
 }
 
 #[test]

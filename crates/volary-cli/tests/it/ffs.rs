@@ -1,32 +1,29 @@
 //! Volumes of the Fast File System on the command line.
 
 use crate::sandbox::{Sandbox, noise};
-use std::process::Command;
+use volary_testkit::oracle::{self, Tool};
+
+const MAKEFS: Tool = Tool {
+    program: "makefs",
+    package: "makefs",
+};
 
 /// A tree and an image of it in this format; none where no program makes one.
 fn image(version: u32, order: &str) -> Option<Sandbox> {
-    let sandbox = Sandbox::empty();
-    std::fs::create_dir_all(sandbox.path("src/docs")).unwrap();
-    sandbox.write("src/docs/words", b"words\n");
-    std::os::unix::fs::symlink("docs/words", sandbox.path("src/link")).unwrap();
-    let made = Command::new("makefs")
+    if !oracle::have(&[MAKEFS]) {
+        return None;
+    }
+    let sandbox = Sandbox::with_tree();
+    let made = MAKEFS
+        .command()
         .args(["-t", "ffs", "-s", "1m", "-B", order, "-o"])
         .arg(format!("version={version},bsize=4096,fsize=512"))
         .arg(sandbox.path("disk.img"))
         .arg(sandbox.path("src"))
         .output();
-    match made {
-        Ok(made) => {
-            assert!(made.status.success(), "{made:?}");
-            Some(sandbox)
-        }
-        Err(e) => {
-            let ci = std::env::var("CI").as_deref() == Ok("true");
-            assert!(!ci, "makefs is missing: apt-get install makefs");
-            println!("skipped: makefs: {e}");
-            None
-        }
-    }
+    let made = made.unwrap();
+    assert!(made.status.success(), "{made:?}");
+    Some(sandbox)
 }
 
 #[test]

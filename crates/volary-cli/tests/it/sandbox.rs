@@ -108,6 +108,15 @@ impl Sandbox {
         sandbox
     }
 
+    /// One whose directory `src` has a directory with the file `words`, and a symlink to that.
+    pub(crate) fn with_tree() -> Self {
+        let sandbox = Self::empty();
+        fs::create_dir_all(sandbox.path("src/docs")).unwrap();
+        sandbox.write("src/docs/words", b"words\n");
+        std::os::unix::fs::symlink("docs/words", sandbox.path("src/link")).unwrap();
+        sandbox
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

@@ -3,45 +3,15 @@
 use crate::images::{Images, can_make};
 use crate::{attach_as, memory, tools};
 use std::sync::Arc;
-use volary_core::{BlockDevice, Cookie, DirBuf, FileKind, Format, Fs, Mode, NodeId};
+use volary_core::{BlockDevice, Format};
 use volary_ext4::EXT4;
-use volary_testkit::volumes::as_root;
-
-/// Looks at all that a path leads to; errors are passed over.
-fn look(fs: &Fs) {
-    as_root(|cx| {
-        let mut todo: Vec<(NodeId, FileKind)> = vec![(fs.root(), FileKind::Dir)];
-        let mut next = 0;
-        while let Some(&(node, kind)) = todo.get(next).filter(|_| next < 2000) {
-            next += 1;
-            let _ = (
-                fs.getattr(cx, node),
-                fs.readlink(cx, node),
-                fs.parent(cx, node),
-            );
-            for name in fs.listxattr(cx, node).unwrap_or_default() {
-                let _ = fs.getxattr(cx, node, &name);
-            }
-            let Ok(open) = fs.open(cx, node, Mode::Read) else {
-                continue;
-            };
-            let _ = fs.extents(cx, open, 0, u64::MAX, &mut Vec::new());
-            let _ = fs.read(cx, open, 0, &mut [0; 20_000]);
-            let mut out = DirBuf::new(1000, 1 << 16, false);
-            if kind == FileKind::Dir && fs.readdir(cx, open, Cookie::START, &mut out).is_ok() {
-                todo.extend(out.iter().map(|entry| (entry.node, entry.kind)));
-            }
-            let _ = fs.close(cx, open);
-        }
-        let _ = fs.statfs(cx);
-    });
-}
+use volary_testkit::volumes::look;
 
 /// Everything that can be asked of a volume; the findings of its check.
 fn ask(dev: &Arc<dyn BlockDevice>) -> Option<Vec<String>> {
     for options in ["", "noload,nochecksums"] {
         if let Ok(fs) = attach_as(dev.clone(), options) {
-            look(&fs);
+            look(&fs, 2000, |_| ());
         }
     }
     let _ = (EXT4.info(dev.clone()), EXT4.map(dev.clone(), 100));

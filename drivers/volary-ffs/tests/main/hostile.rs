@@ -5,6 +5,7 @@ use crate::{attach_as, check, check_device, device, dump, shared};
 use volary_core::{Attach, Cookie, DirBuf, Format, Fs, Kind, Mode, Name};
 use volary_ffs::FFS;
 use volary_testkit::rng::{Rng, pattern};
+use volary_testkit::volumes::look;
 
 /// A small good volume.
 pub(crate) struct Base {
@@ -70,43 +71,6 @@ pub(crate) fn bases() -> Vec<Base> {
     made.collect()
 }
 
-/// Looks at everything, a bounded number of times.
-fn look(fs: &Fs) {
-    crate::as_root(|cx| {
-        let mut todo = vec![fs.root()];
-        let mut left = 60;
-        while let Some(node) = todo.pop() {
-            left -= 1;
-            if left == 0 {
-                return;
-            }
-            let _ = (
-                fs.getattr(cx, node),
-                fs.readlink(cx, node),
-                fs.parent(cx, node),
-            );
-            for name in fs.listxattr(cx, node).unwrap_or_default() {
-                let _ = fs.getxattr(cx, node, &name);
-            }
-            let Ok(open) = fs.open(cx, node, Mode::Read) else {
-                continue;
-            };
-            let mut out = DirBuf::new(50, 5000, true);
-            let _ = fs.readdir(cx, open, Cookie::START, &mut out);
-            for entry in out.iter() {
-                let name = Name::new(entry.name).expect("readdir gives names");
-                let _ = fs.lookup(cx, node, name);
-                todo.push(entry.node);
-            }
-            let mut buf = [0; 3000];
-            let _ = fs.read(cx, open, 1, &mut buf);
-            let _ = fs.read(cx, open, 1 << 30, &mut buf);
-            let _ = fs.extents(cx, open, 0, u64::MAX, &mut Vec::new());
-            fs.close(cx, open).expect("close");
-        }
-    });
-}
-
 fn try_all(bytes: &[u8]) {
     let dev = device(bytes);
     let how = Attach {
@@ -114,7 +78,7 @@ fn try_all(bytes: &[u8]) {
         ..Attach::default()
     };
     if let Ok(fs) = FFS.attach(dev.clone(), &how) {
-        look(&fs);
+        look(&fs, 60, |_| ());
     }
     let _ = check_device(dev.clone());
     let _ = FFS.info(dev.clone());

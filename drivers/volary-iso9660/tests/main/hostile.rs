@@ -2,52 +2,18 @@
 
 use crate::images::{Images, XORRISO};
 use crate::{attach_as, device, hand};
-use volary_core::{
-    Answer, Check, CheckMode, Cookie, DirBuf, FileKind, Format, Fs, Mode, Name, Options, Quiet,
-    Time,
-};
+use volary_core::{Answer, Check, CheckMode, FileKind, Format, Options, Quiet, Time};
 use volary_iso9660::ISO9660;
 use volary_testkit::oracle::have;
 use volary_testkit::rng::Rng;
-use volary_testkit::volumes::as_root;
-
-/// Looks at everything, a bounded number of times.
-fn look(fs: &Fs) {
-    as_root(|cx| {
-        let mut todo = vec![fs.root()];
-        let mut left = 400;
-        while let Some(node) = todo.pop() {
-            left -= 1;
-            if left == 0 {
-                return;
-            }
-            let _ = fs.getattr(cx, node);
-            let _ = fs.readlink(cx, node);
-            let _ = fs.parent(cx, node);
-            let Ok(open) = fs.open(cx, node, Mode::Read) else {
-                continue;
-            };
-            let mut out = DirBuf::new(50, 5000, true);
-            let _ = fs.readdir(cx, open, Cookie::START, &mut out);
-            for entry in out.iter() {
-                if let Ok(name) = Name::new(entry.name) {
-                    let _ = fs.lookup(cx, node, name);
-                }
-                todo.push(entry.node);
-                assert!(entry.kind != FileKind::Dir || entry.node.ino.get() % 512 == 0);
-            }
-            let mut buf = [0; 3000];
-            let _ = fs.read(cx, open, 1, &mut buf);
-            let _ = fs.extents(cx, open, 0, 1 << 40, &mut Vec::new());
-            fs.close(cx, open).expect("close");
-        }
-    });
-}
+use volary_testkit::volumes::look;
 
 fn try_all(bytes: &[u8]) {
     for options in ["", "names=joliet", "names=iso"] {
         if let Ok(fs) = attach_as(bytes, options) {
-            look(&fs);
+            look(&fs, 400, |entry| {
+                assert!(entry.kind != FileKind::Dir || entry.node.ino.get() % 512 == 0);
+            });
         }
     }
     let how = Check {
