@@ -170,6 +170,19 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
     }
 }
 
+/// Makes a finding at a byte offset, without a repair. The caller names its code:
+/// `Finding { code: "size", ..finding(Severity::Damage, at, words) }`.
+pub fn finding(severity: Severity, offset: u64, message: impl Into<String>) -> Finding {
+    Finding {
+        code: Default::default(),
+        severity,
+        path: None,
+        offset: Some(offset),
+        message: message.into(),
+        repair: String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Telling what was found. Nothing is mended yet.
 
 use volary_core::{Answer, Check, Error, Finding, Progress, Result, Severity};
+use volary_ondisk::findings::finding;
 
 /// Findings of one code that are told one by one; there can be one for each block.
 const EACH_MAX: u64 = 1000;
@@ -39,19 +40,12 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Makes a finding of damage at a byte offset. Its code is still to be named.
+/// Makes a finding of damage, whose code the caller names.
 pub(super) fn damage(offset: u64, message: impl Into<String>) -> Finding {
-    Finding {
-        code: "",
-        severity: Severity::Damage,
-        path: None,
-        offset: Some(offset),
-        message: message.into(),
-        repair: String::new(),
-    }
+    finding(Severity::Damage, offset, message)
 }
 
-/// Makes a finding of the damage that an operation met. Its code is still to be named.
+/// Makes a finding of the damage that an operation met, whose code the caller names.
 pub(super) fn met(e: &Error) -> Finding {
     Finding {
         offset: e.as_corrupt().map(|corrupt| corrupt.offset),

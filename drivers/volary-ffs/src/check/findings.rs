@@ -1,6 +1,7 @@
 //! Telling what was found, and whether it is to be mended.
 
 use volary_core::{Answer, Check, CheckMode, Finding, Progress, Result, Severity};
+pub(super) use volary_ondisk::findings::finding;
 
 /// Findings of one code that are told one by one; there can be one for each fragment.
 const EACH_MAX: u64 = 1000;
@@ -105,18 +106,6 @@ impl<'a> Findings<'a> {
             repair: (*words).to_owned(),
             ..finding.clone()
         })
-    }
-}
-
-/// A finding that wants a code.
-pub(super) fn finding(severity: Severity, offset: u64, message: impl Into<String>) -> Finding {
-    Finding {
-        code: Default::default(),
-        severity,
-        path: None,
-        offset: Some(offset),
-        message: message.into(),
-        repair: String::new(),
     }
 }
 

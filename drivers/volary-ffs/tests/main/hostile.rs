@@ -2,7 +2,7 @@
 
 use crate::makefs::make;
 use crate::{attach_as, check, check_device, device, dump, shared};
-use volary_core::{Attach, Cookie, DirBuf, Format, Fs, Kind, Mode, Name};
+use volary_core::{Attach, Format, Kind, Name};
 use volary_ffs::FFS;
 use volary_testkit::rng::{Rng, pattern};
 use volary_testkit::volumes::look;

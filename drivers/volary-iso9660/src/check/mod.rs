@@ -15,6 +15,7 @@ use volary_core::{
     Result, Severity,
 };
 use volary_ondisk::Findings;
+use volary_ondisk::findings::finding;
 
 /// Goes through everything, and tells what contradicts itself.
 ///
@@ -238,14 +239,7 @@ impl Visitor for Checking<'_> {
 
 /// A finding that wants a code and a message.
 fn damage(offset: u64) -> Finding {
-    Finding {
-        code: Default::default(),
-        severity: Severity::Damage,
-        path: None,
-        offset: Some(offset),
-        message: String::new(),
-        repair: String::new(),
-    }
+    finding(Severity::Damage, offset, "")
 }
 
 fn both_orders(at: u64, what: &str) -> Finding {
