@@ -65,11 +65,11 @@ pub fn task(
     }
 }
 
-/// Returns whether the directory `dir` is `node` or lies in it. `above` returns the directory that
-/// holds another, none for the root.
+/// Returns whether the directory `dir` is `node` or lies below it. `above` returns the parent of a
+/// directory, and none for the root.
 ///
 /// # Errors
-/// Those of `above`; `Corrupt` where directories hold each other in a circle.
+/// What `above` fails with; `Corrupt` if a directory is its own ancestor.
 pub fn lies_in<N: Copy + Eq, E: From<Error>>(
     dir: N,
     node: N,

@@ -322,7 +322,7 @@ pub(crate) const DIR_ENTRY: usize = 8;
 pub(crate) const DIR_TAIL: usize = 12;
 pub(crate) const DIR_TAIL_TYPE: u8 = 0xde;
 
-/// The head of a block of extended attributes (attributes.rst).
+/// `struct ext4_xattr_header`: it begins a block of extended attributes (attributes.rst).
 #[derive(Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct XattrHeader {
@@ -334,7 +334,7 @@ pub(crate) struct XattrHeader {
     h_reserved: [L32; 3],
 }
 
-/// An extended attribute without its name.
+/// `struct ext4_xattr_entry`, whose name follows it.
 #[derive(Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct XattrEntry {

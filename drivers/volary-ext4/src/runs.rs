@@ -110,7 +110,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads bytes of a file that lie in blocks; what was never written is zeros.
+    /// Reads bytes of a file from its blocks. Holes and unwritten extents read as zeros.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

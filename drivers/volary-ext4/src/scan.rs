@@ -14,30 +14,30 @@ const RESIZE_INO: u32 = 7;
 /// The inode of bad blocks.
 pub(crate) const BAD_INO: u32 = 1;
 
-/// What a scan tells. An error ends it.
+/// Receives what a scan meets. An error ends the scan.
 pub(crate) trait Visitor {
-    /// A group, before its structures and once more before its inodes.
+    /// Begins a group: once before its structures, once before its inodes.
     fn group(&mut self, number: u32) -> Result<()> {
         let _ = number;
         Ok(())
     }
-    /// Blocks of the volume's own structures.
+    /// Takes blocks of the volume's own structures.
     fn system(&mut self, first: u64, count: u64);
-    /// An inode in use; `is_orphan` if it has no names, but was not freed.
+    /// Takes an inode in use; `is_orphan` if it has no names, but was not freed.
     fn inode(&mut self, inode: &Inode, is_orphan: bool) -> Result<()>;
-    /// Blocks of the inode: of its data, or, with `is_map`, of what maps it. False if they are
-    /// another's already.
+    /// Takes blocks of the inode's data, or, with `is_map`, of its extent tree or pointers. Returns
+    /// false if another inode has them already.
     fn blocks(&mut self, inode: &Inode, first: u64, count: u64, is_map: bool) -> Result<bool>;
-    /// After the blocks of an inode.
+    /// Ends an inode, after its blocks.
     fn end(&mut self, inode: &Inode, is_whole: bool) -> Result<()> {
         let _ = (inode, is_whole);
         Ok(())
     }
-    /// Damage: what it hides is passed over.
+    /// Takes damage. The scan passes over what it hides.
     fn bad(&mut self, what: Damaged, e: Error) -> Result<()>;
 }
 
-/// What damage is in.
+/// The structure that is damaged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Damaged {
     /// A group's descriptor.
@@ -104,7 +104,7 @@ impl Store {
     pub(crate) fn scan(&self, visitor: &mut dyn Visitor) -> Result<()> {
         let (mut groups, mut tables) = (Vec::new(), Ranges::default());
         let is_there = |number: &u32| self.volume.group_start(*number) < self.volume.there();
-        // Past the end of the device there is nothing to be seen.
+        // A volume may claim groups past the end of the device; nothing can be read there.
         for number in (0..self.volume.groups).take_while(is_there) {
             visitor.group(number)?;
             let group = match self.group(number).and_then(|group| {

@@ -209,7 +209,7 @@ impl Volume {
         self.is_verified && self.has_sums()
     }
 
-    /// Blocks that are both on the volume and on the device.
+    /// Counts the blocks that can be read: the volume may claim more than the device has.
     pub(crate) fn there(&self) -> u64 {
         self.blocks.min(self.device / self.block)
     }

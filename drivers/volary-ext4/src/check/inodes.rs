@@ -29,7 +29,8 @@ pub(crate) struct Seen {
     pub(crate) nodes: BTreeMap<u32, Node>,
     pub(crate) files: u64,
     pub(crate) dirs: u64,
-    /// Whether some inode or group could not be looked at: what it has is not known.
+    /// Whether an inode or a group could not be read. Blocks and names that look unowned may then be
+    /// its own.
     pub(crate) is_partial: bool,
 }
 

@@ -51,7 +51,8 @@ struct Known {
 
 type Clients = HashMap<Client, Entry>;
 
-/// Who has locks: a machine, by its own word, of a party that is known by more than that.
+/// A holder of locks: the name that a machine gives itself, and the party that it calls from. The
+/// kernel or the network vouches for the party; nobody vouches for the name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     pub(super) peer: IpAddr,
