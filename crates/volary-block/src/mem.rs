@@ -3,7 +3,7 @@
 use crate::range::check_range;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
-use volary_core::{BlockDevice, Geometry, Result};
+use volary_core::{BlockDevice, Geometry, Result, is_zero};
 
 /// Bytes in the unit of which memory is taken.
 const CHUNK: usize = 64 * 1024;
@@ -37,7 +37,7 @@ impl MemDevice {
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         let dev = Self::new(bytes.len() as u64);
         for (i, chunk) in bytes.chunks(CHUNK).enumerate() {
-            if chunk.iter().any(|&b| b != 0) {
+            if !is_zero(chunk) {
                 dev.put(i as u64, 0, chunk);
             }
         }

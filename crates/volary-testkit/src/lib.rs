@@ -20,6 +20,7 @@
 
 mod cases;
 pub mod diff;
+pub mod digest;
 pub mod hostfs;
 pub mod nfs;
 pub mod oracle;

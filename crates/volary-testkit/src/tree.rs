@@ -1,11 +1,11 @@
 //! A whole volume as one value: for comparing before with after, and one
 //! reader's view with another's.
 
-use sha2::{Digest, Sha256};
+use crate::digest::{digest, digest_of};
 use std::collections::BTreeMap;
 use std::fmt;
 use volary_core::{
-    Cookie, Ctx, DirBuf, FileKind, Fs, Kind, Mode, Name, NodeId, Result, Time, escape,
+    Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId, Result, Time, escape,
 };
 
 /// Every node of a volume by its path. Paths have no leading slash; the root
@@ -20,7 +20,7 @@ pub struct Leaf {
     pub kind: FileKind,
     /// Size of a file, in bytes; 0 for all else.
     pub size: u64,
-    /// SHA-256 of a file's content or of a symlink's target.
+    /// The [`digest`] of a file's content or of a symlink's target.
     pub hash: Option<[u8; 32]>,
     /// Permission bits, owner and group.
     pub owner: Option<(u32, u32, u32)>,
@@ -108,7 +108,7 @@ impl Leaf {
         assert_eq!(attr.kind, listed, "kind of '{}' as listed", escape(name));
         let hash = match attr.kind {
             FileKind::File => Some(hash_file(fs, cx, entry.node)?),
-            FileKind::Symlink => Some(Sha256::digest(fs.readlink(cx, entry.node)?).into()),
+            FileKind::Symlink => Some(digest(&fs.readlink(cx, entry.node)?)),
             _ => None,
         };
         Ok(Self {
@@ -172,19 +172,7 @@ pub(crate) fn entries(
 
 fn hash_file(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> Result<[u8; 32]> {
     let open = fs.open(cx, node, Mode::Read)?;
-    let mut hash = Sha256::new();
-    let (mut buf, mut at) = (vec![0; 1 << 16], 0);
-    loop {
-        let n = fs.read(cx, open, at, &mut buf)?;
-        let Some(part) = buf.get(..n) else {
-            return Err(Kind::Invalid.into());
-        };
-        if n == 0 {
-            break;
-        }
-        hash.update(part);
-        at += n as u64;
-    }
+    let hash = digest_of(|at, buf| fs.read(cx, open, at, buf))?;
     fs.close(cx, open)?;
-    Ok(hash.finalize().into())
+    Ok(hash)
 }

@@ -12,7 +12,7 @@
 use super::keys::{Keys, broken};
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use volary_core::{Error, Result};
+use volary_core::{Error, Result, is_zero};
 
 /// Bytes of a block, and what it takes below.
 pub(super) const BLOCK: u64 = 4096;
@@ -105,7 +105,7 @@ pub(super) fn open(
     last: bool,
     sealed: &[u8],
 ) -> Result<Opened> {
-    if sealed.iter().all(|&b| b == 0) {
+    if is_zero(sealed) {
         let len = sealed.len().saturating_sub(OVER as usize);
         return Ok(Opened {
             plain: vec![0; len],

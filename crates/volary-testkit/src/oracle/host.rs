@@ -1,7 +1,7 @@
 //! A directory of the host as a [`Tree`], and a directory made from one.
 
+use crate::digest::digest;
 use crate::tree::{Leaf, Tree};
-use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,7 @@ pub fn tree(dir: &Path) -> io::Result<Tree> {
                 (FileKind::Dir, None)
             } else {
                 let content = std::fs::read(&path)?;
-                (FileKind::File, Some(Sha256::digest(content).into()))
+                (FileKind::File, Some(digest(&content)))
             };
             let leaf = Leaf {
                 kind,
@@ -62,7 +62,7 @@ pub fn write(path: &Path, content: &[u8], mtime: Time) -> io::Result<()> {
 pub fn write_sparse(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     const PART: usize = 4096;
     for (part, at) in bytes.chunks(PART).zip((at..).step_by(PART)) {
-        if part.iter().any(|&byte| byte != 0) {
+        if !volary_core::is_zero(part) {
             file.write_all_at(part, at)?;
         }
     }

@@ -1,8 +1,8 @@
 //! The Sleuth Kit: reads volumes as an examiner does, from the structures up.
 
 use super::{Tool, host, run};
+use crate::digest::digest;
 use crate::tree::{Leaf, Tree};
-use sha2::{Digest, Sha256};
 use std::path::Path;
 use volary_core::{FileKind, Time};
 
@@ -50,7 +50,7 @@ pub fn tree(image: &Path) -> Result<Tree, String> {
 
 fn hash_by_icat(image: &Path, inode: &str) -> Result<[u8; 32], String> {
     let content = run(ICAT.command().arg(image).arg(inode))?;
-    Ok(Sha256::digest(&content).into())
+    Ok(digest(&content))
 }
 
 /// A line of fls.
