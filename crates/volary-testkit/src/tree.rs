@@ -4,9 +4,7 @@
 use crate::digest::{digest, digest_of};
 use std::collections::BTreeMap;
 use std::fmt;
-use volary_core::{
-    Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId, Result, Time, escape,
-};
+use volary_core::{Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId, Result, Time, escape};
 
 /// Every node of a volume by its path. Paths have no leading slash; the root
 /// is not in it.

@@ -2,20 +2,21 @@
 //! 10.0.2.2.
 
 use crate::served::{Served, VOLUMES};
+use crate::tree;
 use volary_testkit::oracle::vm;
 
-/// Makes a tree of `$DIRS` directories, and copies it in and, after a new mount, out, for
-/// `$VOLUMES`, by the mount of `mounted`, which is told the volume and the way; `$1` is
-/// the way.
+/// Makes a tree of `$DIRS` directories of `$FILES` files each and a file of `$LARGE` MiB. Copies it
+/// in and, after a new mount, out, for `$VOLUMES`. `mounted` mounts: it is told the volume and the
+/// way; `$1` is the way.
 const COPY: &str = r#"
 sums() { (cd "$1" && find . -type f | sort | tr '\n' '\0' | xargs -0 sha256sum | sha256sum); }
 made=
 mkdir /tree && cd /tree
 for d in $(seq $DIRS); do
     mkdir "dir $d"
-    for f in $(seq 100); do echo "$d $f" > "dir $d/file $f.txt"; done
+    for f in $(seq $FILES); do echo "$d $f" > "dir $d/file $f.txt"; done
 done
-dd if=/dev/urandom of=large bs=1M count=8 2>/dev/null
+dd if=/dev/urandom of=large bs=1M count=$LARGE 2>/dev/null
 cd /
 made=$(sums /tree)
 copies() {
@@ -70,7 +71,11 @@ fn linux_copies_in_and_out_by_nfs_and_by_cifs_2_1_to_3_1_1() {
     let Some(vmrun) = vm::find() else { return };
     let served = Served::start(1);
     let volumes = VOLUMES.join(" ");
-    let mut script = format!("DIRS={} VOLUMES='{volumes}'\n{COPY}", served.dirs);
+    let (files, large) = if tree::all() { (100, 8) } else { (40, 3) };
+    let mut script = format!(
+        "DIRS={} FILES={files} LARGE={large} VOLUMES='{volumes}'\n{COPY}",
+        served.dirs
+    );
     for (server, mounted, ways) in WAYS {
         script += &format!("PORT={}\n{mounted}", served.port(server));
         script += &format!("for how in {}; do copies $how; done\n", ways.join(" "));

@@ -14,7 +14,7 @@ const SMBCLIENT: Tool = Tool {
 /// Copies with `copy`, which is told the share, the way, the name of the copy there and the
 /// place for what comes back; by each way in turn.
 fn copies(ways: &[&str], copy: impl Fn(&Served, &str, &str, &str, &Path)) {
-    let served = Served::start(3);
+    let served = Served::start(1);
     for share in VOLUMES {
         for way in ways {
             let name = format!("{share}-{way}");

@@ -27,7 +27,7 @@ pub(crate) fn make(root: &Path, dirs: u32) {
             fs::write(dir.join(format!("file {f}.bin")), noise(d * FILES + f, len)).unwrap();
         }
     }
-    fs::write(root.join("large"), noise(u32::MAX, 200_003 * dirs)).unwrap();
+    fs::write(root.join("large"), noise(u32::MAX, 200_003 * dirs.max(3))).unwrap();
 }
 
 /// Bytes that differ from file to file.

@@ -10,14 +10,20 @@ use volary_testkit::volumes::Shape;
 
 const MIB: u64 = 1 << 20;
 
-/// So many sequences on volumes of each shape; what they leave is read by others, all together.
-fn run(shapes: &[Shape], count: u64) {
-    let mut readers = Readers::new();
-    for shape in shapes {
-        run_on(*shape, count, &mut readers);
-    }
-    println!("{}", readers.end());
-}
+/// Sequences on volumes of each shape.
+const COUNT: u64 = 60;
+
+const SHAPES: &[Shape] = &[
+    shape("ffs1", 12 * MIB),
+    shape("ffs1", 12 * MIB).made("order=big,block=4096,fragment=1024"),
+    shape("ffs2", 12 * MIB),
+    shape("ffs2", 24 * MIB).made("order=big,block=16384"),
+    shape("ffs1", 12 * MIB).made("old"),
+    shape("ffs1", 24 * MIB).made("old,order=big,block=4096,fragment=4096"),
+    // Soon full.
+    shape("ffs1", 512 << 10),
+    shape("ffs2", 512 << 10),
+];
 
 fn run_on(shape: Shape, count: u64, readers: &mut Readers) {
     let lived = Rc::new(RefCell::new(None));
@@ -35,25 +41,12 @@ fn run_on(shape: Shape, count: u64, readers: &mut Readers) {
     });
 }
 
+/// What the sequences leave is read by others at the end, all together: a guest costs seconds.
 #[test]
-fn ufs1_equals_the_model() {
-    let big = shape("ffs1", 12 * MIB).made("order=big,block=4096,fragment=1024");
-    run(&[shape("ffs1", 12 * MIB), big], 100);
-}
-
-#[test]
-fn ufs2_equals_the_model() {
-    let big = shape("ffs2", 24 * MIB).made("order=big,block=16384");
-    run(&[shape("ffs2", 12 * MIB), big], 100);
-}
-
-#[test]
-fn bsd_4_3_equals_the_model() {
-    let big = shape("ffs1", 24 * MIB).made("old,order=big,block=4096,fragment=4096");
-    run(&[shape("ffs1", 12 * MIB).made("old"), big], 100);
-}
-
-#[test]
-fn a_volume_that_is_soon_full_equals_the_model() {
-    run(&["ffs1", "ffs2"].map(|kind| shape(kind, 512 << 10)), 100);
+fn volumes_equal_the_model_and_others_read_them() {
+    let mut readers = Readers::new();
+    for shape in SHAPES {
+        run_on(*shape, COUNT, &mut readers);
+    }
+    println!("{}", readers.end());
 }

@@ -13,7 +13,7 @@ use volary_testkit::tree::Tree;
 use volary_testkit::volumes::{Shape, as_root};
 
 /// Volumes that are read at once: a guest is some seconds on its way.
-const AT_ONCE: usize = 100;
+const AT_ONCE: usize = 150;
 
 /// The readers that there are, and what waits for them.
 pub(crate) struct Readers {
