@@ -14,7 +14,7 @@ use crate::runs::Runs;
 use crate::vam::Vam;
 use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet};
-use volary_core::{FileKind, Finding, Kind, Progress, Result, Severity};
+use volary_core::{FileKind, Finding, Kind, Name, Progress, Result, Severity};
 
 /// All that the table says.
 #[derive(Default)]
@@ -112,6 +112,7 @@ impl Nodes {
         vam: &mut Vam,
         progress: &dyn Progress,
     ) -> Result<()> {
+        self.judge_words();
         self.judge_names();
         self.judge_places();
         self.judge_links();
@@ -132,6 +133,24 @@ impl Nodes {
             }
         }
         Ok(())
+    }
+
+    /// Names must be such as can be asked for.
+    fn judge_words(&mut self) {
+        let is_bad = |place: &Place| place.dir != NOWHERE && Name::new(&place.name).is_err();
+        let heads = self.heads.values().filter(|(place, _)| is_bad(place));
+        let heads: Vec<_> = heads.map(|(p, h)| (p.clone(), h.uid)).collect();
+        let links = self.links.iter().filter(|(place, ..)| is_bad(place));
+        let links: Vec<_> = links.map(|(p, uid, _)| (p.clone(), *uid)).collect();
+        let words = |uid| format!("nothing can be called what node {uid:#x} is called");
+        for (place, uid) in heads {
+            let fix = Fix::Adopt(place.key());
+            self.damage("name", words(uid), "put it into the root", fix, None);
+        }
+        for (place, uid) in links {
+            let fix = Fix::Remove(place.key());
+            self.damage("name", words(uid), "take the name away", fix, None);
+        }
     }
 
     /// Names must be in directories, from which a way leads to the root.
