@@ -275,6 +275,10 @@ impl Bytes for VolumeBytes<'_> {
             Err(_) => return None,
             Ok(()) => {}
         }
+        // A volume may end so what it tells at once: the rest is asked for again.
+        if all.len() > 1 {
+            all.pop_if(|last| last.place == ExtentPlace::Encoded);
+        }
         let stretch = |e: Extent| {
             let end = e.offset.saturating_add(e.len);
             (e.offset..end, e.place == ExtentPlace::Hole)

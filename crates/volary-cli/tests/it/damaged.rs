@@ -151,6 +151,27 @@ fn a_read_that_fails_once_costs_nothing_and_a_dead_device_leaves_no_zeros() {
     );
 }
 
+#[test]
+fn a_file_of_absurd_length_is_copied_by_its_holes() {
+    let sandbox = Sandbox::empty();
+    sandbox
+        .run("mkfs -q -t ffs2 --size 16M -o block=65536,fragment=8192 disk.img")
+        .ok();
+    sandbox.write("long", &noise(77_777));
+    sandbox.run("cp long disk.img:/long").ok();
+    let mut image = sandbox.read("disk.img");
+    let size = find(&image, &77_777_u64.to_le_bytes());
+    let long = 1_u64 << 54;
+    image[size..size + 8].copy_from_slice(&long.to_le_bytes());
+    sandbox.write("disk.img", &image);
+    let said = sandbox.run("cp disk.img:/long out").fails(1);
+    assert!(said.contains("bytes 65536 to 131071"), "{said}");
+    // Not every host has files of that length.
+    if let Ok(out) = std::fs::metadata(sandbox.path("out")) {
+        assert_eq!(out.len(), long);
+    }
+}
+
 /// A record of a directory on an ISO 9660 volume.
 fn record(name: &[u8], block: u32, len: u32, flags: u8) -> Vec<u8> {
     let number = |n: u32| [n.to_le_bytes(), n.to_be_bytes()].concat();
