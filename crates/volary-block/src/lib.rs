@@ -46,7 +46,7 @@ pub use faulty::{Faulty, How, On, When};
 pub use file::{FileDevice, OpenOptions};
 pub use mem::MemDevice;
 pub use part::{Partition, Scheme, partition, partitions};
-pub use qcow2::{Qcow2, open_image};
+pub use qcow2::{Qcow2, catches_panic, open_image};
 pub use record::{Counts, Recorder, Request};
 pub use reserve::{Reservation, Reservations};
 pub use skipping::Skipping;

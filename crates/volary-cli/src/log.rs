@@ -155,6 +155,9 @@ fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Logs where a thread panicked, and why. Whoever asks for a backtrace gets one as well.
 fn tell_of_panic(panic: &PanicHookInfo<'_>, usual: &dyn Fn(&PanicHookInfo<'_>)) {
+    if volary::block::catches_panic() {
+        return;
+    }
     let thread = thread::current();
     let thread = thread.name().unwrap_or_default();
     let at = panic

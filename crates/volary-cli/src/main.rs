@@ -74,6 +74,7 @@ Environment:
   NO_COLOR           no colours; CLICOLOR_FORCE=1: colours, wherever it is printed";
 
 fn main() -> ExitCode {
+    leave_out_caught_panics();
     let words: Vec<OsString> = std::env::args_os().collect();
     if sandbox::attendant::run(&words) {
         return ExitCode::SUCCESS;
@@ -92,6 +93,16 @@ fn main() -> ExitCode {
     };
     log::end();
     ExitCode::from(exit.code())
+}
+
+/// Says nothing of panics that become an error, which is told in one line.
+fn leave_out_caught_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !volary::block::catches_panic() {
+            usual(panic);
+        }
+    }));
 }
 
 /// `volary help VERB` is `volary VERB --help`.

@@ -1,12 +1,16 @@
 //! A node as the commands print it, and the reading of directories.
 
+mod descent;
+
+pub(crate) use descent::{Descent, descend};
+
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::volumes::At;
 use serde::Serialize;
 use std::collections::HashSet;
 use volary::{
-    Attr, Cookie, DirBuf, FileKind, Follow, Kind, Mode, NodeId, OpenId, PATH_MAX, Session, escape,
+    Attr, Cookie, DirBuf, FileKind, Kind, Mode, NodeId, OpenId, PATH_MAX, Session, escape,
 };
 
 /// An entry of a directory.
@@ -24,7 +28,7 @@ const BATCH: usize = 1024;
 const ALLOCATED: usize = 32;
 /// Bytes that the entries of one directory may take here: some two million of them. A server can
 /// list more without end.
-const LISTING_MAX: usize = 512 << 20;
+pub(crate) const LISTING_MAX: usize = 512 << 20;
 
 /// The entries of a directory, in the order in which they lie.
 ///
@@ -39,7 +43,7 @@ pub(crate) fn read_dir(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>>
 /// # Errors
 /// As `open` and `readdir` of [`Session`], and as `getattr` of the first node that has none.
 pub(crate) fn entries(session: &Session, dir: &Attr) -> volary::Result<Vec<Row>> {
-    let listing = entries_until(session, dir);
+    let listing = entries_until(session, dir, LISTING_MAX);
     listing.end?;
     match listing.unreadable.into_iter().next() {
         Some((_, e)) => Err(e),
@@ -56,17 +60,55 @@ pub(crate) struct Listing {
     pub(crate) unreadable: Vec<(Vec<u8>, volary::Error)>,
     /// Why there may be more.
     pub(crate) end: volary::Result<()>,
+    /// About what the entries take in memory, in bytes.
+    bytes: usize,
 }
 
-/// The entries of a directory, up to where it cannot be read.
-pub(crate) fn entries_until(session: &Session, dir: &Attr) -> Listing {
+/// What can be read of a directory, in the order in which it lies. The rest is told to `failed`.
+///
+/// # Errors
+/// Of `failed`.
+pub(crate) fn readable(
+    session: &Session,
+    dir: &Attr,
+    at: &At,
+    failed: &mut dyn FnMut(Fail) -> Done,
+) -> Done<Vec<Row>> {
+    Ok(readable_listing(session, dir, at, LISTING_MAX, failed)?.rows)
+}
+
+fn readable_listing(
+    session: &Session,
+    dir: &Attr,
+    at: &At,
+    max: usize,
+    failed: &mut dyn FnMut(Fail) -> Done,
+) -> Done<Listing> {
+    let mut listing = entries_until(session, dir, max);
+    for (name, e) in std::mem::take(&mut listing.unreadable) {
+        let fail = Fail::at(at.join(&name), &e);
+        let exit = match fail.exit {
+            Exit::Damaged => Exit::Failed,
+            exit => exit,
+        };
+        failed(Fail { exit, ..fail })?;
+    }
+    if let Err(e) = std::mem::replace(&mut listing.end, Ok(())) {
+        failed(Fail::at(at, &e))?;
+    }
+    Ok(listing)
+}
+
+/// The entries of a directory, up to where it cannot be read, or takes more than `max` bytes.
+pub(crate) fn entries_until(session: &Session, dir: &Attr, max: usize) -> Listing {
     let mut listing = Listing {
         rows: Vec::new(),
         unreadable: Vec::new(),
         end: Ok(()),
+        bytes: 0,
     };
     listing.end = session.open(dir.node, Mode::Read).and_then(|open| {
-        let read = read_all(session, open, &mut listing, LISTING_MAX);
+        let read = read_all(session, open, &mut listing, max);
         read.and(session.close(open))
     });
     listing
@@ -77,13 +119,12 @@ pub(crate) fn entries_until(session: &Session, dir: &Attr) -> Listing {
 fn read_all(session: &Session, open: OpenId, into: &mut Listing, max: usize) -> volary::Result<()> {
     let mut batch = DirBuf::new(BATCH, BATCH * 32, true);
     let mut from = Cookie::START;
-    let mut bytes = 0_usize;
     loop {
         batch.clear();
         let read = session.readdir(open, from, &mut batch);
         for entry in batch.iter() {
             let name = entry.name.to_vec();
-            bytes += size_of::<Row>() + name.len().max(ALLOCATED);
+            into.bytes += size_of::<Row>() + name.len().max(ALLOCATED);
             let attr = match entry.attr {
                 Some(attr) => Ok(attr),
                 None => session.getattr(entry.node),
@@ -94,7 +135,7 @@ fn read_all(session: &Session, open: OpenId, into: &mut Listing, max: usize) -> 
             }
         }
         match (read?, batch.last_cookie()) {
-            (false, Some(_)) if bytes > max => {
+            (false, Some(_)) if into.bytes > max => {
                 let count = into.rows.len();
                 let words = format!("a directory with more than {count} entries is not listed");
                 return Err(volary::Error::note(Kind::TooBig, words));
@@ -105,14 +146,23 @@ fn read_all(session: &Session, open: OpenId, into: &mut Listing, max: usize) -> 
     }
 }
 
-/// The entries, sorted by name as bytes.
+/// As [`readable`], sorted by name as bytes.
 ///
 /// # Errors
-/// In one line.
-pub(crate) fn sorted(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>> {
-    let mut rows = read_dir(session, dir, at)?;
-    rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+/// As [`readable`].
+pub(crate) fn sorted(
+    session: &Session,
+    dir: &Attr,
+    at: &At,
+    failed: &mut dyn FnMut(Fail) -> Done,
+) -> Done<Vec<Row>> {
+    let mut rows = readable(session, dir, at, failed)?;
+    sort(&mut rows);
     Ok(rows)
+}
+
+fn sort(rows: &mut [Row]) {
+    rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
 }
 
 /// The directories that a walk has been in. A damaged volume can have one in
@@ -282,44 +332,6 @@ pub(crate) fn dos_letters(dos: u8) -> String {
         .collect()
 }
 
-/// Calls `each` for a place and, if it is a directory, for all below it,
-/// sorted, the directory before what is in it. Symlinks below are not followed.
-///
-/// # Errors
-/// Of `each`; a directory that cannot be read is reported to `failed`.
-pub(crate) fn descend(
-    session: &Session,
-    at: &At,
-    each: &mut dyn FnMut(&At, &Attr, usize) -> Done,
-    failed: &mut dyn FnMut(Fail) -> Done,
-) -> Done {
-    let top = session
-        .walk(&at.path, Follow::No)
-        .map_err(|e| Fail::at(at, &e))?;
-    let mut seen = Seen::default();
-    let mut stack = vec![(at.clone(), top.attr, 0)];
-    while let Some((at, attr, depth)) = stack.pop() {
-        each(&at, &attr, depth)?;
-        if attr.kind != FileKind::Dir {
-            continue;
-        }
-        match seen
-            .enter(&at, &attr)
-            .and_then(|()| sorted(session, &attr, &at))
-        {
-            Ok(rows) => {
-                let below = rows
-                    .iter()
-                    .rev()
-                    .map(|r| (at.join(&r.name), r.attr, depth + 1));
-                stack.extend(below);
-            }
-            Err(fail) => failed(fail)?,
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -367,6 +379,7 @@ pub(crate) mod tests {
                 rows: Vec::new(),
                 unreadable: Vec::new(),
                 end: Ok(()),
+                bytes: 0,
             };
             let read = read_all(&session, open, &mut listing, max);
             (read.map_err(|e| e.kind()), listing.rows.len())

@@ -1,6 +1,6 @@
 //! What `readdir` fills.
 
-use crate::{Attr, Cookie, FileKind, NodeId};
+use crate::{Attr, Cookie, FileKind, Name, NodeId};
 
 /// Room for some entries of a directory. The caller sets the bounds, the
 /// driver pushes until there is no more room or no more entries.
@@ -72,6 +72,9 @@ impl DirBuf {
 
     /// Takes an entry; false if there is no room for it, and then it must be
     /// given again next time. The first entry always fits.
+    ///
+    /// Passes over a name that is none (true, as if it had been taken): nobody could ask for it,
+    /// and who puts paths together would be led elsewhere by it.
     pub fn push(
         &mut self,
         next: Cookie,
@@ -80,6 +83,9 @@ impl DirBuf {
         name: &[u8],
         attr: Option<Attr>,
     ) -> bool {
+        if Name::new(name).is_err() {
+            return true;
+        }
         let full = self.entries.len() >= self.entries_max
             || self.names.len().saturating_add(name.len()) > self.names_max;
         if full && !self.entries.is_empty() {

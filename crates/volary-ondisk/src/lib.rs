@@ -26,6 +26,7 @@
     )
 )]
 
+mod bits;
 pub mod dump;
 pub mod findings;
 pub mod map;
@@ -34,6 +35,7 @@ pub mod opens;
 pub mod rename;
 pub mod retry;
 
+pub use bits::Bits;
 pub use findings::Findings;
 pub use numbers::{NumberMap, Spread};
 pub use opens::{Closed, Count, Opens, SharedOpens};

@@ -63,6 +63,9 @@ impl Use {
 pub struct MapBuilder {
     size: u64,
     map: VolumeMap,
+    /// For each cell that is full, one behind it, at or before the next that is not; for others,
+    /// itself.
+    room: Vec<u32>,
 }
 
 impl MapBuilder {
@@ -75,6 +78,7 @@ impl MapBuilder {
         let count = usize::try_from(size.div_ceil(cell_len)).unwrap_or(CELLS_MAX);
         Self {
             size,
+            room: (0..=u32::try_from(count).unwrap_or(u32::MAX)).collect(),
             map: VolumeMap {
                 cell_len,
                 cells: vec![MapCell::default(); count],
@@ -85,10 +89,48 @@ impl MapBuilder {
 
     /// Says that `len` bytes from `at` on are used for `what`, as far as they have no use yet and
     /// are within the volume.
+    ///
+    /// Passes over cells that are full: however often stretches are said to be used, the work goes
+    /// by their number and that of the cells.
     pub fn add(&mut self, at: u64, len: u64, what: Use) {
-        self.each_cell(at, len, |cell, n, room| {
-            *what.of(cell) += n.min(room.saturating_sub(used(cell)));
-        });
+        let cell_len = self.map.cell_len;
+        let end = at.saturating_add(len).min(self.size);
+        let mut index = self.with_room(usize::try_from(at / cell_len).unwrap_or(usize::MAX));
+        while let Some(cell) = self.map.cells.get_mut(index) {
+            let start = index as u64 * cell_len;
+            if at >= end || start >= end {
+                break;
+            }
+            let next = start.saturating_add(cell_len).min(self.size);
+            let left = (next - start).saturating_sub(used(cell));
+            let n = (next.min(end) - start.max(at)).min(left);
+            *what.of(cell) += n;
+            if n == left
+                && let Some(room) = self.room.get_mut(index)
+            {
+                *room += 1;
+            }
+            index = self.with_room(index + 1);
+        }
+    }
+
+    /// The first cell from `index` on that is not full.
+    fn with_room(&mut self, index: usize) -> usize {
+        let next = |room: &[u32], at: usize| room.get(at).map_or(at, |&next| next as usize);
+        let mut found = index;
+        while next(&self.room, found) != found {
+            found = next(&self.room, found);
+        }
+        // Who comes again has a shorter way.
+        let mut at = index;
+        while at != found {
+            let after = next(&self.room, at);
+            if let Some(room) = self.room.get_mut(at) {
+                *room = found as u32;
+            }
+            at = after;
+        }
+        found
     }
 
     /// Says that `len` bytes from `at` on are used for `to`, as far as they were said to be used
@@ -210,6 +252,24 @@ mod tests {
         let map = map.finish(Use::Free);
         assert_eq!(map.cells.iter().map(|cell| cell.file).sum::<u64>(), 1);
         assert_eq!(map.breaks, u64::MAX);
+    }
+
+    #[test]
+    fn cells_that_are_full_are_passed_over() {
+        let count = 1000;
+        let mut map = MapBuilder::new(count * 100, 100, count as usize);
+        for _ in 0..3 {
+            map.add(0, count * 100, Use::File);
+        }
+        // One step leads behind all of them.
+        assert_eq!(map.room.first(), Some(&(count as u32)));
+        map.add(0, count * 100, Use::Dir);
+        let map = map.finish(Use::Free);
+        assert!(
+            map.cells
+                .iter()
+                .all(|cell| cell.file == 100 && cell.dir == 0)
+        );
     }
 
     proptest! {

@@ -23,11 +23,13 @@ impl Core {
     pub(crate) fn commit(&mut self, now: Time) -> Result<()> {
         match self.takes {
             Takes::Nothing | Takes::Unopened => return Ok(()),
-            Takes::Failed => return Err(Kind::Io.into()),
+            Takes::Failed | Takes::CutOff => return Err(Kind::Io.into()),
             Takes::Changes => {}
         }
-        let result = self.commit_batch(now);
-        self.or_fail(result)
+        self.whole(|core| {
+            let result = core.commit_batch(now);
+            core.or_fail(result)
+        })
     }
 
     /// Passes a result on, and takes no more changes if it is an error.

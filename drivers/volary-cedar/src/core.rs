@@ -138,6 +138,8 @@ pub(crate) enum Takes {
     Changes,
     /// Not any more: the device failed.
     Failed,
+    /// Not any more: a panic cut a change off.
+    CutOff,
 }
 
 /// The volume below names and files.
@@ -178,6 +180,8 @@ pub(crate) struct Core {
     pub(crate) found: Found,
     /// Nodes that lost their last name, or have a version too many.
     pub(crate) leaving: Vec<u64>,
+    /// Changes and commits that are under way.
+    pub(crate) at_work: u32,
     next_uid: u64,
 }
 
@@ -210,6 +214,7 @@ impl Core {
             too_much: false,
             found: Found::default(),
             leaving: Vec::new(),
+            at_work: 0,
             next_uid: 1,
         }
     }
@@ -223,6 +228,10 @@ impl Core {
             Takes::Failed => Err(Error::note(
                 Kind::ReadOnly,
                 "the device failed: the volume takes no more changes",
+            )),
+            Takes::CutOff => Err(Error::note(
+                Kind::ReadOnly,
+                "a change was cut off by a fault: the volume takes no more of them",
             )),
         }
     }
@@ -370,6 +379,14 @@ impl Core {
     pub(crate) fn change<T>(
         &mut self,
         now: Time,
+        change: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        self.whole(|core| core.change_now(now, change))
+    }
+
+    fn change_now<T>(
+        &mut self,
+        now: Time,
         mut change: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<T> {
         self.too_much = false;
@@ -417,7 +434,8 @@ impl Core {
         (ms(now) - ms(since)).unsigned_abs() >= self.commit_time.as_millis()
     }
 
-    fn undo(&mut self) {
+    /// Forgets the txn.
+    pub(crate) fn undo(&mut self) {
         let txn = std::mem::take(&mut self.txn);
         for index in txn.table_taken {
             self.vam.mark_table(index, false);

@@ -56,6 +56,12 @@ pub(crate) fn attach(
     }
 }
 
+/// Attaches the volume on a device, without its remote.
+#[cfg(test)]
+pub(crate) fn attach_alone(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<CedarFs> {
+    local(Attached::new(dev, how)?)
+}
+
 fn local(attached: Attached) -> Result<CedarFs> {
     let mut bits = Caps::MODES
         | Caps::SYMLINKS
@@ -89,10 +95,16 @@ fn local(attached: Attached) -> Result<CedarFs> {
 }
 
 impl CedarFs {
+    fn lock(&self) -> MutexGuard<'_, Attached> {
+        let mut state = self.state.lock();
+        state.core.end_what_was_cut_off();
+        state
+    }
+
     /// # Errors
     /// `Stale` once detached.
     pub(crate) fn state(&self) -> Result<MutexGuard<'_, Attached>> {
-        let state = self.state.lock();
+        let state = self.lock();
         match state.detached {
             true => Err(Kind::Stale.into()),
             false => Ok(state),
@@ -126,7 +138,7 @@ impl FileSystem for CedarFs {
     }
 
     fn detach(&self, cx: &Ctx<'_>) -> Result<()> {
-        self.state.lock().detach(cx)
+        self.lock().detach(cx)
     }
 
     fn commit_time(&self) -> Duration {
@@ -135,7 +147,7 @@ impl FileSystem for CedarFs {
 
     fn findings(&self) -> Vec<Finding> {
         match self.found.load(Ordering::Acquire) {
-            true => self.state.lock().core.found.untold.take(),
+            true => self.lock().core.found.untold.take(),
             false => Vec::new(),
         }
     }

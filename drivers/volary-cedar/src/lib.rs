@@ -47,6 +47,7 @@ mod commit;
 mod cookies;
 mod copies;
 mod core;
+mod cut_off;
 mod delta;
 pub mod dump;
 mod entry;

@@ -9,6 +9,9 @@ use volary_core::{Error, Extent, FileKind, Kind, Place, Result};
 /// Longest target of a symlink, as Linux has it, in bytes.
 const TARGET_MAX: u64 = 4096;
 
+/// Runs of a file that one call tells of; a tree can lead to the same blocks over and over.
+const RUNS_MAX: u32 = 1 << 18;
+
 impl Store {
     /// All that stands in an inode in place of blocks.
     ///
@@ -101,10 +104,24 @@ impl Store {
             return Ok(());
         }
         let block = self.volume.block;
-        self.each_run(inode, offset / block, end.div_ceil(block), |run| {
+        let mut left = RUNS_MAX;
+        let walked = self.each_run(inode, offset / block, end.div_ceil(block), |run| {
+            if left == 0 {
+                return Err(Kind::Interrupted.into());
+            }
+            left -= 1;
             self.push_extents(run, (offset, end), out);
             Ok(())
-        })
+        });
+        if left > 0 {
+            return walked;
+        }
+        // Who wants to know more asks from there on.
+        let known = out.last().map_or(offset, |last| last.offset + last.len);
+        if known < end {
+            add(out, (known, end), Place::Encoded);
+        }
+        Ok(())
     }
 
     /// The extents of a run; a block that is in the journal is one of its own.

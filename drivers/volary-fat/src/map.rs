@@ -1,10 +1,10 @@
-//! What lies where (`map`), in memory that does not grow with the volume but
-//! by the number of its directories.
+//! What lies where (`map`), in memory that grows by a bit for each cluster in use, and by the number
+//! of directories.
 
 use crate::volume::Layout;
 use crate::walk::{Run, Walker};
-use std::collections::HashSet;
 use volary_core::{BlockDevice, Result, VolumeMap};
+use volary_ondisk::Bits;
 use volary_ondisk::map::{MapBuilder, Use};
 
 /// Maps the volume into at most `cells` cells. Damage is passed over; where
@@ -18,13 +18,10 @@ pub fn map(dev: &dyn BlockDevice, cells: usize) -> Result<VolumeMap> {
     let walker = Walker::new(dev, &layout);
     drawing.fat(&walker)?;
     drawing.chain(&walker, layout.root_cluster, true);
-    let mut dirs = HashSet::new();
     walker.tree(&mut |_, record| {
-        let first = record.short.first_cluster(layout.is_fat32());
-        let dir = record.short.is_dir();
-        // A directory that several entries claim is one.
-        if !record.short.is_label() && (!dir || dirs.insert(first)) {
-            drawing.chain(&walker, first, dir);
+        if !record.short.is_label() {
+            let first = record.short.first_cluster(layout.is_fat32());
+            drawing.chain(&walker, first, record.short.is_dir());
         }
         true
     });
@@ -34,6 +31,8 @@ pub fn map(dev: &dyn BlockDevice, cells: usize) -> Result<VolumeMap> {
 struct Drawing<'a> {
     layout: &'a Layout,
     map: MapBuilder,
+    /// Clusters that a path leads to.
+    met: Bits,
 }
 
 impl<'a> Drawing<'a> {
@@ -45,7 +44,11 @@ impl<'a> Drawing<'a> {
         // What is left over at the end is no whole cluster.
         let end = layout.cluster_offset(layout.last_cluster() + 1);
         map.add(end, size.saturating_sub(end), Use::System);
-        Self { layout, map }
+        Self {
+            layout,
+            map,
+            met: Bits::default(),
+        }
     }
 
     /// Everything that the FAT alone says; what is in use is lost until a
@@ -73,17 +76,17 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// A chain that a path leads to: its clusters are no longer lost.
+    /// A chain that a path leads to: its clusters are no longer lost. It ends where it is damaged,
+    /// and where another has gone on before.
     fn chain(&mut self, walker: &Walker<'_>, first: u32, dir: bool) {
-        if !self.layout.is_cluster(first) {
-            return;
+        let (mut clusters, mut count) = (0_u64, 0_u64);
+        let (mut at, mut before) = (first, None);
+        while self.layout.is_cluster(at) && self.met.insert(at.into()) {
+            count += u64::from(before != at.checked_sub(1));
+            clusters += 1;
+            before = Some(at);
+            at = walker.fat_entry(at).unwrap_or(0);
         }
-        let mut count = 0_u64;
-        // Damage ends a chain; what comes before it counts.
-        let _ = walker.runs(first, &mut |_| {
-            count += 1;
-            true
-        });
         let what = match (dir, count) {
             (true, _) => Use::Dir,
             (false, 0 | 1) => Use::File,
@@ -92,11 +95,27 @@ impl<'a> Drawing<'a> {
         if !dir {
             self.map.add_breaks(count.saturating_sub(1));
         }
-        let _ = walker.runs(first, &mut |run| {
-            let (at, len) = self.place(run);
-            self.map.change(at, len, (Use::Lost, what));
-            true
-        });
+        let mut run = Run { first, len: 0 };
+        for _ in 0..clusters {
+            run.len += 1;
+            let last = run.first + run.len - 1;
+            let next = walker.fat_entry(last).unwrap_or(0);
+            if next != last + 1 {
+                self.change_run(run, what);
+                run = Run {
+                    first: next,
+                    len: 0,
+                };
+            }
+        }
+        if run.len > 0 {
+            self.change_run(run, what);
+        }
+    }
+
+    fn change_run(&mut self, run: Run, what: Use) {
+        let (at, len) = self.place(run);
+        self.map.change(at, len, (Use::Lost, what));
     }
 
     fn add_run(&mut self, run: Run, what: Use) {

@@ -326,6 +326,12 @@ impl<'a> Walker<'a> {
         })
     }
 
+    /// As many records as all of the volume has room for. Directories that share clusters have more.
+    fn records_max(&self) -> u64 {
+        let bytes = u64::from(self.layout.total_sectors) * u64::from(self.layout.sector_len);
+        bytes / ENTRY_LEN as u64
+    }
+
     /// Tells `each` every record of every directory, each directory once, until
     /// it answers false. Damage is passed over: `damage` counts the chains
     /// that could not be followed to their end.
@@ -335,9 +341,11 @@ impl<'a> Walker<'a> {
         let mut seen: HashSet<u32> = HashSet::from([self.layout.root_cluster]);
         let mut damage = 0;
         let mut stop = false;
+        let mut left = self.records_max();
         while let Some(dir) = todo.pop() {
             let read = self.records(dir, &mut |r| {
-                if !each(dir, r) {
+                left = left.saturating_sub(1);
+                if left == 0 || !each(dir, r) {
                     stop = true;
                     return false;
                 }

@@ -94,9 +94,24 @@ impl Reader<'_> {
         len: u64,
         each: &mut dyn FnMut(Run) -> Result<()>,
     ) -> Result<()> {
+        self.some_runs(inode, (offset, len), u64::MAX, each)
+            .map(drop)
+    }
+
+    /// As [`runs`](Self::runs), after a look at so many pointers at most. Returns how far it came.
+    ///
+    /// # Errors
+    /// As [`runs`](Self::runs).
+    pub(crate) fn some_runs(
+        &self,
+        inode: &Inode,
+        (offset, len): (u64, u64),
+        pointers: u64,
+        each: &mut dyn FnMut(Run) -> Result<()>,
+    ) -> Result<u64> {
         let end = offset.saturating_add(len).min(inode.size);
         if offset >= end {
-            return Ok(());
+            return Ok(end);
         }
         let mut join = Join {
             start: offset,
@@ -106,18 +121,36 @@ impl Reader<'_> {
         };
         let bsize = self.volume.bsize;
         let range = (offset / bsize, end.div_ceil(bsize));
-        self.walk(inode, range, &mut |piece| match piece {
-            Piece::Hole { lbn, count } => join.add(lbn * bsize, count.saturating_mul(bsize), None),
-            Piece::Data { lbn, block } => {
-                let (place, len) = (
-                    block.first * self.volume.fsize,
-                    inode.block_len(self.volume, lbn),
-                );
-                join.add(lbn * bsize, len, Some(place))
+        let (mut left, mut stopped) = (pointers, None);
+        let walked = self.walk(inode, range, &mut |piece| {
+            let lbn = match piece {
+                Piece::Hole { lbn, .. } | Piece::Data { lbn, .. } => lbn,
+                Piece::Pointers { .. } => return Ok(()),
+            };
+            if left == 0 {
+                stopped = Some(lbn * bsize);
+                return Err(Kind::Interrupted.into());
             }
-            Piece::Pointers { .. } => Ok(()),
-        })?;
-        join.finish()
+            left -= 1;
+            match piece {
+                Piece::Hole { lbn, count } => {
+                    join.add(lbn * bsize, count.saturating_mul(bsize), None)
+                }
+                Piece::Data { lbn, block } => {
+                    let (place, len) = (
+                        block.first * self.volume.fsize,
+                        inode.block_len(self.volume, lbn),
+                    );
+                    join.add(lbn * bsize, len, Some(place))
+                }
+                Piece::Pointers { .. } => Ok(()),
+            }
+        });
+        if stopped.is_none() {
+            walked?;
+        }
+        join.finish()?;
+        Ok(stopped.unwrap_or(end))
     }
 
     /// All blocks of an inode, of data and of pointers, those of extended attributes too.

@@ -10,6 +10,14 @@ use volary_core::{Error, FileKind, Kind, Result};
 /// Bytes that are read at a time by those who go through a directory.
 const WINDOW: usize = 8192;
 
+/// The longest directory, in bytes: the BSDs' offsets in directories have 31 bits.
+const SIZE_MAX: u64 = 0x7fff_fe00;
+
+/// The longest directory that a volume can have, in bytes.
+pub(crate) fn size_max(volume: &Volume) -> u64 {
+    volume.size.saturating_mul(volume.fsize).min(SIZE_MAX)
+}
+
 /// Damaged chunks of a directory after which the rest of it is passed over.
 pub(crate) const DAMAGE_MAX: u32 = 64;
 
@@ -74,10 +82,16 @@ pub(crate) struct Dir<'a> {
 
 impl<'a> Dir<'a> {
     /// # Errors
-    /// `NotDir`.
+    /// `NotDir`; `Corrupt` for one that is longer than the volume, or than any.
     pub(crate) fn new(reader: Reader<'a>, inode: &'a Inode) -> Result<Self> {
         if inode.kind() != Some(FileKind::Dir) {
             return Err(Kind::NotDir.into());
+        }
+        let max = size_max(reader.volume);
+        if inode.size > max {
+            let found = format!("{} (directory {})", inode.size, inode.ino);
+            let expected = format!("at most {max}");
+            return Err(Error::corrupt("di_size", inode.at, found, expected));
         }
         Ok(Self {
             reader,

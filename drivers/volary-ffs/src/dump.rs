@@ -99,7 +99,7 @@ fn superblock(found: &Found) -> Vec<String> {
 }
 
 fn superblocks(dev: &dyn BlockDevice, out: &mut Out<'_>) -> Result<()> {
-    Found::search(dev, dev.geometry().size, &mut |found| {
+    Found::search(dev, 0..dev.geometry().size, &mut |found| {
         let (at, order) = (found.at, found.order.word());
         let kind = if found.is_ufs2 { "UFS2" } else { "UFS1" };
         let good = match Volume::new(found, dev.geometry().size) {

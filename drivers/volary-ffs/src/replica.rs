@@ -52,7 +52,7 @@ fn first(dev: &dyn BlockDevice) -> Result<()> {
 
 fn at_beginning(dev: &dyn BlockDevice) -> Result<Option<Volume>> {
     let mut believed = None;
-    Found::search(dev, LOOK, &mut |found| {
+    Found::search(dev, 0..LOOK, &mut |found| {
         believed = believable(dev, found.at)?;
         Ok(believed.is_none())
     })?;
@@ -130,7 +130,7 @@ fn by_heads(dev: &dyn BlockDevice) -> Result<Option<Volume>> {
 
 fn heads(dev: &dyn BlockDevice) -> Result<Vec<Head>> {
     let mut all = Vec::new();
-    windows(dev, LOOK, &mut |start, bytes| {
+    windows(dev, 0..LOOK, &mut |start, bytes| {
         for (index, sector) in bytes.chunks_exact(512).enumerate() {
             let orders = [Order::Little, Order::Big];
             let Some(order) = orders

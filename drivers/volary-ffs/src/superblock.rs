@@ -4,6 +4,7 @@ use crate::hash::superblock_len;
 use crate::ondisk::{
     FS_FLAGS_UPDATED, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Order, SBLOCKSEARCH, Stored, Superblock,
 };
+use std::ops::Range;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
 /// Whether there is a superblock's magic in the bytes of one, whatever their order.
@@ -16,20 +17,20 @@ fn has_magic(bytes: &[u8]) -> bool {
 /// Bytes of a device that are searched at a time.
 const WINDOW: usize = 1 << 20;
 
-/// Shows `each` the first `len` bytes of the device, piece by piece, until it says that this is
+/// Shows `each` a range of the device, piece by piece, until it says that this is
 /// enough: a piece and where it begins. Each goes on by the length of a superblock into the next.
 ///
 /// # Errors
 /// `Io`; of `each`.
 pub(crate) fn windows(
     dev: &dyn BlockDevice,
-    len: u64,
+    range: Range<u64>,
     each: &mut dyn FnMut(u64, &[u8]) -> Result<bool>,
 ) -> Result<()> {
     let size = dev.geometry().size;
     let mut window = vec![0; WINDOW + Superblock::SIZE];
-    let mut start = 0;
-    while start < size.min(len) {
+    let mut start = range.start;
+    while start < size.min(range.end) {
         let left = usize::try_from(size - start).unwrap_or(usize::MAX);
         let len = left.min(window.len());
         let bytes = window.get_mut(..len).unwrap_or_default();
@@ -126,17 +127,17 @@ impl Found {
         said.filter(|at| SBLOCKSEARCH.contains(at)).unwrap_or(8192)
     }
 
-    /// Tells `each` of all that has a superblock's magic in the first `len` bytes, the replicas
+    /// Tells `each` of all that has a superblock's magic in a range of the device, the replicas
     /// among them, until it says that this is enough.
     ///
     /// # Errors
     /// `Io`; of `each`.
     pub(crate) fn search(
         dev: &dyn BlockDevice,
-        len: u64,
+        range: Range<u64>,
         each: &mut dyn FnMut(Self) -> Result<bool>,
     ) -> Result<()> {
-        windows(dev, len, &mut |start, bytes| {
+        windows(dev, range, &mut |start, bytes| {
             for at in (0..WINDOW).step_by(512) {
                 let Some(one) = bytes.get(at..at + Superblock::SIZE) else {
                     break;

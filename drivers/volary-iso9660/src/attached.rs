@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions};
 use volary_core::{
-    Attach, BlockDevice, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place, Result,
+    Attach, BlockDevice, Ctx, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place,
+    Result,
 };
 use volary_ondisk::SharedOpens;
 
@@ -110,22 +111,27 @@ impl Attached {
             },
             owner: self.owner,
             links: Some(&self.links),
+            cancel: None,
         }
     }
 
-    /// Makes nodes, while it is attached.
+    /// Makes nodes for a call, while it is attached.
     ///
     /// # Errors
     /// `Stale`.
-    pub(crate) fn nodes(&self) -> Result<Nodes<'_>> {
+    pub(crate) fn nodes<'a>(&'a self, cx: &'a Ctx<'_>) -> Result<Nodes<'a>> {
         self.alive()?;
-        Ok(self.makes())
+        Ok(Nodes {
+            cancel: Some(cx.cancel),
+            ..self.makes()
+        })
     }
 
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn load(&self, id: NodeId) -> Result<Node> {
-        self.nodes()?.load(id)
+        self.alive()?;
+        self.makes().load(id)
     }
 
     /// The stretch of a directory.

@@ -1,10 +1,13 @@
 //! Directories: records one after the other, none over the border of a block.
+//!
+//! A block belongs to the directory whose first record stands before it and nearest to it, whatever
+//! lengths they claim: going through all directories reads each block once.
 
 use crate::ondisk::flag;
 use crate::record::Record;
 use crate::volume::Volume;
 use volary_block::Cache;
-use volary_core::{Error, Result};
+use volary_core::{Error, Kind, Result};
 
 /// Where a directory or a section of a file lies, in bytes on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +29,8 @@ pub(crate) struct Found {
     pub(crate) sections: Vec<Stretch>,
     /// Whether there are more sections than are read, or one is interleaved.
     pub(crate) is_odd: bool,
-    /// The place after it in the directory, in bytes.
-    pub(crate) end: u64,
+    /// Whether there are more sections than are read.
+    goes_on: bool,
 }
 
 /// The longest record, in bytes.
@@ -35,6 +38,10 @@ const RECORD_MAX: u64 = 255;
 
 /// How many sections of a file are read: with sections of 4 GiB, 16 TiB.
 const SECTIONS_MAX: usize = 4096;
+
+/// How many empty blocks of a directory are passed over on the way to a record. Writers leave none;
+/// an image with holes can claim any number.
+const EMPTY_MAX: u64 = 64;
 
 /// Reads directories.
 #[derive(Clone, Copy)]
@@ -58,61 +65,86 @@ impl Reader<'_> {
         Ok(stretch)
     }
 
-    /// The first record at or after `offset` in the directory, and the place
-    /// after it.
+    /// The first record at or after `at` in the directory. `at` then stands behind it; behind its
+    /// block where it makes no sense; at the directory's end where nothing more is to be read.
     ///
     /// # Errors
-    /// `Corrupt` for a record that makes no sense; `Io`.
-    pub(crate) fn record(&self, dir: Stretch, offset: u64) -> Result<Option<(Record, u64)>> {
+    /// `Corrupt` for a record that makes no sense, for one that another directory begins with, and
+    /// for too many empty blocks; `Io`.
+    pub(crate) fn record(&self, dir: Stretch, at: &mut u64) -> Result<Option<Record>> {
         let block = self.volume.block;
-        let mut at = offset;
         let mut bytes = [0; RECORD_MAX as usize];
-        while at < dir.len {
-            let room = (block - at % block).min(dir.len - at).min(RECORD_MAX);
-            let bytes = bytes.get_mut(..room as usize).unwrap_or_default();
-            self.cache.read(dir.start + at, bytes)?;
-            match Record::parse(dir.start + at, bytes)? {
-                Some(record) => {
-                    let end = at + record.len as u64;
-                    return Ok(Some((record, end)));
-                }
-                // The rest of the block is empty.
-                None => at = self.next_block(at),
+        for _ in 0..EMPTY_MAX {
+            if *at >= dir.len {
+                return Ok(None);
             }
+            let here = *at;
+            let room = (block - here % block).min(dir.len - here).min(RECORD_MAX);
+            let bytes = bytes.get_mut(..room as usize).unwrap_or_default();
+            *at = self.next_block(here);
+            self.cache.read(dir.start + here, bytes)?;
+            // Without one, the rest of the block is empty.
+            let Some(record) = Record::parse(dir.start + here, bytes)? else {
+                continue;
+            };
+            let begins_another = here > 0 && here.is_multiple_of(block) && self.begins(&record);
+            if begins_another {
+                *at = dir.len;
+                let found = "the first record of another";
+                return Err(Error::corrupt("directory", record.at, found, "its own"));
+            }
+            *at = here + record.len as u64;
+            return Ok(Some(record));
         }
-        Ok(None)
+        let (place, found) = (dir.start.saturating_add(*at), format!("{EMPTY_MAX} empty"));
+        *at = dir.len;
+        let expected = "blocks that hold records";
+        Err(Error::corrupt("directory", place, found, expected))
+    }
+
+    /// Whether a directory begins with this record.
+    fn begins(&self, record: &Record) -> bool {
+        record.is_self() && record.is_dir() && record.start(self.volume) == record.at
     }
 
     /// The first place after `offset` at which a block begins.
-    pub(crate) fn next_block(&self, offset: u64) -> u64 {
+    fn next_block(&self, offset: u64) -> u64 {
         (offset / self.volume.block + 1) * self.volume.block
     }
 
-    /// The first file or directory at or after `offset`, without the directory's
+    /// The first file or directory at or after `at`, without the directory's
     /// records of itself and of the one that holds it, and without files that are
-    /// associated with others.
+    /// associated with others. `at` then stands behind it, with all its sections.
     ///
     /// # Errors
-    /// As [`record`](Self::record); `Corrupt` for a section without its file.
-    pub(crate) fn found(&self, dir: Stretch, offset: u64) -> Result<Option<Found>> {
-        let mut at = offset;
+    /// As [`record`](Self::record); `Corrupt` for a file without its last section.
+    pub(crate) fn found(&self, dir: Stretch, at: &mut u64) -> Result<Option<Found>> {
         loop {
-            let Some((record, end)) = self.record(dir, at)? else {
+            let Some(record) = self.record(dir, at)? else {
                 return Ok(None);
             };
             if record.is_self() || record.is_parent() || record.has(flag::ASSOCIATED) {
-                at = end;
                 continue;
             }
-            return self.with_sections(dir, record, end).map(Some);
+            let found = self.with_sections(dir, record, at)?;
+            if found.goes_on {
+                self.pass_sections(dir, &found.record, at)?;
+            }
+            return Ok(Some(found));
         }
     }
 
-    /// A record with the sections that follow it, from `end` on.
+    /// A record with the sections that follow it, from `at` on: all, or the first
+    /// [`SECTIONS_MAX`].
     ///
     /// # Errors
     /// As [`found`](Self::found).
-    pub(crate) fn with_sections(&self, dir: Stretch, record: Record, end: u64) -> Result<Found> {
+    pub(crate) fn with_sections(
+        &self,
+        dir: Stretch,
+        record: Record,
+        at: &mut u64,
+    ) -> Result<Found> {
         let section = |record: &Record| Stretch {
             start: record.start(self.volume),
             len: record.size(),
@@ -120,25 +152,36 @@ impl Reader<'_> {
         let mut found = Found {
             sections: vec![section(&record)],
             is_odd: record.is_interleaved(),
-            end,
+            goes_on: record.has(flag::MULTI_EXTENT),
             record,
         };
-        let mut more = found.record.has(flag::MULTI_EXTENT);
-        while more {
-            let Some((next, end)) = self.record(dir, found.end)? else {
-                return Err(unfinished(found.record.at));
-            };
-            if next.name != found.record.name {
-                return Err(unfinished(found.record.at));
-            }
-            found.is_odd |= next.is_interleaved() || found.sections.len() >= SECTIONS_MAX;
-            if found.sections.len() < SECTIONS_MAX {
-                found.sections.push(section(&next));
-            }
-            found.end = end;
-            more = next.has(flag::MULTI_EXTENT);
+        while found.goes_on && found.sections.len() < SECTIONS_MAX {
+            let next = self.section(dir, &found.record, at)?;
+            found.is_odd |= next.is_interleaved();
+            found.sections.push(section(&next));
+            found.goes_on = next.has(flag::MULTI_EXTENT);
         }
+        found.is_odd |= found.goes_on;
         Ok(found)
+    }
+
+    /// Goes to behind the last section of `first`.
+    fn pass_sections(&self, dir: Stretch, first: &Record, at: &mut u64) -> Result<()> {
+        while self.section(dir, first, at)?.has(flag::MULTI_EXTENT) {}
+        Ok(())
+    }
+
+    /// A further section of `first`, at `at`. What is none stays to be read.
+    fn section(&self, dir: Stretch, first: &Record, at: &mut u64) -> Result<Record> {
+        let mut behind = *at;
+        match self.record(dir, &mut behind) {
+            Ok(Some(next)) if next.name == first.name => {
+                *at = behind;
+                Ok(next)
+            }
+            Err(e) if e != Kind::Corrupt => Err(e),
+            _ => Err(unfinished(first.at)),
+        }
     }
 }
 

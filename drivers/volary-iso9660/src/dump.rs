@@ -7,7 +7,7 @@ use crate::info::{LOOK_MEMORY, text};
 use crate::ondisk::{VolumeDescriptor, kind};
 use crate::path;
 use crate::record::Record;
-use crate::susp::each_field;
+use crate::susp::{Areas, each_field};
 use crate::volume::{Descriptors, Names, Volume};
 use std::fmt;
 use std::sync::Arc;
@@ -162,25 +162,24 @@ fn dump_directory(
         len: volume.block,
     };
     let first = reader.check("directory", start, first)?;
-    let own = reader.record(first, 0)?.map(|(record, _)| record);
+    let own = reader.record(first, &mut 0)?;
     let none = || Error::note(Kind::NotFound, "no directory begins there");
     let own = own.filter(|r| r.is_self() && r.is_dir()).ok_or_else(none)?;
     let len = own.size();
     let dir = reader.check("directory", start, Stretch { start, len })?;
-    let mut at = 0;
-    while let Some((record, end)) = reader.record(dir, at)? {
-        if let Err(e) = dump_record(cache, volume, &record, out)? {
+    let (mut at, mut areas) = (0, Areas::of_all(cache));
+    while let Some(record) = reader.record(dir, &mut at)? {
+        if let Err(e) = dump_record(&reader, &record, &mut areas, out)? {
             return Ok(Err(e));
         }
-        at = end;
     }
     Ok(Ok(()))
 }
 
 fn dump_record(
-    cache: &Cache,
-    volume: &Volume,
+    reader: &Reader<'_>,
     record: &Record,
+    areas: &mut Areas,
     out: &mut dyn fmt::Write,
 ) -> Result<fmt::Result> {
     let raw = &record.raw;
@@ -199,7 +198,8 @@ fn dump_record(
     }
     let mut done = Ok(());
     // The first bytes may be for `SP` to skip: what is no field ends the area.
-    each_field(cache, volume, record.at, &record.system_use, |field| {
+    let all = (record.at, &*record.system_use);
+    each_field(reader.cache, reader.volume, all, areas, |field| {
         let signature = escape(&field.signature);
         let hex: String = field.data.iter().map(|b| format!("{b:02x}")).collect();
         done = done.and_then(|()| writeln!(out, "           {signature} {hex}"));

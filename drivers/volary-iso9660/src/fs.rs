@@ -4,6 +4,7 @@ use crate::attached::{Attached, stretch_of};
 use crate::dir::{Reader, Stretch};
 use crate::node::Node;
 use crate::rockridge;
+use crate::susp::Areas;
 use crate::volume::Tree;
 use volary_core::{
     Attr, Caps, Cookie, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind, Mode, Name,
@@ -83,12 +84,11 @@ impl FileSystem for Iso9660Fs {
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let stretch = self.0.dir(dir)?;
-        let nodes = self.0.nodes()?;
-        let mut at = 0;
-        while let Some(found) = nodes.reader.found(stretch, at)? {
+        let nodes = self.0.nodes(cx)?;
+        let (mut at, mut areas) = (0, Areas::of_all(nodes.reader.cache));
+        while let Some(found) = nodes.reader.found(stretch, &mut at)? {
             cx.check_cancel()?;
-            at = found.end;
-            let entry = nodes.entry(&found)?;
+            let entry = nodes.entry(&found, &mut areas)?;
             let Some(entry) = entry.filter(|e| e.name == name.as_bytes()) else {
                 continue;
             };
@@ -100,23 +100,23 @@ impl FileSystem for Iso9660Fs {
         Err(Kind::NotFound.into())
     }
 
-    fn parent(&self, _: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
+    fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
         let stretch = self.0.dir(dir)?;
         if dir == self.root() {
             return self.entry(dir);
         }
-        let nodes = self.0.nodes()?;
+        let nodes = self.0.nodes(cx)?;
         Ok(entry_of(&nodes.dir(nodes.parent(stretch)?)?))
     }
 
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let stretch = stretch_of(&*self.0.opened(dir)?)?;
-        let nodes = self.0.nodes()?;
+        let nodes = self.0.nodes(cx)?;
         let mut at = place_of(&nodes.reader, stretch, from)?;
-        while let Some(found) = nodes.reader.found(stretch, at)? {
+        let mut areas = Areas::of_all(nodes.reader.cache);
+        while let Some(found) = nodes.reader.found(stretch, &mut at)? {
             cx.check_cancel()?;
-            at = found.end;
-            let Some(entry) = nodes.entry(&found)? else {
+            let Some(entry) = nodes.entry(&found, &mut areas)? else {
                 continue;
             };
             // Nobody could ask for it.
@@ -190,7 +190,7 @@ fn place_of(reader: &Reader<'_>, dir: Stretch, from: Cookie) -> Result<u64> {
     }
     let mut end = at - at % reader.volume.block;
     while end < at {
-        end = reader.record(dir, end)?.ok_or_else(invalid)?.1;
+        reader.record(dir, &mut end)?.ok_or_else(invalid)?;
     }
     if end == at { Ok(at) } else { Err(invalid()) }
 }

@@ -27,6 +27,7 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
         },
         owner: Owner::default(),
         links: None,
+        cancel: None,
     };
     let mut drawing = Drawing {
         block: volume.block,

@@ -7,8 +7,9 @@ use crate::names;
 use crate::path;
 use crate::record::Record;
 use crate::rockridge::Rock;
+use crate::susp::Areas;
 use crate::volume::Tree;
-use volary_core::{Attr, Error, FileKind, Kind, NodeId, Result};
+use volary_core::{Attr, Cancel, Error, FileKind, Kind, NodeId, Result};
 
 /// Whose nodes are that say no owner, and what their modes are.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,8 @@ pub(crate) struct Nodes<'a> {
     pub(crate) owner: Owner,
     /// Which records are further names of a file; none while they are counted.
     pub(crate) links: Option<&'a Links>,
+    /// Set when nobody waits for the answer any more.
+    pub(crate) cancel: Option<&'a Cancel>,
 }
 
 /// The node whose record stands at `at`.
@@ -65,13 +68,24 @@ pub(crate) fn id_at(at: u64) -> Result<NodeId> {
 }
 
 impl Nodes<'_> {
-    /// The entry that a record is; `None` if it is to be seen elsewhere (`RE`).
+    /// For loops over long work.
+    ///
+    /// # Errors
+    /// `Interrupted`.
+    pub(crate) fn check_cancel(&self) -> Result<()> {
+        match self.cancel.is_some_and(Cancel::is_set) {
+            true => Err(Kind::Interrupted.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The entry that a record is; `None` if it is to be seen elsewhere (`RE`). Takes of `areas`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn entry(&self, found: &Found) -> Result<Option<Entry>> {
+    pub(crate) fn entry(&self, found: &Found, areas: &mut Areas) -> Result<Option<Entry>> {
         let record = &found.record;
-        let rock = self.rock(record)?;
+        let rock = self.rock(record, areas)?;
         if rock.relocated {
             return Ok(None);
         }
@@ -118,16 +132,13 @@ impl Nodes<'_> {
             len: size - (at - at % block),
         };
         let mut offset = 0;
-        let (record, end) = loop {
-            let next = self
-                .reader
-                .record(rest, offset)
-                .map_err(damage_is(Kind::Stale))?;
-            let (record, end) = next.ok_or_else(stale)?;
+        let record = loop {
+            let next = self.reader.record(rest, &mut offset);
+            let record = next.map_err(damage_is(Kind::Stale))?.ok_or_else(stale)?;
             match record.at {
-                here if here == at => break (record, end),
+                here if here == at => break record,
                 here if here > at => return Err(stale()),
-                _ => offset = end,
+                _ => {}
             }
         };
         if record.is_self() && record.start(self.reader.volume) == at {
@@ -136,8 +147,8 @@ impl Nodes<'_> {
         if record.is_self() || record.is_parent() || record.is_dir() {
             return Err(stale());
         }
-        let found = self.reader.with_sections(rest, record, end)?;
-        let rock = self.rock(&found.record)?;
+        let found = self.reader.with_sections(rest, record, &mut offset)?;
+        let rock = self.rock_alone(&found.record)?;
         if rock.relocated || rock.child.is_some() {
             return Err(stale());
         }
@@ -160,7 +171,7 @@ impl Nodes<'_> {
             return Err(bad("not at a block"));
         }
         let block = self.reader.check("directory", start, block)?;
-        let record = self.reader.record(block, 0)?.map(|(record, _)| record);
+        let record = self.reader.record(block, &mut 0)?;
         let record = record
             .filter(|r| r.is_self() && r.is_dir() && r.at == start)
             .filter(|r| r.start(self.reader.volume) == start)
@@ -169,7 +180,7 @@ impl Nodes<'_> {
         let stretch = self
             .reader
             .check("directory", start, Stretch { start, len })?;
-        let rock = self.rock(&record)?;
+        let rock = self.rock_alone(&record)?;
         let mut attr = self.attr(start, &record, &rock, FileKind::Dir)?;
         attr.size = len;
         attr.allocated = self.rounded(len);
@@ -190,11 +201,11 @@ impl Nodes<'_> {
             let expected = "a record of the directory that holds this one";
             Error::corrupt("directory", dir.start, "none", expected)
         };
-        let own = self.reader.record(dir, 0)?.ok_or_else(missing)?;
-        let next = self.reader.record(dir, own.1)?;
-        let record = next.map(|(record, _)| record);
-        let record = record.filter(Record::is_parent).ok_or_else(missing)?;
-        let moved = self.rock(&record)?.parent;
+        let mut at = 0;
+        self.reader.record(dir, &mut at)?.ok_or_else(missing)?;
+        let next = self.reader.record(dir, &mut at)?;
+        let record = next.filter(Record::is_parent).ok_or_else(missing)?;
+        let moved = self.rock_alone(&record)?.parent;
         let moved = moved.map(|block| u64::from(block) * self.reader.volume.block);
         match moved.unwrap_or_else(|| record.start(self.reader.volume)) {
             // xorriso writes so in Joliet's tree; the path table knows better.
@@ -203,15 +214,21 @@ impl Nodes<'_> {
         }
     }
 
+    /// What Rock Ridge says of a record that is read for itself.
+    fn rock_alone(&self, record: &Record) -> Result<Rock> {
+        self.rock(record, &mut Areas::of_all(self.reader.cache))
+    }
+
     /// What Rock Ridge says of a record, on a volume that has it.
-    pub(crate) fn rock(&self, record: &Record) -> Result<Rock> {
+    fn rock(&self, record: &Record, areas: &mut Areas) -> Result<Rock> {
         let Tree::RockRidge { skip } = self.reader.volume.tree else {
             return Ok(Rock::default());
         };
         // The record that says how much is to be skipped is not skipped itself.
         let is_root = record.at == self.reader.volume.root;
         let skip = if is_root { 0 } else { skip };
-        Rock::read(self.reader.cache, self.reader.volume, record, skip)
+        let Reader { cache, volume } = self.reader;
+        Rock::read(cache, volume, record, skip, areas)
     }
 
     fn name(&self, record: &Record, rock: &Rock) -> Vec<u8> {

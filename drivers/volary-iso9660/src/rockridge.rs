@@ -2,7 +2,7 @@
 
 use crate::date;
 use crate::record::Record;
-use crate::susp::{Field, each_field, le32};
+use crate::susp::{Areas, Field, each_field, le32};
 use crate::volume::Volume;
 use volary_block::Cache;
 use volary_core::{Error, Result, Time};
@@ -70,11 +70,12 @@ impl Rock {
         volume: &Volume,
         record: &Record,
         skip: usize,
+        areas: &mut Areas,
     ) -> Result<Self> {
         let mut rock = Self::default();
         let area = record.system_use.get(skip..).unwrap_or_default();
         let mut target = Target::default();
-        each_field(cache, volume, record.at, area, |field| {
+        each_field(cache, volume, (record.at, area), areas, |field| {
             rock.take(field, record.at, &mut target)
         })?;
         rock.target = target.text;

@@ -10,12 +10,32 @@ pub(crate) struct Field<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// How many continuation areas a record may have, and their length in bytes.
+/// How many continuation areas a record may have, the length of one, and of all of
+/// them together, in bytes.
 const AREAS_MAX: usize = 64;
-const AREA_LEN_MAX: usize = 32 << 10;
+const AREA_LEN_MAX: u64 = 32 << 10;
+const RECORD_LEN_MAX: u64 = 64 << 10;
+
+/// How many bytes of continuation areas may still be read. Each belongs to one record: where
+/// records share them, reading all would take far more work than the volume has bytes.
+pub(crate) struct Areas(u64);
+
+impl Areas {
+    /// For what reads each record of the volume, or of a part of it, once.
+    pub(crate) fn of_all(cache: &Cache) -> Self {
+        Self(cache.size())
+    }
+
+    /// Takes `len` bytes; false, and takes none, if there are not so many.
+    fn take(&mut self, len: u64) -> bool {
+        let left = self.0.checked_sub(len);
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
+}
 
 /// Gives `each` the fields of a system use area, in order, through all its
-/// continuation areas.
+/// continuation areas, which are taken of `areas`. The record stands at `at`.
 ///
 /// # Errors
 /// `Corrupt` for a continuation that is too long, lies outside of the volume, or
@@ -23,39 +43,40 @@ const AREA_LEN_MAX: usize = 32 << 10;
 pub(crate) fn each_field(
     cache: &Cache,
     volume: &Volume,
-    at: u64,
-    area: &[u8],
+    (at, area): (u64, &[u8]),
+    areas: &mut Areas,
     mut each: impl FnMut(&Field<'_>) -> Result<()>,
 ) -> Result<()> {
+    let bad = |found: String, expected: String| Err(Error::corrupt("CE", at, found, expected));
     let mut next = fields(area, &mut each)?;
+    let mut own = Areas(RECORD_LEN_MAX);
     for _ in 0..AREAS_MAX {
         let Some(more) = next else { return Ok(()) };
         let start = u64::from(more.block)
             .saturating_mul(volume.block)
             .saturating_add(more.offset.into());
-        let len = more.len as usize;
-        let end = start.saturating_add(len as u64);
-        if len > AREA_LEN_MAX || end > cache.size() {
+        let len = u64::from(more.len);
+        if len > AREA_LEN_MAX || start.saturating_add(len) > cache.size() {
             let expected = "a continuation area inside of the volume";
-            return Err(Error::corrupt(
-                "CE",
-                at,
-                format!("{len} bytes at {start}"),
-                expected,
-            ));
+            return bad(format!("{len} bytes at {start}"), expected.into());
         }
-        let mut bytes = vec![0; len];
+        if !own.take(len) {
+            return bad("more".into(), format!("at most {RECORD_LEN_MAX} bytes"));
+        }
+        if !areas.take(len) {
+            let expected = "areas of which each belongs to one record";
+            return bad(
+                "more areas than the volume has room for".into(),
+                expected.into(),
+            );
+        }
+        let mut bytes = vec![0; len as usize];
         cache.read(start, &mut bytes)?;
         next = fields(&bytes, &mut each)?;
     }
     match next {
         None => Ok(()),
-        Some(_) => Err(Error::corrupt(
-            "CE",
-            at,
-            "one more",
-            format!("at most {AREAS_MAX}"),
-        )),
+        Some(_) => bad("one more".into(), format!("at most {AREAS_MAX}")),
     }
 }
 

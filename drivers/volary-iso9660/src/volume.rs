@@ -4,7 +4,7 @@ use crate::dir::Stretch;
 use crate::ondisk::{BootRecord, DESCRIPTORS, SECTOR, STANDARD_ID, VolumeDescriptor, kind};
 use crate::record::Record;
 use crate::rockridge::Rock;
-use crate::susp::each_field;
+use crate::susp::{Areas, each_field};
 use volary_block::Cache;
 use volary_core::{BlockDevice, Error, Kind, Result};
 use zerocopy::FromBytes;
@@ -234,7 +234,9 @@ pub(crate) fn rock_ridge(cache: &Cache, volume: &Volume) -> Result<Option<RockRi
         return Ok(None);
     };
     let (mut skip, mut version, mut first) = (None, None, true);
-    let read = each_field(cache, volume, record.at, &record.system_use, |field| {
+    let mut areas = Areas::of_all(cache);
+    let all = (record.at, &*record.system_use);
+    let read = each_field(cache, volume, all, &mut areas, |field| {
         match (&field.signature, field.data) {
             (b"SP", &[0xbe, 0xef, n, ..]) if first => skip = Some(usize::from(n)),
             (b"ER", &[len, _, _, _, ref text @ ..]) => {
@@ -249,7 +251,7 @@ pub(crate) fn rock_ridge(cache: &Cache, volume: &Volume) -> Result<Option<RockRi
         Ok(())
     });
     let Some(skip) = skip else { return Ok(None) };
-    match read.and_then(|()| Rock::read(cache, volume, &record, 0)) {
+    match read.and_then(|()| Rock::read(cache, volume, &record, 0, &mut Areas::of_all(cache))) {
         Ok(rock) if rock.posix.is_some() || version.is_some() => {
             Ok(Some(RockRidge { skip, version }))
         }

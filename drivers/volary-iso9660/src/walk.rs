@@ -2,6 +2,7 @@
 
 use crate::dir::{Found, Stretch};
 use crate::node::{Entry, Nodes};
+use crate::susp::Areas;
 use std::collections::HashSet;
 use volary_core::{Error, FileKind, Result};
 
@@ -19,7 +20,7 @@ pub(crate) trait Visitor {
     }
     /// An entry.
     fn entry(&mut self, at: &Place<'_>, entry: &Entry) -> Result<()>;
-    /// Damage: the rest of the block is passed over.
+    /// Damage of a directory or in it. What follows is read on, but where nothing more makes sense.
     fn bad(&mut self, at: &Place<'_>, e: Error) -> Result<()>;
     /// A directory that was met before.
     fn again(&mut self, at: &Place<'_>, start: u64) -> Result<()> {
@@ -36,6 +37,7 @@ struct Dir {
 }
 
 /// Where the walk is: a directory, or an entry of it.
+#[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     dirs: &'a [Dir],
     dir: usize,
@@ -68,90 +70,98 @@ impl Place<'_> {
     }
 }
 
-/// Walks the whole volume, a level at a time.
+/// Walks the whole volume, a level at a time. Reads each block of directories once.
 ///
 /// # Errors
-/// Of `visitor`.
+/// Of `visitor`; `Interrupted`.
 pub(crate) fn walk(nodes: &Nodes<'_>, visitor: &mut dyn Visitor) -> Result<()> {
     let root = nodes.reader.volume.root;
+    let mut walk = Walk {
+        nodes,
+        visitor,
+        met: HashSet::from([root]),
+        areas: Areas::of_all(nodes.reader.cache),
+    };
     let mut dirs = vec![Dir {
         parent: 0,
         name: Vec::new(),
         start: root,
     }];
-    let mut met = HashSet::from([root]);
     let mut at = 0;
     while let Some(start) = dirs.get(at).map(|dir| dir.start) {
-        let mut below = Vec::new();
-        let place = |name| Place {
+        let place = Place {
             dirs: &dirs,
             dir: at,
-            name,
+            name: None,
         };
-        match nodes.dir(start) {
-            Err(e) => visitor.bad(&place(None), e)?,
-            Ok(node) => {
-                let stretch = node.sections.first().copied();
-                let stretch = stretch.unwrap_or(Stretch { start, len: 0 });
-                visitor.dir(&place(None), stretch)?;
-                entries(nodes, stretch, &place, visitor, &mut |entry| {
-                    let start = entry.id.ino.get();
-                    if !met.insert(start) {
-                        return false;
-                    }
-                    below.push((entry.name.clone(), start));
-                    true
-                })?;
-            }
-        }
-        let below = below.into_iter().map(|(name, start)| Dir {
-            parent: at,
-            name,
-            start,
-        });
+        let below = walk.dir(&place, start)?;
         dirs.extend(below);
         at += 1;
     }
     Ok(())
 }
 
-/// Goes through one directory; `go_on` takes directories in it, and says whether
-/// they are new.
-fn entries<'a>(
-    nodes: &Nodes<'_>,
-    dir: Stretch,
-    place: &impl Fn(Option<&'a [u8]>) -> Place<'a>,
-    visitor: &mut dyn Visitor,
-    go_on: &mut dyn FnMut(&Entry) -> bool,
-) -> Result<()> {
-    let mut at = 0;
-    while at < dir.len {
-        let found = match nodes.reader.found(dir, at) {
-            Ok(Some(found)) => found,
-            Ok(None) => return Ok(()),
-            Err(e) => {
-                visitor.bad(&place(None), e)?;
-                at = nodes.reader.next_block(at);
-                continue;
-            }
+struct Walk<'a> {
+    nodes: &'a Nodes<'a>,
+    visitor: &'a mut dyn Visitor,
+    /// Where directories begin that were met.
+    met: HashSet<u64>,
+    areas: Areas,
+}
+
+impl Walk<'_> {
+    /// Goes through one directory; returns those in it that are new.
+    fn dir(&mut self, place: &Place<'_>, start: u64) -> Result<Vec<Dir>> {
+        let mut below = Vec::new();
+        let dir = match self.nodes.dir(start) {
+            Ok(node) => node.sections.first().copied(),
+            Err(e) => return self.visitor.bad(place, e).map(|()| below),
         };
-        at = found.end;
-        visitor.record(&place(None), &found)?;
-        match nodes.entry(&found) {
-            Err(e) => visitor.bad(&place(None), e)?,
-            Ok(None) => {}
-            Ok(Some(entry)) => {
-                let here = place(None);
-                let here = Place {
-                    name: Some(&entry.name),
-                    ..here
-                };
-                visitor.entry(&here, &entry)?;
-                if entry.kind == FileKind::Dir && !go_on(&entry) {
-                    visitor.again(&here, entry.id.ino.get())?;
+        let dir = dir.unwrap_or(Stretch { start, len: 0 });
+        self.visitor.dir(place, dir)?;
+        let mut at = 0;
+        loop {
+            self.nodes.check_cancel()?;
+            let entry = match self.nodes.reader.found(dir, &mut at) {
+                Ok(None) => return Ok(below),
+                Ok(Some(found)) => {
+                    self.visitor.record(place, &found)?;
+                    self.nodes.entry(&found, &mut self.areas)
                 }
+                Err(e) => Err(e),
+            };
+            match entry {
+                Ok(Some(entry)) => below.extend(self.entry(place, entry)?),
+                Ok(None) => {}
+                Err(e) => self.visitor.bad(place, e)?,
             }
         }
     }
-    Ok(())
+
+    /// An entry; returns the directory that it is, if it is new and one.
+    fn entry(&mut self, dir: &Place<'_>, entry: Entry) -> Result<Option<Dir>> {
+        let here = Place {
+            name: Some(&entry.name),
+            ..*dir
+        };
+        self.visitor.entry(&here, &entry)?;
+        if entry.kind != FileKind::Dir {
+            return Ok(None);
+        }
+        let start = entry.id.ino.get();
+        if self.met.contains(&start) {
+            self.visitor.again(&here, start)?;
+            return Ok(None);
+        }
+        if let Err(e) = self.nodes.dir(start) {
+            self.visitor.bad(&here, e)?;
+            return Ok(None);
+        }
+        self.met.insert(start);
+        Ok(Some(Dir {
+            parent: dir.dir,
+            name: entry.name,
+            start,
+        }))
+    }
 }

@@ -13,6 +13,7 @@ use imago::{
     DenyImplicitOpenGate, FormatAccess, FormatCreateBuilder, FormatDriverBuilder,
     PermissiveImplicitOpenGate,
 };
+use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,7 +86,7 @@ impl Qcow2 {
             let image = imago::qcow2::Qcow2::<Storage>::create_builder(storage);
             image.size(size).create()
         };
-        let made = catch_unwind(AssertUnwindSafe(make)).map_err(|_| led_astray())?;
+        let made = caught(make).map_err(|_| led_astray())?;
         made.map_err(|e| {
             // What could not be made whole is not left behind.
             let _ = std::fs::remove_file(path);
@@ -132,17 +133,15 @@ impl Qcow2 {
                 false => image.open(DenyImplicitOpenGate::default()),
             }
         };
-        let image = catch_unwind(AssertUnwindSafe(open))
-            .map_err(|_| led_astray())?
-            .map_err(|e| {
-                // It may have words of the image's own.
-                let why = e.to_string();
-                let why = escape(why.as_bytes());
-                Error::note(
-                    Kind::Corrupt,
-                    format!("a qcow2 image that is damaged: {why}"),
-                )
-            })?;
+        let image = caught(open).map_err(|_| led_astray())?.map_err(|e| {
+            // It may have words of the image's own.
+            let why = e.to_string();
+            let why = escape(why.as_bytes());
+            Error::note(
+                Kind::Corrupt,
+                format!("a qcow2 image that is damaged: {why}"),
+            )
+        })?;
         let image = FormatAccess::new(image);
         let geometry = Geometry {
             size: image.size(),
@@ -168,7 +167,7 @@ impl Qcow2 {
         if self.broken.load(Ordering::Acquire) {
             return Err(led_astray());
         }
-        match catch_unwind(AssertUnwindSafe(|| f(&self.image))) {
+        match caught(|| f(&self.image)) {
             Ok(result) => result.map_err(|e| io_error(doing, offset, len, &e)),
             Err(_) => {
                 self.broken.store(true, Ordering::Release);
@@ -176,6 +175,24 @@ impl Qcow2 {
             }
         }
     }
+}
+
+thread_local! {
+    static CATCHES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread is caught, and told of as an error: a panic hook need not tell of
+/// it as well.
+pub fn catches_panic() -> bool {
+    CATCHES.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Lets imago do something that may panic.
+fn caught<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    let before = CATCHES.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    CATCHES.set(before);
+    done
 }
 
 fn led_astray() -> Error {

@@ -271,3 +271,16 @@ fn damage_anywhere_in_the_tables_is_an_answer_or_an_error() {
         let _ = dev.flush();
     });
 }
+
+#[test]
+fn a_panic_of_imago_is_told_as_an_error_alone() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| match panic.payload_as_str() {
+        Some("planted") => tell.send(catches_panic()).unwrap(),
+        _ => usual(panic),
+    }));
+    assert!(caught(|| panic!("planted")).is_err());
+    assert!(std::panic::catch_unwind(|| panic!("planted")).is_err());
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [true, false]);
+}

@@ -23,7 +23,7 @@ const LOOK: usize = 64 << 10;
 /// How far ahead holes are asked for at first.
 const AHEAD: u64 = 16 << 20;
 /// And at most, where there is nothing but holes.
-const AHEAD_MAX: u64 = 1 << 30;
+const AHEAD_MAX: u64 = 1 << 50;
 
 /// Lines about one file, at most.
 const LINES: u32 = 32;
@@ -244,6 +244,10 @@ impl<B: Bytes> Pieces for Content<'_, B> {
     fn data_len(&mut self) -> Option<u64> {
         let (mut at, mut sum) = (0, 0);
         while at < self.len {
+            // Who has had enough is told so by the read.
+            if crate::interrupt::is_set() {
+                break;
+            }
             let (end, is_hole) = self.stretch(at);
             sum += if is_hole { 0 } else { end - at };
             at = end.max(at + 1);

@@ -105,7 +105,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     fn below(&mut self, at: &mut At, dir: &Attr) -> Done {
         self.seen.enter(at, dir)?;
         let fail = |at: &At, e: Error| Err(Fail::at(at, &e));
-        let listing = row::entries_until(&self.session, dir);
+        let listing = row::entries_until(&self.session, dir, row::LISTING_MAX);
         for row in listing.rows {
             let above = at.enter(&row.name);
             self.node(at, &row.attr, &row.name)?;
@@ -274,6 +274,10 @@ impl Bytes for VolumeBytes<'_> {
             }
             Err(_) => return None,
             Ok(()) => {}
+        }
+        // A volume may end so what it tells at once: the rest is asked for again.
+        if all.len() > 1 {
+            all.pop_if(|last| last.place == ExtentPlace::Encoded);
         }
         let stretch = |e: Extent| {
             let end = e.offset.saturating_add(e.len);

@@ -8,6 +8,7 @@ use crate::row;
 use crate::verbs::change::{gid, uid};
 use crate::verbs::modes::ModeChange;
 use crate::volumes::{self, At, AttachArgs, Tally, Use};
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -53,29 +54,21 @@ fn change(
     recursive: bool,
     wanted: &dyn Fn(&Attr) -> Option<SetAttr>,
 ) -> Done<Exit> {
-    let mut tally = Tally::default();
+    let tally = RefCell::new(Tally::default());
     let exit = volumes::for_each(places, attach, Use::Change, |session, at| {
         if !recursive {
             let found = volumes::find(session, at)?;
             return set(session, at, &found.attr, wanted);
         }
-        let mut left = Vec::new();
         row::descend(
             session,
             at,
-            &mut |at, attr, _| {
-                let done = set(session, at, attr, wanted);
-                tally.take(done)
-            },
-            &mut |fail| {
-                left.push(fail);
-                Ok(())
-            },
-        )?;
-        left.into_iter().try_for_each(|fail| tally.take(Err(fail)))
+            &mut |at, attr, _| tally.borrow_mut().take(set(session, at, attr, wanted)),
+            &mut |fail| tally.borrow_mut().take(Err(fail)),
+        )
     })?;
     Ok(if exit == Exit::Done {
-        tally.exit()
+        tally.borrow().exit()
     } else {
         exit
     })

@@ -120,7 +120,6 @@ impl Sha256sum {
                 let found = volumes::find(session, at)?;
                 return sum(session, found.node, at, &mut out, &mut list);
             }
-            let mut left = Vec::new();
             row::descend(
                 session,
                 at,
@@ -128,12 +127,8 @@ impl Sha256sum {
                     FileKind::File => sum(session, attr.node, at, &mut out, &mut list),
                     _ => Ok(()),
                 },
-                &mut |fail| {
-                    left.push(fail);
-                    Ok(())
-                },
-            )?;
-            left.into_iter().try_for_each(|fail| tally.take(Err(fail)))
+                &mut |fail| tally.take(Err(fail)),
+            )
         })?;
         if let Some(list) = list {
             list.end(&mut out)?;

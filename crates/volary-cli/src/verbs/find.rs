@@ -1,6 +1,6 @@
 //! `volary find`.
 
-use crate::exit::{Done, Exit, Fail};
+use crate::exit::{Done, Exit};
 use crate::out::{self, List};
 use crate::row::{self, NodeJson};
 use crate::volumes::{self, At, AttachArgs, OptionArgs, Tally, Use};
@@ -59,7 +59,6 @@ impl Find {
         let mut line = Vec::new();
         let attach = AttachArgs::from(self.attach.clone());
         let exit = volumes::for_each(&self.places, &attach, Use::Look, |session, at| {
-            let mut left: Vec<Fail> = Vec::new();
             let mut each = |at: &At, attr: &Attr, depth: usize| {
                 if !self.fits(at, attr, depth) {
                     return Ok(());
@@ -81,11 +80,7 @@ impl Find {
                 }
                 Ok(out.write_all(&line)?)
             };
-            row::descend(session, at, &mut each, &mut |fail| {
-                left.push(fail);
-                Ok(())
-            })?;
-            left.into_iter().try_for_each(|fail| tally.take(Err(fail)))
+            row::descend(session, at, &mut each, &mut |fail| tally.take(Err(fail)))
         })?;
         if let Some(list) = list {
             list.end(&mut out)?;

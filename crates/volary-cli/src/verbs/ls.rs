@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out::{self, List, Out};
-use crate::row::{self, NodeJson, Row, Seen};
+use crate::row::{self, Descent, NodeJson, Row};
 use crate::volumes::{At, AttachArgs, Tally, Use, Volumes};
 use std::cmp::Ordering;
 use std::ffi::OsString;
@@ -160,26 +160,25 @@ impl Listing<'_> {
 
     /// A directory and, if wanted, all below it.
     fn dirs(&mut self, session: &Session, at: &At, top: &Attr) -> Done {
-        let mut seen = Seen::default();
-        let mut stack = vec![(at.clone(), *top)];
-        while let Some((at, dir)) = stack.pop() {
-            let entered = seen.enter(&at, &dir);
-            let mut rows = match entered.and_then(|()| row::read_dir(session, &dir, &at)) {
-                Ok(rows) => rows,
-                Err(fail) => {
-                    self.tally.take(Err(fail))?;
-                    continue;
-                }
-            };
-            self.how.order(&mut rows);
-            self.head(&at)?;
-            self.rows(session, &at, &rows)?;
-            if self.how.recursive {
-                let dirs = rows.iter().rev().filter(|r| r.attr.kind == FileKind::Dir);
-                stack.extend(dirs.map(|r| (at.join(&r.name), r.attr)));
+        let mut descent = Descent::new(session, at);
+        let mut dir = *top;
+        loop {
+            let mut tally = std::mem::take(&mut self.tally);
+            let mut failed = |fail| tally.take(Err(fail));
+            let entered = descent.enter(&dir, &mut failed, &mut |at, rows| {
+                self.how.order(rows);
+                self.head(at)?;
+                self.rows(session, at, rows)?;
+                rows.retain(|r| self.how.recursive && r.attr.kind == FileKind::Dir);
+                Ok(())
+            });
+            self.tally = tally;
+            entered?;
+            match descent.next() {
+                Some(row) => dir = row.attr,
+                None => return Ok(()),
             }
         }
-        Ok(())
     }
 
     fn head(&mut self, at: &At) -> Done {

@@ -125,19 +125,14 @@ impl Du {
         };
         let is_dir = attr.kind == FileKind::Dir;
         if is_dir {
-            match seen
-                .enter(at, attr)
-                .and_then(|()| row::sorted(session, attr, at))
-            {
-                Err(fail) => tally.take(Err(fail))?,
-                Ok(rows) => {
-                    for row in rows {
-                        let below = at.join(&row.name);
-                        let more =
-                            self.sum(session, &below, &row.attr, depth + 1, seen, print, tally)?;
-                        sum = sum.saturating_add(more);
-                    }
-                }
+            let rows = match seen.enter(at, attr) {
+                Err(fail) => tally.take(Err(fail)).map(|()| Vec::new())?,
+                Ok(()) => row::sorted(session, attr, at, &mut |fail| tally.take(Err(fail)))?,
+            };
+            for row in rows {
+                let below = at.join(&row.name);
+                let more = self.sum(session, &below, &row.attr, depth + 1, seen, print, tally)?;
+                sum = sum.saturating_add(more);
             }
         }
         if depth == 0 || !self.summarize && (is_dir || self.all) {

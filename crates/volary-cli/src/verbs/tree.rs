@@ -114,11 +114,11 @@ impl Drawing<'_> {
         if dir.kind != FileKind::Dir || self.how.level.is_some_and(|max| depth >= max) {
             return Ok(());
         }
-        let entered = self.seen.enter(at, dir);
-        let mut rows = match entered.and_then(|()| row::sorted(&self.session, dir, at)) {
-            Ok(rows) => rows,
-            Err(fail) => return self.tally.take(Err(fail)),
-        };
+        if let Err(fail) = self.seen.enter(at, dir) {
+            return self.tally.take(Err(fail));
+        }
+        let tally = &mut self.tally;
+        let mut rows = row::sorted(&self.session, dir, at, &mut |fail| tally.take(Err(fail)))?;
         rows.retain(|r| self.how.shows(&r.name, depth + 1));
         let count = rows.len();
         for (i, row) in rows.iter().enumerate() {

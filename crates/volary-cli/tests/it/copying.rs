@@ -301,3 +301,24 @@ fn a_move_that_cannot_end_well_removes_nothing() {
     assert_eq!(sandbox.read("tree/a.txt"), b"alpha\n");
     sandbox.is_clean("disk.img");
 }
+
+#[test]
+fn a_fifo_in_the_way_is_not_opened() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("to")).unwrap();
+    sandbox.shell("mkfifo to/README.txt").ok();
+    // With a reader, it could be opened.
+    let fifo = sandbox.path("to/README.txt");
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+    let reader = rustix::fs::open(fifo, flags, rustix::fs::Mode::empty()).unwrap();
+    let run = sandbox.run("cp disk.img:/README.txt to");
+    assert_eq!(run.code, 1, "{}", run.err);
+    assert!(run.err.contains("README.txt"), "{}", run.err);
+    let mut poll = [rustix::event::PollFd::new(
+        &reader,
+        rustix::event::PollFlags::IN,
+    )];
+    rustix::event::poll(&mut poll, Some(&rustix::event::Timespec::default())).unwrap();
+    let hung_up = rustix::event::PollFlags::HUP;
+    assert!(!poll[0].revents().contains(hung_up), "it was opened");
+}

@@ -150,3 +150,71 @@ fn a_read_that_fails_once_costs_nothing_and_a_dead_device_leaves_no_zeros() {
         "out:\nREADME.txt\ndocs\nempty\n\nout/docs:\n"
     );
 }
+
+#[test]
+fn a_file_of_absurd_length_is_copied_by_its_holes() {
+    let sandbox = Sandbox::empty();
+    sandbox
+        .run("mkfs -q -t ffs2 --size 16M -o block=65536,fragment=8192 disk.img")
+        .ok();
+    sandbox.write("long", &noise(77_777));
+    sandbox.run("cp long disk.img:/long").ok();
+    let mut image = sandbox.read("disk.img");
+    let size = find(&image, &77_777_u64.to_le_bytes());
+    let long = 1_u64 << 54;
+    image[size..size + 8].copy_from_slice(&long.to_le_bytes());
+    sandbox.write("disk.img", &image);
+    let said = sandbox.run("cp disk.img:/long out").fails(1);
+    assert!(said.contains("bytes 65536 to 131071"), "{said}");
+    // Not every host has files of that length.
+    if let Ok(out) = std::fs::metadata(sandbox.path("out")) {
+        assert_eq!(out.len(), long);
+    }
+}
+
+/// A record of a directory on an ISO 9660 volume.
+fn record(name: &[u8], block: u32, len: u32, flags: u8) -> Vec<u8> {
+    let number = |n: u32| [n.to_le_bytes(), n.to_be_bytes()].concat();
+    let mut record = [&[0, 0][..], &number(block), &number(len)].concat();
+    record.extend([126, 11, 22, 12, 0, 0, 0, flags, 0, 0, 1, 0, 0, 1]);
+    record.push(name.len() as u8);
+    record.extend(name);
+    record.resize(record.len().next_multiple_of(2), 0);
+    record[0] = record.len() as u8;
+    record
+}
+
+#[test]
+fn an_entry_that_leads_nowhere_hides_no_other() {
+    const ROOT: u32 = 18;
+    let sandbox = Sandbox::empty();
+    let mut image = vec![0; 32 << 10];
+    let mut descriptor = b"\x01CD001\x01".to_vec();
+    descriptor.resize(2048, 0);
+    descriptor[128..130].copy_from_slice(&2048_u16.to_le_bytes());
+    let root = record(&[0], ROOT, 2048, 2);
+    descriptor[156..156 + root.len()].copy_from_slice(&root);
+    image.extend(descriptor);
+    image.extend(b"\xffCD001\x01");
+    image.resize(ROOT as usize * 2048, 0);
+    image.extend(root);
+    image.extend(record(&[1], ROOT, 2048, 2));
+    image.extend(record(b"A.;1", 16, 5, 0));
+    image.extend(record(b"BAD", 17, 2048, 2));
+    image.extend(record(b"Z.;1", 16, 5, 0));
+    image.resize((ROOT as usize + 1) * 2048, 0);
+    sandbox.write("disk.iso", &image);
+    for (verb, shown) in [
+        ("ls disk.iso", "a\nz\n"),
+        ("ls -R disk.iso:/", "disk.iso:/:\na\nz\n"),
+        ("find disk.iso:/", "disk.iso:/\ndisk.iso:/a\ndisk.iso:/z\n"),
+        (
+            "tree disk.iso:/",
+            "disk.iso:/\n├── a\n└── z\n\n0 directories, 2 files\n",
+        ),
+    ] {
+        let run = sandbox.run(verb);
+        assert_eq!((run.code, &*run.out), (1, shown), "{verb}: {}", run.err);
+        assert!(run.err.contains("disk.iso:/bad: "), "{verb}: {}", run.err);
+    }
+}

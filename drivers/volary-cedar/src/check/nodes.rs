@@ -13,8 +13,12 @@ use crate::nodes::is_named;
 use crate::runs::Runs;
 use crate::vam::Vam;
 use crate::volume::Layout;
+use std::collections::btree_map::Entry as Entered;
 use std::collections::{BTreeMap, BTreeSet};
-use volary_core::{FileKind, Finding, Kind, Progress, Result, Severity};
+use volary_core::{FileKind, Finding, Kind, Name, Progress, Result, Severity};
+
+/// The longest path that is told, in bytes.
+const PATH_MAX: usize = 4096;
 
 /// All that the table says.
 #[derive(Default)]
@@ -86,17 +90,18 @@ impl Nodes {
         }
     }
 
-    /// The path of a node, as far as it can be told.
+    /// The path of a node, where one leads to it that is no longer than a path can be.
     fn path(&self, uid: u64) -> Option<Vec<u8>> {
         let mut parts: Vec<&[u8]> = Vec::new();
-        let mut at = uid;
-        for _ in 0..=self.heads.len() {
+        let (mut at, mut len) = (uid, 0);
+        while len <= PATH_MAX {
             if at == ROOT_UID {
                 parts.reverse();
                 return Some([b"/".to_vec(), parts.join(&b'/')].concat());
             }
             let (place, _) = self.heads.get(&at)?;
             parts.push(&place.name);
+            len += place.name.len() + 1;
             at = place.dir;
         }
         None
@@ -112,6 +117,7 @@ impl Nodes {
         vam: &mut Vam,
         progress: &dyn Progress,
     ) -> Result<()> {
+        self.judge_words();
         self.judge_names();
         self.judge_places();
         self.judge_links();
@@ -134,6 +140,24 @@ impl Nodes {
         Ok(())
     }
 
+    /// Names must be such as can be asked for.
+    fn judge_words(&mut self) {
+        let is_bad = |place: &Place| place.dir != NOWHERE && Name::new(&place.name).is_err();
+        let heads = self.heads.values().filter(|(place, _)| is_bad(place));
+        let heads: Vec<_> = heads.map(|(p, h)| (p.clone(), h.uid)).collect();
+        let links = self.links.iter().filter(|(place, ..)| is_bad(place));
+        let links: Vec<_> = links.map(|(p, uid, _)| (p.clone(), *uid)).collect();
+        let words = |uid| format!("nothing can be called what node {uid:#x} is called");
+        for (place, uid) in heads {
+            let fix = Fix::Adopt(place.key());
+            self.damage("name", words(uid), "put it into the root", fix, None);
+        }
+        for (place, uid) in links {
+            let fix = Fix::Remove(place.key());
+            self.damage("name", words(uid), "take the name away", fix, None);
+        }
+    }
+
     /// Names must be in directories, from which a way leads to the root.
     fn judge_names(&mut self) {
         let root = self.heads.get(&ROOT_UID);
@@ -152,9 +176,9 @@ impl Nodes {
             }
         }
         // Directories that lead round in a circle: the least of each is adopted.
-        let round = self.heads.values().filter(|(p, h)| {
-            h.is_dir() && is_dir(&p.dir) && self.path(h.uid).is_none() && self.in_circle(h.uid)
-        });
+        let round = self.circles().into_iter();
+        let round = round.filter_map(|uid| self.heads.get(&uid));
+        let round = round.filter(|(place, head)| head.is_dir() && is_dir(&place.dir));
         lost.extend(round.map(|(place, head)| (place.clone(), head.uid)));
         for (place, uid) in lost {
             let message = format!(
@@ -195,22 +219,41 @@ impl Nodes {
             .collect()
     }
 
-    /// Whether a node is the least of the circle of directories that it is in.
-    fn in_circle(&self, uid: u64) -> bool {
-        let mut at = uid;
-        for _ in 0..=self.heads.len() {
-            let Some((place, _)) = self.heads.get(&at) else {
-                return false;
+    /// The least node of each circle of directories that hold each other. Each node is met once.
+    fn circles(&self) -> Vec<u64> {
+        let mut circles = Vec::new();
+        // Nodes that were met, and from where on.
+        let mut met: BTreeMap<u64, u64> = BTreeMap::new();
+        for &start in self.heads.keys() {
+            let mut at = start;
+            let is_circle = loop {
+                let Some((place, _)) = self.heads.get(&at).filter(|_| at != ROOT_UID) else {
+                    break false;
+                };
+                match met.entry(at) {
+                    Entered::Occupied(before) => break *before.get() == start,
+                    Entered::Vacant(new) => new.insert(start),
+                };
+                at = place.dir;
             };
-            at = place.dir;
-            if at == uid {
-                return true;
-            }
-            if at < uid {
-                return false;
+            if is_circle {
+                circles.push(self.least_of_circle(at));
             }
         }
-        false
+        circles
+    }
+
+    /// The least node of the circle that this one is in.
+    fn least_of_circle(&self, of: u64) -> u64 {
+        let (mut least, mut at) = (of, of);
+        while let Some((place, _)) = self.heads.get(&at) {
+            at = place.dir;
+            least = least.min(at);
+            if at == of {
+                break;
+            }
+        }
+        least
     }
 
     /// Each name must be known of its node, and the other way round.

@@ -1,6 +1,5 @@
 //! Groups and inodes: checksums, maps, whom blocks belong to.
 
-use super::bits::Bits;
 use super::findings::{Findings, damage, met};
 use crate::inode::Inode;
 use crate::ondisk::{iflag, incompat};
@@ -8,6 +7,7 @@ use crate::scan::{Damaged, Visitor};
 use crate::store::Store;
 use std::collections::BTreeMap;
 use volary_core::{Error, FileKind, Finding, Result, Severity};
+use volary_ondisk::Bits;
 
 /// An inode in use.
 #[derive(Clone, Copy)]

@@ -1,6 +1,5 @@
 //! Checks a volume, with what its journal holds. Nothing is mended: the driver reads only, so far.
 
-mod bits;
 mod findings;
 mod inodes;
 mod maps;

@@ -74,6 +74,9 @@ codes! {
     BAD_DATE "bad-date" Note;
 }
 
+/// Findings of one code that are told one by one; there can be one for each entry.
+const EACH_MAX: u64 = 1000;
+
 /// Where something was found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Where {
@@ -100,7 +103,7 @@ pub(super) struct Reporter<'a> {
 impl<'a> Reporter<'a> {
     pub(super) fn new(how: &Check, report: &'a mut dyn FnMut(&Finding) -> Answer) -> Self {
         Self {
-            all: Findings::new(how, report),
+            all: Findings::new(how, report).at_most(EACH_MAX),
         }
     }
 

@@ -105,3 +105,22 @@ fn a_large_volume_is_mapped_in_little_memory() {
     assert_eq!(map.cells.len(), 100);
     assert_eq!(sum(&map).dir, 65_536);
 }
+
+#[test]
+fn a_chain_that_many_entries_lead_to_is_followed_once() {
+    let dev = volume();
+    let layout = Layout::read(&dev).unwrap();
+    // All of the root: each leads to the second file's chain, or to the end of it.
+    let mut root = Vec::new();
+    for number in 0..500_u32 {
+        let mut entry = DirEntry::new_zeroed();
+        entry.DIR_Name = *b"F          ";
+        entry.DIR_Name[1..4].copy_from_slice(format!("{number:03}").as_bytes());
+        entry.set_first_cluster(4 + number % 2 * 2, false);
+        root.extend_from_slice(entry.as_bytes());
+    }
+    dev.write_at(layout.root_offset(), &root).unwrap();
+    let map = map(&dev, 64).unwrap();
+    let all = sum(&map);
+    assert_eq!((map.breaks, all.broken, all.file), (1, 2048, 0));
+}

@@ -7,6 +7,9 @@ use crate::node::{Node, Open};
 use volary_block::Stage;
 use volary_core::{Ctx, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
 
+/// Pointers of a file that one call looks at to tell where its bytes lie: 8 GiB in blocks of 8 KiB.
+const POINTERS_MAX: u64 = 1 << 20;
+
 impl State {
     /// Adds an open of an inode, which stays in memory for as long.
     ///
@@ -130,14 +133,25 @@ impl Attached {
             if self.takes_changes() {
                 self.cache.write_stage(Stage::DATA)?;
             }
-            reader.runs(&inode, offset, len, &mut |run| {
+            let range = (offset, len);
+            let known = reader.some_runs(&inode, range, POINTERS_MAX, &mut |run| {
                 out.push(Extent {
                     offset: run.offset,
                     len: run.len,
                     place: run.place.map_or(Place::Hole, Place::Device),
                 });
                 Ok(())
-            })
+            })?;
+            let end = offset.saturating_add(len).min(inode.size);
+            // Who wants to know more asks from there on.
+            if known < end {
+                out.push(Extent {
+                    offset: known,
+                    len: end - known,
+                    place: Place::Encoded,
+                });
+            }
+            Ok(())
         })
     }
 }

@@ -6,7 +6,13 @@ use crate::replica::is_replica;
 use crate::superblock::Found;
 use crate::volume::Volume;
 use volary_block::Skipping;
-use volary_core::{BlockDevice, Error, Finding, Result, Severity};
+use volary_core::{BlockDevice, Error, Finding, Progress, Result, Severity};
+
+/// How far a replica is looked for, in bytes: past the first two groups of any volume. An image with
+/// holes can be longer than can be read.
+const SEARCH_MAX: u64 = 16 << 30;
+/// Bytes that are searched between two looks at whether anybody waits.
+const SEARCH_STEP: usize = 16 << 20;
 
 /// A superblock, as if it stood where the first does.
 pub(super) struct Chosen {
@@ -22,8 +28,12 @@ impl Chosen {
     /// What cannot be read makes no sense.
     ///
     /// # Errors
-    /// `Corrupt` if there is none; `Io`.
-    pub(super) fn new(dev: &dyn BlockDevice, sector: Option<u64>) -> Result<Self> {
+    /// `Corrupt` if there is none; `Interrupted`; `Io`.
+    pub(super) fn new(
+        dev: &dyn BlockDevice,
+        sector: Option<u64>,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
         let size = dev.geometry().size;
         let dev = &Skipping::new(dev);
         let first = Found::choose(dev, None).and_then(|found| Volume::new(found, size));
@@ -43,15 +53,7 @@ impl Chosen {
                 return Ok(Self::instead(named, sector * 512, &why));
             }
         };
-        let mut replica = None;
-        Found::search(dev, size, &mut |found| {
-            let at = found.at;
-            let found = Found::read(dev, at)?;
-            let volume = found.and_then(|found| Volume::new(found, size).ok());
-            let volume = volume.filter(|volume| is_replica(volume, at));
-            replica = volume.map(|volume| (volume, at));
-            Ok(replica.is_none())
-        })?;
+        let replica = replica(dev, progress)?;
         let (volume, at) = replica.ok_or_else(|| Error::note(e.kind(), e.to_string()))?;
         Ok(Self::instead(volume, at, &e.to_string()))
     }
@@ -96,6 +98,29 @@ impl Chosen {
             ..finding(Severity::Damage, self.volume.found.at, words.clone())
         })
     }
+}
+
+/// The first replica that makes sense, and where it is.
+fn replica(dev: &dyn BlockDevice, progress: &dyn Progress) -> Result<Option<(Volume, u64)>> {
+    let size = dev.geometry().size;
+    let end = size.min(SEARCH_MAX);
+    let mut replica = None;
+    for start in (0..end).step_by(SEARCH_STEP) {
+        progress.progress("superblocks", start, end)?;
+        let range = start..end.min(start + SEARCH_STEP as u64);
+        Found::search(dev, range, &mut |found| {
+            let at = found.at;
+            let found = Found::read(dev, at)?;
+            let volume = found.and_then(|found| Volume::new(found, size).ok());
+            let volume = volume.filter(|volume| is_replica(volume, at));
+            replica = volume.map(|volume| (volume, at));
+            Ok(replica.is_none())
+        })?;
+        if replica.is_some() {
+            break;
+        }
+    }
+    Ok(replica)
 }
 
 /// Whether two superblocks agree in what does not change.

@@ -7,13 +7,15 @@ use super::plan::{Plan, beyond};
 use super::pointers::Pointers;
 use crate::blocks::{Block, Reader};
 use crate::cg::Group;
+use crate::dir::size_max;
 use crate::inode::Inode;
 use crate::map::reserved;
 use crate::scan::{Visitor, scan};
 use crate::volume::Volume;
 use crate::xattr;
 use std::collections::{BTreeMap, BTreeSet};
-use volary_core::{FileKind, Finding, Kind, Result, Severity};
+use volary_core::{Error, FileKind, Finding, Kind, Result, Severity};
+use volary_ondisk::Bits;
 
 /// An inode in use.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +33,12 @@ pub(super) struct Inodes {
     pub(super) all: BTreeMap<u32, Seen>,
     /// Fields of inodes that contradict the rest of them.
     pub(super) likely: BTreeMap<u32, Fields>,
-    /// A bit for each fragment: taken by the format or by an inode.
-    taken: Vec<u64>,
-    /// The same of those that two claim; empty if there are none.
-    shared: Vec<u64>,
+    /// Fragments of the volume.
+    size: u64,
+    /// Those that the format or an inode takes.
+    taken: Bits,
+    /// Those that two claim.
+    shared: Bits,
     free: u64,
     /// Fragments that copies of blocks will take.
     pub(super) promised: BTreeSet<u64>,
@@ -51,12 +55,12 @@ impl Inodes {
         plan: &mut Plan,
     ) -> Result<Self> {
         let volume = reader.volume;
-        let words = usize::try_from(volume.size.div_ceil(64)).unwrap_or(0);
         let mut inodes = Self {
             all: BTreeMap::new(),
             likely: BTreeMap::new(),
-            taken: vec![0; words],
-            shared: Vec::new(),
+            size: volume.size,
+            taken: Bits::default(),
+            shared: Bits::default(),
             free: volume.size,
             promised: BTreeSet::new(),
             is_partial: false,
@@ -64,6 +68,7 @@ impl Inodes {
         for group in 0..volume.ncg {
             let (first, end) = reserved(volume, group);
             inodes.take_system(first, end);
+            inodes.check_room()?;
         }
         let summaries = volume.csaddr + volume.cssize.div_ceil(volume.fsize);
         inodes.take_system(volume.csaddr, summaries);
@@ -82,8 +87,19 @@ impl Inodes {
             pointers,
             ..
         } = phase;
+        inodes.check_room()?;
         pointers.tell(&reader, &mut inodes, findings, plan)?;
         Ok(inodes)
+    }
+
+    /// # Errors
+    /// `TooBig` if there is no room to note what is taken.
+    fn check_room(&self) -> Result<()> {
+        if self.taken.is_full() || self.shared.is_full() {
+            let words = "the volume is too large to be checked in memory";
+            return Err(Error::note(Kind::TooBig, words));
+        }
+        Ok(())
     }
 
     /// An inode, as it likely was where its fields are damaged.
@@ -106,37 +122,25 @@ impl Inodes {
 
     /// Whether it was not taken before.
     pub(super) fn take(&mut self, fragment: u64) -> bool {
-        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
-        let bit = 1 << (fragment % 64);
-        let Some(word) = self.taken.get_mut(index) else {
-            return false;
-        };
-        let is_new = *word & bit == 0;
-        *word |= bit;
+        let is_new = fragment < self.size && self.taken.insert(fragment);
         self.free -= u64::from(is_new);
         is_new
     }
 
     pub(super) fn is_taken(&self, fragment: u64) -> bool {
-        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
-        let word = self.taken.get(index).copied().unwrap_or(u64::MAX);
-        word >> (fragment % 64) & 1 == 1
+        fragment >= self.size || self.taken.has(fragment)
     }
 
     /// Notes that two claim a fragment.
     pub(super) fn share(&mut self, fragment: u64) {
-        self.shared.resize(self.taken.len(), 0);
-        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
-        if let Some(word) = self.shared.get_mut(index) {
-            *word |= 1 << (fragment % 64);
+        if fragment < self.size {
+            self.shared.insert(fragment);
         }
     }
 
     /// Whether two claim it, as far as the sweep has come.
     pub(super) fn is_shared(&self, fragment: u64) -> bool {
-        let index = usize::try_from(fragment / 64).unwrap_or(usize::MAX);
-        let word = self.shared.get(index).copied().unwrap_or(0);
-        word >> (fragment % 64) & 1 == 1
+        self.shared.has(fragment)
     }
 
     pub(super) fn free_fragments(&self) -> u64 {
@@ -216,13 +220,14 @@ impl Phase<'_, '_> {
             0 => likely::end_of_empty(&self.reader, &inode)?,
             _ => ends::end(&self.reader, &inode)?,
         };
-        let Some(end) = end else {
-            return Ok(inode);
+        let max = size_max(self.volume());
+        let (end, message) = match end {
+            Some(end) => (end, format!("and has blocks for {end}")),
+            None if inode.size > max => (max, "more than any directory has".into()),
+            None => return Ok(inode),
         };
-        let message = format!(
-            "directory {} says that it has {} bytes, and has blocks for {end}",
-            inode.ino, inode.size
-        );
+        let (ino, size) = (inode.ino, inode.size);
+        let message = format!("directory {ino} says that it has {size} bytes, {message}");
         let fields = Fields::of_size(end);
         self.pointers
             .fields(&inode, "directory-size", message, fields);

@@ -35,7 +35,8 @@ use plan::{Plan, Writer};
 use std::sync::Arc;
 use volary_block::Cache;
 use volary_core::{
-    Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, Progress, Result, Severity,
+    Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, Progress, Quiet, Result,
+    Severity,
 };
 
 /// Rounds after which what is still wrong is left.
@@ -51,7 +52,7 @@ pub(crate) fn check(
     report: &mut dyn FnMut(&Finding) -> Answer,
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
-    let chosen = Chosen::new(&*dev, how.options.number("superblock")?)?;
+    let chosen = Chosen::new(&*dev, how.options.number("superblock")?, progress)?;
     let volume = chosen.volume.clone();
     let cache = cache(dev.clone(), LOOK_MEMORY);
     let mut findings = Findings::new(how, report, progress);
@@ -194,7 +195,7 @@ impl Run<'_> {
         self.written += writer.written;
         // The superblock's sums are others now.
         let sector = self.how.options.number("superblock")?;
-        self.chosen = Chosen::new(&*self.dev, sector.filter(|_| !plan.head))?;
+        self.chosen = Chosen::new(&*self.dev, sector.filter(|_| !plan.head), &Quiet)?;
         self.volume = self.chosen.volume.clone();
         self.head = Head::new(&self.volume);
         Ok(())

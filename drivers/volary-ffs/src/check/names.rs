@@ -1,5 +1,7 @@
 //! Phases 2 and 3: path names and connectivity.
 
+mod twins;
+
 use super::chunk::{Chunk, Salvage};
 use super::findings::{Findings, finding};
 use super::inodes::{Inodes, Seen};
@@ -17,6 +19,9 @@ use volary_core::{Error, FileKind, Finding, Kind, Name, Result, Severity};
 
 /// Stretches of a directory, in bytes.
 type Ranges = Vec<Range<u64>>;
+
+/// How many names of directories are noted, to choose of several. Past them, the first is right.
+const TWINS_MAX: usize = 1 << 22;
 
 /// Walks the tree from the root, and tells of directories that were not met.
 ///
@@ -38,6 +43,8 @@ pub(super) fn check(
         paths: HashMap::new(),
         parents: HashMap::new(),
         twins: HashMap::new(),
+        twins_left: TWINS_MAX,
+        bytes_left: reader.volume.size.saturating_mul(reader.volume.fsize),
         revived: Vec::new(),
     };
     let root = names.inodes.all.get(&UFS_ROOTINO);
@@ -66,6 +73,10 @@ struct Names<'a, 'b> {
     parents: HashMap<u32, (u32, u64)>,
     /// Names of directories: of which directory, and where in it.
     twins: HashMap<u32, Vec<(u32, u64)>>,
+    /// How many more of them are noted.
+    twins_left: usize,
+    /// How many more bytes of directories there can be: each byte of the volume is of one.
+    bytes_left: u64,
     /// Names behind damage: the inode, the directory, and where in it.
     revived: Vec<(u32, u32, u64)>,
 }
@@ -80,6 +91,13 @@ impl Names<'_, '_> {
             }
             _ => false,
         }
+    }
+
+    fn is_met(&self, ino: u32) -> bool {
+        self.inodes
+            .all
+            .get(&ino)
+            .is_some_and(|seen| seen.parent != 0)
     }
 
     /// The path of a directory, or of a name in it.
@@ -117,11 +135,16 @@ impl Names<'_, '_> {
         let mut dir = Dir::new(self.reader, &inode)?;
         self.size(&inode);
         let (holes, unread) = self.holes(&inode)?;
+        if !self.has_room(&inode, &holes, &unread) {
+            return Ok(());
+        }
+        let mut gaps = holes.iter().chain(&unread).peekable();
         let (mut at, mut dots, mut damaged) = (0, 0, 0);
         while at < inode.size && damaged < DAMAGE_MAX {
-            let mut passed = holes.iter().chain(&unread);
-            if let Some(hole) = passed.find(|hole| hole.contains(&at)) {
-                at = hole.end;
+            self.findings.progress("directories", self.done, 0)?;
+            while gaps.next_if(|gap| gap.end <= at).is_some() {}
+            if let Some(gap) = gaps.peek().filter(|gap| gap.contains(&at)) {
+                at = gap.end;
                 continue;
             }
             match dir.entry(at) {
@@ -145,6 +168,24 @@ impl Names<'_, '_> {
             self.no_dots(&inode, dots, is_first_there)?;
         }
         Ok(())
+    }
+
+    /// Whether the volume can have a directory of these blocks beside those that were gone through.
+    fn has_room(&mut self, dir: &Inode, holes: &Ranges, unread: &Ranges) -> bool {
+        let gaps = holes.iter().chain(unread);
+        let gaps = gaps.map(|gap| gap.end - gap.start).sum::<u64>();
+        let left = self.bytes_left.checked_sub(dir.size.saturating_sub(gaps));
+        if let Some(left) = left {
+            self.bytes_left = left;
+            return true;
+        }
+        let message = "the directory has blocks of others, over and over; it is not gone through";
+        self.findings.tell_only(&Finding {
+            code: "directory-size",
+            path: Some(self.path(dir.ino, None)),
+            ..finding(Severity::Damage, dir.at, message)
+        });
+        false
     }
 
     /// An entry, if it is in use.
@@ -232,6 +273,7 @@ impl Names<'_, '_> {
             Err(e) if e == Kind::Corrupt => {
                 let bsize = self.reader.volume.bsize;
                 for at in (0..dir.size).step_by(usize::try_from(bsize).unwrap_or(1)) {
+                    self.findings.progress("directories", self.done, 0)?;
                     match self.reader.runs(dir, at, bsize, &mut |_| Ok(())) {
                         Err(e) if e == Kind::Corrupt => unread.push(at..at + bsize),
                         run => run?,
@@ -361,56 +403,6 @@ impl Names<'_, '_> {
         }
     }
 
-    /// A directory has one name, and `..` leads to where it is. One that was moved has two
-    /// after a power cut: it is where `..` says.
-    fn names_of_directories(&mut self) {
-        let mut all: Vec<_> = std::mem::take(&mut self.twins).into_iter().collect();
-        all.sort_unstable();
-        for (ino, names) in all {
-            if ino == UFS_ROOTINO {
-                names.iter().for_each(|&at| self.twin(ino, at, false));
-                continue;
-            }
-            let leads = self.parents.get(&ino).copied();
-            let named = |at: &(u32, u64)| leads.is_some_and(|(parent, _)| parent == at.0);
-            let keep = names.iter().find(|at| named(at)).or(names.first()).copied();
-            let Some(keep) = keep else { continue };
-            if let Some(seen) = self.inodes.all.get_mut(&ino) {
-                seen.parent = keep.0;
-            }
-            let moved = names.len() == 2 && named(&keep);
-            for &(dir, at) in names.iter().filter(|at| **at != keep) {
-                self.twin(ino, (dir, at), moved);
-            }
-            if let Some(leads) = leads.filter(|leads| leads.0 != keep.0) {
-                self.wrong_dots(ino, b"..", leads, keep.0);
-            }
-        }
-        let root = self.parents.get(&UFS_ROOTINO).copied();
-        if let Some(leads) = root.filter(|leads| leads.0 != UFS_ROOTINO) {
-            self.wrong_dots(UFS_ROOTINO, b"..", leads, UFS_ROOTINO);
-        }
-    }
-
-    fn twin(&mut self, ino: u32, (dir, at): (u32, u64), moved: bool) {
-        let message = format!("directory {ino} has another name as well");
-        let severity = match moved {
-            true => Severity::Crash,
-            false => Severity::Damage,
-        };
-        let place = self.reader.volume.inode_at(dir.into()).unwrap_or(0);
-        let twice = Finding {
-            code: "twice",
-            ..finding(severity, place, message)
-        };
-        if self.tell(self.path(dir, None), twice) {
-            self.plan.entry(dir, at, Change::Remove);
-            if let Some(seen) = self.inodes.all.get_mut(&ino) {
-                seen.found = seen.found.saturating_sub(1);
-            }
-        }
-    }
-
     fn entry(
         &mut self,
         dir: &Inode,
@@ -463,7 +455,12 @@ impl Names<'_, '_> {
         if is != FileKind::Dir {
             return Ok(());
         }
-        self.twins.entry(leads).or_default().push((dir.ino, at));
+        if self.twins_left > 0 {
+            self.twins_left -= 1;
+            self.twins.entry(leads).or_default().push((dir.ino, at));
+        } else if self.is_met(leads) {
+            self.twin(leads, (dir.ino, at), false);
+        }
         if self.meet(leads, dir.ino) {
             self.paths.insert(leads, (dir.ino, name.to_vec()));
             todo.push(leads);
@@ -543,11 +540,17 @@ impl Names<'_, '_> {
     /// What entries of these directories lead to.
     fn held_by(&self, dirs: &[u32]) -> Result<HashSet<u32>> {
         let mut held = HashSet::new();
+        let mut left = self.bytes_left;
         for &ino in dirs {
+            self.findings.progress("directories", self.done, 0)?;
             let Ok(inode) = self.inodes.inode(&self.reader, ino) else {
                 continue;
             };
             let mut dir = Dir::new(self.reader, &inode)?;
+            let Some(more) = left.checked_sub(inode.size) else {
+                continue;
+            };
+            left = more;
             let mut at = 0;
             // Damage is told of when it is gone through.
             while let Ok(Some(entry)) = dir.entry(at) {

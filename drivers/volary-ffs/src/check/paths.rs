@@ -47,6 +47,8 @@ pub(super) fn of(
         paths.found.insert(UFS_ROOTINO, root);
     }
     let (mut todo, mut done) = (vec![UFS_ROOTINO], 0);
+    // Each byte of the volume is of one directory.
+    let mut left = reader.volume.size.saturating_mul(reader.volume.fsize);
     while let Some(ino) = todo.pop() {
         done += 1;
         findings.progress("paths", done, 0)?;
@@ -57,6 +59,10 @@ pub(super) fn of(
         let Ok(mut dir) = Dir::new(*reader, &inode) else {
             continue;
         };
+        let Some(more) = left.checked_sub(inode.size) else {
+            continue;
+        };
+        left = more;
         let (mut at, mut damaged) = (0, 0);
         while at < inode.size && damaged < DAMAGE_MAX {
             let entry = match dir.entry(at) {

@@ -1,6 +1,7 @@
 //! Images made by NetBSD, FreeBSD and makefs, read by us and by others; what we write;
 //! damaged ones.
 
+mod claiming;
 mod clusters;
 mod conformance;
 mod damage;

@@ -17,6 +17,9 @@ use volary_core::{
 use volary_ondisk::Findings;
 use volary_ondisk::findings::finding;
 
+/// Findings of one code that are told one by one; there can be one for each record.
+const EACH_MAX: u64 = 1000;
+
 /// Goes through everything, and tells what contradicts itself.
 ///
 /// # Errors
@@ -37,7 +40,7 @@ pub(crate) fn check(
     };
     let mut checking = Checking {
         reader,
-        findings: Findings::new(how, report),
+        findings: Findings::new(how, report).at_most(EACH_MAX),
         progress,
         files: 0,
         dirs: HashSet::new(),
@@ -47,6 +50,7 @@ pub(crate) fn check(
         reader,
         owner: Owner::default(),
         links: None,
+        cancel: None,
     };
     walk(&nodes, &mut checking)?;
     checking.path_table(path::table(&reader))?;
@@ -131,11 +135,9 @@ impl Checking<'_> {
     }
 
     fn own_records(&mut self, at: &Place<'_>, stretch: Stretch) {
-        let own = self.reader.record(stretch, 0).ok().flatten();
-        let next = own.as_ref().and_then(|(_, end)| {
-            let next = self.reader.record(stretch, *end).ok().flatten();
-            next.map(|(record, _)| record)
-        });
+        let mut at_record = 0;
+        let own = self.reader.record(stretch, &mut at_record).ok().flatten();
+        let next = own.and_then(|_| self.reader.record(stretch, &mut at_record).ok().flatten());
         let next = next.filter(Record::is_parent);
         let volume = self.reader.volume;
         let to_itself =
@@ -165,13 +167,13 @@ impl Checking<'_> {
 impl Visitor for Checking<'_> {
     fn dir(&mut self, at: &Place<'_>, stretch: Stretch) -> Result<()> {
         self.dirs.insert(stretch.start);
-        self.progress
-            .progress("directories", self.dirs.len() as u64, 0)?;
         self.own_records(at, stretch);
         Ok(())
     }
 
     fn record(&mut self, at: &Place<'_>, found: &Found) -> Result<()> {
+        self.progress
+            .progress("directories", self.dirs.len() as u64, 0)?;
         let raw = &found.record.raw;
         if !raw.extent_location.agree() || !raw.data_length.agree() {
             self.tell(&Finding {

@@ -5,7 +5,7 @@ use crate::{attach, attach_as};
 use volary_core::{FileKind, Fs, Kind, Mode, Name, Result};
 use volary_testkit::volumes::as_root;
 
-const SECTOR: usize = 2048;
+pub(crate) const SECTOR: usize = 2048;
 
 fn both16(n: u16) -> [u8; 4] {
     let ([a, b], [c, d]) = (n.to_le_bytes(), n.to_be_bytes());
@@ -18,16 +18,16 @@ fn both32(n: u32) -> Vec<u8> {
 
 /// A directory record.
 pub(crate) struct Entry<'a> {
-    name: &'a [u8],
-    block: u32,
-    len: u32,
-    flags: u8,
-    unit: u8,
-    system_use: Vec<u8>,
+    pub(crate) name: &'a [u8],
+    pub(crate) block: u32,
+    pub(crate) len: u32,
+    pub(crate) flags: u8,
+    pub(crate) unit: u8,
+    pub(crate) system_use: Vec<u8>,
 }
 
 impl<'a> Entry<'a> {
-    fn file(name: &'a [u8], block: u32, len: u32) -> Self {
+    pub(crate) fn file(name: &'a [u8], block: u32, len: u32) -> Self {
         Self {
             name,
             block,
@@ -38,21 +38,21 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn dir(name: &'a [u8], block: u32) -> Self {
+    pub(crate) fn dir(name: &'a [u8], block: u32) -> Self {
         Self {
             flags: 2,
             ..Self::file(name, block, SECTOR as u32)
         }
     }
 
-    fn with(self, system_use: &[u8]) -> Self {
+    pub(crate) fn with(self, system_use: &[u8]) -> Self {
         Self {
             system_use: [&self.system_use, system_use].concat(),
             ..self
         }
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = vec![0, 0];
         out.extend(both32(self.block));
         out.extend(both32(self.len));
@@ -74,7 +74,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Where the root directory is, and the first block after it.
-const ROOT: u32 = 20;
+pub(crate) const ROOT: u32 = 20;
 const FREE: u32 = 21;
 
 /// A volume of 64 sectors.
@@ -103,20 +103,27 @@ impl Image {
         image
     }
 
+    /// With this many sectors.
+    pub(crate) fn long(mut self, sectors: u32) -> Self {
+        self.0.resize(sectors as usize * SECTOR, 0);
+        self.put(16, 80, &both32(sectors));
+        self
+    }
+
     pub(crate) fn put(&mut self, block: u32, at: usize, bytes: &[u8]) {
         let at = block as usize * SECTOR + at;
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
     /// Makes a block a directory of these.
-    fn directory(&mut self, block: u32, parent: u32, entries: &[Entry<'_>]) {
+    pub(crate) fn directory(&mut self, block: u32, parent: u32, entries: &[Entry<'_>]) {
         let own = [Entry::dir(&[0], block), Entry::dir(&[1], parent)];
         let all = own.iter().chain(entries);
         self.put(block, 0, &all.flat_map(Entry::bytes).collect::<Vec<_>>());
     }
 
     /// The root with Rock Ridge.
-    fn rocky(&mut self, entries: &[Entry<'_>]) {
+    pub(crate) fn rocky(&mut self, entries: &[Entry<'_>]) {
         let sp = [b'S', b'P', 7, 1, 0xbe, 0xef, 0];
         let own = [
             Entry::dir(&[0], ROOT).with(&sp).with(&px(0o40755, 2)),
@@ -131,12 +138,12 @@ impl Image {
     }
 }
 
-fn px(mode: u32, links: u32) -> Vec<u8> {
+pub(crate) fn px(mode: u32, links: u32) -> Vec<u8> {
     let numbers = [mode, links, 7, 8].map(both32).concat();
     [b"PX\x24\x01", &numbers[..]].concat()
 }
 
-fn ce(block: u32, at: u32, len: u32) -> Vec<u8> {
+pub(crate) fn ce(block: u32, at: u32, len: u32) -> Vec<u8> {
     let numbers = [block, at, len].map(both32).concat();
     [b"CE\x1c\x01", &numbers[..]].concat()
 }

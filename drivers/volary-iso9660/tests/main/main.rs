@@ -1,6 +1,7 @@
 //! Images made by xorriso and genisoimage, read by us and by others; images made
 //! by hand; damaged ones.
 
+mod claiming;
 mod hand;
 mod hostile;
 mod images;

@@ -13,6 +13,7 @@ struct Fake {
     /// It tells of its holes.
     tells: bool,
     reads: u32,
+    asked: u32,
 }
 
 impl Fake {
@@ -24,6 +25,7 @@ impl Fake {
             holes: Vec::new(),
             tells: true,
             reads: 0,
+            asked: 0,
         }
     }
 
@@ -51,6 +53,7 @@ impl Bytes for Fake {
     }
 
     fn holes(&mut self, range: Range<u64>) -> Option<Vec<(Range<u64>, bool)>> {
+        self.asked += 1;
         let here = |h: &&Range<u64>| h.start < range.end && h.end > range.start;
         let cut = |h: &Range<u64>| (h.start.max(range.start)..h.end.min(range.end), true);
         let all = || self.holes.iter().filter(here).map(cut).collect();
@@ -116,6 +119,17 @@ fn holes_that_are_told_of_are_not_read() {
     let (all, holes, reads, _) = copy(fake, 4096);
     assert_eq!((all.len(), holes), (5_010_000, vec![8192..5_000_000]));
     assert!(reads < 10, "{reads}");
+}
+
+#[test]
+fn a_hole_without_end_is_asked_for_in_ever_larger_parts() {
+    let len = 1 << 60;
+    let mut fake = Fake::new(len, &[]);
+    fake.holes = vec![0..len];
+    let failed = AtomicBool::new(false);
+    let mut content = Content::new(fake, len, 0, &failed);
+    assert_eq!(content.data_len(), Some(0));
+    assert!(content.bytes.asked < 2000, "{}", content.bytes.asked);
 }
 
 #[test]

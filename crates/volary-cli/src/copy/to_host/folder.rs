@@ -81,6 +81,15 @@ impl Folder {
         if !self.gives_way(name, meta)? {
             return Ok(None);
         }
+        let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        // Opening a device or a fifo does something of itself.
+        let kind = FileType::from_raw_mode(there.st_mode);
+        if !matches!(
+            kind,
+            FileType::RegularFile | FileType::Symlink | FileType::Directory
+        ) {
+            return Err(Errno::EXIST);
+        }
         let fd = rustix::fs::openat(dir, name, base | OFlags::NONBLOCK, mode)?;
         let stat = rustix::fs::fstat(&fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
