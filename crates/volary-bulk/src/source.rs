@@ -42,6 +42,11 @@ impl Source {
         self
     }
 
+    /// The session that it is read through.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Others may change it during the run.
     #[must_use]
     pub fn live(mut self) -> Self {

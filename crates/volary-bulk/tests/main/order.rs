@@ -2,8 +2,10 @@
 
 use crate::volumes::{SHAPES, TURNS, laid, run_one};
 use std::collections::BTreeMap;
-use volary_bulk::{Options, Shuffle};
-use volary_testkit::turns::Turns;
+use volary_bulk::{Options, Shuffle, Way};
+use volary_core::Name;
+use volary_testkit::turns::{Turns, runs};
+use volary_testkit::volumes::as_root;
 
 fn shuffled(seed: u64, window: u64) -> Options {
     Options {
@@ -18,6 +20,29 @@ fn the_same_seed_gives_the_same_order_and_another_another() {
     let order = |seed| run_one(shuffled(seed, 64 << 20), &laid).order;
     assert_eq!(order(1), order(1));
     assert_ne!(order(1), order(2));
+}
+
+#[test]
+fn files_come_in_the_order_of_their_places() {
+    // One extent each: the first is the only one.
+    let laid = laid(SHAPES[4], Turns::new(40, 1, 16 << 10), false);
+    let fs = laid.attach();
+    let got = run_one(Options::default(), &laid);
+    let direct = got
+        .order
+        .iter()
+        .filter(|path| got.ways[*path] == Way::Direct);
+    let place = |path: &Vec<u8>| -> Option<u64> {
+        as_root(|cx| {
+            let mut node = fs.root();
+            for name in path.split(|b| *b == b'/') {
+                node = fs.lookup(cx, node, Name::new(name).unwrap()).unwrap().node;
+            }
+            runs(&fs, cx, node).first().map(|run| run.0)
+        })
+    };
+    let places: Vec<u64> = direct.filter_map(place).collect();
+    assert!(places.len() > 40 && places.is_sorted(), "{places:?}");
 }
 
 #[test]
