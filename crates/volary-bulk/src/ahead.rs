@@ -85,16 +85,13 @@ impl<'a> Ahead<'a> {
             self.end(issue.number);
             return None;
         };
-        let buf = match usize::try_from(span.len) {
-            Ok(len) => match self.budget.take(span.len) {
-                Some(held) => Ok(Buf::new(len, held)),
-                None if self.budget.is_closed() => {
-                    self.end(issue.number);
-                    return None;
-                }
-                None => Err(Kind::TooBig.into()),
-            },
-            Err(_) => Err(Kind::TooBig.into()),
+        let buf = match self.budget.buffer(span.len) {
+            Some(buf) => Ok(buf),
+            None if self.budget.is_closed() => {
+                self.end(issue.number);
+                return None;
+            }
+            None => Err(Kind::TooBig.into()),
         };
         issue.from = span.pieces.end;
         issue.number += 1;

@@ -1,6 +1,5 @@
 //! Large files: in chunks, from the device where that goes.
 
-use crate::budget::Buf;
 use crate::delivery::{File, Part as Told, Range, Way, Why};
 use crate::list::{Listed, join};
 use crate::ordinary::{self, DATA_MAX, Stretches, failed, tell};
@@ -122,9 +121,8 @@ impl Large<'_> {
     fn chunks(&self, view: &File<'_>, size: u64) -> Result<ControlFlow<()>> {
         let run = self.part.run;
         let len = self.part.tuned.request.min(run.shares.reads / 4);
-        let held = run.reads.take(len);
-        let held = held.ok_or_else(|| Error::from(Kind::Interrupted))?;
-        let mut buf = Buf::new(usize::try_from(len).unwrap_or(0), held);
+        let buf = run.reads.buffer(len);
+        let mut buf = buf.ok_or_else(|| Error::from(Kind::Interrupted))?;
         let (mut at, mut window_len) = (0, WINDOW);
         while at < size {
             let window = self.window(at, window_len.min(size - at))?;

@@ -118,9 +118,8 @@ impl Reading<'_> {
     }
 
     fn room(&self, len: u64) -> Result<Buf> {
-        let held = self.part.run.reads.take(len);
-        let held = held.ok_or_else(|| Error::from(Kind::Interrupted))?;
-        Ok(Buf::new(usize::try_from(len).unwrap_or(0), held))
+        let buf = self.part.run.reads.buffer(len);
+        buf.ok_or_else(|| Kind::Interrupted.into())
     }
 
     /// Reads until the buffer is full or the file ends.

@@ -57,7 +57,7 @@ impl BulkFileRead {
             options: &self.options,
             shares,
             consumer,
-            reads: Budget::new(shares.reads, &meter),
+            reads: Budget::keeping(shares.reads, &meter),
             assembly: Budget::new(shares.assembly, &meter),
             scratch: Budget::new(shares.scratch, &meter),
             meter: meter.clone(),
