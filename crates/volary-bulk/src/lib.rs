@@ -23,6 +23,9 @@
 //!   node's attributes are looked at after the read: a file that has changed is read again.
 //! - **Nothing stops the rest.** A file or directory that cannot be read is told of and counted.
 //!
+//! - **Metadata in order, too.** A driver that gains from it ([`FileSystem::prefetch`]) reads directories
+//!   and then all inodes in them as they lie. Others are walked.
+//!
 //! No clock is read here: [`Options::clock`] has one. The engine starts threads, which end with the run.
 //!
 //! | module | what |
@@ -66,5 +69,7 @@ pub use options::{Cleaning, Clock, Method, Options, Shuffle};
 pub use run::BulkFileRead;
 pub use source::Source;
 pub use summary::Summary;
+#[cfg(doc)]
+use volary_core::FileSystem;
 #[cfg(doc)]
 use volary_session::Session;

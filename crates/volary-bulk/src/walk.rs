@@ -8,12 +8,17 @@ use crate::source::Source;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use volary_core::{
-    Attr, Caps, Cookie, DirBuf, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result,
+    Attr, Caps, Cookie, DirBuf, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place,
+    Prefetch, Result,
 };
-use volary_session::{Follow, PATH_MAX};
+use volary_session::{Follow, PATH_MAX, Session};
 
 /// Entries that are read at once, and bytes of their names.
 const BATCH: (usize, usize) = (128, 8 << 10);
+
+/// Directories that are read ahead together, and nodes in them.
+const GROUP: usize = 64;
+const NUMBERS_MAX: usize = 8192;
 
 /// A walk, which goes on where it was left when a list was full.
 pub(crate) struct Walk<'a> {
@@ -23,6 +28,10 @@ pub(crate) struct Walk<'a> {
     places: std::slice::Iter<'a, Vec<u8>>,
     /// Directories to enter, the next one last.
     todo: Vec<(Box<[u8]>, NodeId)>,
+    /// Some of them that the driver has read ahead, the next one last.
+    group: Vec<(Box<[u8]>, NodeId)>,
+    /// Whether the driver gains from reading ahead.
+    has_ahead: bool,
     /// Those that were entered: a damaged volume can have one in two places, or in itself.
     seen: HashSet<NodeId>,
     reading: Option<Dir>,
@@ -50,6 +59,8 @@ impl<'a> Walk<'a> {
             source,
             places: source.places.iter(),
             todo: Vec::new(),
+            group: Vec::new(),
+            has_ahead: run.options.method != Method::Vanilla,
             seen: HashSet::new(),
             reading: None,
             held: None,
@@ -67,7 +78,7 @@ impl<'a> Walk<'a> {
             self.run.check()?;
             if self.reading.is_some() {
                 self.next_entry(list)?;
-            } else if let Some((path, node)) = self.todo.pop() {
+            } else if let Some((path, node)) = self.next_dir() {
                 self.enter(path, node)?;
             } else if let Some(place) = self.places.next() {
                 self.place(place, list)?;
@@ -76,6 +87,36 @@ impl<'a> Walk<'a> {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// The next directory to enter.
+    fn next_dir(&mut self) -> Option<(Box<[u8]>, NodeId)> {
+        if self.group.is_empty() && self.has_ahead {
+            let rest = self.todo.len().saturating_sub(GROUP);
+            self.group = self.todo.split_off(rest);
+            self.read_ahead();
+        }
+        self.group.pop().or_else(|| self.todo.pop())
+    }
+
+    /// Has the driver read the directories of the group, and then the attributes of all that is in
+    /// them, each in the order in which it lies.
+    fn read_ahead(&mut self) {
+        if self.group.is_empty() {
+            return;
+        }
+        let session = &self.source.session;
+        let dirs: Vec<NodeId> = self.group.iter().map(|(_, node)| *node).collect();
+        self.has_ahead = session.prefetch(&dirs, Prefetch::Entries);
+        if !self.has_ahead {
+            return;
+        }
+        let mut nodes = Vec::new();
+        for dir in dirs {
+            // What is wrong with one is told when it is entered.
+            let _ = numbers(session, dir, &mut nodes);
+        }
+        session.prefetch(&nodes, Prefetch::Attributes);
     }
 
     fn place(&mut self, place: &[u8], list: &mut List) -> ControlFlow<()> {
@@ -233,7 +274,7 @@ impl<'a> Walk<'a> {
 
 impl Dir {
     /// Reads some entries. After an error there are no more.
-    fn read(&mut self, session: &volary_session::Session, from: Cookie) -> Result<()> {
+    fn read(&mut self, session: &Session, from: Cookie) -> Result<()> {
         let mut buf = DirBuf::new(BATCH.0, BATCH.1, true);
         let read = session.readdir(self.open, from, &mut buf);
         let entries = buf.iter().map(|e| (e.name.to_vec(), e.node, e.attr));
@@ -250,6 +291,25 @@ impl Drop for Walk<'_> {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Adds the numbers of what is in a directory, up to some number of all.
+fn numbers(session: &Session, dir: NodeId, nodes: &mut Vec<NodeId>) -> Result<()> {
+    let open = session.open(dir, Mode::Read)?;
+    let (mut from, mut end) = (Cookie::START, Ok(false));
+    while let Ok(false) = end
+        && nodes.len() < NUMBERS_MAX
+    {
+        let mut buf = DirBuf::new(1024, 64 << 10, false).numbers_do();
+        end = session.readdir(open, from, &mut buf);
+        nodes.extend(buf.iter().map(|e| e.node));
+        match buf.last_cookie() {
+            Some(next) if next != from => from = next,
+            _ => break,
+        }
+    }
+    session.close(open)?;
+    end.map(|_| ())
 }
 
 fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {

@@ -1,11 +1,14 @@
 //! In which order files come.
 
-use crate::volumes::{SHAPES, TURNS, laid, run_one};
+use crate::volumes::{Laid, SHAPES, TURNS, laid, many_directories, run, run_one, session};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use volary_bulk::{Options, Shuffle, Way};
-use volary_core::Name;
+use std::sync::Arc;
+use volary_block::MemDevice;
+use volary_bulk::{Method, Options, Shuffle, Source, Way};
+use volary_core::{BlockDevice, Geometry, Name, Result};
 use volary_testkit::turns::{Turns, runs};
-use volary_testkit::volumes::as_root;
+use volary_testkit::volumes::{as_root, attach_read_only};
 
 fn shuffled(seed: u64, window: u64) -> Options {
     Options {
@@ -43,6 +46,61 @@ fn files_come_in_the_order_of_their_places() {
     };
     let places: Vec<u64> = direct.filter_map(place).collect();
     assert!(places.len() > 40 && places.is_sorted(), "{places:?}");
+}
+
+/// A device that notes where it is read.
+struct Noting {
+    below: Arc<MemDevice>,
+    reads: Mutex<Vec<(u64, u64)>>,
+}
+
+impl BlockDevice for Noting {
+    fn geometry(&self) -> Geometry {
+        self.below.geometry()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.reads.lock().push((offset, buf.len() as u64));
+        self.below.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.below.write_at(offset, data)
+    }
+    fn flush(&self) -> Result<()> {
+        self.below.flush()
+    }
+}
+
+/// How often a walk makes the device go elsewhere than on.
+fn jumps(laid: &Laid, method: Method) -> usize {
+    let noting = Arc::new(Noting {
+        below: laid.device.clone(),
+        reads: Mutex::default(),
+    });
+    let fs = attach_read_only(laid.format, noting.clone(), "").expect("attach");
+    let options = Options {
+        method,
+        ..Options::default()
+    };
+    noting.reads.lock().clear();
+    // Nothing is read but what the walk needs: the files are empty.
+    let session = session(fs);
+    run(
+        options,
+        &[Source::new(session.clone()).on(noting.clone())],
+        &[&session],
+    );
+    let reads = noting.reads.lock();
+    let pairs = reads.iter().zip(reads.iter().skip(1));
+    pairs.filter(|(a, b)| a.0 + a.1 != b.0).count()
+}
+
+#[test]
+fn inodes_and_directories_of_ext4_are_read_in_the_order_of_their_places() {
+    let Some(laid) = many_directories() else {
+        return;
+    };
+    let (ours, vanilla) = (jumps(&laid, Method::DaftM), jumps(&laid, Method::Vanilla));
+    assert!(ours * 3 < vanilla, "{ours} and {vanilla} jumps");
 }
 
 #[test]

@@ -197,6 +197,31 @@ pub(crate) fn made_by_others() -> Vec<Laid> {
     all
 }
 
+/// An ext4 volume of many directories with empty files; none where `mke2fs` is missing.
+pub(crate) fn many_directories() -> Option<Laid> {
+    if !oracle::have(&[MKE2FS]) {
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (tree, image) = (dir.path().join("tree"), dir.path().join("image"));
+    for i in 0..40 {
+        let below = tree.join(format!("{i}"));
+        std::fs::create_dir_all(&below).expect("mkdir");
+        for j in 0..60 {
+            std::fs::write(below.join(format!("{j}")), []).expect("write");
+        }
+    }
+    let mut command = MKE2FS.command();
+    command
+        .args(["-q", "-F", "-t", "ext4", "-d"])
+        .arg(&tree)
+        .arg(&image)
+        .arg("32M");
+    let made = command.output().expect("mke2fs");
+    assert!(made.status.success(), "{made:?}");
+    Some(read("ext4", &EXT4, &image))
+}
+
 fn read(name: &str, format: &'static dyn Format, image: &Path) -> Laid {
     let bytes = std::fs::read(image).expect("an image");
     Laid {
