@@ -10,6 +10,21 @@ use std::process::Command;
 const EDGES: &[(&str, &[&str], &[&str])] = &[
     ("volary-core", &[], &[]),
     ("volary-block", &["volary-core"], &[]),
+    (
+        "volary-bulk",
+        &["volary-core", "volary-session"],
+        &[
+            "volary-testkit",
+            "volary-block",
+            "volary-cedar",
+            "volary-ext4",
+            "volary-fat",
+            "volary-ffs",
+            "volary-host",
+            "volary-iso9660",
+            "volary-mem",
+        ],
+    ),
     ("volary-ondisk", &["volary-core", "volary-block"], &[]),
     (
         "volary-session",
@@ -111,6 +126,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &[
             "volary-core",
             "volary-block",
+            "volary-bulk",
             "volary-session",
             "volary-sim",
             "volary-layers",

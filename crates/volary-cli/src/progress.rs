@@ -41,6 +41,51 @@ impl Bar {
     }
 }
 
+/// A line with how many bytes of how many, how fast, and how long to go.
+pub(crate) struct Stretch(Option<ProgressBar>);
+
+impl Stretch {
+    /// A line, if there is a terminal to draw it on.
+    pub(crate) fn new() -> Self {
+        let is_seen = rustix::termios::isatty(rustix::stdio::stderr());
+        Self(is_seen.then(|| {
+            let template = "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            let style = ProgressStyle::with_template(template);
+            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        }))
+    }
+
+    /// There are so many bytes more to come.
+    pub(crate) fn longer(&self, bytes: u64) {
+        if let Some(bar) = &self.0 {
+            bar.inc_length(bytes);
+        }
+    }
+
+    /// So many have come.
+    pub(crate) fn on(&self, bytes: u64) {
+        if let Some(bar) = &self.0 {
+            bar.inc(bytes);
+        }
+    }
+
+    /// Prints something else meanwhile.
+    pub(crate) fn suspend(&self, print: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn end(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 impl Progress for Bar {
     fn progress(&self, what: &'static str, done: u64, total: u64) -> Result<()> {
         if interrupt::is_set() {

@@ -9,8 +9,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{
-    Attach, Commit, Cred, Entry, Error, Follow, Kind, NodeId, OptionSpec, Options, Place, Replica,
-    Session, Source, TYPE_OPTION, Volume, VolumeOptions,
+    Attach, BlockDevice, Commit, Cred, Entry, Error, Follow, Kind, NodeId, OptionSpec, Options,
+    Place, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
 };
 
 /// Options of every command that opens a volume.
@@ -281,8 +281,17 @@ pub(crate) fn usage(arg: &OsStr, error: &Error) -> Fail {
 /// The volumes that are open.
 pub(crate) struct Volumes {
     args: AttachArgs,
-    open: Vec<(Source, Use, Session)>,
+    open: Vec<Open>,
     reports: Vec<Report>,
+}
+
+/// One of them.
+struct Open {
+    source: Source,
+    usage: Use,
+    session: Session,
+    /// What it is on, if its extents name places there.
+    device: Option<Arc<dyn BlockDevice>>,
 }
 
 impl Volumes {
@@ -309,27 +318,58 @@ impl Volumes {
     /// # Errors
     /// In one line why it cannot be opened.
     pub(crate) fn session(&mut self, source: &Source, usage: Use) -> Done<Session> {
-        let is_same = |held: &&(Source, Use, Session)| is_same_source(&held.0, source);
-        if let Some((_, held, session)) = self.open.iter().find(is_same) {
-            let enough = usage == Use::Look || *held == Use::Change;
-            let busy = || Fail::opening(source, &Kind::Busy.into());
-            return if enough {
-                Ok(session.clone())
-            } else {
-                Err(busy())
-            };
+        self.open(source, usage).map(|open| open.session.clone())
+    }
+
+    /// A volume as the bulk engine reads it: from the device it is on where that can be, and, of what
+    /// others may change meanwhile, with a look whether they have.
+    ///
+    /// # Errors
+    /// In one line why it cannot be opened.
+    pub(crate) fn bulk_source(&mut self, source: &Source) -> Done<volary::bulk::Source> {
+        let open = self.open(source, Use::Look)?;
+        let read = volary::bulk::Source::new(open.session.clone());
+        let read = match &open.device {
+            Some(device) => read.on(device.clone()),
+            None => read,
+        };
+        Ok(match source {
+            Source::Host { .. } | Source::Nfs(_) => read.live(),
+            Source::Image { .. } | Source::Memory { .. } => read,
+        })
+    }
+
+    fn open(&mut self, source: &Source, usage: Use) -> Done<&Open> {
+        let is_same = |held: &Open| is_same_source(&held.source, source);
+        let at = match self.open.iter().position(is_same) {
+            Some(at) => at,
+            None => {
+                let attach = self.args.attach(usage)?;
+                let opened = open(source, &attach, usage, &self.args.options.layers)?;
+                self.reports.extend(opened.reports);
+                self.open.push(Open {
+                    source: source.clone(),
+                    usage,
+                    session: opened.volume.session(Cred::root()),
+                    device: opened.device,
+                });
+                self.open.len() - 1
+            }
+        };
+        let busy = || Fail::opening(source, &Kind::Busy.into());
+        let open = self.open.get(at).ok_or_else(busy)?;
+        match usage == Use::Look || open.usage == Use::Change {
+            true => Ok(open),
+            false => Err(busy()),
         }
-        let attach = self.args.attach(usage)?;
-        let (volume, reports) = open(source, &attach, usage, &self.args.options.layers)?;
-        self.reports.extend(reports);
-        let session = volume.session(Cred::root());
-        self.open.push((source.clone(), usage, session.clone()));
-        Ok(session)
     }
 
     fn close(self) -> Done {
         let mut first = Ok(());
-        for (source, _, session) in self.open {
+        for Open {
+            source, session, ..
+        } in self.open
+        {
             let closed = session.volume().detach();
             // The process ends soon: what the volume has in memory goes with
             // it at once, and not piece by piece.
@@ -361,16 +401,18 @@ fn is_same_source(a: &Source, b: &Source) -> bool {
     m == n && (x == y || same_file())
 }
 
+/// A volume that was opened, under layers.
+struct Stacked {
+    volume: Arc<Volume>,
+    reports: Vec<Report>,
+    device: Option<Arc<dyn BlockDevice>>,
+}
+
 /// Opens a volume, under layers.
 ///
 /// # Errors
 /// In one line why it cannot be opened.
-fn open(
-    source: &Source,
-    attach: &Attach,
-    usage: Use,
-    layers: &[String],
-) -> Done<(Arc<Volume>, Vec<Report>)> {
+fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done<Stacked> {
     let fail = |e: Error| Fail::volume(source, &e);
     let opened = volary::open_volume(source, attach, clock::now()).map_err(fail)?;
     if let Some(replica) = &opened.replica {
@@ -388,7 +430,11 @@ fn open(
         Ok((over, mut reports)) => {
             let name = source.to_string();
             reports.push(Box::new(move || crate::alarm::found(&fs, &name)));
-            Ok((Volume::new(over, options), reports))
+            Ok(Stacked {
+                volume: Volume::new(over, options),
+                reports,
+                device: opened.device,
+            })
         }
         Err(e) => {
             // It was not used; the layer's own error is the one to tell.

@@ -314,6 +314,13 @@ pub trait FileSystem: Send + Sync {
     /// table of nodes bounds it anyway, and answers `Stale` if it must.
     fn forget(&self, node: NodeId, lookups: u64) {}
 
+    /// A hint: the caller will look at `what` of these nodes soon, of which the numbers do
+    /// (`ino`). The driver may read it now, in the order in which it lies. What is wrong with it is told
+    /// when it is looked at. False if that gains nothing here: nobody need ask again.
+    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+        false
+    }
+
     // ---- Opens ----
 
     /// Opens a file or a directory. A node that is open outlives its last name.
@@ -428,6 +435,15 @@ impl RenameFlags {
     pub const KEEP: Self = Self(1);
     /// Swap the two.
     pub const SWAP: Self = Self(2);
+}
+
+/// What [`FileSystem::prefetch`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetch {
+    /// Attributes, and where content lies.
+    Attributes,
+    /// What directories hold.
+    Entries,
 }
 
 /// How full a volume is. All sizes in bytes.

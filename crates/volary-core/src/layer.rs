@@ -7,8 +7,8 @@
 
 use crate::{
     Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Extent, FileKind,
-    FileSystem, Finding, Fs, Lock, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags,
-    Result, SetAttr, SetQuota, StatFs, Watch,
+    FileSystem, Finding, Fs, Lock, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport,
+    RenameFlags, Result, SetAttr, SetQuota, StatFs, Watch,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,6 +123,10 @@ macro_rules! operations {
             fn findings(&self) -> Vec<Finding> { self.below().findings() }
             /// A hint; not seen by `around`.
             fn forget(&self, node: NodeId, lookups: u64) { self.below().forget(node, lookups); }
+            /// A hint; not seen by `around`.
+            fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+                self.below().prefetch(cx, nodes, what)
+            }
 
             $(
                 $(#[$doc])*
@@ -141,6 +145,9 @@ macro_rules! operations {
             fn commit_time(&self) -> Duration { Layer::commit_time(self) }
             fn findings(&self) -> Vec<Finding> { Layer::findings(self) }
             fn forget(&self, node: NodeId, lookups: u64) { Layer::forget(self, node, lookups); }
+            fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+                Layer::prefetch(self, cx, nodes, what)
+            }
             $( fn $method(&self, $($arg: $ty),*) -> $out { Layer::$method(self, $($arg),*) } )*
         }
     };

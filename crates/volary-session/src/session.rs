@@ -7,8 +7,8 @@ use crate::volume::Volume;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, QuotaOf, QuotaReport,
-    Result, SetQuota, StatFs, Time, permits,
+    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, Prefetch, QuotaOf,
+    QuotaReport, Result, SetQuota, StatFs, Time, permits,
 };
 
 /// For callers who never lose interest.
@@ -179,6 +179,12 @@ impl Session {
     /// A hint: the caller dropped `lookups` of the times it was given `node`.
     pub fn forget(&self, node: NodeId, lookups: u64) {
         self.fs().forget(node, lookups);
+    }
+
+    /// A hint: the caller will look at `what` of these nodes soon; see
+    /// [`FileSystem::prefetch`](volary_core::FileSystem::prefetch).
+    pub fn prefetch(&self, nodes: &[NodeId], what: Prefetch) -> bool {
+        self.fs().prefetch(&self.ctx(), nodes, what)
     }
 
     pub(crate) fn fs(&self) -> &Fs {

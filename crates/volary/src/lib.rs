@@ -40,6 +40,7 @@
 //! | [`demo`] | a small volume in memory |
 //! | [`torture`] | what a power cut leaves of volumes, and whether that is what they promised |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
+//! | [`bulk`] | all files of a tree, in the order in which they lie |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -67,6 +68,7 @@ pub use open::{HOST_OPTIONS, Opened, attach, open_source, open_volume};
 pub use place::{Place, Source};
 
 pub use volary_block as block;
+pub use volary_bulk as bulk;
 pub use volary_core::Place as ExtentPlace;
 pub use volary_core::*;
 pub use volary_fuse as fuse;

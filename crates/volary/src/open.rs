@@ -63,11 +63,18 @@ pub struct Opened {
     /// The replica that it is read by, since its first superblock or boot sector makes no sense:
     /// it takes no changes.
     pub replica: Option<Replica>,
+    /// The device that it is on, which its extents name places of. None of a volume without, and of
+    /// one that keeps files of another.
+    pub device: Option<Arc<dyn BlockDevice>>,
 }
 
 impl From<Fs> for Opened {
     fn from(fs: Fs) -> Self {
-        Self { fs, replica: None }
+        Self {
+            fs,
+            replica: None,
+            device: None,
+        }
     }
 }
 
@@ -80,8 +87,9 @@ pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Opened> {
     let found = find(dev, &how.options)?;
     let how = told(how, found.format.attach_options())?;
     Ok(Opened {
-        fs: found.format.attach(found.device, &how)?,
+        fs: found.format.attach(found.device.clone(), &how)?,
         replica: found.replica,
+        device: Some(found.device),
     })
 }
 
@@ -164,6 +172,7 @@ fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time)
     Ok(Opened {
         fs: found.format.attach_over(found.device, &how, remote)?,
         replica: found.replica,
+        device: None,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::inode::Inode;
 use crate::ondisk::ROOT_INO;
 use volary_core::{
     Attr, Caps, Cookie, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Kind, Mode, Name, NodeId,
-    OpenId, Result, StatFs,
+    OpenId, Prefetch, Result, StatFs,
 };
 
 /// An attached volume.
@@ -127,6 +127,13 @@ impl FileSystem for Ext4Fs {
         let inode = self.0.load(node)?;
         let all = self.0.store.xattrs(&inode)?;
         Ok(all.iter().filter_map(|one| one.shown()).collect())
+    }
+
+    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+        if self.0.alive().is_ok() {
+            self.0.store.prefetch(cx, nodes, what);
+        }
+        true
     }
 
     fn open(&self, _: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {

@@ -2,7 +2,8 @@
 //!
 //! `ondisk` has the structures as they are stored; `volume` is the superblock, checked; `store`
 //! reads blocks, groups and inodes; `runs` says where a file's blocks lie, by `extents` or
-//! `indirect`; `dir`, `xattr` and `file` are what inodes hold; `fs` is the
+//! `indirect`; `dir`, `xattr` and `file` are what inodes hold; `ahead` reads both before they are asked
+//! for; `fs` is the
 //! [`FileSystem`](volary_core::FileSystem).
 //!
 //! # The journal
@@ -39,6 +40,7 @@
     )
 )]
 
+mod ahead;
 mod attached;
 mod check;
 mod csum;

@@ -24,6 +24,8 @@ mod to_output;
 mod to_volume;
 mod xattrs;
 
+pub(crate) use xattrs::is_virtual;
+
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::progress::Bar;

@@ -1,6 +1,7 @@
 //! The commands, one module for those that belong together.
 
 pub(crate) mod attrs;
+mod bulk;
 mod cat;
 pub(crate) mod change;
 pub(crate) mod find;
@@ -115,6 +116,7 @@ verbs! {
     Df(space::Df),
     #[command(visible_alias = "hash")]
     Sha256sum(cat::Sha256sum),
+    Bulk(bulk::Bulk),
     Fsck(fsck::Fsck),
     Tune(tune::Tune),
     Label(tune::Label),

@@ -52,6 +52,16 @@ const README: Claims = &[
         &["the_commands_of_the_first_page_work"],
     ),
     (
+        "All files of a tree, each one whole, in the order in which they lie on the disk",
+        &[
+            "sums_of_volumes_are_those_of_sha256sum",
+            "an_archive_of_a_volume_is_that_of_its_tree",
+            "lines_that_fit_are_those_of_grep",
+            "fresh_volumes_of_ours",
+            "files_come_in_the_order_of_their_places",
+        ],
+    ),
+    (
         "Served, it needs no FUSE:",
         &[
             "what_a_client_writes_is_on_the_image_when_it_ends",

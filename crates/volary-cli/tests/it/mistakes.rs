@@ -13,7 +13,7 @@ fn usage(verb: &str) -> i32 {
 }
 
 /// What each command that takes `-o` is told beside.
-const LINES: [(&str, &str); 28] = [
+const LINES: [(&str, &str); 29] = [
     ("mkfs", "--size 4M new.img"),
     ("ls", "disk.img"),
     ("tree", "disk.img"),
@@ -36,6 +36,7 @@ const LINES: [(&str, &str); 28] = [
     ("du", "disk.img"),
     ("df", "disk.img"),
     ("sha256sum", "disk.img:/README.txt"),
+    ("bulk", "disk.img"),
     ("fsck", "-y disk.img"),
     ("tune", "disk.img"),
     ("quota", "disk.img"),
@@ -219,7 +220,7 @@ fn names_that_are_too_long_or_no_text_are_refused_in_a_line() {
 }
 
 /// Commands that print.
-const PRINT: [&str; 21] = [
+const PRINT: [&str; 24] = [
     "ls -l disk.img",
     "ls --json disk.img",
     "tree disk.img",
@@ -230,6 +231,9 @@ const PRINT: [&str; 21] = [
     "du disk.img",
     "df disk.img",
     "sha256sum disk.img:/README.txt",
+    "bulk disk.img",
+    "bulk --sha256 disk.img",
+    "bulk --json disk.img",
     "info disk.img",
     "dump disk.img boot",
     "map disk.img",

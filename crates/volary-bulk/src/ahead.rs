@@ -1,0 +1,121 @@
+//! Reads ahead: several threads, requests in the order of their places, answers in the same order.
+
+use crate::budget::{Budget, Buf};
+use crate::list::{Done, Piece};
+use crate::plan::{Merge, Span};
+use crate::summary::Tally;
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Kind, Result};
+
+/// What is read ahead.
+pub(crate) struct Ahead<'a> {
+    pub(crate) device: &'a dyn BlockDevice,
+    pub(crate) pieces: &'a [Piece],
+    pub(crate) done: &'a Done,
+    pub(crate) merge: Merge,
+    pub(crate) budget: &'a Arc<Budget>,
+    pub(crate) tally: &'a Tally,
+    issue: Mutex<Issue>,
+    ready: Mutex<Ready>,
+    arrived: Condvar,
+}
+
+/// The next request.
+#[derive(Default)]
+struct Issue {
+    from: usize,
+    number: u64,
+}
+
+#[derive(Default)]
+struct Ready {
+    loaded: BTreeMap<u64, Loaded>,
+    /// How many requests there are, once it is known.
+    count: Option<u64>,
+}
+
+/// A request, and its answer.
+pub(crate) struct Loaded {
+    pub(crate) span: Span,
+    pub(crate) data: Result<Arc<Buf>>,
+}
+
+impl<'a> Ahead<'a> {
+    pub(crate) fn new(
+        device: &'a dyn BlockDevice,
+        (pieces, done): (&'a [Piece], &'a Done),
+        merge: Merge,
+        budget: &'a Arc<Budget>,
+        tally: &'a Tally,
+    ) -> Self {
+        Self {
+            device,
+            pieces,
+            done,
+            merge,
+            budget,
+            tally,
+            issue: Mutex::default(),
+            ready: Mutex::default(),
+            arrived: Condvar::new(),
+        }
+    }
+
+    /// Reads until there is nothing more to read, or the budget is closed: what each thread does.
+    pub(crate) fn work(&self) {
+        while let Some((number, span, buf)) = self.begin() {
+            let data = buf.and_then(|mut buf| {
+                self.device.read_at(span.at, &mut buf.bytes)?;
+                Ok(Arc::new(buf))
+            });
+            let mut ready = self.ready.lock();
+            ready.loaded.insert(number, Loaded { span, data });
+            drop(ready);
+            self.arrived.notify_all();
+        }
+    }
+
+    /// The next request, and room for it. Room is waited for in the order of requests: the one that
+    /// is needed first has it first.
+    fn begin(&self) -> Option<(u64, Span, Result<Buf>)> {
+        let mut issue = self.issue.lock();
+        let Some(span) = self.merge.next(self.pieces, self.done, issue.from) else {
+            self.end(issue.number);
+            return None;
+        };
+        let buf = match self.budget.buffer(span.len) {
+            Some(buf) => Ok(buf),
+            None if self.budget.is_closed() => {
+                self.end(issue.number);
+                return None;
+            }
+            None => Err(Kind::TooBig.into()),
+        };
+        issue.from = span.pieces.end;
+        issue.number += 1;
+        self.tally.read(span.pieces.len() as u64, span.len);
+        Some((issue.number - 1, span, buf))
+    }
+
+    /// There are so many requests.
+    fn end(&self, count: u64) {
+        self.ready.lock().count = Some(count);
+        self.arrived.notify_all();
+    }
+
+    /// The answer to the `number`-th request; `None` if there are not so many.
+    pub(crate) fn wait(&self, number: u64) -> Option<Loaded> {
+        let mut ready = self.ready.lock();
+        loop {
+            if let Some(loaded) = ready.loaded.remove(&number) {
+                return Some(loaded);
+            }
+            if ready.count.is_some_and(|count| number >= count) || self.budget.is_closed() {
+                return None;
+            }
+            self.arrived.wait(&mut ready);
+        }
+    }
+}

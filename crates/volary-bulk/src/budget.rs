@@ -1,0 +1,263 @@
+//! Memory that is counted: what would take more than there is waits, or does without.
+
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What all budgets of a run have given out together.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    used: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn add(&self, len: u64) {
+        let used = self.used.fetch_add(len, Ordering::Relaxed) + len;
+        self.peak.fetch_max(used, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sub(&self, len: u64) {
+        self.used.fetch_sub(len, Ordering::Relaxed);
+    }
+
+    /// The most at a time.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+}
+
+/// A part of the memory.
+pub(crate) struct Budget {
+    meter: Arc<Meter>,
+    max: u64,
+    /// Whether buffers are kept for the next one.
+    keeps: bool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What users hold.
+    used: u64,
+    /// What was given back and is kept for the next one, in `kept`.
+    spare: u64,
+    kept: Vec<Vec<u8>>,
+    is_closed: bool,
+}
+
+impl State {
+    /// Lets go of what is kept until there are `len` bytes. Says whether there are.
+    fn has(&mut self, len: u64, max: u64, meter: &Meter) -> bool {
+        while self.used + self.spare + len > max {
+            let Some(bytes) = self.kept.pop() else {
+                return false;
+            };
+            self.spare -= bytes.capacity() as u64;
+            meter.sub(bytes.capacity() as u64);
+        }
+        true
+    }
+}
+
+/// Buffers that are worth keeping: the kernel has to find and clear each page of a new one.
+const WORTH_KEEPING: usize = 64 << 10;
+
+impl Budget {
+    pub(crate) fn new(max: u64, meter: &Arc<Meter>) -> Arc<Self> {
+        Arc::new(Self {
+            meter: meter.clone(),
+            max,
+            keeps: false,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// The same, and buffers are kept until their memory is wanted.
+    pub(crate) fn keeping(max: u64, meter: &Arc<Meter>) -> Arc<Self> {
+        Arc::new(Self {
+            meter: meter.clone(),
+            max,
+            keeps: true,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Waits until there are `len` bytes. `None` if the budget is closed, or if there will never be
+    /// so many.
+    pub(crate) fn take(self: &Arc<Self>, len: u64) -> Option<Held> {
+        if len > self.max {
+            return None;
+        }
+        let mut state = self.state.lock();
+        while !state.is_closed && !state.has(len, self.max, &self.meter) {
+            self.changed.wait(&mut state);
+        }
+        if state.is_closed {
+            return None;
+        }
+        Some(self.hold(&mut state, len))
+    }
+
+    /// `None` if there are not so many now.
+    pub(crate) fn try_take(self: &Arc<Self>, len: u64) -> Option<Held> {
+        let mut state = self.state.lock();
+        let fits = !state.is_closed && state.has(len, self.max, &self.meter);
+        fits.then(|| self.hold(&mut state, len))
+    }
+
+    /// A buffer for `len` bytes to be read into; what is in it is not said. As [`take`](Self::take).
+    pub(crate) fn buffer(self: &Arc<Self>, len: u64) -> Option<Buf> {
+        let count = usize::try_from(len).ok()?;
+        if let Some(buf) = self.kept(count) {
+            return Some(buf);
+        }
+        let held = self.take(len)?;
+        Some(Buf::new(count, held))
+    }
+
+    /// A buffer that was kept, if one is as long.
+    fn kept(self: &Arc<Self>, len: usize) -> Option<Buf> {
+        let mut state = self.state.lock();
+        let at = state
+            .kept
+            .iter()
+            .position(|bytes| bytes.capacity() >= len)?;
+        let mut bytes = state.kept.swap_remove(at);
+        let room = bytes.capacity() as u64;
+        state.spare -= room;
+        state.used += room;
+        drop(state);
+        bytes.resize(len, 0);
+        let held = Held {
+            budget: self.clone(),
+            len: room,
+        };
+        Some(Buf { bytes, held })
+    }
+
+    fn hold(self: &Arc<Self>, state: &mut State, len: u64) -> Held {
+        state.used += len;
+        self.meter.add(len);
+        Held {
+            budget: self.clone(),
+            len,
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Memory that was given out, until it is dropped.
+pub(crate) struct Held {
+    budget: Arc<Budget>,
+    len: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        self.budget.meter.sub(self.len);
+        self.budget.state.lock().used -= self.len;
+        self.budget.changed.notify_all();
+    }
+}
+
+/// Bytes that are counted.
+pub(crate) struct Buf {
+    pub(crate) bytes: Vec<u8>,
+    held: Held,
+}
+
+impl Buf {
+    /// Zeros, as many as the user holds memory for.
+    pub(crate) fn new(len: usize, held: Held) -> Self {
+        Self {
+            bytes: vec![0; len],
+            held,
+        }
+    }
+}
+
+impl Drop for Buf {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let room = bytes.capacity();
+        // One that was made longer than what is held for it is not counted rightly.
+        let keeps = self.held.budget.keeps && room >= WORTH_KEEPING;
+        if !keeps || room as u64 != self.held.len {
+            return;
+        }
+        let budget = &self.held.budget;
+        let mut state = budget.state.lock();
+        state.used -= self.held.len;
+        state.spare += self.held.len;
+        state.kept.push(bytes);
+        drop(state);
+        // It is kept, and so still counted.
+        budget.changed.notify_all();
+        self.held.len = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_waits_until_something_is_given_back() {
+        let meter = Arc::new(Meter::default());
+        let budget = Budget::new(10, &meter);
+        assert!(budget.take(11).is_none());
+        let first = budget.take(7).unwrap();
+        assert!(budget.try_take(4).is_none());
+        std::thread::scope(|s| {
+            let waits = s.spawn(|| budget.take(4).is_some());
+            drop(first);
+            assert!(waits.join().unwrap());
+        });
+        assert_eq!(meter.peak(), 7);
+    }
+
+    #[test]
+    fn buffers_are_kept_until_their_memory_is_wanted_for_something_else() {
+        let meter = Arc::new(Meter::default());
+        let budget = Budget::keeping(1 << 20, &meter);
+        let first = budget.buffer(512 << 10).unwrap();
+        let place = first.bytes.as_ptr();
+        drop(first);
+        let second = budget.buffer(300 << 10).unwrap();
+        assert_eq!(
+            (second.bytes.as_ptr(), second.bytes.len()),
+            (place, 300 << 10)
+        );
+        assert!(budget.try_take(600 << 10).is_none());
+        drop(second);
+        assert!(budget.try_take(600 << 10).is_some());
+        assert_eq!(meter.peak(), 600 << 10);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_closed_budget() {
+        let budget = Budget::new(10, &Arc::default());
+        let _all = budget.take(10);
+        std::thread::scope(|s| {
+            let waits = s.spawn(|| budget.take(1).is_none());
+            budget.close();
+            assert!(waits.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! How to read.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How files are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// One after the other as they are listed, each opened and read through the session.
+    Vanilla,
+    /// Fragments in the order of their places, each with a request of its own.
+    DaftNm,
+    /// The same, and one request for fragments that are close to each other.
+    #[default]
+    DaftM,
+}
+
+/// What happens when files that are being put together need more memory than there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cleaning {
+    /// The rest of all that are begun is read at once, and then the sweep goes on.
+    #[default]
+    OnDemand,
+    /// Files are spread over several sweeps beforehand, each of which fits.
+    FirstFit,
+}
+
+/// A loader's order: at random, within a window that moves over the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shuffle {
+    /// Same seed, same order.
+    pub seed: u64,
+    /// Bytes of files among which the order is random. No more than half of the memory is used.
+    pub window: u64,
+}
+
+/// A clock: the time since some moment.
+pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// How to read.
+#[derive(Clone)]
+pub struct Options {
+    /// Bound on the memory for the list of fragments and for what is read, in bytes: at least
+    /// [`MEMORY_MIN`](Self::MEMORY_MIN).
+    pub memory: u64,
+    /// How files are read.
+    pub method: Method,
+    /// What happens when memory is short.
+    pub cleaning: Cleaning,
+    /// The largest file that is delivered in one piece, in bytes; larger ones come in chunks. No
+    /// more than an eighth of the memory is used.
+    pub whole_max: u64,
+    /// The largest gap between fragments that is read with them; `None` asks the device.
+    pub gap: Option<u64>,
+    /// The largest request, in bytes, but for a fragment that is larger; `None` asks the device.
+    pub request: Option<u64>,
+    /// Requests at a time; `None` asks the device.
+    pub depth: Option<usize>,
+    /// Threads of the consumer. With one, it is called by the thread that runs the engine, and in
+    /// the same order each time.
+    pub workers: usize,
+    /// A loader's order.
+    pub shuffle: Option<Shuffle>,
+    /// The clock by which devices are probed and runs are timed. `None`: neither.
+    pub clock: Option<Clock>,
+}
+
+impl Options {
+    /// The memory bound unless the user sets another: 256 MiB.
+    pub const MEMORY: u64 = 256 << 20;
+    /// The least memory: 1 MiB.
+    pub const MEMORY_MIN: u64 = 1 << 20;
+    /// [`whole_max`](Self::whole_max) unless the user sets another: 4 MiB.
+    pub const WHOLE_MAX: u64 = 4 << 20;
+    /// The most threads of the consumer, and requests at a time.
+    pub const THREADS_MAX: usize = 64;
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            memory: Self::MEMORY,
+            method: Method::default(),
+            cleaning: Cleaning::default(),
+            whole_max: Self::WHOLE_MAX,
+            gap: None,
+            request: None,
+            depth: None,
+            workers: 1,
+            shuffle: None,
+            clock: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("memory", &self.memory)
+            .field("method", &self.method)
+            .field("cleaning", &self.cleaning)
+            .field("whole_max", &self.whole_max)
+            .field("gap", &self.gap)
+            .field("request", &self.request)
+            .field("depth", &self.depth)
+            .field("workers", &self.workers)
+            .field("shuffle", &self.shuffle)
+            .field("clock", &self.clock.is_some())
+            .finish()
+    }
+}
+
+/// Shares of the memory: what each part of the engine may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// The list of files and fragments.
+    pub(crate) list: u64,
+    /// What is read ahead, and files that are read the ordinary way.
+    pub(crate) reads: u64,
+    /// Files that are being put together.
+    pub(crate) assembly: u64,
+    /// What cleaning reads into.
+    pub(crate) scratch: u64,
+    /// The largest file in one piece.
+    pub(crate) whole_max: u64,
+}
+
+impl Shares {
+    pub(crate) fn of(options: &Options) -> Self {
+        let memory = options.memory.max(Options::MEMORY_MIN);
+        let eighth = memory / 8;
+        Self {
+            list: eighth * 2,
+            reads: eighth * 2,
+            assembly: eighth * 3,
+            scratch: eighth.min(1 << 20),
+            // Offsets within such a file have 32 bits.
+            whole_max: options.whole_max.min(eighth).min(1 << 30),
+        }
+    }
+}

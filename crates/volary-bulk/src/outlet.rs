@@ -1,0 +1,134 @@
+//! To the consumer: on the engine's own thread, or on several of its own.
+
+use crate::budget::Buf;
+use crate::delivery::{Part as Told, Way, Why};
+use crate::ordinary;
+use crate::run::{Again, Part};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+/// Something to deliver.
+pub(crate) enum Job {
+    /// A file without a byte.
+    Empty(u32),
+    /// A file, and its bytes in what was read.
+    Shared(u32, Arc<Buf>, Range<usize>),
+    /// A file, and all of its bytes.
+    Own(u32, Buf),
+    /// A file to read through the session.
+    Ordinary(u32, Why),
+}
+
+/// Jobs that may wait for a thread of the consumer.
+const WAITING_MAX: usize = 256;
+
+/// Where files go once their bytes are there.
+pub(crate) struct Outlet<'a> {
+    part: &'a Part<'a>,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    again: Mutex<Vec<Again>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_closed: bool,
+}
+
+impl<'a> Outlet<'a> {
+    pub(crate) fn new(part: &'a Part<'a>) -> Self {
+        Self {
+            part,
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            again: Mutex::default(),
+        }
+    }
+
+    /// Delivers a job, or has a thread of the consumer do so.
+    pub(crate) fn give(&self, job: Job) -> ControlFlow<()> {
+        self.part.run.check()?;
+        if self.part.run.options.workers == 1 {
+            return self.perform(job);
+        }
+        let mut queue = self.queue.lock();
+        while queue.jobs.len() >= WAITING_MAX {
+            self.changed.wait(&mut queue);
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.changed.notify_all();
+        ControlFlow::Continue(())
+    }
+
+    /// Delivers jobs until there will be no more: what each thread of the consumer does.
+    pub(crate) fn work(&self) {
+        loop {
+            let mut queue = self.queue.lock();
+            let job = loop {
+                match queue.jobs.pop_front() {
+                    Some(job) => break job,
+                    None if queue.is_closed => return,
+                    None => self.changed.wait(&mut queue),
+                }
+            };
+            drop(queue);
+            self.changed.notify_all();
+            // Whoever gave it sees that the run has ended.
+            let _ = self.part.run.check().is_continue() && self.perform(job).is_continue();
+        }
+    }
+
+    /// There will be no more jobs.
+    pub(crate) fn close(&self) {
+        self.queue.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// The file is no good as it was read: it is read again at the end.
+    pub(crate) fn again(&self, file: u32, why: Why) {
+        self.again.lock().push((file, why));
+    }
+
+    /// The files that are to be read again.
+    pub(crate) fn into_again(self) -> Vec<Again> {
+        self.again.into_inner()
+    }
+
+    fn perform(&self, job: Job) -> ControlFlow<()> {
+        match job {
+            Job::Empty(file) => self.whole(file, Way::Direct, &[]),
+            Job::Shared(file, buf, range) => match buf.bytes.get(range) {
+                Some(bytes) => self.whole(file, Way::Direct, bytes),
+                None => {
+                    self.again(file, Why::Unread);
+                    ControlFlow::Continue(())
+                }
+            },
+            Job::Own(file, buf) => self.whole(file, self.part.way(file), &buf.bytes),
+            Job::Ordinary(file, why) => ordinary::deliver(self.part, file, why),
+        }
+    }
+
+    fn whole(&self, file: u32, way: Way, bytes: &[u8]) -> ControlFlow<()> {
+        let part = self.part;
+        if part.has_changed(file) {
+            self.again(file, Why::Changed);
+            return ControlFlow::Continue(());
+        }
+        let Some(listed) = part.list.files.get(file as usize) else {
+            return ControlFlow::Continue(());
+        };
+        let view = listed.view(part.number, way);
+        let taken = part.run.consumer.take(&view, Told::Whole(bytes));
+        if taken.is_break() {
+            part.run.end();
+        } else {
+            part.run.tally.delivered(way, bytes.len() as u64);
+        }
+        taken
+    }
+}

@@ -1,0 +1,106 @@
+//! What a device likes: the gap to read over, the size of requests, how many at a time.
+
+use crate::list::{List, Piece};
+use crate::run::Run;
+use crate::source::Source;
+use std::time::Duration;
+use volary_core::BlockDevice;
+
+/// How a device is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tuned {
+    /// The largest gap that is read with what is on both sides of it.
+    pub(crate) gap: u64,
+    /// The largest request.
+    pub(crate) request: u64,
+    /// Requests at a time.
+    pub(crate) depth: usize,
+}
+
+/// What is right for most devices, and nearly right for the others.
+const UNASKED: Tuned = Tuned {
+    gap: 64 << 10,
+    request: 1 << 20,
+    depth: 4,
+};
+
+/// Fewer bytes than this are read before asking would have paid.
+const WORTH_ASKING: u64 = 64 << 20;
+
+/// Reads of a probe: small ones, far from each other, and large ones.
+const SMALL: (usize, usize) = (4 << 10, 8);
+const LARGE: (usize, usize) = (1 << 20, 4);
+
+/// A device that takes this long to find a place moves something.
+const MOVES: Duration = Duration::from_micros(1500);
+
+/// Asks the device, unless the user has said it all.
+pub(crate) fn tuned(run: &Run<'_>, source: &Source, list: &List) -> Tuned {
+    let options = run.options;
+    let asks = options.gap.is_none() || options.request.is_none() || options.depth.is_none();
+    let found = source.device.as_deref().filter(|_| asks);
+    let found = found.and_then(|device| ask(run, device, &list.pieces));
+    let found = found.unwrap_or(UNASKED);
+    let most = run.shares.reads / 4;
+    Tuned {
+        gap: options.gap.unwrap_or(found.gap),
+        request: options.request.unwrap_or(found.request).clamp(512, most),
+        depth: options.depth.unwrap_or(found.depth),
+    }
+}
+
+/// `None` where it does not pay, or nobody has a clock.
+fn ask(run: &Run<'_>, device: &dyn BlockDevice, pieces: &[Piece]) -> Option<Tuned> {
+    let clock = run.options.clock.as_ref()?;
+    let bytes: u64 = pieces.iter().map(|p| u64::from(p.len)).sum();
+    if bytes < WORTH_ASKING || run.shares.scratch < LARGE.0 as u64 {
+        return None;
+    }
+    let held = run.scratch.take(LARGE.0 as u64)?;
+    let mut buf = crate::budget::Buf::new(LARGE.0, held);
+    let size = device.geometry().size;
+    let mut times = |(len, count): (usize, usize), shift: usize| -> Option<Duration> {
+        let mut all = Vec::with_capacity(count);
+        for i in 0..count {
+            // Far from each other, and not in order: a step of the golden ratio through the list.
+            let index = (i + shift) * pieces.len() * 618 / 1000 % pieces.len();
+            let at = pieces.get(index)?.at.min(size.checked_sub(len as u64)?);
+            let before = clock();
+            device.read_at(at, buf.bytes.get_mut(..len)?).ok()?;
+            all.push(clock().saturating_sub(before));
+        }
+        all.sort_unstable();
+        all.get(count / 2).copied()
+    };
+    let (small, large) = (times(SMALL, 1)?, times(LARGE, 11)?);
+    Some(tune(small, large))
+}
+
+/// From the time to find a place and the time of a large read.
+fn tune(small: Duration, large: Duration) -> Tuned {
+    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let transfer = nanos(large.saturating_sub(small));
+    // What passes in the time that another request would take.
+    let gap = (LARGE.0 as u64).saturating_mul(nanos(small)) / transfer;
+    Tuned {
+        gap: gap.clamp(16 << 10, 512 << 10),
+        request: UNASKED.request,
+        depth: if small >= MOVES { 2 } else { UNASKED.depth },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_seeks_has_a_wide_gap_and_few_requests() {
+        let micros = Duration::from_micros;
+        let disk = tune(micros(8_000), micros(27_000));
+        assert!((400 << 10..=512 << 10).contains(&disk.gap), "{disk:?}");
+        assert_eq!(disk.depth, 2);
+        let flash = tune(micros(30), micros(900));
+        assert!((20 << 10..64 << 10).contains(&flash.gap), "{flash:?}");
+        assert_eq!(flash.depth, 4);
+    }
+}

@@ -1,0 +1,248 @@
+//! A run: part after part of what is listed, read and delivered.
+
+use crate::budget::{Budget, Meter};
+use crate::delivery::{Consumer, Way, Why};
+use crate::list::List;
+use crate::options::{Method, Options, Shares};
+use crate::outlet::{Job, Outlet};
+use crate::plan::{Merge, first_fit};
+use crate::probe::{self, Tuned};
+use crate::source::Source;
+use crate::summary::{Summary, Tally};
+use crate::sweep::Sweep;
+use crate::walk::Walk;
+use crate::{large, shuffle};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use volary_core::{Error, Kind, Result};
+
+/// DAFT's operation: delivers all files below the places of some sources.
+#[derive(Debug)]
+pub struct BulkFileRead {
+    options: Options,
+}
+
+impl BulkFileRead {
+    /// A run with these options.
+    ///
+    /// # Errors
+    /// `Invalid` for less memory than [`Options::MEMORY_MIN`], for no workers or requests and more than
+    /// [`Options::THREADS_MAX`], and for a window of nothing.
+    pub fn new(options: Options) -> Result<Self> {
+        let refuse = |words: &str| Err(Error::note(Kind::Invalid, words.to_string()));
+        let threads = 1..=Options::THREADS_MAX;
+        if options.memory < Options::MEMORY_MIN {
+            return refuse("less memory than 1M");
+        }
+        if !threads.contains(&options.workers)
+            || options.depth.is_some_and(|d| !threads.contains(&d))
+        {
+            return refuse("workers and requests at a time are 1 to 64");
+        }
+        if options.shuffle.is_some_and(|s| s.window == 0) {
+            return refuse("a window of no bytes");
+        }
+        Ok(Self { options })
+    }
+
+    /// Delivers everything to `consumer`. Returns when all that was delivered has been let go of. What
+    /// goes wrong with a file is told to the consumer and counted.
+    pub fn run(&self, sources: &[Source], consumer: &dyn Consumer) -> Summary {
+        let now = || self.options.clock.as_ref().map(|clock| clock());
+        let began = now();
+        let shares = Shares::of(&self.options);
+        let meter = Arc::new(Meter::default());
+        let run = Run {
+            options: &self.options,
+            shares,
+            consumer,
+            reads: Budget::keeping(shares.reads, &meter),
+            assembly: Budget::new(shares.assembly, &meter),
+            scratch: Budget::new(shares.scratch, &meter),
+            meter: meter.clone(),
+            tally: Tally::default(),
+            stop: AtomicBool::new(false),
+        };
+        for (number, source) in sources.iter().enumerate() {
+            if run.source(number, source).is_break() {
+                run.tally.add(|sum| sum.is_stopped = true);
+                break;
+            }
+        }
+        let mut summary = run.tally.into_summary();
+        summary.peak = meter.peak();
+        summary.elapsed = began.and_then(|began| now()?.checked_sub(began));
+        summary
+    }
+}
+
+/// What all of a run shares.
+pub(crate) struct Run<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) shares: Shares,
+    pub(crate) consumer: &'a dyn Consumer,
+    pub(crate) reads: Arc<Budget>,
+    pub(crate) assembly: Arc<Budget>,
+    pub(crate) scratch: Arc<Budget>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) tally: Tally,
+    pub(crate) stop: AtomicBool,
+}
+
+impl Run<'_> {
+    fn source(&self, number: usize, source: &Source) -> ControlFlow<()> {
+        let mut walk = Walk::new(self, number, source);
+        let mut tuned = None;
+        loop {
+            let mut list = List::new(self.shares.list);
+            walk.fill(&mut list)?;
+            if list.files.is_empty() {
+                return ControlFlow::Continue(());
+            }
+            list.sort(self.options.method == Method::Vanilla);
+            self.tally.add(|sum| sum.parts += 1);
+            let (bytes, files) = (list.bytes(), list.files.len() as u64);
+            self.meter.add(bytes);
+            self.consumer.found(files, list.content());
+            let tuned = *tuned.get_or_insert_with(|| probe::tuned(self, source, &list));
+            let part = Part {
+                run: self,
+                number,
+                source,
+                list: &list,
+                tuned,
+            };
+            let done = part.deliver();
+            self.meter.sub(bytes);
+            done?;
+        }
+    }
+
+    /// Nothing more is to be delivered.
+    pub(crate) fn end(&self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.reads.close();
+        self.assembly.close();
+        self.scratch.close();
+    }
+
+    pub(crate) fn check(&self) -> ControlFlow<()> {
+        match self.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// A part of a source that is listed.
+pub(crate) struct Part<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) number: usize,
+    pub(crate) source: &'a Source,
+    pub(crate) list: &'a List,
+    pub(crate) tuned: Tuned,
+}
+
+impl Part<'_> {
+    fn deliver(&self) -> ControlFlow<()> {
+        let outlet = Outlet::new(self);
+        std::thread::scope(|scope| {
+            if self.run.options.workers > 1 {
+                for _ in 0..self.run.options.workers {
+                    scope.spawn(|| outlet.work());
+                }
+            }
+            let done = self.small(&outlet);
+            outlet.close();
+            done
+        })?;
+        // Those whose bytes were no good; nobody adds to them any more.
+        for (file, why) in outlet.into_again() {
+            crate::ordinary::deliver(self, file, why)?;
+        }
+        for (_, file) in &self.list.large {
+            large::deliver(self, *file)?;
+        }
+        self.run.check()
+    }
+
+    /// All files but large ones.
+    fn small(&self, outlet: &Outlet<'_>) -> ControlFlow<()> {
+        for file in &self.list.empty {
+            outlet.give(Job::Empty(*file))?;
+        }
+        match self.run.options.shuffle {
+            Some(how) => shuffle::deliver(self, how, outlet)?,
+            None => self.sweeps(outlet)?,
+        }
+        for (file, why) in &self.list.ordinary {
+            outlet.give(Job::Ordinary(*file, *why))?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn sweeps(&self, outlet: &Outlet<'_>) -> ControlFlow<()> {
+        if self.list.pieces.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        if self.run.options.cleaning == crate::Cleaning::OnDemand {
+            return Sweep::new(self, &self.list.pieces).run(outlet);
+        }
+        let copied = |file| self.is_copied(file);
+        let (of_file, count) = first_fit(self.list, self.run.shares.assembly, copied);
+        for sweep in 0..count {
+            let is_in = |file: u32| of_file.get(file as usize).map(|s| usize::from(*s));
+            let pieces = self
+                .list
+                .pieces
+                .iter()
+                .filter(|p| is_in(p.file) == Some(sweep));
+            let pieces: Vec<_> = pieces.copied().collect();
+            Sweep::new(self, &pieces).run(outlet)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether a file is put together of fragments and holes.
+    pub(crate) fn is_copied(&self, file: u32) -> bool {
+        let file = self.list.files.get(file as usize);
+        file.is_some_and(|f| f.fragments != 1 || f.data.is_some())
+    }
+
+    /// How fragments become requests.
+    pub(crate) fn merge(&self) -> Merge {
+        Merge {
+            gap: (self.run.options.method == Method::DaftM).then_some(self.tuned.gap),
+            request: self.tuned.request,
+        }
+    }
+
+    /// The way of a file whose bytes came from the device in a sweep.
+    pub(crate) fn way(&self, file: u32) -> Way {
+        match self.is_copied(file) || self.run.options.shuffle.is_some() {
+            true => Way::Assembled,
+            false => Way::Direct,
+        }
+    }
+
+    /// Whether a file's bytes can no longer be trusted to be what the walk saw.
+    pub(crate) fn has_changed(&self, file: u32) -> bool {
+        if !self.source.is_live {
+            return false;
+        }
+        let Some(file) = self.list.files.get(file as usize) else {
+            return true;
+        };
+        let now = self.source.session.getattr(file.attr.node);
+        !now.is_ok_and(|now| is_same(&now, &file.attr))
+    }
+}
+
+/// Whether nothing that counts for content has happened between two looks at a node.
+pub(crate) fn is_same(a: &volary_core::Attr, b: &volary_core::Attr) -> bool {
+    (a.node, a.size, a.mtime, a.ctime, a.change) == (b.node, b.size, b.mtime, b.ctime, b.change)
+}
+
+/// For a file that is no good as it was read.
+pub(crate) type Again = (u32, Why);

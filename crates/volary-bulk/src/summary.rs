@@ -1,0 +1,86 @@
+//! What a run did.
+
+use crate::delivery::{Way, Why};
+use parking_lot::Mutex;
+use std::time::Duration;
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files that were delivered to their end.
+    pub files: u64,
+    /// Bytes of these, holes included.
+    pub bytes: u64,
+    /// Nodes without content that were told of.
+    pub nodes: u64,
+    /// Names that were told of as failed.
+    pub failed: u64,
+    /// Of the files, those that were read from the device and not copied.
+    pub direct: u64,
+    /// Those that were put together.
+    pub assembled: u64,
+    /// Those that came from the device in chunks.
+    pub chunks: u64,
+    /// Those that were read through the session.
+    pub ordinary: u64,
+    /// Of the last, those that changed while they were read.
+    pub changed: u64,
+    /// Fragments that were read from the device.
+    pub fragments: u64,
+    /// Requests to the device for them. What drivers read is not in it.
+    pub reads: u64,
+    /// Bytes of these requests.
+    pub read_bytes: u64,
+    /// How many times what had been begun was completed first, for want of memory.
+    pub cleanings: u64,
+    /// Sweeps over the disk.
+    pub sweeps: u64,
+    /// Parts in which the list was worked through.
+    pub parts: u64,
+    /// The most memory at a time, in bytes, of what [`Options::memory`](crate::Options) bounds.
+    pub peak: u64,
+    /// How long it took, where there was a clock.
+    pub elapsed: Option<Duration>,
+    /// Whether the consumer ended it.
+    pub is_stopped: bool,
+}
+
+/// A summary that several threads write.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Mutex<Summary>);
+
+impl Tally {
+    /// A file was delivered.
+    pub(crate) fn delivered(&self, way: Way, bytes: u64) {
+        self.add(|sum| {
+            sum.files += 1;
+            sum.bytes = sum.bytes.saturating_add(bytes);
+            match way {
+                Way::Direct => sum.direct += 1,
+                Way::Assembled => sum.assembled += 1,
+                Way::Chunks => sum.chunks += 1,
+                Way::Ordinary(why) => {
+                    sum.ordinary += 1;
+                    sum.changed += u64::from(why == Why::Changed);
+                }
+            }
+        });
+    }
+
+    /// The device was asked for `fragments` with one request.
+    pub(crate) fn read(&self, fragments: u64, bytes: u64) {
+        self.add(|sum| {
+            sum.reads += 1;
+            sum.fragments += fragments;
+            sum.read_bytes += bytes;
+        });
+    }
+
+    pub(crate) fn add(&self, change: impl FnOnce(&mut Summary)) {
+        change(&mut self.0.lock());
+    }
+
+    pub(crate) fn into_summary(self) -> Summary {
+        self.0.into_inner()
+    }
+}

@@ -1,0 +1,328 @@
+//! Phase 2: one sweep over the disk, in which files come together.
+
+use crate::ahead::{Ahead, Loaded};
+use crate::budget::Buf;
+use crate::delivery::Why;
+use crate::list::{Done, Piece};
+use crate::outlet::{Job, Outlet};
+use crate::run::Part;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use volary_core::BlockDevice;
+
+/// A sweep over sorted fragments.
+pub(crate) struct Sweep<'a> {
+    part: &'a Part<'a>,
+    pieces: &'a [Piece],
+    /// Files that have some of their fragments.
+    pending: HashMap<u32, Pending>,
+    /// Bytes that these take.
+    begun: u64,
+    /// Files that the device could not read.
+    broken: HashSet<u32>,
+    /// The fragments of each file; made when it is first needed.
+    of_file: Option<OfFile>,
+    /// Files that are complete, if the caller wants them and not the outlet.
+    kept: Option<HashMap<u32, Buf>>,
+}
+
+/// A file that is being put together.
+struct Pending {
+    buf: Buf,
+    left: u32,
+}
+
+impl<'a> Sweep<'a> {
+    pub(crate) fn new(part: &'a Part<'a>, pieces: &'a [Piece]) -> Self {
+        Self {
+            part,
+            pieces,
+            pending: HashMap::new(),
+            begun: 0,
+            broken: HashSet::new(),
+            of_file: None,
+            kept: None,
+        }
+    }
+
+    /// Reads all fragments and gives each file that is complete.
+    pub(crate) fn run(mut self, outlet: &Outlet<'_>) -> ControlFlow<()> {
+        self.read(outlet)
+    }
+
+    /// Reads all fragments and returns the files: together they fit into the memory for assembly.
+    pub(crate) fn keep(mut self, outlet: &Outlet<'_>) -> ControlFlow<(), HashMap<u32, Buf>> {
+        self.kept = Some(HashMap::new());
+        match self.read(outlet) {
+            ControlFlow::Continue(()) => ControlFlow::Continue(self.kept.unwrap_or_default()),
+            ControlFlow::Break(()) => ControlFlow::Break(()),
+        }
+    }
+
+    fn read(&mut self, outlet: &Outlet<'_>) -> ControlFlow<()> {
+        let Some(device) = self.part.source.device.clone() else {
+            return ControlFlow::Continue(());
+        };
+        let run = self.part.run;
+        run.tally.add(|sum| sum.sweeps += 1);
+        // Shared with the threads that read ahead, which skip what cleaning has read.
+        let done = Done::new(self.pieces.len());
+        let ahead = Ahead::new(
+            &*device,
+            (self.pieces, &done),
+            self.part.merge(),
+            &run.reads,
+            &run.tally,
+        );
+        std::thread::scope(|scope| {
+            for _ in 0..self.part.tuned.depth {
+                scope.spawn(|| ahead.work());
+            }
+            let mut number = 0;
+            while let Some(loaded) = ahead.wait(number) {
+                number += 1;
+                if self.take(loaded, &*device, &done, outlet).is_break() {
+                    run.end();
+                    break;
+                }
+            }
+        });
+        run.check()
+    }
+
+    /// Takes the fragments out of what was read.
+    fn take(
+        &mut self,
+        loaded: Loaded,
+        device: &dyn BlockDevice,
+        done: &Done,
+        outlet: &Outlet<'_>,
+    ) -> ControlFlow<()> {
+        let Loaded { span, data } = loaded;
+        for index in span.pieces {
+            let Some(piece) = self.pieces.get(index).copied() else {
+                continue;
+            };
+            if done.has(index) || self.broken.contains(&piece.file) {
+                continue;
+            }
+            let from = usize::try_from(piece.at - span.at).unwrap_or(usize::MAX);
+            let range = from..from.saturating_add(piece.len as usize);
+            match &data {
+                Ok(buf) if self.kept.is_none() && !self.part.is_copied(piece.file) => {
+                    done.set(index);
+                    outlet.give(Job::Shared(piece.file, buf.clone(), range))?;
+                }
+                Ok(buf) => {
+                    self.begin(piece.file, device, done, outlet)?;
+                    if done.has(index) {
+                        continue;
+                    }
+                    let bytes = buf.bytes.get(range);
+                    self.put(index, piece, done, outlet, |into| match bytes {
+                        Some(bytes) => copy(bytes, into),
+                        None => false,
+                    })?;
+                }
+                // One place of many is bad: the others are asked for alone.
+                Err(_) => {
+                    self.begin(piece.file, device, done, outlet)?;
+                    if !done.has(index) {
+                        self.part.run.tally.read(1, u64::from(piece.len));
+                        let read = |into: &mut [u8]| device.read_at(piece.at, into).is_ok();
+                        self.put(index, piece, done, outlet, read)?;
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Makes room for a file that has none as yet; if there is none, completes all that are begun.
+    fn begin(
+        &mut self,
+        file: u32,
+        device: &dyn BlockDevice,
+        done: &Done,
+        outlet: &Outlet<'_>,
+    ) -> ControlFlow<()> {
+        if self.pending.contains_key(&file) || self.broken.contains(&file) {
+            return ControlFlow::Continue(());
+        }
+        let run = self.part.run;
+        let Some(listed) = self.part.list.files.get(file as usize) else {
+            return ControlFlow::Continue(());
+        };
+        let size = listed.attr.size;
+        if self.begun.saturating_add(size) > run.shares.assembly {
+            self.clean(device, done, outlet)?;
+        }
+        // What is not in files that are begun is the consumer's, who gives it back.
+        match run.assembly.take(size) {
+            Some(held) => {
+                let buf = Buf::new(listed.len(), held);
+                let left = listed.fragments;
+                self.begun += size;
+                self.pending.insert(file, Pending { buf, left });
+            }
+            None => {
+                run.check()?;
+                self.give_up(file, outlet);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Puts a fragment into its file by `fill`, and gives the file if it was the last one.
+    fn put(
+        &mut self,
+        index: usize,
+        piece: Piece,
+        done: &Done,
+        outlet: &Outlet<'_>,
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> ControlFlow<()> {
+        let Some(pending) = self.pending.get_mut(&piece.file) else {
+            return ControlFlow::Continue(());
+        };
+        done.set(index);
+        let from = piece.offset as usize;
+        let into = pending.buf.bytes.get_mut(from..from + piece.len as usize);
+        if !into.is_some_and(fill) {
+            self.give_up(piece.file, outlet);
+            return ControlFlow::Continue(());
+        }
+        pending.left = pending.left.saturating_sub(1);
+        if pending.left > 0 {
+            return ControlFlow::Continue(());
+        }
+        let Some(buf) = self.complete(piece.file) else {
+            return ControlFlow::Continue(());
+        };
+        match &mut self.kept {
+            Some(kept) => _ = kept.insert(piece.file, buf),
+            None => outlet.give(Job::Own(piece.file, buf))?,
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The file is no longer among those that are begun.
+    fn complete(&mut self, file: u32) -> Option<Buf> {
+        let Pending { buf, .. } = self.pending.remove(&file)?;
+        self.begun -= buf.bytes.len() as u64;
+        Some(buf)
+    }
+
+    /// The device cannot read a file: it is read the ordinary way, which says what is wrong.
+    fn give_up(&mut self, file: u32, outlet: &Outlet<'_>) {
+        self.complete(file);
+        self.broken.insert(file);
+        outlet.again(file, Why::Unread);
+    }
+
+    /// Reads the rest of all files that are begun, in the order of their places.
+    fn clean(
+        &mut self,
+        device: &dyn BlockDevice,
+        done: &Done,
+        outlet: &Outlet<'_>,
+    ) -> ControlFlow<()> {
+        let run = self.part.run;
+        run.tally.add(|sum| sum.cleanings += 1);
+        let of_file = self
+            .of_file
+            .get_or_insert_with(|| OfFile::new(self.pieces, self.part.list.files.len()));
+        let begun = self.pending.keys();
+        let left = begun.flat_map(|&file| of_file.get(file)).copied();
+        let mut left: Vec<u32> = left.filter(|&i| !done.has(i as usize)).collect();
+        left.sort_unstable();
+        let rest: Vec<Piece> = left
+            .iter()
+            .filter_map(|&i| self.pieces.get(i as usize))
+            .copied()
+            .collect();
+        let (none, mut from) = (Done::new(0), 0);
+        while let Some(span) = self.part.merge().next(&rest, &none, from) {
+            from = span.pieces.end;
+            run.tally.read(span.pieces.len() as u64, span.len);
+            let scratch = self.read_merged(device, &span);
+            for i in span.pieces.clone() {
+                let (Some(&piece), Some(&index)) = (rest.get(i), left.get(i)) else {
+                    continue;
+                };
+                self.put(index as usize, piece, done, outlet, |into| {
+                    let at = usize::try_from(piece.at - span.at).unwrap_or(usize::MAX);
+                    let read = scratch
+                        .as_ref()
+                        .and_then(|buf| buf.bytes.get(at..at.saturating_add(piece.len as usize)));
+                    match read {
+                        Some(bytes) => copy(bytes, into),
+                        None => device.read_at(piece.at, into).is_ok(),
+                    }
+                })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Reads what has several fragments in one request, where there is room for it.
+    fn read_merged(&self, device: &dyn BlockDevice, span: &crate::plan::Span) -> Option<Buf> {
+        if span.pieces.len() < 2 {
+            return None;
+        }
+        let held = self.part.run.scratch.try_take(span.len)?;
+        let mut buf = Buf::new(usize::try_from(span.len).ok()?, held);
+        device.read_at(span.at, &mut buf.bytes).ok()?;
+        Some(buf)
+    }
+}
+
+fn copy(bytes: &[u8], into: &mut [u8]) -> bool {
+    let fits = bytes.len() == into.len();
+    if fits {
+        into.copy_from_slice(bytes);
+    }
+    fits
+}
+
+/// The fragments of each file, as places in the sorted list.
+struct OfFile {
+    first: Vec<u32>,
+    pieces: Vec<u32>,
+}
+
+impl OfFile {
+    fn new(pieces: &[Piece], files: usize) -> Self {
+        let mut first = vec![0_u32; files + 2];
+        for piece in pieces {
+            if let Some(count) = first.get_mut(piece.file as usize + 2) {
+                *count += 1;
+            }
+        }
+        for i in 1..first.len() {
+            first[i] += first[i - 1];
+        }
+        let mut sorted = vec![0; pieces.len()];
+        for (index, piece) in pieces.iter().enumerate() {
+            let Some(next) = first.get_mut(piece.file as usize + 1) else {
+                continue;
+            };
+            if let Some(slot) = sorted.get_mut(*next as usize) {
+                *slot = index as u32;
+            }
+            *next += 1;
+        }
+        Self {
+            first,
+            pieces: sorted,
+        }
+    }
+
+    fn get(&self, file: u32) -> &[u32] {
+        let file = file as usize;
+        let bound = |i: usize| self.first.get(i).map_or(0, |&at| at as usize);
+        self.pieces
+            .get(bound(file)..bound(file + 1))
+            .unwrap_or_default()
+    }
+}

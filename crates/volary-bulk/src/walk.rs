@@ -1,0 +1,323 @@
+//! Phase 1: the names below some places, their attributes and fragments.
+
+use crate::delivery::{File, Part as Told, Way, Why};
+use crate::list::{List, Listed, Mapped, mapped};
+use crate::options::Method;
+use crate::run::Run;
+use crate::source::Source;
+use std::collections::{HashSet, VecDeque};
+use std::ops::ControlFlow;
+use volary_core::{
+    Attr, Caps, Cookie, DirBuf, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place,
+    Prefetch, Result,
+};
+use volary_session::{Follow, PATH_MAX, Session};
+
+/// Entries that are read at once, and bytes of their names.
+const BATCH: (usize, usize) = (128, 8 << 10);
+
+/// Directories that are read ahead together, and nodes in them.
+const GROUP: usize = 64;
+const NUMBERS_MAX: usize = 8192;
+
+/// A walk, which goes on where it was left when a list was full.
+pub(crate) struct Walk<'a> {
+    run: &'a Run<'a>,
+    number: usize,
+    source: &'a Source,
+    places: std::slice::Iter<'a, Vec<u8>>,
+    /// Directories to enter, the next one last.
+    todo: Vec<(Box<[u8]>, NodeId)>,
+    /// Some of them that the driver has read ahead, the next one last.
+    group: Vec<(Box<[u8]>, NodeId)>,
+    /// Whether the driver gains from reading ahead.
+    has_ahead: bool,
+    /// Those that were entered: a damaged volume can have one in two places, or in itself.
+    seen: HashSet<NodeId>,
+    reading: Option<Dir>,
+    /// What there was no room for.
+    held: Option<Box<(Listed, Mapped)>>,
+}
+
+/// The directory that is being read.
+struct Dir {
+    path: Box<[u8]>,
+    open: OpenId,
+    /// Where it goes on; `None` at its end.
+    from: Option<Cookie>,
+    /// Entries that were read and not looked at.
+    batch: VecDeque<(Vec<u8>, NodeId, Option<Attr>)>,
+    /// Directories in it.
+    below: Vec<(Box<[u8]>, NodeId)>,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(run: &'a Run<'a>, number: usize, source: &'a Source) -> Self {
+        Self {
+            run,
+            number,
+            source,
+            places: source.places.iter(),
+            todo: Vec::new(),
+            group: Vec::new(),
+            has_ahead: run.options.method != Method::Vanilla,
+            seen: HashSet::new(),
+            reading: None,
+            held: None,
+        }
+    }
+
+    /// Goes on until the list is full, or there is nothing more: the list is empty then.
+    pub(crate) fn fill(&mut self, list: &mut List) -> ControlFlow<()> {
+        if let Some(held) = self.held.take() {
+            let (file, mapped) = *held;
+            // An empty list takes any file.
+            self.held = list.push(file, mapped).err();
+        }
+        while self.held.is_none() {
+            self.run.check()?;
+            if self.reading.is_some() {
+                self.next_entry(list)?;
+            } else if let Some((path, node)) = self.next_dir() {
+                self.enter(path, node)?;
+            } else if let Some(place) = self.places.next() {
+                self.place(place, list)?;
+            } else {
+                break;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The next directory to enter.
+    fn next_dir(&mut self) -> Option<(Box<[u8]>, NodeId)> {
+        if self.group.is_empty() && self.has_ahead {
+            let rest = self.todo.len().saturating_sub(GROUP);
+            self.group = self.todo.split_off(rest);
+            self.read_ahead();
+        }
+        self.group.pop().or_else(|| self.todo.pop())
+    }
+
+    /// Has the driver read the directories of the group, and then the attributes of all that is in
+    /// them, each in the order in which it lies.
+    fn read_ahead(&mut self) {
+        if self.group.is_empty() {
+            return;
+        }
+        let session = &self.source.session;
+        let dirs: Vec<NodeId> = self.group.iter().map(|(_, node)| *node).collect();
+        self.has_ahead = session.prefetch(&dirs, Prefetch::Entries);
+        if !self.has_ahead {
+            return;
+        }
+        let mut nodes = Vec::new();
+        for dir in dirs {
+            // What is wrong with one is told when it is entered.
+            let _ = numbers(session, dir, &mut nodes);
+        }
+        session.prefetch(&nodes, Prefetch::Attributes);
+    }
+
+    fn place(&mut self, place: &[u8], list: &mut List) -> ControlFlow<()> {
+        match self.source.session.walk(place, Follow::No) {
+            Ok(entry) => self.node(place.to_vec(), entry.attr, list),
+            Err(e) => self.failed(place, None, &e),
+        }
+    }
+
+    fn enter(&mut self, path: Box<[u8]>, node: NodeId) -> ControlFlow<()> {
+        if !self.seen.insert(node) {
+            let words = "this directory is in another place too";
+            return self.failed(&path, None, &Error::note(Kind::Corrupt, words));
+        }
+        match self.source.session.open(node, Mode::Read) {
+            Ok(open) => {
+                self.reading = Some(Dir {
+                    path,
+                    open,
+                    from: Some(Cookie::START),
+                    batch: VecDeque::new(),
+                    below: Vec::new(),
+                });
+                ControlFlow::Continue(())
+            }
+            Err(e) => self.failed(&path, None, &e),
+        }
+    }
+
+    /// Looks at the next entry of the directory, or ends it.
+    fn next_entry(&mut self, list: &mut List) -> ControlFlow<()> {
+        let Some(dir) = &mut self.reading else {
+            return ControlFlow::Continue(());
+        };
+        if let Some((name, node, attr)) = dir.batch.pop_front() {
+            let path = join(&dir.path, &name);
+            if path.len() > PATH_MAX {
+                return self.failed(&path, None, &Kind::NameTooLong.into());
+            }
+            let attr = attr.map_or_else(|| self.source.session.getattr(node), Ok);
+            return match attr {
+                Ok(attr) => self.node(path, attr, list),
+                Err(e) => self.failed(&path, None, &e),
+            };
+        }
+        let read = match dir.from {
+            Some(from) => dir.read(&self.source.session, from),
+            None => {
+                self.leave();
+                return ControlFlow::Continue(());
+            }
+        };
+        match read {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                let path = dir.path.clone();
+                self.failed(&path, None, &e)
+            }
+        }
+    }
+
+    /// Ends the directory; those in it are next, in the order of their numbers.
+    fn leave(&mut self) {
+        if let Some(mut dir) = self.reading.take() {
+            // It was opened for reading: nothing is lost.
+            let _ = self.source.session.close(dir.open);
+            dir.below
+                .sort_by_key(|(_, node)| std::cmp::Reverse(node.ino));
+            self.todo.append(&mut dir.below);
+        }
+    }
+
+    fn node(&mut self, path: Vec<u8>, attr: Attr, list: &mut List) -> ControlFlow<()> {
+        let view = File {
+            source: self.number,
+            path: &path,
+            attr: Some(&attr),
+            way: Way::Direct,
+            data: None,
+        };
+        if !self.run.consumer.wants(&view) {
+            return ControlFlow::Continue(());
+        }
+        if attr.kind == FileKind::File {
+            let file = Listed::new(path, attr);
+            match self.map(&attr) {
+                Ok(mapped) => self.held = list.push(file, mapped).err(),
+                Err(_) => self.held = list.push(file, Mapped::Ordinary(Why::Unmapped)).err(),
+            }
+            return ControlFlow::Continue(());
+        }
+        self.run.tally.add(|sum| sum.nodes += 1);
+        self.tell(&view, Told::Node)?;
+        if attr.kind == FileKind::Dir {
+            let below = self.reading.as_mut().map(|dir| &mut dir.below);
+            let to = below.unwrap_or(&mut self.todo);
+            to.push((path.into(), attr.node));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// How a file is read, and with what.
+    fn map(&self, attr: &Attr) -> Result<Mapped> {
+        if self.run.options.method == Method::Vanilla {
+            return Ok(Mapped::Ordinary(Why::Asked));
+        }
+        let session = &self.source.session;
+        let Some(device) = self
+            .source
+            .device
+            .as_ref()
+            .filter(|_| session.caps().has(Caps::EXTENTS))
+        else {
+            return Ok(Mapped::Ordinary(Why::NoPlaces));
+        };
+        if attr.size == 0 {
+            return Ok(Mapped::Empty);
+        }
+        let is_large = attr.size > self.run.shares.whole_max;
+        let len = if is_large { 1 } else { attr.size };
+        let open = session.open_seen(attr, None, Mode::Read)?;
+        let mut extents: Vec<Extent> = Vec::new();
+        let asked = session.extents(open, 0, len, &mut extents);
+        session.close(open)?;
+        asked?;
+        if !is_large {
+            return Ok(mapped(&extents, attr.size, device.geometry().size));
+        }
+        Ok(Mapped::Large(match extents.first().map(|e| e.place) {
+            Some(Place::Device(at)) => at,
+            _ => 0,
+        }))
+    }
+
+    fn failed(&mut self, path: &[u8], attr: Option<&Attr>, e: &Error) -> ControlFlow<()> {
+        self.run.tally.add(|sum| sum.failed += 1);
+        let view = File {
+            source: self.number,
+            path,
+            attr,
+            way: Way::Direct,
+            data: None,
+        };
+        self.tell(&view, Told::Failed(e))
+    }
+
+    fn tell(&self, view: &File<'_>, told: Told<'_>) -> ControlFlow<()> {
+        let taken = self.run.consumer.take(view, told);
+        if taken.is_break() {
+            self.run.end();
+        }
+        taken
+    }
+}
+
+impl Dir {
+    /// Reads some entries. After an error there are no more.
+    fn read(&mut self, session: &Session, from: Cookie) -> Result<()> {
+        let mut buf = DirBuf::new(BATCH.0, BATCH.1, true);
+        let read = session.readdir(self.open, from, &mut buf);
+        let entries = buf.iter().map(|e| (e.name.to_vec(), e.node, e.attr));
+        self.batch.extend(entries);
+        self.from = match (&read, buf.last_cookie()) {
+            (Ok(false), Some(next)) if next != from => Some(next),
+            _ => None,
+        };
+        read.map(|_| ())
+    }
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Adds the numbers of what is in a directory, up to some number of all.
+fn numbers(session: &Session, dir: NodeId, nodes: &mut Vec<NodeId>) -> Result<()> {
+    let open = session.open(dir, Mode::Read)?;
+    let (mut from, mut end) = (Cookie::START, Ok(false));
+    while let Ok(false) = end
+        && nodes.len() < NUMBERS_MAX
+    {
+        let mut buf = DirBuf::new(1024, 64 << 10, false).numbers_do();
+        end = session.readdir(open, from, &mut buf);
+        nodes.extend(buf.iter().map(|e| e.node));
+        match buf.last_cookie() {
+            Some(next) if next != from => from = next,
+            _ => break,
+        }
+    }
+    session.close(open)?;
+    end.map(|_| ())
+}
+
+fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(dir.len() + 1 + name.len());
+    path.extend_from_slice(dir);
+    if dir.last() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
