@@ -2,7 +2,7 @@
 //! that are others'.
 
 use crate::blocks::{Block, Reader};
-use crate::dir::Dir;
+use crate::dir::{Dir, size_max};
 use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, UFS_NDADDR};
 use volary_core::{Kind, Result};
@@ -20,7 +20,8 @@ pub(super) fn end(reader: &Reader<'_>, dir: &Inode) -> Result<Option<u64>> {
         return Ok(None);
     }
     let is_all = sectors(reader, &cut(dir, end))? == Some(dir.blocks);
-    let ends = is_all && !goes_on(reader, &cut(dir, dir.size.min(direct)), end)?;
+    let most = dir.size.min(direct).min(size_max(reader.volume));
+    let ends = is_all && !goes_on(reader, &cut(dir, most), end)?;
     Ok(ends.then_some(end))
 }
 

@@ -212,7 +212,9 @@ impl Phase<'_, '_> {
     }
 
     /// A directory's inode up to where it ends, if its size says otherwise; others as they are.
-    fn up_to_its_end(&mut self, inode: Inode) -> Result<Inode> {
+    ///
+    /// `is_sound`: its fields do not contradict each other. Rubbish is no long directory.
+    fn up_to_its_end(&mut self, inode: Inode, is_sound: bool) -> Result<Inode> {
         if inode.kind() != Some(FileKind::Dir) {
             return Ok(inode);
         }
@@ -223,7 +225,7 @@ impl Phase<'_, '_> {
         let max = size_max(self.volume());
         let (end, message) = match end {
             Some(end) => (end, format!("and has blocks for {end}")),
-            None if inode.size > max => (max, "more than any directory has".into()),
+            None if is_sound && inode.size > max => (max, "more than any directory has".into()),
             None => return Ok(inode),
         };
         let (ino, size) = (inode.ino, inode.size);
@@ -370,7 +372,7 @@ impl Visitor for Phase<'_, '_> {
         if !is_used {
             return Ok(());
         }
-        let inode = self.up_to_its_end(inode)?;
+        let inode = self.up_to_its_end(inode, wrong.is_none())?;
         let stored = inode.mode;
         let Some(inode) = self.likely(inode, used)? else {
             return Ok(());

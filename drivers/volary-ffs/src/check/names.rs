@@ -132,7 +132,11 @@ impl Names<'_, '_> {
             // Phase 1 has told of it.
             Err(_) => return Ok(()),
         };
-        let mut dir = Dir::new(self.reader, &inode)?;
+        let mut dir = match Dir::new(self.reader, &inode) {
+            // Phase 1 has told of its size.
+            Err(e) if e == Kind::Corrupt => return Ok(()),
+            dir => dir?,
+        };
         self.size(&inode);
         let (holes, unread) = self.holes(&inode)?;
         if !self.has_room(&inode, &holes, &unread) {
@@ -546,7 +550,9 @@ impl Names<'_, '_> {
             let Ok(inode) = self.inodes.inode(&self.reader, ino) else {
                 continue;
             };
-            let mut dir = Dir::new(self.reader, &inode)?;
+            let Ok(mut dir) = Dir::new(self.reader, &inode) else {
+                continue;
+            };
             let Some(more) = left.checked_sub(inode.size) else {
                 continue;
             };
