@@ -27,7 +27,9 @@ const TIMEOUT: Tool = Tool {
     package: "coreutils",
 };
 /// What a suite may take, in seconds: some wait for leases that nobody gives up.
-const SUITE_TIME: &str = "1200";
+const SUITE_TIME: u32 = 1200;
+/// What is told of a test that was running when a suite's time was over.
+const NO_END: &str = "does not end";
 /// Suites at a time, each with a server of its own: they wait more than they compute.
 const BESIDE: usize = 6;
 /// How many times a test of a page's `races` may run until it passes.
@@ -46,22 +48,46 @@ struct Page {
     /// otherwise from a server that is right. Such a test has some attempts.
     #[serde(default)]
     races: BTreeMap<String, String>,
+    /// What the suite may take, in seconds, if a race in it can be one that does not end.
+    seconds: Option<u32>,
 }
 
 impl Page {
-    /// Gives those that race another attempt, each alone.
+    fn seconds(&self) -> u32 {
+        self.seconds.unwrap_or(SUITE_TIME)
+    }
+
+    /// Gives those that race another attempt, each alone, and one to those that did not run because
+    /// of a race without end.
     fn try_again(&self, suite: &str, outcome: &mut Outcome) {
+        let is_cut = |test: &String| outcome.failed.get(test).is_some_and(|why| why == NO_END);
+        let has_run =
+            |test: &&String| outcome.passed.contains(*test) || outcome.failed.contains_key(*test);
+        let mut left = Vec::new();
+        if self.races.keys().any(is_cut) {
+            left.extend(self.passes.iter().filter(|test| !has_run(test)));
+        }
         for test in self.races.keys() {
             for _ in 1..ATTEMPTS {
-                if outcome.passed.contains(test) {
-                    break;
-                }
-                let again = torture(&format!("{suite}.{test}"));
-                if again.passed.contains(test) {
-                    outcome.failed.remove(test);
-                    outcome.passed.insert(test.clone());
-                }
+                self.run_alone(suite, test, outcome);
             }
+        }
+        for test in left {
+            self.run_alone(suite, test, outcome);
+        }
+    }
+
+    /// Runs a test that has not passed.
+    fn run_alone(&self, suite: &str, test: &String, outcome: &mut Outcome) {
+        if outcome.passed.contains(test) {
+            return;
+        }
+        let again = torture(&format!("{suite}.{test}"), self.seconds());
+        if again.passed.contains(test) {
+            outcome.failed.remove(test);
+            outcome.passed.insert(test.clone());
+        } else if let Some(why) = again.failed.get(test) {
+            outcome.failed.insert(test.clone(), why.clone());
         }
     }
 }
@@ -116,7 +142,7 @@ fn smbtorture_passes_what_it_passed() {
 fn judge(suite: &str, path: &Path, update: bool, told: &Mutex<Told>) {
     let text = std::fs::read_to_string(path).expect("a page");
     let page: Page = toml::from_str(&text).expect("a page in TOML");
-    let mut outcome = torture(suite);
+    let mut outcome = torture(suite, page.seconds());
     page.try_again(suite, &mut outcome);
     let mut told = told.lock().unwrap();
     told.passed += outcome.passed.len();
@@ -149,13 +175,14 @@ fn serve(sandbox: &Sandbox) -> Serving {
     Serving::of(command)
 }
 
-fn torture(suite: &str) -> Outcome {
+fn torture(suite: &str, seconds: u32) -> Outcome {
     let sandbox = Sandbox::empty();
     let serving = serve(&sandbox);
     let address = serving.said["smb"].as_str().expect("an address");
     let port = address.rsplit(':').next().expect("a port");
     let mut command = TIMEOUT.command();
-    command.args([SUITE_TIME, "smbtorture", "//127.0.0.1/mem", "-p", port]);
+    command.arg(seconds.to_string());
+    command.args(["smbtorture", "//127.0.0.1/mem", "-p", port]);
     command.args(["-U", "tester%pass", "-s", "/dev/null"]);
     command.arg("--option=torture:writetimeupdatedelay=500000");
     command.arg(suite);
@@ -184,7 +211,7 @@ fn outcome(printed: &str) -> Outcome {
         }
     }
     if let Some(test) = running {
-        outcome.failed.insert(test, "does not end".to_owned());
+        outcome.failed.insert(test, NO_END.to_owned());
     }
     outcome
 }
@@ -223,6 +250,9 @@ fn updated(page: &Page, outcome: &Outcome) -> String {
         let _ = writeln!(text, "    \"{test}\",");
     }
     text.push_str("]\n");
+    if let Some(seconds) = page.seconds {
+        let _ = writeln!(text, "seconds = {seconds}");
+    }
     if !page.races.is_empty() {
         text.push_str("\n[races]\n");
     }
