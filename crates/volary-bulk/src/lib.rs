@@ -22,7 +22,6 @@
 //! - **Consistent.** A source is attached read-only or frozen; or it is [live](Source::live), and the
 //!   node's attributes are looked at after the read: a file that has changed is read again.
 //! - **Nothing stops the rest.** A file or directory that cannot be read is told of and counted.
-//!
 //! - **Metadata in order, too.** A driver that gains from it ([`FileSystem::prefetch`]) reads directories
 //!   and then all inodes in them as they lie. Others are walked.
 //!
