@@ -1,8 +1,10 @@
 //! Runs test programs in lanes, and judges what failed.
 //!
 //! Programs that serve, mount and start clients wait more than they compute, so they
-//! run beside those that only compute. A test that fails fails the run. It runs once more, alone, so
-//! that the report says whether it depends on what ran beside it.
+//! run beside those that only compute. A lane that has come to its end takes over some of those.
+//!
+//! A test that fails fails the run. It runs once more, alone, so that the report says whether it
+//! depends on what ran beside it.
 
 mod program;
 
@@ -10,7 +12,8 @@ use crate::run::{Step, root};
 use anyhow::{Result, bail};
 pub(crate) use program::Program;
 use program::{Choice, Outcome};
-use std::sync::Mutex;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
 /// How many failed tests are run again.
 const AGAIN: usize = 12;
@@ -108,9 +111,13 @@ impl Harness {
 
     /// Runs these programs in lanes, then what failed alone.
     fn judge(&self, programs: &[Program]) -> Result<()> {
+        let (lanes, computing) = self.lanes(programs);
+        let computing = &Mutex::new(computing);
         let lanes = std::thread::scope(|scope| {
-            let lanes = self.lanes(programs).into_iter();
-            let started: Vec<_> = lanes.map(|jobs| scope.spawn(|| lane(jobs))).collect();
+            let lanes = lanes.into_iter();
+            let started: Vec<_> = lanes
+                .map(|jobs| scope.spawn(move || lane(jobs, computing)))
+                .collect();
             let ended = started.into_iter().map(|lane| lane.join());
             ended
                 .map(|lane| lane.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -134,9 +141,10 @@ impl Harness {
         bail!("{} tests failed:{listed}", failures.len());
     }
 
-    /// The jobs of the programs that compute; for each choice those of the programs that wait, the
-    /// command's apart from the others', as each takes about half the time.
-    fn lanes<'a>(&'a self, programs: &'a [Program]) -> Vec<Vec<Job<'a>>> {
+    /// Lanes, and the jobs of the programs that compute, for whichever lane is free. For each choice
+    /// the programs that wait have two lanes: the command's and the others' take about half the time
+    /// each. One lane more has no jobs of its own.
+    fn lanes<'a>(&'a self, programs: &'a [Program]) -> (Vec<Vec<Job<'a>>>, VecDeque<Job<'a>>) {
         let is_waiting = |program: &&Program| WAITING.contains(&program.package().as_str());
         let is_command = |program: &&Program| program.package() == COMMAND;
         let (waiting, mut computing): (Vec<_>, Vec<_>) = programs.iter().partition(is_waiting);
@@ -151,15 +159,22 @@ impl Harness {
         let waiting = all.clone();
         let waiting = waiting.flat_map(|choice| [jobs(&commands, choice), jobs(&servers, choice)]);
         let mut lanes: Vec<_> = waiting.collect();
-        lanes.push(all.flat_map(|choice| jobs(&computing, choice)).collect());
-        lanes
+        lanes.push(Vec::new());
+        let computing = all.flat_map(|choice| jobs(&computing, choice)).collect();
+        (lanes, computing)
     }
 }
 
-/// Runs jobs one after the other; what failed in them.
-fn lane(jobs: Vec<Job<'_>>) -> Result<Vec<Failure<'_>>> {
+/// Runs jobs one after the other, and then those that no lane has begun; what failed in them.
+fn lane<'a>(jobs: Vec<Job<'a>>, more: &Mutex<VecDeque<Job<'a>>>) -> Result<Vec<Failure<'a>>> {
     let mut failures = Vec::new();
-    for job in jobs {
+    let mut own = jobs.into_iter();
+    let take = || {
+        more.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    };
+    while let Some(job) = own.next().or_else(take) {
         let outcome = job.program.run(job.choice)?;
         show(job.program, job.choice, &outcome);
         if outcome.well {
@@ -223,8 +238,8 @@ mod tests {
     use std::process::Command;
 
     /// A script that stands for a program with one test.
-    fn script(dir: &Path, body: &str) -> Program {
-        let dir = dir.join("volary-cli");
+    fn script(dir: &Path, package: &str, body: &str) -> Program {
+        let dir = dir.join(package);
         std::fs::create_dir(&dir).unwrap();
         let path = dir.join("it");
         // Written by another process: a child of this one that begins meanwhile would
@@ -241,7 +256,7 @@ mod tests {
     fn verdict(body: &str) -> (Result<()>, usize) {
         let dir = tempfile::TempDir::new().unwrap();
         let harness = Harness::new("").with("", &[]);
-        let answer = harness.judge(&[script(dir.path(), body)]);
+        let answer = harness.judge(&[script(dir.path(), COMMAND, body)]);
         let runs = std::fs::read_to_string(dir.path().join("volary-cli/runs")).unwrap();
         (answer, runs.lines().count())
     }
@@ -284,6 +299,25 @@ mod tests {
         let (answer, runs) = verdict("exit 0");
         answer.unwrap();
         assert_eq!(runs, 1);
+    }
+
+    #[test]
+    fn each_program_runs_once_whichever_lane_takes_it() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let harness = Harness::new("").with("", &[]).with("suites", &[]);
+        let packages = [
+            "volary-core",
+            "volary-ffs",
+            COMMAND,
+            "volary-nfs",
+            "volary-fat",
+        ];
+        let programs = packages.map(|package| script(dir.path(), package, "exit 0"));
+        harness.judge(&programs).unwrap();
+        for package in packages {
+            let runs = std::fs::read_to_string(dir.path().join(package).join("runs")).unwrap();
+            assert_eq!(runs.lines().count(), 2, "{package}: one for each choice");
+        }
     }
 
     #[test]
