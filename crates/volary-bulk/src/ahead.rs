@@ -63,7 +63,7 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Reads until there is nothing more to read, or the budget is closed: what each thread does.
+    /// Runs on each thread: reads until there is nothing more to read, or the budget is closed.
     pub(crate) fn work(&self) {
         while let Some((number, span, buf)) = self.begin() {
             let data = buf.and_then(|mut buf| {
@@ -99,13 +99,13 @@ impl<'a> Ahead<'a> {
         Some((issue.number - 1, span, buf))
     }
 
-    /// There are so many requests.
+    /// Says how many requests there are.
     fn end(&self, count: u64) {
         self.ready.lock().count = Some(count);
         self.arrived.notify_all();
     }
 
-    /// The answer to the `number`-th request; `None` if there are not so many.
+    /// Waits for the answer to the `number`-th request. Returns `None` after the last one.
     pub(crate) fn wait(&self, number: u64) -> Option<Loaded> {
         let mut ready = self.ready.lock();
         loop {

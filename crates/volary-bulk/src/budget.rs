@@ -102,7 +102,7 @@ impl Budget {
         Some(self.hold(&mut state, len))
     }
 
-    /// `None` if there are not so many now.
+    /// Takes `len` bytes without waiting. Returns `None` if they are not free now.
     pub(crate) fn try_take(self: &Arc<Self>, len: u64) -> Option<Held> {
         let mut state = self.state.lock();
         let fits = !state.is_closed && state.has(len, self.max, &self.meter);
@@ -152,7 +152,7 @@ impl Budget {
         self.state.lock().is_closed
     }
 
-    /// Nobody waits any more.
+    /// Closes the budget: whoever waits is sent away.
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();

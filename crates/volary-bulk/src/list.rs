@@ -95,17 +95,17 @@ pub(crate) struct List {
     max: u64,
 }
 
-/// What a file takes besides its path: a vector has room for twice of what is in it.
+/// Memory for a file besides its path, in bytes. A vector may hold twice the room it needs.
 const FILE: u64 = 2 * size_of::<Listed>() as u64 + 64;
-/// What a fragment takes, with its place in the indices that sweeps make.
+/// Memory for a fragment and for its places in the indices of sweeps, in bytes.
 const PIECE: u64 = 4 * size_of::<Piece>() as u64;
-/// The same of a stretch of data.
+/// Memory for a range of data, in bytes.
 const DATA: u64 = size_of::<Range>() as u64;
 
-/// How a file is read, and with what.
+/// How to read a file.
 #[derive(Debug)]
 pub(crate) enum Mapped {
-    /// From the device: its fragments, and its data if it has holes.
+    /// Read these fragments from the device. The ranges say where the file has data, if it has holes.
     Pieces(Vec<Piece>, Option<Box<[Range]>>),
     Empty,
     Large(u64),
@@ -125,18 +125,19 @@ impl List {
         }
     }
 
-    /// Bytes that it takes.
+    /// Returns the memory that the list takes, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of its files.
+    /// Returns the sum of the sizes of its files.
     pub(crate) fn content(&self) -> u64 {
         let sizes = self.files.iter().map(|f| f.attr.size);
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// Takes a file, or gives it back if there is no room. A file that does not fit alone is for chunks.
+    /// Adds a file, or gives it back if there is no room. One that does not fit into an empty list
+    /// is read in chunks.
     pub(crate) fn push(
         &mut self,
         file: Listed,
@@ -179,7 +180,7 @@ impl List {
         self.files.push(file);
     }
 
-    /// Puts all in the order in which it is read.
+    /// Sorts everything by its place on the device.
     pub(crate) fn sort(&mut self, vanilla: bool) {
         self.pieces.sort_unstable();
         self.large.sort_unstable();

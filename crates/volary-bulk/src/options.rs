@@ -11,7 +11,7 @@ pub enum Method {
     Vanilla,
     /// Fragments in the order of their places, each with a request of its own.
     DaftNm,
-    /// The same, and one request for fragments that are close to each other.
+    /// As [`DaftNm`](Self::DaftNm), but fragments that are close to each other share a request.
     #[default]
     DaftM,
 }
@@ -19,17 +19,17 @@ pub enum Method {
 /// What happens when files that are being put together need more memory than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cleaning {
-    /// The rest of all that are begun is read at once, and then the sweep goes on.
+    /// Completes all files that are begun, out of order, and then goes on with the sweep.
     #[default]
     OnDemand,
-    /// Files are spread over several sweeps beforehand, each of which fits.
+    /// Spreads files over several sweeps beforehand, so that each sweep fits.
     FirstFit,
 }
 
 /// A loader's order: at random, within a window that moves over the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shuffle {
-    /// Same seed, same order.
+    /// The same seed gives the same order.
     pub seed: u64,
     /// Bytes of files among which the order is random. No more than half of the memory is used.
     pub window: u64,
@@ -48,14 +48,14 @@ pub struct Options {
     pub method: Method,
     /// What happens when memory is short.
     pub cleaning: Cleaning,
-    /// The largest file that is delivered in one piece, in bytes; larger ones come in chunks. No
-    /// more than an eighth of the memory is used.
+    /// Files of at most this size, in bytes, are delivered in one piece, larger ones in chunks.
+    /// Capped at an eighth of [`memory`](Self::memory).
     pub whole_max: u64,
-    /// The largest gap between fragments that is read with them; `None` asks the device.
+    /// Fragments at most this far apart, in bytes, share a request. `None`: the device is probed.
     pub gap: Option<u64>,
-    /// The largest request, in bytes, but for a fragment that is larger; `None` asks the device.
+    /// Largest request in bytes, unless one fragment is larger. `None`: the device is probed.
     pub request: Option<u64>,
-    /// Requests at a time; `None` asks the device.
+    /// Requests in flight. `None`: the device is probed.
     pub depth: Option<usize>,
     /// Threads of the consumer. With one, it is called by the thread that runs the engine, and in
     /// the same order each time.

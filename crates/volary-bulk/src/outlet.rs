@@ -64,7 +64,7 @@ impl<'a> Outlet<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Delivers jobs until there will be no more: what each thread of the consumer does.
+    /// Runs on each thread of the consumer: delivers jobs until there are no more.
     pub(crate) fn work(&self) {
         loop {
             let mut queue = self.queue.lock();
@@ -82,13 +82,13 @@ impl<'a> Outlet<'a> {
         }
     }
 
-    /// There will be no more jobs.
+    /// Says that there will be no more jobs.
     pub(crate) fn close(&self) {
         self.queue.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// The file is no good as it was read: it is read again at the end.
+    /// Notes a file that changed or could not be read: it is read through the session at the end.
     pub(crate) fn again(&self, file: u32, why: Why) {
         self.again.lock().push((file, why));
     }

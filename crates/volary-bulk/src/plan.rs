@@ -56,7 +56,7 @@ impl Merge {
 const SWEEPS_MAX: usize = 64;
 
 /// Spreads files over sweeps so that those that are being put together at any point of a
-/// sweep take no more than `room` bytes: first fit, in the order of first fragments. Gives the sweep of
+/// sweep take no more than `room` bytes: first fit, in the order of first fragments. Returns the sweep of
 /// each file that has more than one fragment; all others are in sweep 0.
 pub(crate) fn first_fit(list: &List, room: u64, copied: impl Fn(u32) -> bool) -> (Vec<u8>, usize) {
     let mut of_file = vec![0_u8; list.files.len()];

@@ -15,23 +15,23 @@ pub struct Summary {
     pub nodes: u64,
     /// Names that were told of as failed.
     pub failed: u64,
-    /// Of the files, those that were read from the device and not copied.
+    /// Files that were delivered from the read buffer, without a copy.
     pub direct: u64,
-    /// Those that were put together.
+    /// Files that were put together from fragments.
     pub assembled: u64,
-    /// Those that came from the device in chunks.
+    /// Files that came from the device in chunks.
     pub chunks: u64,
-    /// Those that were read through the session.
+    /// Files that were read through the session.
     pub ordinary: u64,
-    /// Of the last, those that changed while they were read.
+    /// Files that were read through the session because they had changed.
     pub changed: u64,
     /// Fragments that were read from the device.
     pub fragments: u64,
-    /// Requests to the device for them. What drivers read is not in it.
+    /// Requests that read these fragments. Reads by the drivers are not counted.
     pub reads: u64,
     /// Bytes of these requests.
     pub read_bytes: u64,
-    /// How many times what had been begun was completed first, for want of memory.
+    /// How often on-demand cleaning completed all files that were begun.
     pub cleanings: u64,
     /// Sweeps over the disk.
     pub sweeps: u64,

@@ -90,7 +90,8 @@ impl<'a> Sweep<'a> {
         run.check()
     }
 
-    /// Takes the fragments out of what was read.
+    /// Hands out the fragments of one request: delivers whole files, and puts others together.
+    /// Reads the fragments of a request that failed one by one.
     fn take(
         &mut self,
         loaded: Loaded,
@@ -206,7 +207,7 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// The file is no longer among those that are begun.
+    /// Removes a file from those that are begun.
     fn complete(&mut self, file: u32) -> Option<Buf> {
         let Pending { buf, .. } = self.pending.remove(&file)?;
         self.begun -= buf.bytes.len() as u64;

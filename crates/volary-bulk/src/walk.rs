@@ -35,7 +35,7 @@ pub(crate) struct Walk<'a> {
     /// Those that were entered: a damaged volume can have one in two places, or in itself.
     seen: HashSet<NodeId>,
     reading: Option<Dir>,
-    /// What there was no room for.
+    /// A file that the list had no room for.
     held: Option<Box<(Listed, Mapped)>>,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Walk<'a> {
         ControlFlow::Continue(())
     }
 
-    /// How a file is read, and with what.
+    /// Decides how a file is read.
     fn map(&self, attr: &Attr) -> Result<Mapped> {
         if self.run.options.method == Method::Vanilla {
             return Ok(Mapped::Ordinary(Why::Asked));
@@ -293,7 +293,7 @@ impl Drop for Walk<'_> {
     }
 }
 
-/// Adds the numbers of what is in a directory, up to some number of all.
+/// Adds the nodes of a directory, until there are [`NUMBERS_MAX`].
 fn numbers(session: &Session, dir: NodeId, nodes: &mut Vec<NodeId>) -> Result<()> {
     let open = session.open(dir, Mode::Read)?;
     let (mut from, mut end) = (Cookie::START, Ok(false));

@@ -314,9 +314,9 @@ pub trait FileSystem: Send + Sync {
     /// table of nodes bounds it anyway, and answers `Stale` if it must.
     fn forget(&self, node: NodeId, lookups: u64) {}
 
-    /// A hint: the caller will look at `what` of these nodes soon, of which the numbers do
-    /// (`ino`). The driver may read it now, in the order in which it lies. What is wrong with it is told
-    /// when it is looked at. False if that gains nothing here: nobody need ask again.
+    /// Hints that the caller will soon look at `what` of these nodes. Their `ino` is enough. The driver
+    /// may read it now, in the order of the disk. Errors are left to the call that needs the data.
+    /// Returns false if the driver never reads ahead, so that callers need not ask again.
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
         false
     }

@@ -52,7 +52,7 @@ impl Bits {
     }
 }
 
-/// The word of a number in its part, and its bit there.
+/// Returns the index of the word in its part that holds a number, and the mask of its bit.
 fn place(number: u64) -> (usize, u64) {
     let within = number % PART;
     ((within / WORD) as usize, 1 << (within % WORD))

@@ -25,12 +25,14 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use volary_core::{Answer, Check, CheckMode, Finding, Severity};
 
+/// Findings of one code that are told in a round: there can be one for each entry or block.
+const EACH_MAX: u64 = 1000;
+
 /// Tells of findings, keeps count, and says what is to be mended. `K` tells findings of one code
 /// apart.
 pub struct Findings<'a, K = ()> {
     mode: CheckMode,
     report: &'a mut dyn FnMut(&Finding) -> Answer,
-    /// Findings of one code that are told.
     each_max: u64,
     is_quiet: bool,
     /// Codes, and how many findings of each there were.
@@ -56,7 +58,7 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         Self {
             mode,
             report,
-            each_max: u64::MAX,
+            each_max: EACH_MAX,
             is_quiet: false,
             told: Vec::new(),
             left: HashSet::new(),
@@ -64,14 +66,6 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
             damage: 0,
             accepted: 0,
         }
-    }
-
-    /// Tells of at most `each_max` findings of one code in a round. All are counted. Those that are
-    /// not told are mended as others are, but in [`CheckMode::Ask`]: nobody has said yes.
-    #[must_use]
-    pub fn at_most(mut self, each_max: u64) -> Self {
-        self.each_max = each_max;
-        self
     }
 
     /// What the check may do.
@@ -94,7 +88,9 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         self.mode == CheckMode::Preen && self.damage > 0
     }
 
-    /// Tells of a finding; returns whether it is to be mended.
+    /// Counts a finding, and tells of it unless a thousand of its code were told in this round.
+    /// Returns whether it is to be mended. One that is not told is mended as others are, but in
+    /// [`CheckMode::Ask`]: nobody has said yes.
     pub fn tell(&mut self, finding: &Finding) -> bool {
         self.found += u64::from(finding.severity > Severity::Note);
         self.damage += u64::from(finding.severity > Severity::Crash);
@@ -123,9 +119,6 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
 
     /// Counts a finding of a code; returns how many there were of it.
     fn count(&mut self, code: &'static str) -> u64 {
-        if self.each_max == u64::MAX {
-            return 0;
-        }
         if let Some((_, count)) = self.told.iter_mut().find(|told| told.0 == code) {
             *count += 1;
             return *count;
@@ -295,7 +288,8 @@ mod tests {
                 told += 1;
                 Answer::Yes
             };
-            let mut findings = Findings::<()>::with_mode(mode, &mut report).at_most(2);
+            let mut findings = Findings::<()>::with_mode(mode, &mut report);
+            findings.each_max = 2;
             for _ in 0..5 {
                 findings.tell(&finding(Severity::Damage, "mends it"));
             }

@@ -1,12 +1,13 @@
-//! A digest of content that costs nothing for holes: guests under emulation digest too.
+//! A digest of content that skips zeros. SHA-256 of holes is slow, most of all in emulated guests.
 
 use sha2::{Digest, Sha256};
 
-/// Bytes that are passed over together if all are zeros.
+/// Size of a part, in bytes. A part of zeros alone is not digested.
 const PART: usize = 64 << 10;
 
-/// Digests content: by SHA-256 the number (8 bytes, little-endian) and the bytes of each 64 KiB that
-/// are not all zeros, and last the length. `oracle/linux.py` and `oracle/dissect.py` do the same.
+/// Returns the digest of content: SHA-256 over the number (8 bytes, little-endian) and the bytes of
+/// each 64 KiB part that is not all zeros, and over the length at the end. `oracle/common.py` does
+/// the same.
 pub fn digest(content: &[u8]) -> [u8; 32] {
     let mut parts = Parts::default();
     for part in content.chunks(PART) {
@@ -15,7 +16,7 @@ pub fn digest(content: &[u8]) -> [u8; 32] {
     parts.end()
 }
 
-/// Digests what `read` gives from an offset on; it gives no bytes at the end.
+/// Returns the [`digest`] of what `read` reads. `read` takes an offset, and returns 0 at the end.
 ///
 /// # Errors
 /// What `read` fails with.

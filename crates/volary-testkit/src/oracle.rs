@@ -37,6 +37,17 @@ pub struct Tool {
     pub package: &'static str,
 }
 
+/// Makes ext2, ext3 and ext4.
+pub const MKE2FS: Tool = Tool {
+    program: "mke2fs",
+    package: "e2fsprogs",
+};
+/// Makes ISO 9660.
+pub const GENISOIMAGE: Tool = Tool {
+    program: "genisoimage",
+    package: "genisoimage",
+};
+
 impl Tool {
     /// Where it is, if it is there.
     pub fn find(self) -> Option<PathBuf> {

@@ -18,7 +18,7 @@ pub struct Leaf {
     pub kind: FileKind,
     /// Size of a file, in bytes; 0 for all else.
     pub size: u64,
-    /// The [`digest`] of a file's content or of a symlink's target.
+    /// [`digest`] of a file's content or a symlink's target; `None` for other nodes.
     pub hash: Option<[u8; 32]>,
     /// Permission bits, owner and group.
     pub owner: Option<(u32, u32, u32)>,

@@ -3,7 +3,7 @@
 
 use crate::block::Skipping;
 use crate::formats;
-use volary_core::{BlockDevice, Format, Probe, Result};
+use volary_core::{BlockDevice, Format, Probe, Result, is_zero};
 
 /// What a device was found to hold.
 pub enum Identity {
@@ -75,7 +75,7 @@ fn name(head: &Head<'_>) -> Identity {
     if let Some(words) = partition_table(head) {
         return Identity::Partitions(words);
     }
-    if head.0.iter().all(|&b| b == 0) {
+    if is_zero(head.0) {
         Identity::Blank
     } else {
         Identity::Unknown

@@ -1,5 +1,5 @@
-//! Names that nobody could ask for, or that would lead elsewhere: `/` and NUL in them, `.` and `..`.
-//! No volume shows them, whatever its structures say; what stands beside them is shown.
+//! Invalid names in a volume's structures: `.`, `..`, and names with `/` or NUL.
+//! A listing leaves them out, and shows the other entries of the directory.
 
 use std::sync::Arc;
 use volary_block::MemDevice;

@@ -12,7 +12,7 @@ use crate::slots::{Event, Long, LongStyle, Record, Scanner, begin_of};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use volary_block::{PAGE, Stage};
-use volary_core::{Error, Kind, Result};
+use volary_core::{Error, Kind, Result, is_zero};
 
 /// Bytes that are read at a time when a directory is read through.
 const CHUNK: usize = 32 << 10;
@@ -250,7 +250,7 @@ impl Dir {
             if got == 0 {
                 return Ok(false);
             }
-            if buf.iter().take(got).any(|&b| b != 0) {
+            if buf.get(..got).is_some_and(|got| !is_zero(got)) {
                 return Ok(true);
             }
             slot += (got / ENTRY_LEN) as u32;

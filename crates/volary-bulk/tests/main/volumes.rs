@@ -16,7 +16,7 @@ use volary_fat::FAT;
 use volary_ffs::FFS;
 use volary_iso9660::ISO9660;
 use volary_session::{Session, Volume, VolumeOptions};
-use volary_testkit::oracle::{self, Tool};
+use volary_testkit::oracle::{self, GENISOIMAGE, MKE2FS};
 use volary_testkit::readable::Content;
 use volary_testkit::rng::pattern;
 use volary_testkit::turns::{Turns, age};
@@ -152,15 +152,6 @@ pub(crate) const SHAPES: [Shape; 5] = [
 
 /// Files in many fragments.
 pub(crate) const TURNS: Turns = Turns::new(12, 20, 4096);
-
-const MKE2FS: Tool = Tool {
-    program: "mke2fs",
-    package: "e2fsprogs",
-};
-const GENISOIMAGE: Tool = Tool {
-    program: "genisoimage",
-    package: "genisoimage",
-};
 
 /// Volumes that others make of a tree; those whose programs are missing are left out.
 pub(crate) fn made_by_others() -> Vec<Laid> {

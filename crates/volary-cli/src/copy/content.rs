@@ -7,6 +7,7 @@ use super::stream::{Piece, Pieces};
 use crate::exit::{Done, Exit, Fail, warn};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use volary::is_zero;
 
 /// Bytes of the pieces in which a stretch is read again of which a part is bad: a sector.
 const GRAIN: usize = 512;
@@ -264,7 +265,7 @@ impl<B: Bytes> Pieces for Content<'_, B> {
 
 /// The zeros or the data at the beginning, in whole blocks.
 fn zeros_of(data: &[u8]) -> Piece {
-    let mut blocks = data.chunks(BLOCK).map(|b| b.iter().all(|&b| b == 0));
+    let mut blocks = data.chunks(BLOCK).map(is_zero);
     let Some(is_hole) = blocks.next() else {
         return Piece::End;
     };

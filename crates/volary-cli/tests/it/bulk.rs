@@ -3,18 +3,9 @@
 use crate::sandbox::{Sandbox, noise};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use volary_testkit::oracle::{self, Tool};
+use volary_testkit::oracle::{self, GENISOIMAGE, MKE2FS, Tool};
 
-const MKE2FS: Tool = Tool {
-    program: "mke2fs",
-    package: "e2fsprogs",
-};
-const GENISOIMAGE: Tool = Tool {
-    program: "genisoimage",
-    package: "genisoimage",
-};
-
-/// A directory `src` with files of awkward lengths, names and kinds.
+/// Makes a directory `src` with files of awkward lengths and names.
 fn awkward() -> Sandbox {
     let sandbox = Sandbox::empty();
     fs::create_dir_all(sandbox.path("src/one/two")).unwrap();
@@ -28,7 +19,7 @@ fn awkward() -> Sandbox {
     sandbox
 }
 
-/// The same with links, holes, attributes and long names.
+/// Makes the tree of [`awkward`], and adds links, files with holes and long names.
 fn rich() -> Sandbox {
     let sandbox = awkward();
     let long = "l".repeat(120);

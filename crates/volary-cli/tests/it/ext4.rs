@@ -1,12 +1,7 @@
 //! Volumes of ext2, ext3 and ext4 on the command line.
 
 use crate::sandbox::Sandbox;
-use volary_testkit::oracle::{self, Tool};
-
-const MKE2FS: Tool = Tool {
-    program: "mke2fs",
-    package: "e2fsprogs",
-};
+use volary_testkit::oracle::{self, MKE2FS};
 
 /// A tree, and volumes that `mke2fs` has made of it; none where it is missing.
 fn image(kind: &str) -> Option<Sandbox> {

@@ -1,12 +1,7 @@
 //! ISO 9660 images on the command line.
 
 use crate::sandbox::Sandbox;
-use volary_testkit::oracle::{self, Tool};
-
-const GENISOIMAGE: Tool = Tool {
-    program: "genisoimage",
-    package: "genisoimage",
-};
+use volary_testkit::oracle::{self, GENISOIMAGE};
 
 /// A tree and an image of it; none where no program makes one.
 fn image() -> Option<Sandbox> {

@@ -11,7 +11,7 @@ use std::process::Command;
 /// # Errors
 /// What Python printed, if it failed.
 pub fn trees(python: &Path, images: &[&Path]) -> Result<Vec<Tree>, String> {
-    let program = include_str!("dissect.py");
+    let program = concat!(include_str!("common.py"), include_str!("dissect.py"));
     let printed = run(Command::new(python).arg("-c").arg(program).args(images))?;
     listed::trees(&String::from_utf8_lossy(&printed))
 }

@@ -5,22 +5,12 @@ Arguments: the disk; a place to mount at; then of each volume its offset and len
 
 import ctypes
 import fcntl
-import hashlib
 import io
 import os
 import stat
 import struct
 import sys
 
-KINDS = {
-    stat.S_IFREG: "f",
-    stat.S_IFDIR: "d",
-    stat.S_IFLNK: "l",
-    stat.S_IFIFO: "p",
-    stat.S_IFSOCK: "s",
-    stat.S_IFCHR: "c",
-    stat.S_IFBLK: "b",
-}
 LOOP, LOOP_CONFIGURE, LOOP_CLR_FD, LO_FLAGS_READ_ONLY = "/dev/loop0", 0x4C0A, 0x4C01, 1
 MS_RDONLY = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -35,22 +25,6 @@ def configuration(disk, offset, length):
     """A struct loop_config."""
     info = struct.pack("=5Q4I", 0, 0, 0, offset, length, 0, 0, 0, LO_FLAGS_READ_ONLY).ljust(232, b"\0")
     return struct.pack("=2I", disk, 512) + info + bytes(64)
-
-
-PART = 64 << 10
-ZEROS = bytes(PART)
-
-
-def digested(read):
-    """The testkit's digest of what read(PART) gives."""
-    sha, count, length = hashlib.sha256(), 0, 0
-    while part := read(PART):
-        if part != ZEROS[: len(part)]:
-            sha.update(count.to_bytes(8, "little"))
-            sha.update(part)
-        count, length = count + 1, length + len(part)
-    sha.update(length.to_bytes(8, "little"))
-    return sha.hexdigest()
 
 
 def digest(path, kind):

@@ -177,7 +177,7 @@ pub fn trees(vmrun: &Path, volumes: &[Volume<'_>]) -> Result<Vec<Tree>, String> 
         write!(words, " {at} {len} '{}' '{}'", volume.kind, volume.options)
             .map_err(|e| e.to_string())?;
     }
-    let program = include_str!("linux.py");
+    let program = concat!(include_str!("common.py"), include_str!("linux.py"));
     let script = format!(
         "modprobe loop\nchroot /host /usr/bin/python3 -I - /dev/vda /tmp/volume{words} <<'END'\n{program}\nEND\n"
     );

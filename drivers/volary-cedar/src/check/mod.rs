@@ -92,7 +92,7 @@ pub(crate) fn run(
     }
     let recorder = Arc::new(Recorder::counting(dev));
     let mut out = CheckReport::default();
-    let mut findings = Findings::new(how, report).at_most(EACH_MAX);
+    let mut findings = Findings::new(how, report);
     for _ in 0..ROUNDS {
         let (problems, facts) = look::look(recorder.clone(), reads_data, progress)?;
         out.facts = facts;
@@ -107,9 +107,6 @@ pub(crate) fn run(
     out.written = recorder.counts().write_bytes / 512;
     Ok(out)
 }
-
-/// Findings of one code that are told one by one; there can be one for each entry.
-const EACH_MAX: u64 = 1000;
 
 /// What tells a finding from others of its code: its words, path and place.
 type Matter = (String, Option<Vec<u8>>, Option<u64>);

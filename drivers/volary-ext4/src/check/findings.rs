@@ -3,9 +3,6 @@
 use volary_core::{Answer, Check, Error, Finding, Progress, Result, Severity};
 use volary_ondisk::findings::finding;
 
-/// Findings of one code that are told one by one; there can be one for each block.
-const EACH_MAX: u64 = 1000;
-
 /// Tells of findings, and how far the check has come.
 pub(super) struct Findings<'a> {
     all: volary_ondisk::Findings<'a>,
@@ -19,7 +16,7 @@ impl<'a> Findings<'a> {
         progress: &'a dyn Progress,
     ) -> Self {
         Self {
-            all: volary_ondisk::Findings::new(how, report).at_most(EACH_MAX),
+            all: volary_ondisk::Findings::new(how, report),
             progress,
         }
     }

@@ -7,14 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
-use volary_testkit::oracle::{Tool, have};
+use volary_testkit::oracle::{MKE2FS, Tool, have};
 use volary_testkit::rng::pattern;
 
 const E2FSPROGS: &str = "e2fsprogs";
-pub(crate) const MKE2FS: Tool = Tool {
-    program: "mke2fs",
-    package: E2FSPROGS,
-};
 pub(crate) const DEBUGFS: Tool = Tool {
     program: "debugfs",
     package: E2FSPROGS,

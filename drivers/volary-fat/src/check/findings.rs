@@ -74,9 +74,6 @@ codes! {
     BAD_DATE "bad-date" Note;
 }
 
-/// Findings of one code that are told one by one; there can be one for each entry.
-const EACH_MAX: u64 = 1000;
-
 /// Where something was found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Where {
@@ -103,7 +100,7 @@ pub(super) struct Reporter<'a> {
 impl<'a> Reporter<'a> {
     pub(super) fn new(how: &Check, report: &'a mut dyn FnMut(&Finding) -> Answer) -> Self {
         Self {
-            all: Findings::new(how, report).at_most(EACH_MAX),
+            all: Findings::new(how, report),
         }
     }
 

@@ -3,9 +3,6 @@
 use volary_core::{Answer, Check, CheckMode, Finding, Progress, Result, Severity};
 pub(super) use volary_ondisk::findings::finding;
 
-/// Findings of one code that are told one by one; there can be one for each fragment.
-const EACH_MAX: u64 = 1000;
-
 /// What mending does, by code. Of those that are not here, nothing can be done.
 const REPAIRS: &[(&str, &str)] = &[
     (
@@ -72,7 +69,7 @@ impl<'a> Findings<'a> {
         progress: &'a dyn Progress,
     ) -> Self {
         Self {
-            all: volary_ondisk::Findings::new(how, report).at_most(EACH_MAX),
+            all: volary_ondisk::Findings::new(how, report),
             progress,
         }
     }

@@ -17,9 +17,6 @@ use volary_core::{
 use volary_ondisk::Findings;
 use volary_ondisk::findings::finding;
 
-/// Findings of one code that are told one by one; there can be one for each record.
-const EACH_MAX: u64 = 1000;
-
 /// Goes through everything, and tells what contradicts itself.
 ///
 /// # Errors
@@ -40,7 +37,7 @@ pub(crate) fn check(
     };
     let mut checking = Checking {
         reader,
-        findings: Findings::new(how, report).at_most(EACH_MAX),
+        findings: Findings::new(how, report),
         progress,
         files: 0,
         dirs: HashSet::new(),

@@ -3,16 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use volary_testkit::oracle::Tool;
+use volary_testkit::oracle::{GENISOIMAGE, Tool};
 use volary_testkit::rng::pattern;
 
 pub(crate) const XORRISO: Tool = Tool {
     program: "xorriso",
     package: "xorriso",
-};
-pub(crate) const GENISOIMAGE: Tool = Tool {
-    program: "genisoimage",
-    package: "genisoimage",
 };
 
 /// A tree on the host, and images of it.

@@ -1,13 +1,13 @@
 //! What others read on the same images.
 
-use crate::images::{GENISOIMAGE, Images, XORRISO};
+use crate::images::{Images, XORRISO};
 use crate::{attach, attach_as, hand};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use volary_core::{Attr, Cookie, DirBuf, FileKind, Fs, Mode, Name};
-use volary_testkit::oracle::{have, sleuthkit, vm};
+use volary_testkit::oracle::{GENISOIMAGE, have, sleuthkit, vm};
 use volary_testkit::volumes::as_root;
 
 /// What is compared of a node: kind, mode, owner, links of a file, size of a file,

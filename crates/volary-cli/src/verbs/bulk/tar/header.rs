@@ -190,7 +190,7 @@ fn time(time: Time) -> String {
     )
 }
 
-/// A record of an extended header. Its length counts itself.
+/// Adds a record to a pax extended header: `LENGTH KEY=VALUE\n`. The length includes its own digits.
 fn record(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + 3;
     let mut len = rest + 1;
