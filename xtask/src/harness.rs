@@ -29,9 +29,9 @@ const WAITING: &[&str] = &[
     "volary-smb",
 ];
 
-/// Packages whose tests compute longest. They come first: last, one of them would end alone, on one
-/// processor.
-const LONGEST: &[&str] = &["volary-ffs", "volary-fat"];
+/// Packages whose tests take longest, the longest first. They come before all others: last, one of
+/// them would end alone, on one processor.
+const LONGEST: &[&str] = &["volary", "volary-ffs", "volary-fat", "volary-host"];
 
 /// Which tests to run, and with which variables.
 pub(crate) struct Harness {
@@ -148,7 +148,8 @@ impl Harness {
         let is_waiting = |program: &&Program| WAITING.contains(&program.package().as_str());
         let is_command = |program: &&Program| program.package() == COMMAND;
         let (waiting, mut computing): (Vec<_>, Vec<_>) = programs.iter().partition(is_waiting);
-        computing.sort_by_key(|program| !LONGEST.contains(&program.package().as_str()));
+        let place = |program: &&Program| LONGEST.iter().position(|p| *p == program.package());
+        computing.sort_by_key(|program| place(program).unwrap_or(LONGEST.len()));
         let (commands, servers): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_command);
         let jobs = |programs: &[&'a Program], choice: &'a Choice| {
             let jobs = programs.iter();

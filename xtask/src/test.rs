@@ -13,12 +13,9 @@ const SOAK: &str = "--workspace --profile soak --test *";
 /// What CI runs.
 pub(crate) fn everything(install: bool) -> Result<()> {
     check::format()?;
-    if install {
-        tools::install_debian()?;
-    }
     let tests = with_suites(Harness::new(TESTS).with("", &[]));
     let programs = std::thread::scope(|scope| {
-        let tools = scope.spawn(|| if install { others() } else { Ok(()) });
+        let tools = scope.spawn(|| if install { all_tools() } else { Ok(()) });
         let programs = tests.build();
         let tools = tools.join();
         tools.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -32,17 +29,16 @@ pub(crate) fn everything(install: bool) -> Result<()> {
     Ok(())
 }
 
-/// Installs what is not Debian's, and what the suites need: by downloads for the most part, and
-/// by a build that finds the compiler in Debian's packages.
-fn others() -> Result<()> {
-    tools::install_elsewhere()?;
+/// Installs what judges volary, and what the suites need. Our own build needs none of it, so both
+/// go on at once.
+fn all_tools() -> Result<()> {
+    tools::install()?;
     tools::install_suites()
 }
 
 /// Test suites of others, on real mounts and real servers.
 pub(crate) fn suites() -> Result<()> {
-    tools::install()?;
-    tools::install_suites()?;
+    all_tools()?;
     with_suites(Harness::new(TESTS)).run()
 }
 
@@ -56,8 +52,7 @@ fn with_suites(tests: Harness) -> Harness {
 
 /// The long runs.
 pub(crate) fn soak() -> Result<()> {
-    tools::install()?;
-    tools::install_suites()?;
+    all_tools()?;
     let tests = Harness::new(SOAK).with("", &[("VOLARY_SEQS", "2000")]);
     with_suites(tests).run()
 }

@@ -61,7 +61,7 @@ pub(crate) fn install() -> Result<()> {
 
 /// Installs what is not Debian's: packages for Python, and Linux in a virtual machine, where its
 /// recipe stands beside the workspace.
-pub(crate) fn install_elsewhere() -> Result<()> {
+fn install_elsewhere() -> Result<()> {
     install_python()?;
     install_deps()?;
     install_guest()
@@ -129,7 +129,7 @@ pub(crate) fn install_suites() -> Result<()> {
 }
 
 /// Installs Debian's packages by apt (as root).
-pub(crate) fn install_debian() -> Result<()> {
+fn install_debian() -> Result<()> {
     let missing: Vec<&str> = DEBIAN
         .iter()
         .filter(|(p, _)| !found(p))

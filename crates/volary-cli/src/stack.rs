@@ -119,11 +119,18 @@ fn ask(volume: &str, is_new: bool) -> Result<Vec<u8>> {
 }
 
 /// # Errors
-/// The host's; `Invalid` for a file on which others have rights.
+/// The host's; `Invalid` for a file on which others have rights, or that another user than root owns.
 fn first_line(path: &str) -> Result<Vec<u8>> {
     use std::io::Read;
     let file = std::fs::File::open(path).map_err(|e| of_host(path, &e))?;
-    let mode = file.metadata().map_err(|e| of_host(path, &e))?.mode();
+    let meta = file.metadata().map_err(|e| of_host(path, &e))?;
+    let (mode, owner) = (meta.mode(), meta.uid());
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        let path = volary::escape(path.as_bytes());
+        let words =
+            format!("{path}: another user owns it (number {owner}), and knows what it holds");
+        return Err(Error::note(Kind::Invalid, words));
+    }
     if mode & 0o077 != 0 {
         let words = format!(
             "{}: others have rights on it (mode {:04o}); chmod 600",

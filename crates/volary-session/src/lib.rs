@@ -57,6 +57,7 @@ mod opens;
 mod party;
 mod pool;
 mod removal;
+mod replacing;
 mod rules;
 mod session;
 mod sharing;

@@ -314,8 +314,21 @@ impl Client {
     /// # Errors
     /// As the server says.
     pub fn link(&self, open: Open, to: &str) -> Result<(), Fail> {
+        self.link_with(open, to, false)
+    }
+
+    /// Gives what is open another name as well, in the place of what has it.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn link_over(&self, open: Open, to: &str) -> Result<(), Fail> {
+        self.link_with(open, to, true)
+    }
+
+    fn link_with(&self, open: Open, to: &str, replaces: bool) -> Result<(), Fail> {
         let name = utf16(to);
-        let body = Body::default().zeros(16).u32(name.len() as u32);
+        let body = Body::default().u8(u8::from(replaces)).zeros(15);
+        let body = body.u32(name.len() as u32);
         self.set_info(open, 11, &body.bytes(&name).zeros(4).0)
     }
 

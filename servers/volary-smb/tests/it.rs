@@ -6,6 +6,8 @@ mod conformance;
 mod files;
 #[path = "it/limits.rs"]
 mod limits;
+#[path = "it/links.rs"]
+mod links;
 #[path = "it/linux.rs"]
 mod linux;
 #[path = "it/python.rs"]

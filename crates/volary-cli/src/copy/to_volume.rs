@@ -537,8 +537,8 @@ impl VolumeSink<'_> {
                 return Err(Error::note(Kind::Invalid, "would be copied over itself"));
             }
             self.check_not_made(&there)?;
-            self.session.unlink(dir, name)?;
-            make(self, dir).map(Some)
+            let made = self.session.replacing(dir, name, || make(self, dir));
+            made.map(Some)
         };
         make(self, dir)
             .map(Some)

@@ -248,27 +248,43 @@ impl Ln {
             let last = bytes.split(|&b| b == b'/').rfind(|p| !p.is_empty());
             name = last.unwrap_or_default().to_vec();
         }
-        if self.force {
-            match session.unlink(dir, &name) {
-                Err(e) if e.kind() != Kind::NotFound => return Err(fail(e)),
-                _ => {}
-            }
-        }
-        if self.symbolic {
-            let set = SetAttr::owned(0o777, uid(), gid());
-            let made = session.symlink(dir, &name, self.target.as_bytes(), &set);
-            return made.map(drop).map_err(fail);
-        }
-        if self.remote {
-            let made = link_to_remote(session, (dir, &name), self.target.as_bytes());
-            return made.map_err(fail);
-        }
+        let node = match self.symbolic || self.remote {
+            true => None,
+            false => Some(self.linked(session, at)?),
+        };
+        let make = || self.make_at(session, (dir, &name), node);
+        let made = match self.force {
+            true => session.replacing(dir, &name, make),
+            false => make(),
+        };
+        made.map_err(fail)
+    }
+
+    /// The file that gets one more name.
+    fn linked(&self, session: &Session, at: &At) -> Done<NodeId> {
         let target = At::parse(&self.target)?;
         if target.source != at.source {
             return Err(Fail::at(target, &Kind::CrossVolume.into()));
         }
-        let node = volumes::find_itself(session, &target)?.node;
-        session.link(node, dir, &name).map(drop).map_err(fail)
+        Ok(volumes::find_itself(session, &target)?.node)
+    }
+
+    /// Makes a link to `node`, or else what the options ask for.
+    fn make_at(
+        &self,
+        session: &Session,
+        (dir, name): (NodeId, &[u8]),
+        node: Option<NodeId>,
+    ) -> volary::Result<()> {
+        let target = self.target.as_bytes();
+        if let Some(node) = node {
+            return session.link(node, dir, name).map(drop);
+        }
+        if self.remote {
+            return link_to_remote(session, (dir, name), target);
+        }
+        let set = SetAttr::owned(0o777, uid(), gid());
+        session.symlink(dir, name, target, &set).map(drop)
     }
 }
 

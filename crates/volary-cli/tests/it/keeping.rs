@@ -126,6 +126,31 @@ fn a_name_that_is_left_is_not_linked_to() {
     assert!(sandbox.read("out") == noise(70_000));
 }
 
+/// `ln -f` removes what it cannot replace nowhere: where links are not known, and where what is to
+/// get the name is not there.
+#[test]
+fn what_no_link_replaces_stays() {
+    let sandbox = Sandbox::new();
+    sandbox.run("mkfs -q -t ffs2 --size 16M one.img").ok();
+    for image in ["disk.img", "one.img"] {
+        let run = |line: &str| sandbox.run(&line.replace("IMG", image));
+        run("cp tree/a.txt IMG:/old").ok();
+        run("cp words IMG:/new").ok();
+        run("ln -f IMG:/none IMG:/old").fails(1);
+        if image == "disk.img" {
+            run("ln -f IMG:/new IMG:/old").fails(1);
+            run("ln -sf new IMG:/old").fails(1);
+        }
+        assert_eq!(run("cat IMG:/old").ok(), "alpha\n");
+        assert!(!run("ls -a IMG:/").ok().contains('~'));
+    }
+    sandbox.run("ln -f one.img:/new one.img:/old").ok();
+    assert!(sandbox.run("cat one.img:/old").ok() != "alpha\n");
+    sandbox.run("mkdir one.img:/d").ok();
+    sandbox.run("ln -sf new one.img:/d").ok();
+    assert_eq!(sandbox.run("ls one.img:/d").ok(), "new\n");
+}
+
 #[test]
 fn without_archive_names_are_files_of_their_own_and_holes_stay() {
     let sandbox = Sandbox::empty();

@@ -138,6 +138,15 @@ fn an_encrypted_volume_shows_itself_to_those_who_know_the_words() {
         told.contains("open: others have rights on it (mode 0644); chmod 600"),
         "{told}"
     );
+    if rustix::process::geteuid().is_root() {
+        sandbox.write_secret("given", b"correct horse\n");
+        std::os::unix::fs::chown(sandbox.path("given"), Some(1234), None).unwrap();
+        let told = sandbox.run("ls --layer crypt=given secret.img").fails(2);
+        assert!(
+            told.contains("another user owns it (number 1234)"),
+            "{told}"
+        );
+    }
     sandbox
         .run("cp --layer crypt=passphrase-file=pass words secret.img:/Words")
         .ok();

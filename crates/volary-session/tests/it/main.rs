@@ -17,6 +17,7 @@ mod locks;
 mod model;
 mod names;
 mod opens;
+mod replacing;
 mod sharing;
 mod stress;
 mod walk;

@@ -35,12 +35,23 @@ pub(crate) struct Claim {
     pub(crate) time: Option<Duration>,
 }
 
-/// A client, and what it calls a CREATE by.
-pub(crate) type Guid = ([u8; 16], [u8; 16]);
+/// What a CREATE is called by. The user is part of it: whoever learns what another calls theirs by
+/// is not in their way.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CreateName {
+    pub(crate) user: String,
+    /// The client's machine.
+    pub(crate) client: [u8; 16],
+    pub(crate) guid: [u8; 16],
+}
 
 impl Claim {
-    fn name(&self) -> Option<Guid> {
-        self.guid.map(|guid| (self.client, guid))
+    fn name(&self) -> Option<CreateName> {
+        Some(CreateName {
+            user: self.user.clone(),
+            client: self.client,
+            guid: self.guid?,
+        })
     }
 }
 
@@ -57,9 +68,9 @@ struct State {
     kept: HashMap<u64, Kept>,
     /// All that are durable, by the same.
     live: HashMap<u64, Arc<File>>,
-    named: HashMap<Guid, Arc<File>>,
+    named: HashMap<CreateName, Arc<File>>,
     /// CREATEs that are being carried out.
-    pending: HashSet<Guid>,
+    pending: HashSet<CreateName>,
     of_apps: HashMap<[u8; 16], Vec<Arc<File>>>,
     /// A thread waits for their time to be over.
     is_watched: bool,
@@ -76,7 +87,7 @@ struct Kept {
 /// A CREATE under way; another by the same name is told so until this is dropped.
 pub(crate) struct Pending<'a> {
     durables: &'a Durables,
-    name: Guid,
+    name: CreateName,
 }
 
 /// What is known of a CREATE's name.
@@ -131,12 +142,12 @@ impl Durables {
     }
 
     /// What is known of a CREATE of this name; if nothing, it is under way from now on.
-    pub(crate) fn begin(&self, name: Guid) -> Named<'_> {
+    pub(crate) fn begin(&self, name: CreateName) -> Named<'_> {
         let mut state = self.state.lock();
         if let Some(file) = state.named.get(&name) {
             return Named::Done(Arc::clone(file));
         }
-        if !state.pending.insert(name) {
+        if !state.pending.insert(name.clone()) {
             return Named::UnderWay;
         }
         Named::New(Pending {

@@ -165,20 +165,21 @@ pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
         return Err(Status::FILE_IS_A_DIRECTORY.into());
     }
     check_link(setting, &target)?;
-    if let Some(there) = target.walked.entry {
-        if target.flags & REPLACE == 0 {
-            return Err(Status::OBJECT_NAME_COLLISION.into());
+    match target.walked.entry {
+        None => {
+            session.link(file.node, target.dir, &target.name)?;
         }
-        if there.node == file.node {
-            return Ok(());
+        Some(_) if target.flags & REPLACE == 0 => return Err(Status::OBJECT_NAME_COLLISION.into()),
+        Some(there) if there.node == file.node => return Ok(()),
+        Some(there) => {
+            let open = session.open_count_of(there.node) > 0;
+            if there.attr.kind == FileKind::Dir || open || !may_go(setting, &target, &there, true) {
+                return Err(Status::ACCESS_DENIED.into());
+            }
+            let make = || session.link(file.node, target.dir, &target.name);
+            session.replacing(target.dir, target.walked.name(), make)?;
         }
-        let open = session.open_count_of(there.node) > 0;
-        if there.attr.kind == FileKind::Dir || open || !may_go(setting, &target, &there, true) {
-            return Err(Status::ACCESS_DENIED.into());
-        }
-        session.unlink(target.dir, target.walked.name())?;
     }
-    session.link(file.node, target.dir, &target.name)?;
     let tree = setting.call.tree;
     let watches = &tree.common.watches;
     watches.made(tree.by(), &target.walked.path, file.kind);

@@ -61,11 +61,8 @@ pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>,
     }
     let (dir, name) = session.place(file.open).ok_or(Status::FILE_DELETED)?;
     check_replace(call, dir, &attr)?;
-    match attr.kind {
-        FileKind::Dir => session.rmdir(dir, &name)?,
-        _ => session.unlink(dir, &name)?,
-    }
-    session.symlink(dir, &name, &target, &SetAttr::mode(0o777))?;
+    let make = || session.symlink(dir, &name, &target, &SetAttr::mode(0o777));
+    session.replacing_any(dir, &name, make)?;
     Ok(Vec::new())
 }
 

@@ -35,8 +35,7 @@ impl VolumeSink<'_> {
                 return Ok(());
             }
             self.check_not_made(&there)?;
-            self.session.unlink(dir, name)?;
-            make(self)
+            self.session.replacing(dir, name, || make(self))
         };
         match make(self).or_else(again) {
             Ok(()) => {

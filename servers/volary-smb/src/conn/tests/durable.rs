@@ -128,6 +128,19 @@ fn a_lost_open_is_given_back_to_its_user_alone() {
     assert_eq!(opens(&server), 0);
 }
 
+/// What a user calls a request by is no name of another's.
+#[test]
+fn a_request_is_known_again_to_its_user_alone() {
+    let server = server(|_| {});
+    let (_first, _) = with_open(&server);
+    let mut other = Client::new(pair(&server), Dialect::Smb311, Some(1), Some(2));
+    other.log_on("other", "word").expect("a logon");
+    other.join("share").expect("a tree");
+    let body = create_body("g", &[ask_v2(0, 7)]);
+    let theirs = other.ask(Command::Create, &body).expect("a reply");
+    assert_eq!(theirs.status(), Status::SUCCESS);
+}
+
 #[test]
 fn whoever_is_in_its_way_ends_a_lost_open() {
     let server = server(|_| {});

@@ -7,7 +7,7 @@ use super::request::{Action, Request, Response};
 use crate::call::{Answer, Call, Failure, FileId};
 use crate::config::Dialect;
 use crate::files::attrs;
-use crate::files::durable::{Claim, Named, Pending};
+use crate::files::durable::{Claim, CreateName, Named, Pending};
 use crate::files::names::Path;
 use crate::files::oplock::{self, level};
 use crate::files::table::File;
@@ -48,7 +48,11 @@ pub(super) fn before<'c>(
     let Some(asked) = request.asked.durable_v2.filter(|_| is_v2(call)) else {
         return Ok(Before::Nothing(None));
     };
-    let name = (call.conn.client_guid(), asked.guid);
+    let name = CreateName {
+        user: call.logon.user.clone(),
+        client: call.conn.client_guid(),
+        guid: asked.guid,
+    };
     let tree = call.tree;
     match tree.common.durables.begin(name) {
         Named::New(pending) => {
