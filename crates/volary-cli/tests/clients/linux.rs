@@ -71,7 +71,7 @@ fn linux_copies_in_and_out_by_nfs_and_by_cifs_2_1_to_3_1_1() {
     let Some(vmrun) = vm::find() else { return };
     let served = Served::start(1);
     let volumes = VOLUMES.join(" ");
-    let (files, large) = if tree::all() { (100, 8) } else { (40, 3) };
+    let (files, large) = if tree::all() { (100, 8) } else { (20, 3) };
     let mut script = format!(
         "DIRS={} FILES={files} LARGE={large} VOLUMES='{volumes}'\n{COPY}",
         served.dirs
