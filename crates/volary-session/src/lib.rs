@@ -77,6 +77,7 @@ pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 pub use linger::Linger;
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
+pub use nodes::Listed;
 pub use party::{Party, network_of, socket_owner};
 pub use pool::{Pool, Pooled};
 pub use session::Session;

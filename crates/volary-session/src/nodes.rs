@@ -8,10 +8,52 @@ use crate::sharing::Rights;
 use crate::uses::{By, Mark};
 use std::sync::atomic::Ordering;
 use volary_core::{
-    Access, Acl, Attr, Caps, Ctx, FileKind, Kind, NodeId, OpenId, Result, SetAttr, acl_of, permits,
+    Access, Acl, Attr, Caps, Ctx, DirEntry, Error, FileKind, Kind, NodeId, OpenId, Result, SetAttr,
+    acl_of, permits,
 };
 
+/// What can be told of an entry that was listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// These.
+    Known(Attr),
+    /// Its attributes cannot be read, as its node is damaged. The name is there all the same.
+    Unknown,
+    /// It went since.
+    Gone,
+}
+
+/// Whether nothing but the node itself is in the way of its attributes.
+fn is_unread(e: &Error) -> bool {
+    matches!(
+        e.kind(),
+        Kind::Stale | Kind::NotFound | Kind::Corrupt | Kind::Io
+    )
+}
+
 impl Session {
+    /// The attributes of an entry that a listing of `dir` gave.
+    ///
+    /// # Errors
+    /// Of the driver, where they do not come from the node.
+    pub fn listed(&self, dir: NodeId, entry: &DirEntry<'_>) -> Result<Listed> {
+        if let Some(attr) = entry.attr {
+            return Ok(Listed::Known(attr));
+        }
+        match self.getattr(entry.node) {
+            Err(e) if is_unread(&e) => {}
+            attr => return attr.map(Listed::Known),
+        }
+        // By its name: a listing tells a damaged node by its number alone, and the name may lead
+        // elsewhere by now.
+        match self.lookup(dir, entry.name) {
+            Ok(found) => Ok(Listed::Known(found.attr)),
+            Err(e) if e == Kind::NotFound => Ok(Listed::Gone),
+            Err(e) if is_unread(&e) || e == Kind::Access => Ok(Listed::Unknown),
+            Err(e) => Err(e),
+        }
+    }
+
     /// The node's attributes. Needs no access.
     ///
     /// # Errors

@@ -220,13 +220,20 @@ impl FileSystem for FfsFs {
                 if !entry.is_used() || Name::new(entry.name).is_err() {
                     return Ok(Took::Passed);
                 }
-                let node = match state.nodes.inode(&reader, entry.ino.into()) {
-                    Ok(node) => node,
-                    Err(e) if e == Kind::Stale || e == Kind::Corrupt => return Ok(Took::Passed),
+                let number = u64::from(entry.ino);
+                let (node, kind, attr) = match state.nodes.inode(&reader, number) {
+                    Ok(inode) => {
+                        let attr = state.nodes.attr(&reader, &inode)?;
+                        (attr.node, attr.kind, Some(attr))
+                    }
+                    // Told by its number: whoever looks at it learns what is wrong with it.
+                    Err(e) if e == Kind::Stale || e == Kind::Corrupt => {
+                        let node = NodeId::new(number, 0).ok_or(Kind::Corrupt)?;
+                        (node, entry.kind.unwrap_or(FileKind::File), None)
+                    }
                     Err(e) => return Err(e),
                 };
-                let attr = state.nodes.attr(&reader, &node)?;
-                let has_room = out.push(next, attr.node, attr.kind, entry.name, Some(attr));
+                let has_room = out.push(next, node, kind, entry.name, attr);
                 Ok(if has_room { Took::Listed } else { Took::Full })
             })
         })

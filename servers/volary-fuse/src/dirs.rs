@@ -6,11 +6,12 @@
 use crate::apart::Caller;
 use crate::kernel;
 use crate::server::{Given, Server};
-use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 use volary_core::{Attr, Cookie, DirBuf, DirEntry, Entry, Kind, Name, OpenId, Result};
-use volary_session::Session;
+use volary_session::{Listed, Session};
 
 /// What comes before the session's cookies.
 const DOTS: u64 = 2;
@@ -57,6 +58,7 @@ impl Server {
         reply: &mut ReplyDirectoryPlus,
     ) -> Result<()> {
         let session = self.session(req);
+        let dir = self.node(at.node)?;
         for (place, name) in dots_from(at.offset) {
             let attr = self.dot(&session, at.node, name)?.attr;
             if self.add_plus(reply, place, name, &attr) {
@@ -65,14 +67,10 @@ impl Server {
         }
         let step = DirBuf::new(PLUS_STEP, NAMES, true);
         each_entry(&session, at, step, |entry, place| {
-            let attr = match entry.attr {
-                Some(attr) => attr,
-                None => match session.getattr(entry.node) {
-                    Ok(attr) => attr,
-                    // It went meanwhile.
-                    Err(e) if e == Kind::Stale || e == Kind::NotFound => return Ok(false),
-                    Err(e) => return Err(e),
-                },
+            let attr = match session.listed(dir, entry)? {
+                Listed::Known(attr) => attr,
+                Listed::Gone => return Ok(false),
+                Listed::Unknown => return Ok(add_unknown(reply, place, entry)),
             };
             let full = self.add_plus(reply, place, entry.name, &attr);
             if !full {
@@ -91,7 +89,7 @@ impl Server {
     ) -> bool {
         let given = Given {
             attr: self.attr(attr),
-            generation: fuser::Generation(attr.node.generation.into()),
+            generation: Generation(attr.node.generation.into()),
             names: self.name_lasts(attr.kind),
             attrs: self.attrs_last(),
         };
@@ -171,6 +169,19 @@ fn each_entry(
             _ => return Ok(()),
         }
     }
+}
+
+/// Adds an entry without attributes: number 0 has the kernel ask for them by name, if anybody does
+/// (`fuse_direntplus_link`).
+fn add_unknown(reply: &mut ReplyDirectoryPlus, place: u64, entry: &DirEntry<'_>) -> bool {
+    let attr = FileAttr {
+        ino: INodeNo(entry.node.ino.get()),
+        kind: kernel::file_type(entry.kind),
+        ..kernel::nothing()
+    };
+    let (number, never) = (INodeNo(0), Duration::ZERO);
+    let name = OsStr::from_bytes(entry.name);
+    reply.add(number, place, name, &never, &attr, Generation(0))
 }
 
 /// Those of `.` and `..` that come at or after `offset`, with the place after

@@ -4,15 +4,14 @@ use crate::apart::Caller;
 use crate::counts::RequestKind as Kind;
 use crate::data::Part;
 use crate::errno::{errno, errno_of_xattr};
+use crate::kernel;
 use crate::locks::InTheWay;
 use crate::server::Server;
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr,
+    Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::UNIX_EPOCH;
 use volary_core::{Attr, Caps, Entry, Error, OpenId, Result, StatFs};
 
 impl Server {
@@ -58,7 +57,7 @@ impl Server {
         let absence = self.absence_lasts();
         match answer {
             Err(e) if e == volary_core::Kind::NotFound && !absence.is_zero() => {
-                reply.entry(&absence, &nothing(), Generation(0));
+                reply.entry(&absence, &kernel::nothing(), Generation(0));
             }
             answer => self.reply_entry(reply, answer, plain),
         }
@@ -198,26 +197,5 @@ pub(crate) fn reply_lock(reply: ReplyLock, answer: Result<InTheWay>) {
     match answer {
         Ok(held) => reply.locked(held.first, held.last, held.kind, 0),
         Err(e) => reply.error(plain(&e)),
-    }
-}
-
-/// What stands for "there is no such name" in a reply that is remembered.
-fn nothing() -> FileAttr {
-    FileAttr {
-        ino: INodeNo(0),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: FileType::RegularFile,
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 0,
-        flags: 0,
     }
 }

@@ -1,6 +1,9 @@
 //! What copies deliver of volumes that are damaged.
 
-use crate::sandbox::{Sandbox, noise};
+use crate::mounting::Mounting;
+use crate::sandbox::{Run, Sandbox, noise};
+use crate::serving::{Serving, client};
+use volary_testkit::oracle::{MKE2FS, have};
 
 /// Where `part` begins in an image.
 fn find(image: &[u8], part: &[u8]) -> usize {
@@ -217,4 +220,100 @@ fn an_entry_that_leads_nowhere_hides_no_other() {
         assert_eq!((run.code, &*run.out), (1, shown), "{verb}: {}", run.err);
         assert!(run.err.contains("disk.iso:/bad: "), "{verb}: {}", run.err);
     }
+}
+
+/// A volume with the files f1, f2 and f3, of which the inode of f2 has a mode that is none; `None` where
+/// a program is missing that makes it.
+fn with_a_damaged_inode(kind: &str) -> Option<Sandbox> {
+    let sandbox = Sandbox::empty();
+    std::fs::create_dir(sandbox.path("files")).unwrap();
+    for name in ["f1", "f2", "f3"] {
+        sandbox.write(&format!("files/{name}"), name.as_bytes());
+    }
+    if kind == "ext4" {
+        if !have(&[MKE2FS]) {
+            return None;
+        }
+        let mut mke2fs = MKE2FS.command();
+        mke2fs.args(["-q", "-t", kind, "-d", "files", "disk.img", "16M"]);
+        let made = mke2fs.current_dir(sandbox.path("")).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    } else {
+        sandbox
+            .run(&format!("mkfs -q -t {kind} --size 16M disk.img"))
+            .ok();
+        sandbox.run("cp -r files/. disk.img:/").ok();
+    }
+    let listed = sandbox.run("ls -i disk.img:/").ok();
+    let line = listed.lines().find(|line| line.ends_with("f2")).unwrap();
+    let number = line.split_whitespace().next().unwrap();
+    let dumped = sandbox.run(&format!("dump disk.img inode {number}")).ok();
+    let head = dumped.lines().next().unwrap();
+    let at: usize = head.rsplit(' ').next().unwrap().parse().unwrap();
+    let mut image = sandbox.read("disk.img");
+    image[at..at + 2].copy_from_slice(&[0x55, 0xf1]);
+    sandbox.write("disk.img", &image);
+    Some(sandbox)
+}
+
+#[test]
+fn a_damaged_inode_hides_no_name_whoever_lists() {
+    for kind in ["ffs1", "ffs2", "ext4"] {
+        let Some(sandbox) = with_a_damaged_inode(kind) else {
+            return;
+        };
+        for list in ["ls -l disk.img:/", "find disk.img:/"] {
+            let run = sandbox.run(list);
+            assert_eq!(run.code, 1, "{kind}: {list}");
+            assert!(
+                run.out.contains("f1") && run.out.contains("f3"),
+                "{kind}: {list}"
+            );
+            assert!(run.err.contains("f2"), "{kind}: {list}: {}", run.err);
+        }
+        if let Some(mounting) = Mounting::start(&sandbox, &["disk.img"]) {
+            let names = std::fs::read_dir(sandbox.path("mnt")).unwrap();
+            let names = names.map(|entry| entry.unwrap().file_name());
+            let is_file = |name: &std::ffi::OsString| name != "lost+found";
+            let mut names: Vec<_> = names.filter(is_file).collect();
+            names.sort();
+            assert_eq!(names, ["f1", "f2", "f3"], "{kind}");
+            assert_eq!(sandbox.read("mnt/f3"), b"f3");
+            assert!(std::fs::read(sandbox.path("mnt/f2")).is_err());
+            mounting.terminate();
+        }
+        of_servers(&sandbox, kind);
+    }
+}
+
+/// The same of clients of NFS and SMB.
+fn of_servers(sandbox: &Sandbox, kind: &str) {
+    let fixed = "serve --json --smb 127.0.0.1:0 --nfs 127.0.0.1:0 --key key --user c disk.img";
+    let words: Vec<&str> = fixed.split(' ').collect();
+    let mut command = sandbox.command(&words);
+    command.env("VOLARY_PASSWORD", "password");
+    let serving = Serving::of(command);
+    let has_all = |run: &Run| {
+        let listed = &run.out;
+        let all = ["f1", "f2", "f3"].iter().all(|name| listed.contains(name));
+        assert!(all, "{kind}: {listed}{}", run.err);
+    };
+    if let Some(run) = client(sandbox, "nfs-ls", &[&serving.url("/disk")]) {
+        has_all(&run);
+    }
+    let address = serving.said["smb"].as_str().unwrap();
+    let port = address.rsplit(':').next().unwrap();
+    let words = [
+        "-U",
+        "c%password",
+        "-p",
+        port,
+        "//127.0.0.1/disk",
+        "-c",
+        "ls",
+    ];
+    if let Some(run) = client(sandbox, "smbclient", &words) {
+        has_all(&run);
+    }
+    serving.stop("-TERM");
 }

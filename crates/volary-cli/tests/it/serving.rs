@@ -68,7 +68,7 @@ impl Serving {
         address.rsplit(':').next().unwrap()
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         let port = self.port();
         format!("nfs://127.0.0.1{path}?version=3&nfsport={port}&mountport={port}")
     }

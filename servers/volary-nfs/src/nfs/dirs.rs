@@ -14,8 +14,9 @@ use super::{Answered, At, read_fh};
 use crate::fh;
 use crate::programs::{Call, Programs};
 use crate::status::Status;
-use volary_core::{Access, Attr, Caps, Cookie, DirBuf, DirEntry, Kind, Name};
+use volary_core::{Access, Attr, Caps, Cookie, DirBuf, Kind, Name};
 use volary_rpc::{Decoded, Input, Output, padding};
+use volary_session::Listed;
 
 /// What comes before the session's cookies.
 const DOTS: u64 = 2;
@@ -197,27 +198,20 @@ impl Page<'_> {
             if Name::new(entry.name).is_err() {
                 continue;
             }
-            let fits = match self.attr_of(&entry)? {
-                Some(attr) => self.entry(place, entry.name, &attr),
-                None if self.looks_up => continue,
-                None => self.bare(place, entry.name, entry.node.ino.get()),
+            let known = match self.looks_up {
+                true => self.at.session.listed(self.at.node, &entry)?,
+                false => Listed::Unknown,
+            };
+            let fits = match known {
+                Listed::Known(attr) => self.entry(place, entry.name, &attr),
+                Listed::Gone => continue,
+                Listed::Unknown => self.bare(place, entry.name, entry.node.ino.get()),
             };
             if !fits {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    fn attr_of(&self, entry: &DirEntry<'_>) -> Answered<Option<Attr>> {
-        if !self.looks_up || entry.attr.is_some() {
-            return Ok(entry.attr);
-        }
-        match self.at.session.getattr(entry.node) {
-            Ok(attr) => Ok(Some(attr)),
-            Err(e) if matches!(e.kind(), Kind::Stale | Kind::NotFound) => Ok(None),
-            Err(e) => Err(e.into()),
-        }
     }
 
     fn entry(&mut self, place: u64, name: &[u8], attr: &Attr) -> bool {

@@ -9,8 +9,8 @@ use crate::conn::Tree;
 use crate::wire::fscc::dir::{DirLevel, DirList};
 use crate::wire::fscc::file::FileFacts;
 use crate::wire::{Cursor, Out, Status, out::len32};
-use volary_core::{Attr, Cookie, DirBuf, Kind, NodeId};
-use volary_session::Session;
+use volary_core::{Attr, Cookie, DirBuf, DirEntry};
+use volary_session::{Listed, Session};
 
 const RESTART: u8 = 0x1;
 const SINGLE: u8 = 0x2;
@@ -143,7 +143,7 @@ impl Listing<'_> {
             let end = self.session.readdir(self.file.open, scan.place, &mut buf)?;
             for entry in buf.iter() {
                 self.looked_at = self.looked_at.saturating_add(1);
-                let room = self.entry(&scan.pattern, entry.name, entry.node, entry.attr)?;
+                let room = self.entry(&scan.pattern, &entry)?;
                 if room == Room::Full {
                     return Ok(());
                 }
@@ -180,35 +180,14 @@ impl Listing<'_> {
         Ok(Room::More)
     }
 
-    fn entry(
-        &mut self,
-        pattern: &Pattern,
-        name: &[u8],
-        node: NodeId,
-        attr: Option<Attr>,
-    ) -> Result<Room, Failure> {
+    fn entry(&mut self, pattern: &Pattern, entry: &DirEntry<'_>) -> Result<Room, Failure> {
+        let name = entry.name;
         let seen = shown(name);
         if !pattern.is_all() && !finds(pattern, &seen, name) {
             return Ok(Room::More);
         }
-        let facts = if self.level.has_facts() {
-            let attr = match attr {
-                Some(attr) => attr,
-                None => match self.session.getattr(node) {
-                    Ok(attr) => attr,
-                    // Removed since it was listed.
-                    Err(e) if e == Kind::Stale || e == Kind::NotFound => return Ok(Room::More),
-                    Err(e) => return Err(e.into()),
-                },
-            };
-            let mut facts = self.facts(&attr);
-            facts.ea_size = match self.level {
-                DirLevel::Directory => 0,
-                _ => attrs::ea_size(&self.tree.common, &attr),
-            };
-            facts
-        } else {
-            FileFacts::default()
+        let Some(facts) = self.facts_of(entry)? else {
+            return Ok(Room::More);
         };
         let short = match self.level {
             DirLevel::Both | DirLevel::IdBoth => short_of(name),
@@ -216,6 +195,24 @@ impl Listing<'_> {
         };
         let pushed = self.push(&seen, &short, &facts)?;
         Ok(if pushed { Room::More } else { Room::Full })
+    }
+
+    /// What the reply tells of an entry: nothing of one whose node is damaged. `None` if it went since.
+    fn facts_of(&self, entry: &DirEntry<'_>) -> Result<Option<FileFacts>, Failure> {
+        if !self.level.has_facts() {
+            return Ok(Some(FileFacts::default()));
+        }
+        let attr = match self.session.listed(self.file.node, entry)? {
+            Listed::Known(attr) => attr,
+            Listed::Unknown => return Ok(Some(FileFacts::default())),
+            Listed::Gone => return Ok(None),
+        };
+        let mut facts = self.facts(&attr);
+        facts.ea_size = match self.level {
+            DirLevel::Directory => 0,
+            _ => attrs::ea_size(&self.tree.common, &attr),
+        };
+        Ok(Some(facts))
     }
 
     fn facts(&self, attr: &Attr) -> FileFacts {
