@@ -42,6 +42,16 @@ pub const MKE2FS: Tool = Tool {
     program: "mke2fs",
     package: "e2fsprogs",
 };
+/// Makes NTFS.
+pub const MKNTFS: Tool = Tool {
+    program: "mkntfs",
+    package: "ntfs-3g",
+};
+/// Mounts NTFS.
+pub const NTFS_3G: Tool = Tool {
+    program: "ntfs-3g",
+    package: "ntfs-3g",
+};
 /// Makes ISO 9660.
 pub const GENISOIMAGE: Tool = Tool {
     program: "genisoimage",
