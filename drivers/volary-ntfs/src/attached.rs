@@ -193,6 +193,9 @@ impl Attached {
     }
 }
 
+/// Takes a part of a stream, and its place; `None` for a hole.
+type EachPart<'a> = &'a mut dyn FnMut(u64, Option<&[u8]>) -> Result<()>;
+
 impl Store {
     /// Free clusters and records, as the bitmaps have them; none where they cannot be read.
     pub(crate) fn free(&self) -> (u64, u64) {
@@ -244,13 +247,8 @@ impl Store {
         Ok(bits)
     }
 
-    /// Gives `each` the first `len` bytes of a stream in parts, with their places; `None` for holes.
-    pub(crate) fn each_part(
-        &self,
-        stream: &Stream,
-        len: u64,
-        each: &mut dyn FnMut(u64, Option<&[u8]>) -> Result<()>,
-    ) -> Result<()> {
+    /// Gives `each` the first `len` bytes of a stream in parts, with their places.
+    pub(crate) fn each_part(&self, stream: &Stream, len: u64, each: EachPart<'_>) -> Result<()> {
         const PART: u64 = 64 << 10;
         let cluster = self.volume.cluster;
         let (mut at, mut buf) = (0u64, Vec::new());

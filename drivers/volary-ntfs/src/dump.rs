@@ -198,22 +198,21 @@ fn record(store: &Store, number: u64) -> Result<Vec<String>> {
     Ok(lines)
 }
 
+/// Ways of storing, in words.
+const WAYS: [(u16, &str); 3] = [
+    (aflag::COMPRESSION, "compressed"),
+    (aflag::ENCRYPTED, "encrypted"),
+    (aflag::SPARSE, "sparse"),
+];
+
 fn attribute(record: &Record, attr: &Attr, lines: &mut Vec<String>) {
     let name = wtf8(&record.name_of(attr));
     let name = match name.is_empty() {
         true => String::new(),
         false => format!(" \"{}\"", escape(&name)),
     };
-    let mut flags = Vec::new();
-    for (flag, words) in [
-        (aflag::COMPRESSION, "compressed"),
-        (aflag::ENCRYPTED, "encrypted"),
-        (aflag::SPARSE, "sparse"),
-    ] {
-        if attr.flags & flag != 0 {
-            flags.push(words);
-        }
-    }
+    let ways = WAYS.iter().filter(|way| attr.flags & way.0 != 0);
+    let ways: String = ways.map(|way| format!(", {}", way.1)).collect();
     let body = match &attr.body {
         Body::Here(range) => format!("{} bytes in the record", range.len()),
         Body::Mapped(map) => format!(
@@ -225,48 +224,34 @@ fn attribute(record: &Record, attr: &Attr, lines: &mut Vec<String>) {
             map.initialized
         ),
     };
-    let kind = name_of_kind(attr.kind);
+    let (kind, id) = (name_of_kind(attr.kind), attr.id);
+    let number = attr.kind;
     push(
         lines,
-        format!(
-            "{kind} ({:#x}){name}, id {}: {body} {}",
-            attr.kind,
-            attr.id,
-            flags.join(" ")
-        )
-        .trim_end()
-        .to_owned(),
+        format!("{kind} ({number:#x}){name}, id {id}: {body}{ways}"),
     );
-    let Some(value) = record.value(attr) else {
-        return;
-    };
-    match attr.kind {
+    if let Some(value) = record.value(attr) {
+        value_of(attr.kind, value, lines);
+    }
+}
+
+fn value_of(kind: u32, value: &[u8], lines: &mut Vec<String>) {
+    match kind {
         kind::FILE_NAME => {
             if let Some(name) = NameOf::of(value) {
                 let shown = wtf8(&name.name);
-                push(
-                    lines,
-                    line(
-                        "name",
-                        format!(
-                            "\"{}\", of namespace {}, in record {}",
-                            escape(&shown),
-                            name.space,
-                            name.parent.number
-                        ),
-                    ),
+                let (shown, parent) = (escape(&shown), name.parent.number);
+                let words = format!(
+                    "\"{shown}\", of namespace {}, in record {parent}",
+                    name.space
                 );
+                push(lines, line("name", words));
             }
         }
         kind::EA => {
             for Ea { name, value } in eas(value) {
-                push(
-                    lines,
-                    line(
-                        "extended attribute",
-                        format!("{}: {} bytes", escape(name), value.len()),
-                    ),
-                );
+                let words = format!("{}: {} bytes", escape(name), value.len());
+                push(lines, line("extended attribute", words));
             }
         }
         _ => push(lines, line("value", hex(value.get(..64).unwrap_or(value)))),

@@ -92,7 +92,7 @@ impl NtfsFs {
         Ok(node)
     }
 
-    fn dir_of<'a>(open: &'a Arc<Open>) -> Result<(&'a crate::index::Index, u64)> {
+    fn dir_of(open: &Arc<Open>) -> Result<(&crate::index::Index, u64)> {
         match &open.what {
             What::Dir(index, number) => Ok((index, *number)),
             What::File(_) => Err(Kind::NotDir.into()),

@@ -58,6 +58,8 @@ pub(crate) mod aflag {
 pub(crate) mod rflag {
     pub(crate) const IN_USE: u16 = 1;
     pub(crate) const DIRECTORY: u16 = 2;
+    /// These, and two of the volume's own files.
+    pub(crate) const KNOWN: u16 = 0xf;
 }
 
 /// Flags of a file.

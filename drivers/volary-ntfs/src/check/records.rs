@@ -3,7 +3,7 @@
 use super::findings::{Findings, damage, met};
 use crate::names::wtf8;
 use crate::node::{NameOf, Node};
-use crate::ondisk::{Reference, aflag, kind, number};
+use crate::ondisk::{Reference, aflag, kind, number, rflag};
 use crate::record::Record;
 use crate::scan::Visitor;
 use crate::store::Store;
@@ -154,6 +154,11 @@ impl<'a, 'f> Records<'a, 'f> {
                 let words = format!("two attributes have the id {}", attr.id);
                 self.tell("attribute-id", record.at_of(attr), record.number, &words);
             }
+        }
+        let flags = record.head.flags.get();
+        if flags & !rflag::KNOWN != 0 {
+            let words = format!("it has flags that are not known, {flags:#x}");
+            self.tell("record", record.at, record.number, &words);
         }
         if record
             .told_number()

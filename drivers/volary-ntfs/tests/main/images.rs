@@ -107,8 +107,9 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let done = Command::new("umount").arg(&self.dir).status();
-        if !done.is_ok_and(|status| status.success()) {
+        // A program that another thread starts has all open files for a moment.
+        let done = Command::new("umount").arg(&self.dir).output();
+        if !done.is_ok_and(|done| done.status.success()) {
             let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
         }
         // ntfs-3g goes on writing for a while, and holds a lock until it is done.
@@ -177,7 +178,8 @@ pub(crate) fn fill(dir: &Path) {
     }
     streams(dir);
     let file = fs::File::options().write(true).open(dir.join("size600"));
-    let then = UNIX_EPOCH - Duration::new(1_000_000_000, 500);
+    // ntfs-3g rounds parts of seconds before 1970 the other way.
+    let then = UNIX_EPOCH - Duration::new(1_000_000_000, 0);
     file.unwrap().set_modified(then).unwrap();
 }
 
