@@ -94,7 +94,7 @@ fn a_bit_turned_over_in_any_structure_is_told() {
         (record("/size4096") + 4, 4),
         (record("/few") + 20, 3),
         (record("/size4096") + 56, 8),
-        (record("6") + 64, 8),
+        (record("6") + 56, 8),
         (record("/size1024") + 16, 4),
     ];
     for (at, len) in places {
