@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::stream::Stream;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Result, VolumeMap};
-use volary_ondisk::Bits;
+use volary_ondisk::Ranges;
 use volary_ondisk::map::{MapBuilder, Use};
 
 /// Maps the volume into at most `cells` cells. Damage is passed over.
@@ -20,7 +20,7 @@ pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap>
     let volume = &store.volume;
     let mut drawing = Drawing {
         store: &store,
-        used: Bits::default(),
+        used: Ranges::default(),
         map: MapBuilder::new(dev.geometry().size, volume.cluster, cells),
     };
     store.scan(&mut drawing)?;
@@ -34,7 +34,7 @@ pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap>
 
 struct Drawing<'a> {
     store: &'a Store,
-    used: Bits,
+    used: Ranges,
     map: MapBuilder,
 }
 
@@ -47,13 +47,13 @@ impl Drawing<'_> {
 
     /// Adds clusters that the bitmap has as in use, and nothing has.
     fn lost(&mut self) -> Result<()> {
-        let store = self.store;
+        let (store, cluster) = (self.store, self.store.volume.cluster);
+        let (used, map) = (&self.used, &mut self.map);
         store.each_used(&mut |first, count| {
-            for cluster in first..first.saturating_add(count) {
-                if !self.used.has(cluster) {
-                    self.add(cluster, 1, Use::Lost);
-                }
-            }
+            used.gaps(first, count, |first, count| {
+                let (at, len) = (first.saturating_mul(cluster), count.saturating_mul(cluster));
+                map.add(at, len, Use::Lost);
+            });
             Ok(())
         })
     }
@@ -86,9 +86,7 @@ impl Visitor for Drawing<'_> {
             self.map.add_breaks(pieces.saturating_sub(1));
         }
         let _ = store.each_place(stream, &mut |first, count| {
-            for cluster in first..first.saturating_add(count) {
-                self.used.insert(cluster);
-            }
+            self.used.take(first, count);
             self.add(first, count, what);
             Ok(())
         });

@@ -117,7 +117,16 @@ impl Store {
             let runs = self.part(number::MFT, &part)?;
             self.mft.extend(runs)?;
         }
+        self.mft.len = self.mft.len.min(self.table_end());
         Ok(())
+    }
+
+    /// Bytes of the table that can be there: up to its first hole, and no more than the volume has.
+    fn table_end(&self) -> u64 {
+        let runs = self.mft.runs.iter();
+        let whole = runs.take_while(|run| run.place.is_some()).last();
+        let end = whole.map_or(0, Run::end).min(self.volume.there());
+        end.saturating_mul(self.volume.cluster)
     }
 
     /// The parts of the table's data that are in other records.

@@ -20,15 +20,13 @@ fn clusters(store: &Store, all: &All, findings: &mut Findings<'_>) -> Result<()>
     let there = store.volume.there();
     store.each_used(&mut |start, count| {
         findings.progress("bitmap", start, there)?;
-        for cluster in start..start.saturating_add(count) {
-            match all.clusters.has(cluster) {
-                true => both += 1,
-                false => {
-                    lost += 1;
-                    first = first.or(Some(cluster));
-                }
-            }
-        }
+        let mut own = 0u64;
+        all.clusters.gaps(start, count, |gap, count| {
+            own = own.saturating_add(count);
+            first = first.or(Some(gap));
+        });
+        lost = lost.saturating_add(own);
+        both = both.saturating_add(count.saturating_sub(own));
         Ok(())
     })?;
     let at = store.record_at(number::BITMAP).unwrap_or(0);
@@ -41,7 +39,7 @@ fn clusters(store: &Store, all: &All, findings: &mut Findings<'_>) -> Result<()>
         });
     }
     // What could not be looked at may be whose they are.
-    if let Some(first) = first.filter(|_| !all.is_partial) {
+    if let Some(first) = first.filter(|_| !all.is_partial && !all.is_crossed) {
         let words =
             format!("{lost} clusters are marked as in use that are nobody's, the first {first}");
         findings.tell(&Finding {

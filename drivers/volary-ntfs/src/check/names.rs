@@ -100,19 +100,19 @@ fn paths(dirs: &[u64], all: &All, findings: &mut Findings<'_>) {
         while !good.contains(&at) && way.insert(at) {
             at = all.nodes.get(&at).map_or(0, |seen| seen.parent);
         }
-        if good.contains(&at) {
-            good.append(&mut way);
-            continue;
-        }
-        let is_listed = all.nodes.get(dir).filter(|seen| seen.parent != 0);
+        let is_good = good.contains(&at);
+        // Those that lie in it are not told as well.
+        good.append(&mut way);
+        let is_listed = all
+            .nodes
+            .get(dir)
+            .filter(|seen| seen.parent != 0 && !is_good);
         if let Some(seen) = is_listed.filter(|_| !all.is_partial) {
-            let words = format!("directory {dir} is below itself, and no path leads to it");
+            let words = format!("no path leads to directory {dir}");
             findings.tell(&Finding {
                 code: "lost",
                 ..damage(seen.at, words)
             });
-            // Those that lie in it are not told as well.
-            good.append(&mut way);
         }
     }
 }

@@ -8,10 +8,10 @@ use crate::record::Record;
 use crate::scan::Visitor;
 use crate::store::Store;
 use crate::stream::{Content, Stream};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use volary_core::{Error, FileKind, Finding, Kind, Result};
-use volary_ondisk::Bits;
+use volary_ondisk::{Bits, Ranges};
 
 /// Records between the volume's own and the first of files, which are kept for the volume.
 pub(super) const RESERVED: std::ops::Range<u64> = 12..24;
@@ -34,7 +34,7 @@ pub(super) struct Seen {
 #[derive(Default)]
 pub(super) struct All {
     /// Clusters in use, and how many.
-    pub(super) clusters: Bits,
+    pub(super) clusters: Ranges,
     pub(super) taken: u64,
     pub(super) nodes: BTreeMap<u64, Seen>,
     /// Records in use, those too that others go on in.
@@ -43,6 +43,8 @@ pub(super) struct All {
     pub(super) dirs: u64,
     /// Whether a record could not be read. What looks unowned may then be its own.
     pub(super) is_partial: bool,
+    /// Whether clusters are left out since others have some of their run.
+    pub(super) is_crossed: bool,
 }
 
 impl All {
@@ -179,11 +181,12 @@ impl<'a, 'f> Records<'a, 'f> {
             .attrs
             .iter()
             .filter(|attr| attr.kind != kind::ATTRIBUTE_LIST);
+        let all = list
+            .iter()
+            .map(|one| (one.kind, one.id, one.reference.number));
+        let all: HashSet<_> = all.collect();
         for attr in own {
-            let is_it = |one: &&crate::node::Listed| {
-                (one.kind, one.id, one.reference.number) == (attr.kind, attr.id, node.number())
-            };
-            if !list.iter().any(|one| is_it(&one)) {
+            if !all.contains(&(attr.kind, attr.id, node.number())) {
                 let words = format!("its attribute list lacks attribute {:#x}", attr.kind);
                 self.tell(
                     "attribute-list",
@@ -253,17 +256,16 @@ impl<'a, 'f> Records<'a, 'f> {
             let Some(place) = run.place else {
                 return Ok(());
             };
-            for cluster in place..place.saturating_add(run.len) {
-                match all.clusters.insert(cluster) {
-                    true => all.taken += 1,
-                    false => crossed = crossed.or(Some(cluster)),
-                }
+            match all.clusters.take(place, run.len) {
+                true => all.taken = all.taken.saturating_add(run.len),
+                false => crossed = crossed.or(Some((place, run.len))),
             }
             taken = taken.saturating_add(run.len);
             Ok(())
         });
-        if let Some(cluster) = crossed {
-            let words = format!("cluster {cluster} is another's too");
+        if let Some((first, count)) = crossed {
+            all.is_crossed = true;
+            let words = format!("of the {count} clusters at {first} some are another's too");
             self.tell("cross-link", stream.at, node.number(), &words);
         }
         match walked {
