@@ -70,7 +70,7 @@ impl Sid {
             (5, [88, 1, id]) if !is_group => Some(*id),
             (5, [88, 2, id]) if is_group => Some(*id),
             (5, [18] | [32, 544]) => Some(0),
-            (5, [21, 3_141_592_653, 589_793_238, 462_643_383, id]) => {
+            (5, [21, 3_141_592_653, 589_793_238, 462_843_383, id]) => {
                 let id = id.checked_sub(10_000)?;
                 (id % 2 == odd).then_some(id / 2)
             }
@@ -149,9 +149,9 @@ impl Owned {
 /// The permissions of owner, group and others. Whoever is granted something by an entry has it
 /// unless one before refuses it.
 fn mode(aces: &[Ace], owner: Option<&Sid>, group: Option<&Sid>) -> u32 {
-    let of = |is_in: &dyn Fn(&Sid) -> bool| {
+    let of = |is_in: &dyn Fn(&Ace) -> bool| {
         let (mut granted, mut refused) = (0, 0);
-        for ace in aces.iter().filter(|ace| is_in(&ace.who)) {
+        for ace in aces.iter().filter(|ace| is_in(ace)) {
             match ace.grants {
                 true => granted |= ace.bits & !refused,
                 false => refused |= ace.bits & !granted,
@@ -159,9 +159,20 @@ fn mode(aces: &[Ace], owner: Option<&Sid>, group: Option<&Sid>) -> u32 {
         }
         granted
     };
-    let others = of(&|who| who.is_all());
-    let group = of(&|who| who.is_all() || Some(who) == group);
-    let owner = of(&|who| who.is_all() || Some(who) == owner || who.is(3, &[4]));
+    let others = of(&|ace| ace.who.is_all());
+    // Where owner and group are one, ntfs-3g keeps the owner's entry first, then the group's.
+    let (mut own, mut own_of_group) = (None, None);
+    if owner == group {
+        let mut both = aces.iter().filter(|ace| Some(&ace.who) == owner);
+        own = both.next();
+        own_of_group = both.next().or(own);
+    }
+    let is_of = |ace: &Ace, who: Option<&Sid>, only: Option<&Ace>| match only {
+        Some(only) => std::ptr::eq(ace, only),
+        None => Some(&ace.who) == who,
+    };
+    let group = of(&|ace| ace.who.is_all() || is_of(ace, group, own_of_group));
+    let owner = of(&|ace| ace.who.is_all() || ace.who.is(3, &[4]) || is_of(ace, owner, own));
     owner << 6 | group << 3 | others
 }
 
@@ -306,7 +317,7 @@ mod tests {
         assert_eq!(number(5, &[18], false), Some(0));
         assert_eq!(number(5, &[32, 544], true), Some(0));
         assert_eq!(number(5, &[88, 1, 7], false), Some(7));
-        let own = [21, 3_141_592_653, 589_793_238, 462_643_383, 10_000 + 2 * 33];
+        let own = [21, 3_141_592_653, 589_793_238, 462_843_383, 10_000 + 2 * 33];
         assert_eq!(
             (number(5, &own, false), number(5, &own, true)),
             (Some(33), None)

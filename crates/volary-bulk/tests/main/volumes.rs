@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_bulk::{BulkFileRead, Consumer, File, Options, Part, Source, Summary, Way};
@@ -15,8 +16,9 @@ use volary_ext4::EXT4;
 use volary_fat::FAT;
 use volary_ffs::FFS;
 use volary_iso9660::ISO9660;
+use volary_ntfs::NTFS;
 use volary_session::{Session, Volume, VolumeOptions};
-use volary_testkit::oracle::{self, GENISOIMAGE, MKE2FS};
+use volary_testkit::oracle::{self, GENISOIMAGE, MKE2FS, ntfs};
 use volary_testkit::readable::Content;
 use volary_testkit::rng::pattern;
 use volary_testkit::turns::{Turns, age};
@@ -184,6 +186,21 @@ pub(crate) fn made_by_others() -> Vec<Laid> {
         let made = made.expect("genisoimage");
         assert!(made.status.success(), "{made:?}");
         all.push(read("iso9660", &ISO9660, &image));
+    }
+    for (name, options) in [("ntfs", "umask=022"), ("ntfs, compressed", "compression")] {
+        if ntfs::can_mount() {
+            ntfs::make(&image, 16 << 20, "-C");
+            let mounted = ntfs::Mounted::new(&image, &dir.path().join("place"), options);
+            let mut copy = Command::new("cp");
+            let copied = copy
+                .arg("-r")
+                .arg(tree.join("."))
+                .arg(mounted.dir())
+                .output();
+            drop(mounted);
+            assert!(copied.expect("cp").status.success());
+            all.push(read(name, &NTFS, &image));
+        }
     }
     all
 }

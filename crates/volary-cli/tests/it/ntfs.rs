@@ -2,45 +2,24 @@
 
 use crate::sandbox::Sandbox;
 use std::process::Command;
-use volary_testkit::oracle::{self, MKNTFS, NTFS_3G};
+use volary_testkit::oracle::ntfs;
 
 /// A tree, and a volume that ntfs-3g has put it on; none where that is missing.
 fn image() -> Option<Sandbox> {
-    let able = oracle::have(&[MKNTFS, NTFS_3G])
-        && rustix::process::geteuid().is_root()
-        && std::path::Path::new("/dev/fuse").exists();
-    if !able {
+    if !ntfs::can_mount() {
         return None;
     }
     let sandbox = Sandbox::with_tree();
     sandbox.write("src/large", &vec![7; 300_000]);
-    sandbox.write("disk.img", &vec![0; 8 << 20]);
-    let (image, place) = (sandbox.path("disk.img"), sandbox.path("place"));
-    let made = MKNTFS
-        .command()
-        .args([
-            "-q", "-F", "-Q", "-s", "512", "-p", "0", "-H", "255", "-S", "63",
-        ])
-        .args(["-L", "LABEL"])
-        .arg(&image)
-        .output();
-    assert!(made.unwrap().status.success());
-    std::fs::create_dir(&place).unwrap();
-    let mounted = NTFS_3G.command().arg(&image).arg(&place).output().unwrap();
-    assert!(mounted.status.success(), "{mounted:?}");
+    let image = sandbox.path("disk.img");
+    ntfs::make(&image, 8 << 20, "-L LABEL");
+    let mounted = ntfs::Mounted::new(&image, &sandbox.path("place"), "umask=022");
     let copied = Command::new("sh")
         .args(["-c", "cp -r src/. place"])
         .current_dir(sandbox.path("."))
-        .output()
-        .unwrap();
-    let left = Command::new("umount").arg(&place).output().unwrap();
-    assert!(
-        copied.status.success() && left.status.success(),
-        "{copied:?} {left:?}"
-    );
-    // ntfs-3g goes on writing for a while, and holds a lock until it is done.
-    let file = std::fs::File::options().write(true).open(&image).unwrap();
-    rustix::fs::fcntl_lock(file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        .output();
+    drop(mounted);
+    assert!(copied.unwrap().status.success());
     Some(sandbox)
 }
 

@@ -1,12 +1,14 @@
 //! Volumes of mkntfs, and trees that ntfs-3g puts on them.
 
-use rustix::fs::{FlockOperation, XattrFlags, fcntl_lock, setxattr};
+use rustix::fs::{XattrFlags, setxattr};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
-use volary_testkit::oracle::{MKNTFS, NTFS_3G, have};
+pub(crate) use volary_testkit::oracle::ntfs::can_mount;
+use volary_testkit::oracle::ntfs::{self, Mounted};
+use volary_testkit::oracle::{MKNTFS, have};
 use volary_testkit::rng::pattern;
 
 /// A place for images, in memory where there is one.
@@ -17,17 +19,6 @@ pub(crate) struct Images {
 /// Whether there is what makes images.
 pub(crate) fn can_make() -> bool {
     have(&[MKNTFS])
-}
-
-/// Whether ntfs-3g can be asked.
-pub(crate) fn can_mount() -> bool {
-    let able = have(&[MKNTFS, NTFS_3G])
-        && rustix::process::geteuid().is_root()
-        && Path::new("/dev/fuse").exists();
-    if !able {
-        println!("SKIPPED: no ntfs-3g, no FUSE, or no right to mount");
-    }
-    able
 }
 
 impl Images {
@@ -49,22 +40,14 @@ impl Images {
     /// Makes a volume by mkntfs, with what `how` says and this many bytes.
     pub(crate) fn made(&self, name: &str, how: &str, size: u64) -> PathBuf {
         let image = self.path(name);
-        let file = fs::File::create(&image).expect("an image");
-        file.set_len(size).expect("a size");
-        let mut command = MKNTFS.command();
-        command.args(["-q", "-F", "-Q", "-p", "0", "-H", "255", "-S", "63"]);
-        if !how.contains("-s ") {
-            command.args(["-s", "512"]);
-        }
-        command.args(how.split_whitespace()).arg(&image);
-        run(&mut command);
+        ntfs::make(&image, size, how);
         image
     }
 
     /// Makes a volume, and fills it through a mount.
     pub(crate) fn filled(&self, how: &str, size: u64, fill: impl FnOnce(&Path)) -> PathBuf {
         let image = self.made("filled.img", how, size);
-        let mounted = Mounted::new(self, &image, "");
+        let mounted = mounted(self, &image, "");
         fill(mounted.dir());
         drop(mounted);
         image
@@ -79,44 +62,10 @@ pub(crate) fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A volume that ntfs-3g has mounted.
-pub(crate) struct Mounted {
-    dir: PathBuf,
-    image: PathBuf,
-}
-
-impl Mounted {
-    /// # Panics
-    /// If ntfs-3g does not mount it.
-    pub(crate) fn new(images: &Images, image: &Path, options: &str) -> Self {
-        let dir = images.path("mnt");
-        fs::create_dir_all(&dir).expect("a directory");
-        let options = format!("umask=022,atime,{options}");
-        let options = options.trim_end_matches(',');
-        run(NTFS_3G.command().arg(image).arg(&dir).args(["-o", options]));
-        Self {
-            dir,
-            image: image.to_path_buf(),
-        }
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        // A program that another thread starts has all open files for a moment.
-        let done = Command::new("umount").arg(&self.dir).output();
-        if !done.is_ok_and(|done| done.status.success()) {
-            let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
-        }
-        // ntfs-3g goes on writing for a while, and holds a lock until it is done.
-        let file = fs::File::options().write(true).open(&self.image);
-        let locked = file.map(|file| fcntl_lock(file, FlockOperation::LockExclusive));
-        assert!(locked.is_ok_and(|locked| locked.is_ok()), "a lock");
-    }
+/// Mounts a volume of these.
+pub(crate) fn mounted(images: &Images, image: &Path, options: &str) -> Mounted {
+    let options = format!("umask=022,atime,{options}");
+    Mounted::new(image, &images.path("mnt"), options.trim_end_matches(','))
 }
 
 /// Sizes about which files are stored differently.

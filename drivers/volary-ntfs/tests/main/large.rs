@@ -1,6 +1,6 @@
 //! Many files, and Linux's own driver. A few in each run; with `VOLARY_SUITES=all`, very many.
 
-use crate::images::{Images, Mounted, can_mount, fill, run};
+use crate::images::{Images, can_mount, fill, mounted, run};
 use crate::oracle::told;
 use crate::{attach_as, file, tools};
 use std::fs;
@@ -45,8 +45,8 @@ fn many_files_are_read_as_ntfs_3g_reads_them() {
     let fs = attach_as(dev.clone(), "").expect("attach");
     let seen = ours(&fs, &dev);
     assert_eq!(tools::check(&dev), [""; 0]);
-    let mounted = Mounted::new(&images, &image, "ro");
-    assert_same("many", &told(&seen), &told(&host(mounted.dir())));
+    let mount = mounted(&images, &image, "ro");
+    assert_same("many", &told(&seen), &told(&host(mount.dir())));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What ntfs-3g writes is read as it reads it.
 
-use crate::images::{Images, Mounted, attribute, can_mount, fill, run};
+use crate::images::{Images, attribute, can_mount, fill, mounted, run};
 
 use crate::{attach_as, file, tools};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use volary_core::FileKind;
+use volary_testkit::oracle::ntfs::Mounted;
 use volary_testkit::rng::pattern;
 use volary_testkit::view::{View, assert_same, host, ours};
 
@@ -34,8 +35,8 @@ fn compare(images: &Images, image: &Path, how: &str) {
     let seen = ours(&fs, &dev);
     assert_eq!(tools::check(&dev), [""; 0], "{how}");
     tools::check_map(&dev);
-    let mounted = Mounted::new(images, image, "ro");
-    assert_same(how, &told(&seen), &told(&host(mounted.dir())));
+    let mount = mounted(images, image, "ro");
+    assert_same(how, &told(&seen), &told(&host(mount.dir())));
 }
 
 #[test]
@@ -66,14 +67,14 @@ fn special_files_are_what_they_are() {
     for special in ["interix", "wsl"] {
         let image = images.made("special.img", "", 6 * MIB);
         let options = format!("special_files={special}");
-        let mounted = Mounted::new(&images, &image, &options);
+        let mount = mounted(&images, &image, &options);
         let line =
             "mknod null c 1 3; mknod disk b 259 70000; mkfifo fifo; ln -s ../some/target link";
         let mut sh = std::process::Command::new("sh");
-        run(sh.args(["-ec", line]).current_dir(mounted.dir()));
-        let socket = mounted.dir().join("socket");
+        run(sh.args(["-ec", line]).current_dir(mount.dir()));
+        let socket = mount.dir().join("socket");
         mknodat(CWD, socket, FileType::Socket, Mode::RWXU, 0).expect("a socket");
-        drop(mounted);
+        drop(mount);
         compare(&images, &image, special);
     }
 }
@@ -86,7 +87,7 @@ fn compressed_files_are_unpacked() {
     let images = Images::new();
     for how in ["-C", "-C -c 1024"] {
         let image = images.made("packed.img", how, 24 * MIB);
-        let mounted = Mounted::new(&images, &image, "compression");
+        let mount = mounted(&images, &image, "compression");
         let words = "words that come again and again, 0123456789. ";
         for (name, len) in [
             ("text", 500_000),
@@ -94,22 +95,22 @@ fn compressed_files_are_unpacked() {
             ("unit", 65_536),
             ("tail", 65_537),
         ] {
-            fs::write(mounted.dir().join(name), &words.repeat(len / 40)[..len]).unwrap();
+            fs::write(mount.dir().join(name), &words.repeat(len / 40)[..len]).unwrap();
         }
-        fs::write(mounted.dir().join("noise"), noise(300_000)).unwrap();
+        fs::write(mount.dir().join("noise"), noise(300_000)).unwrap();
         let mixed = [
             noise(70_000),
             vec![0; 200_000],
             words.repeat(5000).into_bytes(),
             noise(5000),
         ];
-        fs::write(mounted.dir().join("mixed"), mixed.concat()).unwrap();
-        let holes = fs::File::create(mounted.dir().join("holes")).unwrap();
+        fs::write(mount.dir().join("mixed"), mixed.concat()).unwrap();
+        let holes = fs::File::create(mount.dir().join("holes")).unwrap();
         holes
             .write_all_at(words.repeat(300).as_bytes(), 1_000_000)
             .unwrap();
         holes.set_len(2_000_000).unwrap();
-        drop(mounted);
+        drop(mount);
         compare(&images, &image, how);
         let runs = tools::dump(&file(&image), "runs /text");
         assert!(runs.contains("hole"), "it is not compressed: {runs}");
@@ -179,4 +180,89 @@ fn what_was_deleted_is_not_there() {
     let fs = attach_as(dev.clone(), "").unwrap();
     let names: Vec<Vec<u8>> = ours(&fs, &dev).into_keys().collect();
     assert_eq!(names, [b"/stays".to_vec()]);
+}
+
+#[test]
+fn owners_and_modes_are_those_of_descriptors_if_asked_for() {
+    if !can_mount() {
+        return;
+    }
+    let images = Images::new();
+    let image = images.made("modes.img", "", 8 * MIB);
+    let mount = Mounted::new(&image, &images.path("mnt"), "permissions");
+    let line = "for m in 644 600 755 700 640 444 777 751; do echo x > f$m; chmod $m f$m; done; \
+        mkdir d; chmod 750 d; chown 1000:100 f640 d";
+    run(std::process::Command::new("sh")
+        .args(["-ec", line])
+        .current_dir(mount.dir()));
+    drop(mount);
+    let dev = file(&image);
+    let fs = attach_as(dev.clone(), "permissions").expect("attach");
+    let seen = ours(&fs, &dev);
+    assert_eq!(tools::check(&dev), [""; 0]);
+    let mount = Mounted::new(&image, &images.path("mnt"), "ro,atime,permissions");
+    assert_same("permissions", &told(&seen), &told(&host(mount.dir())));
+    drop(mount);
+    let owner = |name: &[u8]| seen.get(name).map(|row| (row.mode, row.owner));
+    assert_eq!(owner(b"/f640"), Some((0o640, (1000, 100))));
+}
+
+/// Reparse points as Windows writes them: ntfs-3g stores what it is given.
+#[test]
+fn symlinks_and_tags_of_windows_are_read() {
+    if !can_mount() {
+        return;
+    }
+    let images = Images::new();
+    let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let tagged = |tag: u32, data: &[u8]| {
+        let head = [tag.to_le_bytes(), (data.len() as u32).to_le_bytes()].concat();
+        [&head, data].concat()
+    };
+    let target = wide("few\\file");
+    let len = target.len() as u16;
+    let names = [0, len, 0, len, 1, 0].map(u16::to_le_bytes).concat();
+    let link = tagged(0xa000_000c, &[names, target].concat());
+    let place = wide("\\??\\C:\\few\0");
+    let len = place.len() as u16 - 2;
+    let names = [0, len, len + 2, 0].map(u16::to_le_bytes).concat();
+    let junction = tagged(0xa000_0003, &[names, place, vec![0; 2]].concat());
+    let image = images.filled("", 8 * MIB, |dir| {
+        for name in ["link", "packed"] {
+            fs::write(dir.join(name), "").unwrap();
+        }
+        fs::create_dir(dir.join("junction")).unwrap();
+        let name = "system.ntfs_reparse_data";
+        attribute(&dir.join("link"), name, &link);
+        attribute(&dir.join("junction"), name, &junction);
+        attribute(
+            &dir.join("packed"),
+            name,
+            &tagged(0x8000_0017, &[1, 0, 0, 0]),
+        );
+    });
+    let dev = file(&image);
+    assert_eq!(tools::check(&dev), [""; 0]);
+    let fs = attach_as(dev, "").expect("attach");
+    volary_testkit::volumes::as_root(|cx| {
+        let find = |name: &str| {
+            let name = volary_core::Name::new(name.as_bytes()).unwrap();
+            fs.lookup(cx, fs.root(), name).expect("lookup").node
+        };
+        assert_eq!(fs.readlink(cx, find("link")).unwrap(), b"few/file");
+        assert_eq!(fs.readlink(cx, find("junction")).unwrap(), b"C:/few");
+        let packed = find("packed");
+        let e = fs.open(cx, packed, volary_core::Mode::Read).unwrap_err();
+        assert_eq!(e, volary_core::Kind::Unsupported);
+        assert!(e.to_string().contains("WOF"), "{e}");
+        let raw = fs
+            .getxattr(cx, packed, b"system.ntfs_reparse_data")
+            .unwrap();
+        assert_eq!(raw[..4], 0x8000_0017u32.to_le_bytes());
+        assert!(
+            !fs.getxattr(cx, packed, b"system.ntfs_acl")
+                .unwrap()
+                .is_empty()
+        );
+    });
 }
