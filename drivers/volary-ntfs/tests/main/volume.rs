@@ -1,10 +1,11 @@
 //! What the format says of a volume.
 
-use crate::images::{Images, attribute, can_make, can_mount, fill};
+use crate::images::{Images, can_make, can_mount, fill, mounted};
 use crate::{attach_as, file, memory, tools};
 use std::fs;
 use volary_core::{Cookie, DirBuf, Format, Kind, Make, Mode, Name, Quiet, Tune};
 use volary_ntfs::NTFS;
+use volary_testkit::rng::pattern;
 use volary_testkit::volumes::as_root;
 use volary_testkit::{Fresh, Suite};
 
@@ -110,27 +111,41 @@ fn long_streams_are_files_of_their_own_names() {
         return;
     }
     let images = Images::new();
-    let image = images.filled("", 8 * MIB, |dir| {
-        fs::write(dir.join("file"), "x").unwrap();
-        attribute(&dir.join("file"), "user.short", b"value");
-        // Longer than an attribute may be.
-        let long = fs::File::create(dir.join("other")).unwrap();
-        drop(long);
-    });
+    let image = images.made("streams.img", "", 8 * MIB);
+    let mount = mounted(&images, &image, "streams_interface=windows");
+    for (name, len) in [
+        ("file", 1),
+        ("other", 1),
+        ("file:short", 5),
+        ("file:long", 200_000),
+    ] {
+        fs::write(mount.dir().join(name), pattern(7, len)).unwrap();
+    }
+    drop(mount);
     let fs = attach_as(file(&image), "").expect("attach");
     as_root(|cx| {
         let find = |name: &str| fs.lookup(cx, fs.root(), Name::new(name.as_bytes()).unwrap());
-        let stream = find("file:short").expect("a stream");
-        assert_eq!(stream.attr.size, 5);
-        assert_ne!(stream.node, find("file").unwrap().node);
-        assert_eq!(fs.getattr(cx, stream.node).unwrap(), stream.attr);
-        let open = fs.open(cx, stream.node, Mode::Read).unwrap();
-        let mut buf = [0; 9];
-        assert_eq!(fs.read(cx, open, 0, &mut buf).unwrap(), 5);
-        assert_eq!(&buf[..5], b"value");
-        for name in ["file:long", "file:", ":short", "other:short"] {
+        let node = find("file").expect("a file").node;
+        for (name, len) in [("file:short", 5), ("FILE:long", 200_000)] {
+            let stream = find(name).expect("a stream");
+            assert_eq!(stream.attr.size, len as u64);
+            assert_ne!(stream.node, node);
+            assert_eq!(fs.getattr(cx, stream.node).unwrap(), stream.attr);
+            let open = fs.open(cx, stream.node, Mode::Read).unwrap();
+            let mut buf = vec![0; len + 9];
+            assert_eq!(fs.read(cx, open, 0, &mut buf).unwrap(), len);
+            assert!(buf[..len] == pattern(7, len));
+        }
+        for name in ["file:none", "file:", ":short", "other:short"] {
             assert_eq!(find(name).unwrap_err(), Kind::NotFound, "{name}");
         }
+        let mut names = fs.listxattr(cx, node).unwrap();
+        names.sort();
+        assert_eq!(names, [b"user.long".to_vec(), b"user.short".to_vec()]);
+        assert_eq!(fs.getxattr(cx, node, b"user.short").unwrap(), pattern(7, 5));
+        let e = fs.getxattr(cx, node, b"user.long").unwrap_err();
+        assert_eq!(e, Kind::TooBig);
+        assert!(e.to_string().contains("FILE:STREAM"), "{e}");
     });
 }
 
