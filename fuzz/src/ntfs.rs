@@ -408,94 +408,57 @@ impl Image {
         self.block(INDEX + 1, 1, &second.concat());
     }
 
+    /// A file of one attribute besides its name.
+    fn file(&mut self, number: usize, flags: u32, name: &str, attr: &[u8]) {
+        let is_dir = u16::from(flags & 0x1000_0000 != 0);
+        let attrs = [&named(5, flags, name)[..], attr].concat();
+        self.record(number, 1 | is_dir << 1, 0, &attrs);
+    }
+
     fn files(&mut self) {
-        let file = |flags: u32, name: &str| named(5, flags, name);
-        self.record(
-            FIRST,
-            1,
-            0,
-            &[file(0, "a"), here(0x80, "", 3, b"resident")].concat(),
-        );
-        let map = |flags, clusters, pairs, size, initialized| Map {
-            flags,
-            clusters,
-            pairs,
-            size,
-            initialized,
+        self.file(FIRST, 0, "a", &here(0x80, "", 3, b"resident"));
+        let two = Map {
+            flags: 0,
+            clusters: (0, 3),
+            pairs: &[0x11, 2, DATA as u8, 0x11, 1, 5, 0],
+            size: 3000,
+            initialized: 2500,
         };
-        let two = mapped(
-            0x80,
-            "",
-            3,
-            &map(0, (0, 3), &[0x11, 2, DATA as u8, 0x11, 1, 5, 0], 3000, 2500),
-        );
         let stream = here(0x80, "stream", 4, b"of a stream");
-        self.record(17, 1, 0, &[file(0, "mapped"), two, stream].concat());
-        let packed = mapped(
-            0x80,
-            "",
-            3,
-            &map(
-                1,
-                (0, 16),
-                &[0x11, 1, DATA as u8 + 4, 0x01, 15, 0],
-                16_000,
-                16_000,
-            ),
-        );
-        self.record(18, 1, 0, &[file(0x800, "b"), packed].concat());
-        self.put(
-            (DATA + 4) * CLUSTER,
-            &[5, 0xb0, 2, b'x', 0xfc, 0x0f, 0, 0, 0],
-        );
-        self.record(
-            21,
-            1,
-            0,
-            &[file(0x400, "link"), here(0xc0, "", 3, &link())].concat(),
-        );
-        let dir = root_of(0x30, 1, &entry(0, &[], None), 0);
-        self.record(
-            22,
-            3,
-            0,
-            &[file(0x1000_0000, "dir"), here(0x90, "$I30", 3, &dir)].concat(),
-        );
-        let device = [
-            file(0x400, "device"),
-            here(0xc0, "", 3, &[0x25, 0, 0, 0x80, 0, 0, 0, 0]),
-            here(
-                0xe0,
-                "",
-                4,
-                &[
-                    0, 0, 0, 0, 0, 6, 8, 0, b'$', b'L', b'X', b'D', b'E', b'V', 0, 1, 0, 0, 0, 3,
-                    0, 0, 0,
-                ],
-            ),
-        ];
-        self.record(23, 1, 0, &device.concat());
-        let sparse = mapped(
-            0x80,
-            "",
-            3,
-            &map(
-                0x8000,
-                (0, 16),
-                &[0x01, 10, 0x11, 6, DATA as u8 + 6, 0],
-                15_000,
-                12_000,
-            ),
-        );
-        self.record(24, 1, 0, &[file(0, "sparse"), sparse].concat());
-        let target = [b"IntxLNK\x01".to_vec(), wide("to")].concat();
-        self.record(
-            25,
-            1,
-            0,
-            &[file(4, "interix"), here(0x80, "", 3, &target)].concat(),
-        );
+        let both = [mapped(0x80, "", 3, &two), stream].concat();
+        self.file(17, 0, "mapped", &both);
+        let packed = Map {
+            flags: 1,
+            clusters: (0, 16),
+            pairs: &[0x11, 1, DATA as u8 + 4, 0x01, 15, 0],
+            size: 16_000,
+            initialized: 16_000,
+        };
+        self.file(18, 0x800, "b", &mapped(0x80, "", 3, &packed));
+        let chunk = [5, 0xb0, 2, b'x', 0xfc, 0x0f, 0, 0, 0];
+        self.put((DATA + 4) * CLUSTER, &chunk);
+        let sparse = Map {
+            flags: 0x8000,
+            clusters: (0, 16),
+            pairs: &[0x01, 10, 0x11, 6, DATA as u8 + 6, 0],
+            size: 15_000,
+            initialized: 12_000,
+        };
+        self.file(24, 0, "sparse", &mapped(0x80, "", 3, &sparse));
         self.listed();
+    }
+
+    fn odd_files(&mut self) {
+        self.file(21, 0x400, "link", &here(0xc0, "", 3, &link()));
+        let dir = root_of(0x30, 1, &entry(0, &[], None), 0);
+        self.file(22, 0x1000_0000, "dir", &here(0x90, "$I30", 3, &dir));
+        let numbers = [1u32, 3].map(u32::to_le_bytes).concat();
+        let ea = [&[0, 0, 0, 0, 0, 6, 8, 0][..], b"$LXDEV\0", &numbers].concat();
+        let tag = here(0xc0, "", 3, &[0x25, 0, 0, 0x80, 0, 0, 0, 0]);
+        let device = [tag, here(0xe0, "", 4, &ea)].concat();
+        self.file(23, 0x400, "device", &device);
+        let target = [b"IntxLNK\x01".to_vec(), wide("to")].concat();
+        self.file(25, 4, "interix", &here(0x80, "", 3, &target));
     }
 
     /// A file whose second run is in another record.
@@ -550,6 +513,7 @@ fn image() -> Vec<u8> {
     image.system();
     image.root();
     image.files();
+    image.odd_files();
     let first = image.0[MFT * CLUSTER..(MFT + 4) * CLUSTER].to_vec();
     image.put(MIRROR * CLUSTER, &first);
     image.0
