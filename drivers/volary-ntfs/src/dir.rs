@@ -67,7 +67,7 @@ impl Store {
         let upcase = self.upcase()?;
         let mut alike: Option<Entry> = None;
         let read = |entry: &crate::index::Entry<'_>| {
-            let name = NameOf::of(entry.key()).ok_or_else(|| bad_key(index.number))?;
+            let name = NameOf::of(entry.key()).ok_or_else(|| bad_key(index.number, index.at))?;
             Ok(Entry {
                 to: entry.raw.reference.get().into(),
                 name,
@@ -114,7 +114,8 @@ impl Store {
                 let mut at = place_in(&entries, place)?;
                 while let Some(entry) = entries.entry(at)?.filter(|entry| !entry.is_last()) {
                     at = entry.end;
-                    let name = NameOf::of(entry.key()).ok_or_else(|| bad_key(index.number))?;
+                    let name = NameOf::of(entry.key())
+                        .ok_or_else(|| bad_key(index.number, entries.at_of(&entry)))?;
                     let entry = Entry {
                         to: entry.raw.reference.get().into(),
                         name,
@@ -167,9 +168,9 @@ pub(crate) fn is_shown(dir: u64, to: u64, shows_system: bool) -> bool {
     }
 }
 
-fn bad_key(number: u64) -> Error {
+fn bad_key(number: u64, at: u64) -> Error {
     let found = format!("too few bytes (record {number})");
-    Error::corrupt("index entry", 0, found, "a name")
+    Error::corrupt("index entry", at, found, "a name")
 }
 
 /// Where a listing goes on: at the first entry, or where one ends.

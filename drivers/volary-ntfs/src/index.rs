@@ -20,7 +20,7 @@ const BLOCK_HEAD: usize = 24;
 pub(crate) struct Index {
     pub(crate) number: u64,
     /// Where the root's value stands on the device.
-    at: u64,
+    pub(crate) at: u64,
     pub(crate) root: IndexRoot,
     root_value: Vec<u8>,
     blocks: Option<Stream>,

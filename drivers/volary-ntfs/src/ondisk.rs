@@ -15,6 +15,7 @@ pub(crate) const STRIDE: usize = 512;
 /// Numbers of records that the volume has for itself.
 pub(crate) mod number {
     pub(crate) const MFT: u64 = 0;
+    pub(crate) const MIRROR: u64 = 1;
     pub(crate) const LOG: u64 = 2;
     pub(crate) const VOLUME: u64 = 3;
     pub(crate) const ROOT: u64 = 5;

@@ -120,7 +120,7 @@ impl Store {
     /// goes.
     ///
     /// # Errors
-    /// `Io`; of `each`. A bitmap that is damaged ends where it cannot be read.
+    /// `Io`; `Interrupted` of `each`. A bitmap that is damaged ends where it cannot be read.
     pub(crate) fn each_used(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
         let clusters = self.volume.there();
         let read = self.node_of(number::BITMAP);
@@ -130,7 +130,6 @@ impl Store {
         };
         let len = stream.size.min(clusters.div_ceil(8));
         let mut run: Option<(u64, u64)> = None;
-        let mut failed = None;
         let read = self.each_part(&stream, len, &mut |at, part| {
             for (byte, index) in part.unwrap_or_default().iter().zip(at..) {
                 let first = index.saturating_mul(8);
@@ -142,7 +141,7 @@ impl Store {
                         Some((start, count)) if *start + *count == cluster => *count += 1,
                         _ => {
                             if let Some((start, count)) = run.replace((cluster, 1)) {
-                                each(start, count).inspect_err(|_| failed = Some(()))?;
+                                each(start, count)?;
                             }
                         }
                     }
@@ -150,9 +149,10 @@ impl Store {
             }
             Ok(())
         });
-        match read {
-            Err(e) if failed.is_some() || e == Kind::Io => return Err(e),
-            _ => {}
+        if let Err(e) = read
+            && matches!(e.kind(), Kind::Io | Kind::Interrupted)
+        {
+            return Err(e);
         }
         run.map_or(Ok(()), |(start, count)| each(start, count))
     }

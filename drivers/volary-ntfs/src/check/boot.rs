@@ -1,10 +1,10 @@
 //! What is there twice: the boot sector, and the first records.
 
 use super::findings::{Findings, damage, met};
-use crate::ondisk::{BOOT_LEN, number};
+use crate::ondisk::{BOOT_LEN, kind, number};
 use crate::record::Record;
 use crate::store::Store;
-use volary_core::{BlockDevice, Finding, Kind, Result};
+use volary_core::{BlockDevice, Error, Finding, Kind, Result};
 
 /// Compares replicas.
 ///
@@ -16,6 +16,7 @@ pub(super) fn check(
     findings: &mut Findings<'_>,
 ) -> Result<()> {
     sectors(dev, store, findings)?;
+    place(store, findings)?;
     mirror(store, findings)
 }
 
@@ -36,6 +37,28 @@ fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Findings<'_>) ->
         });
     }
     Ok(())
+}
+
+/// Compares where the mirror is, as the boot sector and as its own record say.
+fn place(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+    let first = |store: &Store| {
+        let node = store.node_of(number::MIRROR)?;
+        let stream = store.stream(&node, kind::DATA, &[])?.ok_or(Kind::Corrupt)?;
+        Ok::<_, Error>((stream.at, stream.run(store, 0)?.place))
+    };
+    match first(store) {
+        Err(e) if super::ends(&e) => Err(e),
+        Ok((at, place)) if place != Some(store.volume.mirror) => {
+            let words = "the boot sector has the mirror in another place than its record";
+            findings.tell(&Finding {
+                code: "mirror",
+                ..damage(at, words)
+            });
+            Ok(())
+        }
+        // What is wrong with the record is told with it.
+        _ => Ok(()),
+    }
 }
 
 /// Compares the first records with the mirror's.

@@ -9,7 +9,7 @@ use crate::node::NameOf;
 use crate::ondisk::{Reference, fflag, number};
 use crate::store::Store;
 use std::cmp::Ordering;
-use volary_core::{Error, Finding, Kind, Result};
+use volary_core::{Error, Finding, Result};
 use volary_ondisk::Bits;
 
 /// Levels of a tree, more than any has.
@@ -54,7 +54,7 @@ impl<'a, 'f> Tree<'a, 'f> {
     pub(super) fn check(&mut self) -> Result<()> {
         match self.index.root() {
             Ok(root) => self.entries(&root, 0)?,
-            Err(e) => self.bad(&e)?,
+            Err(e) => self.bad(e)?,
         }
         if !self.is_whole {
             self.all.is_partial = true;
@@ -83,19 +83,16 @@ impl<'a, 'f> Tree<'a, 'f> {
         });
     }
 
-    fn bad(&mut self, e: &Error) -> Result<()> {
+    fn bad(&mut self, e: Error) -> Result<()> {
         self.is_whole = false;
-        if super::ends(e) {
-            return Err(match e.kind() {
-                Kind::Interrupted => Kind::Interrupted.into(),
-                _ => Error::note(Kind::Io, e.to_string()),
-            });
+        if super::ends(&e) {
+            return Err(e);
         }
         let path = super::names::path(self.store, self.all, self.dir, None);
         self.findings.tell(&Finding {
             code: "index",
             path: Some(path),
-            ..met(e)
+            ..met(&e)
         });
         Ok(())
     }
@@ -110,7 +107,7 @@ impl<'a, 'f> Tree<'a, 'f> {
                     self.tell("index", entries.at, "the entries have no end", None);
                     return Ok(());
                 }
-                Err(e) => return self.bad(&e),
+                Err(e) => return self.bad(e),
             };
             if let Some(vcn) = entry.below() {
                 self.below(entries, vcn, depth)?;
@@ -135,7 +132,7 @@ impl<'a, 'f> Tree<'a, 'f> {
         self.findings.progress("directories", 0, 0)?;
         match self.index.entries(self.store, block) {
             Ok(below) => self.entries(&below, depth + 1),
-            Err(e) => self.bad(&e),
+            Err(e) => self.bad(e),
         }
     }
 
