@@ -26,14 +26,20 @@ pub(super) fn check(store: &Store, all: &mut All, findings: &mut Findings<'_>) -
     let count = dirs.len() as u64;
     for (number, done) in dirs.iter().zip(0..) {
         findings.progress("directories", done, count)?;
-        directory(store, *number, all, findings)?;
+        directory(store, *number, (done, count), all, findings)?;
     }
     names(all, findings);
     paths(&dirs, all, findings);
     Ok(())
 }
 
-fn directory(store: &Store, number: u64, all: &mut All, findings: &mut Findings<'_>) -> Result<()> {
+fn directory(
+    store: &Store,
+    number: u64,
+    done: (u64, u64),
+    all: &mut All,
+    findings: &mut Findings<'_>,
+) -> Result<()> {
     let read = store.node_of(number).and_then(|node| {
         // $Extend/$Secure and their kin are indexes of other things.
         match node.is_dir() && node.has(kind::INDEX_ROOT) && !has_names(&node) {
@@ -42,7 +48,7 @@ fn directory(store: &Store, number: u64, all: &mut All, findings: &mut Findings<
         }
     });
     match read {
-        Ok(Some(index)) => Tree::new(store, all, findings, &index).check(),
+        Ok(Some(index)) => Tree::new(store, all, findings, &index, done).check(),
         Ok(None) => Ok(()),
         Err(e) if super::ends(&e) => Err(e),
         Err(e) => {

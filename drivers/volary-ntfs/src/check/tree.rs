@@ -26,6 +26,8 @@ pub(super) struct Tree<'a, 'f> {
     met: Bits,
     before: Option<Vec<u16>>,
     is_whole: bool,
+    /// How many directories were looked at before, and how many there are.
+    done: (u64, u64),
 }
 
 impl<'a, 'f> Tree<'a, 'f> {
@@ -34,6 +36,7 @@ impl<'a, 'f> Tree<'a, 'f> {
         all: &'a mut All,
         findings: &'a mut Findings<'f>,
         index: &'a Index,
+        done: (u64, u64),
     ) -> Self {
         Self {
             store,
@@ -44,6 +47,7 @@ impl<'a, 'f> Tree<'a, 'f> {
             met: Bits::default(),
             before: None,
             is_whole: true,
+            done,
         }
     }
 
@@ -129,7 +133,8 @@ impl<'a, 'f> Tree<'a, 'f> {
             self.tell("index", entries.at, &words, None);
             return Ok(());
         };
-        self.findings.progress("directories", 0, 0)?;
+        self.findings
+            .progress("directories", self.done.0, self.done.1)?;
         match self.index.entries(self.store, block) {
             Ok(below) => self.entries(&below, depth + 1),
             Err(e) => self.bad(e),

@@ -144,7 +144,8 @@ fn bits_that_are_turned_over_anywhere_do_no_harm() {
             .1,
     );
     let mut rng = Rng::new(11);
-    for turn in 0..60 {
+    let turns = if crate::large::all() { 3000 } else { 60 };
+    for turn in 0..turns {
         let mut bytes = good.clone();
         for _ in 0..=rng.below(6) {
             let at = match rng.below(10) {

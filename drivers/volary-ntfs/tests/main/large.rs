@@ -12,8 +12,8 @@ use volary_testkit::tree::Tree;
 use volary_testkit::view::{assert_same, host, ours};
 use volary_testkit::volumes::as_root;
 
-/// Whether all are to be made, or some.
-fn all() -> bool {
+/// Whether all is asked for, or a part.
+pub(crate) fn all() -> bool {
     std::env::var_os("VOLARY_SUITES").is_some_and(|suites| suites == "all")
 }
 
