@@ -100,6 +100,10 @@ impl Wsl {
     }
 }
 
+fn is_special(kind: FileKind) -> bool {
+    !matches!(kind, FileKind::File | FileKind::Dir | FileKind::Symlink)
+}
+
 impl Store {
     /// What WSL keeps of a node.
     ///
@@ -144,6 +148,11 @@ impl Store {
         }
         if flags & fflag::SYSTEM != 0 && !node.is_dir() {
             return self.interix(node);
+        }
+        // Linux's ntfs3 keeps the kind in the mode alone.
+        let kind = wsl.mode.and_then(FileKind::from_mode);
+        if let Some(kind) = kind.filter(|kind| is_special(*kind) && !node.is_dir()) {
+            return Ok(Form::Special(kind, wsl.rdev.unwrap_or(0)));
         }
         Ok(plain)
     }

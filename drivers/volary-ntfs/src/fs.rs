@@ -64,7 +64,10 @@ impl NtfsFs {
             0 => FileKind::File,
             _ => FileKind::Dir,
         };
-        let is_plain = flags & (fflag::REPARSE_POINT | fflag::SYSTEM) == 0;
+        let may_be_other = fflag::REPARSE_POINT | fflag::SYSTEM;
+        // Special files have no bytes; names do not always tell of their extended attributes.
+        let has_bytes = told == FileKind::Dir || entry.name.size > 0;
+        let is_plain = flags & may_be_other == 0 && has_bytes;
         if is_plain && !wants_attr {
             return Ok((told, None));
         }

@@ -45,6 +45,8 @@ pub(crate) struct NameOf {
     pub(crate) space: u8,
     pub(crate) name: Vec<u16>,
     pub(crate) flags: u32,
+    /// Bytes of the file, as the name has them.
+    pub(crate) size: u64,
 }
 
 impl NameOf {
@@ -57,6 +59,7 @@ impl NameOf {
             space: raw.space,
             name: crate::names::units(name),
             flags: raw.flags.get(),
+            size: raw.size.get(),
         })
     }
 

@@ -266,3 +266,40 @@ fn symlinks_and_tags_of_windows_are_read() {
         );
     });
 }
+
+/// What Linux's ntfs3 keeps of a device: attributes of OS/2 and no reparse point.
+#[test]
+fn a_mode_in_extended_attributes_says_what_a_file_is() {
+    if !can_mount() {
+        return;
+    }
+    let ea = |next: u32, name: &[u8], value: &[u8]| {
+        let mut out = next.to_le_bytes().to_vec();
+        out.extend([0, name.len() as u8]);
+        out.extend((value.len() as u16).to_le_bytes());
+        out.extend([name, b"\0", value].concat());
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    };
+    let numbers = [8u32, 17].map(u32::to_le_bytes).concat();
+    let all = [
+        ea(20, b"$LXUID", &1000u32.to_le_bytes()),
+        ea(20, b"$LXGID", &100u32.to_le_bytes()),
+        ea(20, b"$LXMOD", &0o60_640u32.to_le_bytes()),
+        ea(24, b"$LXDEV", &numbers),
+    ];
+    let images = Images::new();
+    let image = images.filled("", 6 * MIB, |dir| {
+        fs::write(dir.join("disk"), "").unwrap();
+        attribute(&dir.join("disk"), "system.ntfs_ea", &all.concat());
+    });
+    let dev = file(&image);
+    assert_eq!(tools::check(&dev), [""; 0]);
+    let fs = attach_as(dev.clone(), "").expect("attach");
+    // It compares kinds as listed with those of attributes.
+    let walk = volary_testkit::volumes::as_root(|cx| volary_testkit::tree::Tree::read(&fs, cx));
+    assert_eq!(walk.expect("a walk").0.len(), 1);
+    let row = &ours(&fs, &dev)[&b"/disk".to_vec()];
+    assert_eq!((row.kind, row.mode), (FileKind::BlockDevice, 0o640));
+    assert_eq!((row.owner, row.rdev), ((1000, 100), (8, 17)));
+}
