@@ -18,6 +18,7 @@ pub mod input;
 pub mod iso;
 pub mod nfs;
 pub mod nfs_client;
+pub mod ntfs;
 pub mod overlay;
 pub mod parts;
 pub mod qcow2;

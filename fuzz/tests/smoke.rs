@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_fuzz::{
-    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, parts, qcow2, smb, users,
+    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, ntfs, parts, qcow2, smb, users,
 };
 
 #[global_allocator]
@@ -12,11 +12,12 @@ static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 23] = [
+const TARGETS: [(&str, Target); 24] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
     ("ext4", ext4::driver),
+    ("ntfs", ntfs::driver),
     ("ffs_check", ffs::check),
     ("ffs", ffs::driver),
     ("cedar_check", cedar::check),

@@ -18,6 +18,7 @@ const DEBIAN: &[(&str, &str)] = &[
     ("fusefat", "fusefat"),
     ("fuse2fs", "fuse2fs"),
     ("mke2fs", "e2fsprogs"),
+    ("mkntfs", "ntfs-3g"),
     ("g++", "g++"),
     ("git", "git"),
     ("smbclient", "smbclient"),

@@ -2,12 +2,14 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`ahead`] | reading before it is asked for, in the order in which things lie |
 //! | [`dump`] | what a dump is asked for, and where its text goes |
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`map`] | the picture of what lies where |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
 //! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
 //! | [`retry`] | changes that wait for a commit and are begun anew |
+//! | [`wtf8`] | names of UTF-16 units as bytes, and back |
 //!
 //! The crate knows no format. A driver asks it what a rule says and does the rest itself.
 #![deny(
@@ -26,16 +28,20 @@
     )
 )]
 
+pub mod ahead;
 mod bits;
 pub mod dump;
 pub mod findings;
 pub mod map;
 mod numbers;
 pub mod opens;
+mod ranges;
 pub mod rename;
 pub mod retry;
+pub mod wtf8;
 
 pub use bits::Bits;
 pub use findings::Findings;
 pub use numbers::{NumberMap, Spread};
 pub use opens::{Closed, Count, Opens, SharedOpens};
+pub use ranges::Ranges;

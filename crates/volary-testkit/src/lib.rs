@@ -10,6 +10,7 @@
 //! | [`volumes`] | volumes of a driver: made in memory, attached, checked |
 //! | [`turns`] | files that grow in turns, and in how many runs they lie |
 //! | [`tree`] | a whole volume as one value that can be compared |
+//! | [`view`] | the same with all attributes, as we and as Linux see it |
 //! | [`readable`] | how much of what files held can be read, before and after a repair |
 //! | [`Telling`] | a volume that tells of changes by others when a test says so |
 //! | [`replay`] | random sequences: seeds, shrinking, the command that runs one again |
@@ -32,6 +33,7 @@ pub mod suite;
 mod telling;
 pub mod tree;
 pub mod turns;
+pub mod view;
 pub mod volumes;
 
 pub use volary_sim::rng;

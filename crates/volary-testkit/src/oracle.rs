@@ -6,6 +6,7 @@
 //! | [`dissect`] | dissect.ffs, in Python | reads |
 //! | [`dosfstools`] | mkfs.fat, fsck.fat | makes and checks |
 //! | [`mtools`] | mcopy, mattrib and others | writes and reads |
+//! | [`ntfs`] | mkntfs, ntfs-3g | makes, writes and reads |
 //! | [`sleuthkit`] | fls, icat, istat | reads |
 //! | [`vm`] | vmrun: Linux's own driver in a guest | writes and reads |
 //! | [`python`] | clients of servers, in Python | asks servers |
@@ -21,6 +22,7 @@ pub mod dosfstools;
 pub mod host;
 mod listed;
 pub mod mtools;
+pub mod ntfs;
 pub mod python;
 pub mod sleuthkit;
 pub mod vm;
@@ -41,6 +43,16 @@ pub struct Tool {
 pub const MKE2FS: Tool = Tool {
     program: "mke2fs",
     package: "e2fsprogs",
+};
+/// Makes NTFS.
+pub const MKNTFS: Tool = Tool {
+    program: "mkntfs",
+    package: "ntfs-3g",
+};
+/// Mounts NTFS.
+pub const NTFS_3G: Tool = Tool {
+    program: "ntfs-3g",
+    package: "ntfs-3g",
 };
 /// Makes ISO 9660.
 pub const GENISOIMAGE: Tool = Tool {

@@ -87,12 +87,13 @@ pub use volary_smb as smb;
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 5] = [
+    static FORMATS: [&dyn Format; 6] = [
         &volary_fat::FAT,
         &volary_iso9660::ISO9660,
         &volary_cedar::CEDAR,
         &volary_ffs::FFS,
         &volary_ext4::EXT4,
+        &volary_ntfs::NTFS,
     ];
     &FORMATS
 }

@@ -61,7 +61,6 @@ mod listing;
 mod make;
 mod map;
 mod ondisk;
-mod ranges;
 mod runs;
 mod scan;
 mod store;

@@ -4,10 +4,10 @@ use crate::extents::{Below, Node};
 use crate::indirect::{Pointers, direct};
 use crate::inode::Inode;
 use crate::ondisk::{group, iflag, incompat};
-use crate::ranges::Ranges;
 use crate::runs::{MapBlock, Run, Spot};
 use crate::store::{Group, Store};
 use volary_core::{Error, FileKind, Kind, Result};
+use volary_ondisk::Ranges;
 
 /// The inode that holds blocks for descriptors to come, which each group counts itself.
 const RESIZE_INO: u32 = 7;

@@ -5,9 +5,9 @@ use crate::inode::Inode;
 use crate::ondisk::{
     XATTR_ENTRY, XATTR_HEADER, XATTR_MAGIC, XattrEntry, XattrHeader, iflag, incompat,
 };
-use crate::ranges::Ranges;
 use crate::store::Store;
 use volary_core::{ACL_ACCESS, ACL_DEFAULT, Acl, AclEntry, Error, Kind, Result};
+use volary_ondisk::Ranges;
 use zerocopy::FromBytes;
 
 /// Longest value, as Linux has it, in bytes.

@@ -1,9 +1,10 @@
 //! VFAT's long names: up to 255 UTF-16 units, 13 in each of the entries that
 //! stand before the short one, the last part first (specification, page 25).
 
-use crate::chars::{ByteSet, TooLong, byte_set, in_set, to_utf16};
+use crate::chars::{ByteSet, byte_set, in_set};
 use crate::ondisk::{LAST_LONG_ENTRY, LongEntry, attr};
 use volary_core::{Error, Kind, Result};
+use volary_ondisk::wtf8::{TooLong, to_utf16};
 use zerocopy::little_endian::U16;
 
 /// Units in one entry.

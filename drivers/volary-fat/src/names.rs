@@ -1,13 +1,13 @@
 //! How names are shown and made: VFAT's long names, and DosFs's three
 //! translations of short ones (paper, section 3.2).
 
-use crate::chars::from_utf16;
 use crate::codepage::CodePage;
 use crate::long::LongName;
 use crate::paper;
 use crate::short::{self, Basis, LOWER_BASE, LOWER_EXT, Short, TrimSpaces, exact};
 use crate::slots::{Long, LongStyle, Record};
 use volary_core::{Error, Kind, Result, fold_into};
+use volary_ondisk::wtf8::from_utf16;
 
 /// A translation of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

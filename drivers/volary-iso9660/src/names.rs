@@ -15,18 +15,9 @@ pub(crate) fn plain(name: &[u8], as_it_is: bool) -> Vec<u8> {
 /// the end.
 pub(crate) fn joliet(name: &[u8]) -> Vec<u8> {
     let (pairs, _) = name.as_chunks::<2>();
-    let units = pairs.iter().map(|pair| u16::from_be_bytes(*pair));
+    let units: Vec<u16> = pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect();
     let mut out = Vec::with_capacity(name.len());
-    for unit in char::decode_utf16(units) {
-        match unit {
-            Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            Err(lone) => {
-                let unit = lone.unpaired_surrogate();
-                let tail = |shift: u16| 0x80 | (unit >> shift & 0x3f) as u8;
-                out.extend([0xe0 | (unit >> 12) as u8, tail(6), tail(0)]);
-            }
-        }
-    }
+    volary_ondisk::wtf8::from_utf16(&units, &mut out);
     let mut name = out.strip_suffix(b";1").unwrap_or(&out);
     while let Some(shorter) = name.strip_suffix(b".").filter(|s| !s.is_empty()) {
         name = shorter;

@@ -95,12 +95,12 @@ fn jumps(laid: &Laid, method: Method) -> usize {
 }
 
 #[test]
-fn inodes_and_directories_of_ext4_are_read_in_the_order_of_their_places() {
-    let Some(laid) = many_directories() else {
-        return;
-    };
-    let (ours, vanilla) = (jumps(&laid, Method::DaftM), jumps(&laid, Method::Vanilla));
-    assert!(ours * 3 < vanilla, "{ours} and {vanilla} jumps");
+fn inodes_and_directories_are_read_in_the_order_of_their_places() {
+    for laid in many_directories() {
+        let (ours, vanilla) = (jumps(&laid, Method::DaftM), jumps(&laid, Method::Vanilla));
+        let name = &laid.name;
+        assert!(ours * 3 < vanilla, "{name}: {ours} and {vanilla} jumps");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_bulk::{BulkFileRead, Consumer, File, Options, Part, Source, Summary, Way};
@@ -15,8 +16,9 @@ use volary_ext4::EXT4;
 use volary_fat::FAT;
 use volary_ffs::FFS;
 use volary_iso9660::ISO9660;
+use volary_ntfs::NTFS;
 use volary_session::{Session, Volume, VolumeOptions};
-use volary_testkit::oracle::{self, GENISOIMAGE, MKE2FS};
+use volary_testkit::oracle::{self, GENISOIMAGE, MKE2FS, ntfs};
 use volary_testkit::readable::Content;
 use volary_testkit::rng::pattern;
 use volary_testkit::turns::{Turns, age};
@@ -185,32 +187,56 @@ pub(crate) fn made_by_others() -> Vec<Laid> {
         assert!(made.status.success(), "{made:?}");
         all.push(read("iso9660", &ISO9660, &image));
     }
+    for (name, options) in [("ntfs", "umask=022"), ("ntfs, compressed", "compression")] {
+        if ntfs::can_mount() {
+            ntfs::make(&image, 16 << 20, "-C");
+            let mounted = ntfs::Mounted::new(&image, &dir.path().join("place"), options);
+            let mut copy = Command::new("cp");
+            let copied = copy
+                .arg("-r")
+                .arg(tree.join("."))
+                .arg(mounted.dir())
+                .output();
+            drop(mounted);
+            assert!(copied.expect("cp").status.success());
+            all.push(read(name, &NTFS, &image));
+        }
+    }
     all
 }
 
-/// An ext4 volume of many directories with empty files; none where `mke2fs` is missing.
-pub(crate) fn many_directories() -> Option<Laid> {
-    if !oracle::have(&[MKE2FS]) {
-        return None;
-    }
+/// Volumes of ext4 and NTFS of many directories with empty files; those whose programs are missing are
+/// left out.
+pub(crate) fn many_directories() -> Vec<Laid> {
     let dir = tempfile::tempdir().expect("a directory");
     let (tree, image) = (dir.path().join("tree"), dir.path().join("image"));
-    for i in 0..40 {
-        let below = tree.join(format!("{i}"));
-        std::fs::create_dir_all(&below).expect("mkdir");
-        for j in 0..60 {
-            std::fs::write(below.join(format!("{j}")), []).expect("write");
+    let grow = |tree: &Path| {
+        for i in 0..40 {
+            let below = tree.join(format!("{i}"));
+            std::fs::create_dir_all(&below).expect("mkdir");
+            for j in 0..60 {
+                std::fs::write(below.join(format!("{j}")), []).expect("write");
+            }
         }
+    };
+    let mut all = Vec::new();
+    if oracle::have(&[MKE2FS]) {
+        grow(&tree);
+        let mut command = MKE2FS.command();
+        command.args(["-q", "-F", "-t", "ext4", "-d"]);
+        let made = command.arg(&tree).arg(&image).arg("32M").output();
+        let made = made.expect("mke2fs");
+        assert!(made.status.success(), "{made:?}");
+        all.push(read("ext4", &EXT4, &image));
     }
-    let mut command = MKE2FS.command();
-    command
-        .args(["-q", "-F", "-t", "ext4", "-d"])
-        .arg(&tree)
-        .arg(&image)
-        .arg("32M");
-    let made = command.output().expect("mke2fs");
-    assert!(made.status.success(), "{made:?}");
-    Some(read("ext4", &EXT4, &image))
+    if ntfs::can_mount() {
+        ntfs::make(&image, 32 << 20, "");
+        let mounted = ntfs::Mounted::new(&image, &dir.path().join("place"), "umask=022");
+        grow(mounted.dir());
+        drop(mounted);
+        all.push(read("ntfs", &NTFS, &image));
+    }
+    all
 }
 
 fn read(name: &str, format: &'static dyn Format, image: &Path) -> Laid {

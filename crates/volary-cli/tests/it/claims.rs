@@ -38,6 +38,8 @@ const README: Claims = &[
             "an_image_takes_no_changes_and_is_not_made",
             "what_mke2fs_put_in_comes_out_whatever_the_features",
             "volumes_of_linux_can_be_looked_at_copied_and_checked",
+            "what_ntfs_3g_writes_is_read_as_it_reads_it",
+            "volumes_of_windows_can_be_looked_at_copied_and_checked",
         ],
     ),
     (

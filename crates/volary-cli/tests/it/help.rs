@@ -57,6 +57,7 @@ fn help_lists_the_options_of_each_format() {
             "cedar",
             "ffs",
             "ext4",
+            "ntfs",
             "nfs://HOST/EXPORT"
         ]
     );

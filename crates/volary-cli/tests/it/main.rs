@@ -28,6 +28,7 @@ mod logons;
 mod mistakes;
 mod mounting;
 mod naming;
+mod ntfs;
 mod owners;
 mod privileges;
 mod protect;

@@ -6,10 +6,10 @@ use crate::ondisk::{
     FC_BLOCKS, JOURNAL_MAGIC, JOURNAL_SUPER, JOURNAL_SUPER_CHECKSUM, JournalSuper, compat,
     incompat, jblock, jfeature,
 };
-use crate::ranges::Ranges;
 use crate::runs::{Run, Spot};
 use crate::store::Store;
 use volary_core::{Error, Kind, Result};
+use volary_ondisk::Ranges;
 use zerocopy::FromBytes;
 
 /// The journal, checked.

@@ -2,7 +2,6 @@
 //! mounted, and transactions that debugfs writes.
 
 use crate::images::{Images, Mounted, can_make, can_mount, debugfs, run};
-use crate::view::{Row, View, assert_same, host, kept_by_a_copy, ours};
 use crate::{attach_as, file, memory, tools};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use std::process::Command;
 use volary_core::{FileKind, Format, Kind, Mode, Name};
 use volary_ext4::EXT4;
 use volary_testkit::rng::pattern;
+use volary_testkit::view::{Row, View, assert_same, host, kept_by_a_copy, ours};
 use volary_testkit::volumes::as_root;
 
 /// The magic of a journal's blocks: data that begins so is escaped.
@@ -176,7 +176,7 @@ fn read(image: &Path, options: &str, name: &[u8]) -> Vec<u8> {
         let entry = fs
             .lookup(cx, fs.root(), Name::new(name).unwrap())
             .expect("the file");
-        crate::view::content(&fs, cx, &entry.attr, &dev)
+        volary_testkit::view::content(&fs, cx, &entry.attr, &dev)
     })
 }
 

@@ -7,7 +7,6 @@ mod images;
 mod journal;
 mod oracle;
 mod tools;
-mod view;
 mod volume;
 
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! Every feature on and off: what went in comes out, and Linux reads the same.
 
 use crate::images::{E2FSCK, Images, Mounted, can_make, can_mount, debugfs, run};
-use crate::view::{assert_same, host, kept_by_a_copy, ours};
 use crate::{attach_as, file, tools};
 use rustix::fs::{XattrFlags, setxattr};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 use volary_testkit::rng::pattern;
+use volary_testkit::view::{assert_same, host, kept_by_a_copy, ours};
 
 /// Options of mke2fs, each for a volume.
 const KINDS: &[&str] = &[

@@ -1,5 +1,6 @@
-//! All that a volume holds, as one reader sees it.
+//! All that a volume holds, as one reader sees it: with attributes of all kinds, and by extents.
 
+use crate::volumes::as_root;
 use rustix::fs::{lgetxattr, llistxattr};
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -12,26 +13,36 @@ use std::sync::Arc;
 use volary_core::{
     Attr, BlockDevice, Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId, Place, Time,
 };
-use volary_testkit::volumes::as_root;
 
 /// What is compared of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) kind: FileKind,
-    pub(crate) mode: u32,
-    pub(crate) owner: (u32, u32),
-    pub(crate) links: u32,
-    pub(crate) size: u64,
-    pub(crate) sectors: u64,
-    pub(crate) rdev: (u64, u64),
-    pub(crate) times: [Time; 3],
-    pub(crate) ino: u64,
+pub struct Row {
+    /// What it is.
+    pub kind: FileKind,
+    /// Permission bits.
+    pub mode: u32,
+    /// User and group.
+    pub owner: (u32, u32),
+    /// Names that lead to it.
+    pub links: u32,
+    /// Bytes of content.
+    pub size: u64,
+    /// Units of 512 bytes that it takes.
+    pub sectors: u64,
+    /// Major and minor number of a device.
+    pub rdev: (u64, u64),
+    /// Access, change of the content, change.
+    pub times: [Time; 3],
+    /// The node's number.
+    pub ino: u64,
     /// Of content or target.
-    pub(crate) hash: u64,
-    pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub hash: u64,
+    /// Extended attributes.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-pub(crate) type View = BTreeMap<Vec<u8>, Row>;
+/// Nodes by their paths.
+pub type View = BTreeMap<Vec<u8>, Row>;
 
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -39,8 +50,8 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// How two views differ, a line each.
-pub(crate) fn differences(left: &View, right: &View) -> Vec<String> {
+/// How two views differ, a line each: at most 8.
+pub fn differences(left: &View, right: &View) -> Vec<String> {
     let names = left.keys().chain(right.keys());
     let mut all: Vec<_> = names
         .filter(|name| left.get(*name) != right.get(*name))
@@ -59,14 +70,21 @@ pub(crate) fn differences(left: &View, right: &View) -> Vec<String> {
     all
 }
 
+/// Holds if two views are the same.
+///
+/// # Panics
+/// If not, saying how they differ.
 #[track_caller]
-pub(crate) fn assert_same(what: &str, left: &View, right: &View) {
+pub fn assert_same(what: &str, left: &View, right: &View) {
     let all = differences(left, right);
     assert!(all.is_empty(), "{what}:\n{}", all.join("\n"));
 }
 
 /// As we see it. Listings are asked for some entries at a time, so that cookies are tried.
-pub(crate) fn ours(fs: &Fs, dev: &Arc<dyn BlockDevice>) -> View {
+///
+/// # Panics
+/// If answers contradict each other.
+pub fn ours(fs: &Fs, dev: &Arc<dyn BlockDevice>) -> View {
     as_root(|cx| {
         let mut view = View::new();
         let mut dirs = vec![(Vec::new(), fs.root())];
@@ -131,7 +149,7 @@ fn row(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDevice>) -> Row {
         owner: (attr.uid, attr.gid),
         links: attr.nlink,
         size: attr.size,
-        sectors: attr.allocated / 512,
+        sectors: attr.allocated.div_ceil(512),
         rdev: (attr.rdev >> 32, attr.rdev & 0xffff_ffff),
         times: [attr.atime, attr.mtime, attr.ctime],
         ino: attr.node.ino.get(),
@@ -141,7 +159,10 @@ fn row(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDevice>) -> Row {
 }
 
 /// A file's bytes, in one read and in small ones, and by its extents.
-pub(crate) fn content(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDevice>) -> Vec<u8> {
+///
+/// # Panics
+/// If these differ.
+pub fn content(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDevice>) -> Vec<u8> {
     let open = fs.open(cx, attr.node, Mode::Read).expect("open");
     let len = usize::try_from(attr.size).expect("a size");
     let mut whole = vec![1; len + 10];
@@ -180,7 +201,10 @@ pub(crate) fn content(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDev
 }
 
 /// As Linux sees a directory.
-pub(crate) fn host(root: &Path) -> View {
+///
+/// # Panics
+/// If it cannot be read.
+pub fn host(root: &Path) -> View {
     let mut view = View::new();
     let mut dirs = vec![root.to_path_buf()];
     while let Some(dir) = dirs.pop() {
@@ -240,7 +264,7 @@ fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
 }
 
 /// A view without what a copy of a tree does not keep.
-pub(crate) fn kept_by_a_copy(view: &View) -> View {
+pub fn kept_by_a_copy(view: &View) -> View {
     let change = |row: &Row| Row {
         links: if row.kind == FileKind::Dir {
             0

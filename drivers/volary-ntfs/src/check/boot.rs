@@ -1,0 +1,115 @@
+//! What is there twice: the boot sector, and the first records.
+
+use super::findings::{Findings, damage, met};
+use crate::ondisk::{BOOT_LEN, kind, number};
+use crate::record::Record;
+use crate::store::Store;
+use volary_core::{BlockDevice, Error, Finding, Kind, Result};
+
+/// Compares replicas.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn check(
+    dev: &dyn BlockDevice,
+    store: &Store,
+    findings: &mut Findings<'_>,
+) -> Result<()> {
+    sectors(dev, store, findings)?;
+    place(store, findings)?;
+    mirror(store, findings)
+}
+
+fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+    let volume = &store.volume;
+    let at = volume.sectors.saturating_mul(volume.sector);
+    if at.saturating_add(BOOT_LEN as u64) > volume.device {
+        return Ok(());
+    }
+    let (mut first, mut second) = ([0; BOOT_LEN], [0; BOOT_LEN]);
+    dev.read_at(0, &mut first)?;
+    dev.read_at(at, &mut second)?;
+    if first != second {
+        let words = "the replica of the boot sector, in the volume's last sector, is another";
+        findings.tell(&Finding {
+            code: "boot-replica",
+            ..damage(at, words)
+        });
+    }
+    Ok(())
+}
+
+/// Compares where the mirror is, as the boot sector and as its own record say.
+fn place(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+    let first = |store: &Store| {
+        let node = store.node_of(number::MIRROR)?;
+        let stream = store.stream(&node, kind::DATA, &[])?.ok_or(Kind::Corrupt)?;
+        Ok::<_, Error>((stream.at, stream.run(store, 0)?.place))
+    };
+    match first(store) {
+        Err(e) if super::ends(&e) => Err(e),
+        Ok((at, place)) if place != Some(store.volume.mirror) => {
+            let words = "the boot sector has the mirror in another place than its record";
+            findings.tell(&Finding {
+                code: "mirror",
+                ..damage(at, words)
+            });
+            Ok(())
+        }
+        // What is wrong with the record is told with it.
+        _ => Ok(()),
+    }
+}
+
+/// Compares the first records with the mirror's.
+fn mirror(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+    for number in 0..number::MIRRORED {
+        let own = match store.record_itself(number) {
+            Err(e) if super::ends(&e) => return Err(e),
+            Err(e) if e == Kind::Stale => continue,
+            Err(e) => {
+                // The scan takes it from the mirror, and does not meet this.
+                findings.tell(&Finding {
+                    code: "record",
+                    ..met(&e)
+                });
+                continue;
+            }
+            Ok(own) => own,
+        };
+        let finding = match store.mirrored(number) {
+            Err(e) if super::ends(&e) => return Err(e),
+            Err(e) => met(&e),
+            Ok(other) if is_same(&own, &other) => continue,
+            Ok(other) => damage(
+                other.at,
+                format!("record {number} is another in the mirror"),
+            ),
+        };
+        findings.tell(&Finding {
+            code: "mirror",
+            ..finding
+        });
+    }
+    Ok(())
+}
+
+/// Whether what both records have in use is the same. What the update sequence put into their
+/// sectors may differ.
+fn is_same(own: &Record, other: &Record) -> bool {
+    let part = |record: &Record| {
+        let from = usize::from(record.head.attrs_offset.get());
+        let to = usize::try_from(record.head.in_use.get()).unwrap_or(0);
+        record.bytes(&(from..to)).to_vec()
+    };
+    let head = |record: &Record| {
+        let head = &record.head;
+        (
+            head.sequence.get(),
+            head.links.get(),
+            head.flags.get(),
+            head.in_use.get(),
+        )
+    };
+    head(own) == head(other) && part(own) == part(other)
+}

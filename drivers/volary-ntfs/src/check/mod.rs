@@ -1,0 +1,88 @@
+//! Checks a volume. Nothing is mended: the driver reads only.
+
+mod boot;
+mod findings;
+mod maps;
+mod names;
+mod records;
+mod tree;
+
+use crate::info::LOOK_MEMORY;
+use crate::state;
+use crate::store::Store;
+use crate::volume::Volume;
+use findings::{Findings, damage, met};
+use records::Records;
+use std::sync::Arc;
+use volary_core::{
+    Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
+};
+
+/// Goes through everything, and tells what contradicts itself.
+///
+/// # Errors
+/// `Invalid` for an option; `Corrupt` if there is no volume to speak of; `Interrupted`; `Io`.
+pub(crate) fn check(
+    dev: &Arc<dyn BlockDevice>,
+    check: &Check,
+    report: &mut dyn FnMut(&Finding) -> Answer,
+    progress: &dyn Progress,
+) -> Result<CheckReport> {
+    check.options.check_known(&[])?;
+    let mut findings = Findings::new(check, report, progress);
+    let volume = Volume::read(&**dev)?;
+    let store = Store::open(dev.clone(), volume, LOOK_MEMORY)?;
+    head(&store, &mut findings)?;
+    boot::check(&**dev, &store, &mut findings)?;
+    let mut records = Records::new(&store, &mut findings);
+    store.scan(&mut records)?;
+    let mut seen = records.seen()?;
+    names::check(&store, &mut seen, &mut findings)?;
+    maps::check(&store, &seen, &mut findings)?;
+    Ok(CheckReport {
+        found: findings.found(),
+        mended: 0,
+        written: 0,
+        facts: vec![
+            Fact::number("files", seen.files, ""),
+            Fact::number("directories", seen.dirs, ""),
+        ],
+    })
+}
+
+/// What can be said of the volume as a whole.
+fn head(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+    let volume = &store.volume;
+    if volume.size() > volume.device {
+        let message = format!(
+            "the volume has {} bytes, the device {}",
+            volume.size(),
+            volume.device
+        );
+        findings.tell(&Finding {
+            code: "truncated",
+            ..damage(0x28, message)
+        });
+    }
+    if let Some(words) = state::not_clean(store) {
+        findings.tell(&Finding {
+            code: "not-clean",
+            severity: Severity::Note,
+            ..damage(0, words)
+        });
+    }
+    match store.upcase() {
+        Err(e) if ends(&e) => return Err(e),
+        Err(e) => findings.tell(&Finding {
+            code: "upcase",
+            ..met(&e)
+        }),
+        Ok(_) => {}
+    }
+    Ok(())
+}
+
+/// Whether an error ends the check.
+fn ends(e: &Error) -> bool {
+    matches!(e.kind(), Kind::Io | Kind::Interrupted)
+}

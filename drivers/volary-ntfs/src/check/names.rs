@@ -1,0 +1,147 @@
+//! Directories: what they have, against the names that files have.
+
+use super::findings::{Findings, damage, met};
+use super::records::{All, RESERVED};
+use super::tree::Tree;
+use crate::names::wtf8;
+use crate::ondisk::{kind, number};
+use crate::store::Store;
+use std::collections::BTreeSet;
+use volary_core::{Finding, Result};
+
+/// Names of a path that are put together.
+const NAMES_MAX: usize = 64;
+
+/// Looks at all directories.
+///
+/// # Errors
+/// `Interrupted`; `Io`.
+pub(super) fn check(store: &Store, all: &mut All, findings: &mut Findings<'_>) -> Result<()> {
+    let dirs: Vec<u64> = all
+        .nodes
+        .iter()
+        .filter(|(_, seen)| seen.is_dir)
+        .map(|(number, _)| *number)
+        .collect();
+    let count = dirs.len() as u64;
+    for (number, done) in dirs.iter().zip(0..) {
+        findings.progress("directories", done, count)?;
+        directory(store, *number, (done, count), all, findings)?;
+    }
+    names(all, findings);
+    paths(&dirs, all, findings);
+    Ok(())
+}
+
+fn directory(
+    store: &Store,
+    number: u64,
+    done: (u64, u64),
+    all: &mut All,
+    findings: &mut Findings<'_>,
+) -> Result<()> {
+    let read = store.node_of(number).and_then(|node| {
+        // $Extend/$Secure and their kin are indexes of other things.
+        match node.is_dir() && node.has(kind::INDEX_ROOT) && !has_names(&node) {
+            true => Ok(None),
+            false => store.directory(&node).map(Some),
+        }
+    });
+    match read {
+        Ok(Some(index)) => Tree::new(store, all, findings, &index, done).check(),
+        Ok(None) => Ok(()),
+        Err(e) if super::ends(&e) => Err(e),
+        Err(e) => {
+            all.is_partial = true;
+            let path = path(store, all, number, None);
+            findings.tell(&Finding {
+                code: "directory",
+                path: Some(path),
+                ..met(&e)
+            });
+            Ok(())
+        }
+    }
+}
+
+fn has_names(node: &crate::node::Node) -> bool {
+    node.names_of(kind::INDEX_ROOT)
+        .iter()
+        .any(|name| *name == crate::dir::I30)
+}
+
+/// Compares the names of each file with those that directories have.
+fn names(all: &All, findings: &mut Findings<'_>) {
+    let files = all
+        .nodes
+        .iter()
+        .filter(|(number, _)| !RESERVED.contains(number));
+    for (number, seen) in files.filter(|(_, seen)| !seen.is_named_as_listed()) {
+        // Where directories could not be looked at, names are missing that are there.
+        if all.is_partial {
+            return;
+        }
+        let (own, listed) = seen.counts();
+        let (code, words) = match listed {
+            0 => ("lost", format!("no directory has record {number}")),
+            _ => (
+                "names",
+                format!(
+                    "record {number} has {own} names, directories {listed}, and they are not the same"
+                ),
+            ),
+        };
+        findings.tell(&Finding {
+            code,
+            ..damage(seen.at, words)
+        });
+    }
+}
+
+/// Looks whether the way up from each directory ends at the root.
+fn paths(dirs: &[u64], all: &All, findings: &mut Findings<'_>) {
+    let mut good = BTreeSet::from([number::ROOT]);
+    for dir in dirs.iter().filter(|dir| !RESERVED.contains(dir)) {
+        let (mut way, mut at) = (BTreeSet::new(), *dir);
+        while !good.contains(&at) && way.insert(at) {
+            at = all.nodes.get(&at).map_or(0, |seen| seen.parent);
+        }
+        let is_good = good.contains(&at);
+        // Those that lie in it are not told as well.
+        good.append(&mut way);
+        let is_listed = all
+            .nodes
+            .get(dir)
+            .filter(|seen| seen.parent != 0 && !is_good);
+        if let Some(seen) = is_listed.filter(|_| !all.is_partial) {
+            let words = format!("no path leads to directory {dir}");
+            findings.tell(&Finding {
+                code: "lost",
+                ..damage(seen.at, words)
+            });
+        }
+    }
+}
+
+/// The path of a directory, or of a name in it, as far as directories are known by now.
+pub(super) fn path(store: &Store, all: &All, dir: u64, name: Option<&[u8]>) -> Vec<u8> {
+    let mut parts: Vec<Vec<u8>> = name.map(<[u8]>::to_vec).into_iter().collect();
+    let mut at = dir;
+    while at != number::ROOT && parts.len() < NAMES_MAX {
+        let names = store.node_of(at).and_then(|node| store.names(&node));
+        let Some(name) = names.ok().and_then(|names| names.into_iter().next()) else {
+            break;
+        };
+        parts.push(wtf8(&name.name));
+        at = name.parent.number;
+        if !all.nodes.contains_key(&at) {
+            break;
+        }
+    }
+    let path: Vec<u8> = parts
+        .iter()
+        .rev()
+        .flat_map(|part| [b"/", part.as_slice()].concat())
+        .collect();
+    if path.is_empty() { b"/".to_vec() } else { path }
+}

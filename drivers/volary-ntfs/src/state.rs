@@ -1,0 +1,150 @@
+//! Whether the volume was left cleanly: its flags, and its log.
+
+use crate::node::Node;
+use crate::ondisk::{VolumeInformation, kind, number, vflag};
+use crate::store::Store;
+use volary_core::Result;
+use zerocopy::FromBytes;
+
+/// What `$Volume` says.
+pub(crate) struct About {
+    pub(crate) label: Vec<u8>,
+    pub(crate) version: (u8, u8),
+    pub(crate) flags: u16,
+}
+
+/// Longest label, in bytes.
+const LABEL_MAX: u64 = 512;
+
+/// Where the fields of a page of the log that begins anew stand, in bytes.
+const RESTART_OFFSET: usize = 24;
+/// From there on.
+const CLIENT_IN_USE: usize = 12;
+const RESTART_FLAGS: usize = 14;
+const CLEAN: u16 = 2;
+const NO_CLIENT: u16 = 0xffff;
+
+/// The state of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// Nothing is in it.
+    Empty,
+    /// All that is in it was done.
+    Clean,
+    /// Something in it may be still to do.
+    Open,
+    /// It makes no sense.
+    Unknown,
+}
+
+impl Log {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Clean => "clean",
+            Self::Open => "in use",
+            Self::Unknown => "damaged",
+        }
+    }
+}
+
+/// Reads the state from the first page of a log.
+fn log_of(page: &[u8]) -> Log {
+    let word = |at: usize| match page.get(at..) {
+        Some(&[low, high, ..]) => u16::from_le_bytes([low, high]),
+        _ => 0,
+    };
+    if page.iter().all(|byte| *byte == 0xff) {
+        return Log::Empty;
+    }
+    if !page.starts_with(b"RSTR") {
+        return Log::Unknown;
+    }
+    let area = usize::from(word(RESTART_OFFSET));
+    let is_clean = word(area + RESTART_FLAGS) & CLEAN != 0;
+    match is_clean || word(area + CLIENT_IN_USE) == NO_CLIENT {
+        true => Log::Clean,
+        false => Log::Open,
+    }
+}
+
+impl Store {
+    /// What `$Volume` says.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn about(&self) -> Result<About> {
+        let node = self.node_of(number::VOLUME)?;
+        let label = self.value(&node, (kind::VOLUME_NAME, "$VOLUME_NAME"), LABEL_MAX)?;
+        let told = self.value(
+            &node,
+            (kind::VOLUME_INFORMATION, "$VOLUME_INFORMATION"),
+            LABEL_MAX,
+        )?;
+        let told = told.unwrap_or_default();
+        let raw = VolumeInformation::read_from_prefix(&told).ok();
+        let (version, flags) = raw.map_or(((0, 0), 0), |(raw, _)| {
+            ((raw.major, raw.minor), raw.flags.get())
+        });
+        Ok(About {
+            label: crate::names::wtf8(&crate::names::units(&label.unwrap_or_default())),
+            version,
+            flags,
+        })
+    }
+
+    /// The state of the log.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn log(&self) -> Result<Log> {
+        let node: Node = self.node_of(number::LOG)?;
+        let Some(stream) = self.stream(&node, kind::DATA, &[])? else {
+            return Ok(Log::Unknown);
+        };
+        let mut page = vec![0; 4096];
+        let len = stream.read(self, 0, &mut page)?;
+        page.truncate(len);
+        Ok(log_of(&page))
+    }
+}
+
+/// Says in what the volume was not left cleanly, if it was not.
+pub(crate) fn not_clean(store: &Store) -> Option<String> {
+    let is_dirty = store
+        .about()
+        .is_ok_and(|about| about.flags & vflag::DIRTY != 0);
+    let log = store.log().unwrap_or(Log::Unknown);
+    let words = match (is_dirty, log) {
+        (true, _) => "the volume is marked as one that has to be checked",
+        (false, Log::Open) => {
+            "the volume was not cleanly left: its log is in use, and was not replayed"
+        }
+        (false, Log::Unknown) => "the volume's log makes no sense, and was not replayed",
+        (false, Log::Clean | Log::Empty) => return None,
+    };
+    Some(words.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_tells_its_state() {
+        let page = |flags: u8, client: [u8; 2]| {
+            let mut page = vec![0; 4096];
+            page[..4].copy_from_slice(b"RSTR");
+            page[RESTART_OFFSET] = 0x30;
+            page[0x30 + RESTART_FLAGS] = flags;
+            page[0x30 + CLIENT_IN_USE..0x30 + CLIENT_IN_USE + 2].copy_from_slice(&client);
+            page
+        };
+        assert_eq!(log_of(&page(2, [0, 0])), Log::Clean);
+        assert_eq!(log_of(&page(0, [0xff, 0xff])), Log::Clean);
+        assert_eq!(log_of(&page(0, [0, 0])), Log::Open);
+        assert_eq!(log_of(&[0xff; 4096]), Log::Empty);
+        assert_eq!(log_of(&[7; 4096]), Log::Unknown);
+        assert_eq!(log_of(b"RSTR"), Log::Open);
+    }
+}
