@@ -35,7 +35,7 @@
 //! | `walk`, `list` | phase 1: names, attributes, fragments; one part of them at a time |
 //! | `plan` | fragments to requests; files to passes |
 //! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
-//! | `ordinary`, `large` | files that are read through the session, and in chunks |
+//! | `ordinary`, `fetch`, `large` | files that are read through the session, ahead of their turn, and in chunks |
 //! | `shuffle` | a loader's order |
 //! | `budget`, `outlet`, `probe` | memory, consumers' threads, what a device likes |
 #![forbid(unsafe_code)]
@@ -47,6 +47,7 @@
 mod ahead;
 mod budget;
 mod delivery;
+mod fetch;
 mod files;
 mod large;
 mod list;

@@ -16,7 +16,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    pub(crate) fn new(path: Vec<u8>, attr: Attr) -> Self {
+    pub(crate) fn new(path: &[u8], attr: Attr) -> Self {
         Self {
             path: path.into(),
             attr,
@@ -105,6 +105,8 @@ const DATA: u64 = size_of::<Range>() as u64;
 /// How to read a file.
 #[derive(Debug)]
 pub(crate) enum Mapped {
+    /// Read this, which is all of it, from the device.
+    One(Piece),
     /// Read these fragments from the device. The ranges say where the file has data, if it has holes.
     Pieces(Vec<Piece>, Option<Box<[Range]>>),
     Empty,
@@ -148,6 +150,7 @@ impl List {
                 let data = data.as_deref().unwrap_or_default();
                 PIECE * pieces.len() as u64 + DATA * data.len() as u64
             }
+            Mapped::One(_) => PIECE,
             _ => 32,
         };
         let cost = FILE + file.path.len() as u64 + more;
@@ -166,6 +169,13 @@ impl List {
     fn add(&mut self, mut file: Listed, mapped: Mapped, cost: u64) {
         let number = self.files.len() as u32;
         match mapped {
+            Mapped::One(piece) => {
+                file.fragments = 1;
+                self.pieces.push(Piece {
+                    file: number,
+                    ..piece
+                });
+            }
             Mapped::Pieces(pieces, data) => {
                 file.fragments = pieces.len() as u32;
                 file.data = data;
@@ -194,6 +204,11 @@ impl List {
 
 /// How a file of `size` bytes is read that has these extents, on a device of `device` bytes.
 pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
+    if let [only] = extents
+        && let Some(piece) = whole(only, size, device)
+    {
+        return Mapped::One(piece);
+    }
     let (mut at, mut pieces, mut data) = (0, Vec::new(), Vec::new());
     for extent in extents {
         if extent.offset != at || extent.len == 0 || at >= size {
@@ -218,6 +233,22 @@ pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
     }
     let is_full = data.iter().map(|r| r.len).sum::<u64>() == size;
     Mapped::Pieces(pieces, (!is_full).then(|| data.into()))
+}
+
+/// The fragment of a file that is one extent.
+fn whole(extent: &Extent, size: u64, device: u64) -> Option<Piece> {
+    let Place::Device(at) = extent.place else {
+        return None;
+    };
+    let is_all = extent.offset == 0 && extent.len >= size && size > 0;
+    let is_there = at.checked_add(size).is_some_and(|end| end <= device);
+    let len = u32::try_from(size).ok().filter(|_| is_all && is_there)?;
+    Some(Piece {
+        at,
+        file: 0,
+        offset: 0,
+        len,
+    })
 }
 
 /// Adds a fragment, or makes the last one longer if this one goes on from it.
@@ -255,6 +286,7 @@ mod tests {
 
     fn pieces(extents: &[Extent], size: u64) -> Option<Vec<(u64, u32, u32)>> {
         match mapped(extents, size, 10_000) {
+            Mapped::One(piece) => Some(vec![(piece.at, piece.offset, piece.len)]),
             Mapped::Pieces(pieces, _) => {
                 Some(pieces.iter().map(|p| (p.at, p.offset, p.len)).collect())
             }

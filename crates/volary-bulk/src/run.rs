@@ -2,6 +2,7 @@
 
 use crate::budget::{Budget, Meter};
 use crate::delivery::{Consumer, Way, Why};
+use crate::fetch::Fetch;
 use crate::list::List;
 use crate::options::{Method, Options, Shares};
 use crate::outlet::{Job, Outlet};
@@ -135,6 +136,9 @@ impl Run<'_> {
     }
 }
 
+/// Files that are read through the session at a time, unless the user sets another number.
+const FETCHING: usize = 16;
+
 /// A part of a source that is listed.
 pub(crate) struct Part<'a> {
     pub(crate) run: &'a Run<'a>,
@@ -175,6 +179,11 @@ impl Part<'_> {
         match self.run.options.shuffle {
             Some(how) => shuffle::deliver(self, how, outlet)?,
             None => self.sweeps(outlet)?,
+        }
+        if self.run.options.method != Method::Vanilla {
+            let threads = self.run.options.depth.unwrap_or(FETCHING);
+            let threads = threads.min(self.list.ordinary.len());
+            return Fetch::new(self, &self.list.ordinary).run(threads, outlet);
         }
         for (file, why) in &self.list.ordinary {
             outlet.give(Job::Ordinary(*file, *why))?;

@@ -1,5 +1,6 @@
 //! The file system.
 
+use crate::ahead;
 use crate::attached::{Attached, State};
 use crate::blocks::Reader;
 use crate::dir::Dir;
@@ -14,8 +15,8 @@ use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
-    Kind, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
-    StatFs,
+    Kind, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr,
+    SetQuota, StatFs,
 };
 
 /// Longest target of a symlink that is made, in bytes.
@@ -227,9 +228,24 @@ impl FileSystem for FfsFs {
                 };
                 let attr = state.nodes.attr(&reader, &node)?;
                 let has_room = out.push(next, attr.node, attr.kind, entry.name, Some(attr));
+                let is_read = attr.kind == FileKind::File && !node.is_snapshot(reader.volume);
+                if has_room && is_read && out.wants_extents(attr.size) {
+                    out.set_extents(attr.node, |extents| {
+                        self.0.extents_of(&reader, &node, (0, attr.size), extents)
+                    });
+                }
                 Ok(if has_room { Took::Listed } else { Took::Full })
             })
         })
+    }
+
+    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+        // What is gone or damaged is told when it is asked for.
+        let _ = self.0.look(|state, reader| {
+            ahead::read(state, reader, cx, nodes, what);
+            Ok(())
+        });
+        true
     }
 
     fn create(

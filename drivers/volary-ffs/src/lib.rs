@@ -40,6 +40,7 @@
     )
 )]
 
+mod ahead;
 mod alloc;
 mod attached;
 mod attrs;

@@ -41,6 +41,9 @@ const NAMES: &[(&str, Names)] = &[
     ("iso", Names::Iso),
 ];
 
+/// Bytes of one directory that are read ahead, at most.
+const DIR_AHEAD_MAX: u64 = 8 << 20;
+
 /// Least memory that a volume works with, in bytes.
 const MEMORY_MIN: u64 = 1 << 20;
 
@@ -140,6 +143,21 @@ impl Attached {
     /// `NotDir`; as [`load`](Self::load).
     pub(crate) fn dir(&self, id: NodeId) -> Result<Stretch> {
         stretch_of(&self.load(id)?)
+    }
+
+    /// Reads directories into the cache, in the order in which they lie. Files have no more than
+    /// what their directories say.
+    pub(crate) fn prefetch(&self, cx: &Ctx<'_>, dirs: &[NodeId]) {
+        let goes_on = || cx.check_cancel().is_ok();
+        let (nodes, block) = (self.makes(), self.volume.block);
+        let starts: Vec<u64> = dirs.iter().map(|dir| dir.ino.get()).collect();
+        let firsts = starts.iter().map(|start| (*start, block));
+        self.cache.prefetch_all(firsts.collect(), &goes_on);
+        // What is damaged is told when it is listed.
+        let all = starts.iter().filter_map(|start| nodes.dir(*start).ok());
+        let all = all.filter_map(|dir| stretch_of(&dir).ok());
+        let all = all.map(|dir| (dir.start, dir.len.min(DIR_AHEAD_MAX)));
+        self.cache.prefetch_all(all.collect(), &goes_on);
     }
 
     pub(crate) fn open(&self, node: Node) -> OpenId {
