@@ -2,7 +2,6 @@
 
 use super::{Scale, aged};
 use crate::measure::program;
-use crate::needs::Lacks;
 use crate::peers::{Options, trees};
 use crate::served::mounts::Looped;
 use anyhow::{Context, Result};
@@ -102,7 +101,7 @@ impl Volume {
     /// Makes a set.
     ///
     /// # Errors
-    /// [`Lacks`]; of programs that make images; the host's.
+    /// of what is not here; of programs that make images; the host's.
     pub(super) fn make(set: &Set, options: &Options, scale: &Scale) -> Result<Self> {
         let dir = scratch(options.dir.as_deref())?;
         let making = Making {
