@@ -2,7 +2,7 @@
 
 use crate::delivery::{File, Range, Way, Why};
 use std::sync::atomic::{AtomicU64, Ordering};
-use volary_core::{Attr, Extent, Place};
+use volary_core::{Attr, Error, Extent, Place};
 
 /// A file.
 #[derive(Debug)]
@@ -80,8 +80,18 @@ impl Done {
     }
 }
 
+/// A name without content, or one that failed.
+#[derive(Debug)]
+pub(crate) struct Name {
+    pub(crate) path: Box<[u8]>,
+    pub(crate) attr: Option<Attr>,
+    pub(crate) failed: Option<Error>,
+}
+
 /// One part of all files.
 pub(crate) struct List {
+    /// What is told before the files.
+    pub(crate) names: Vec<Name>,
     pub(crate) files: Vec<Listed>,
     /// Sorted by place once the part is complete.
     pub(crate) pieces: Vec<Piece>,
@@ -93,10 +103,16 @@ pub(crate) struct List {
     pub(crate) large: Vec<(u64, u32)>,
     bytes: u64,
     max: u64,
+    /// Bytes of the files.
+    content: u64,
+    /// With so many of these, it is complete.
+    content_max: u64,
 }
 
 /// Memory for a file besides its path, in bytes. A vector may hold twice the room it needs.
 const FILE: u64 = 2 * size_of::<Listed>() as u64 + 64;
+/// Memory for a name besides its path, in bytes.
+const NAME: u64 = 2 * size_of::<Name>() as u64 + 64;
 /// Memory for a fragment and for its places in the indices of sweeps, in bytes.
 const PIECE: u64 = 4 * size_of::<Piece>() as u64;
 /// Memory for a range of data, in bytes.
@@ -115,8 +131,10 @@ pub(crate) enum Mapped {
 }
 
 impl List {
-    pub(crate) fn new(max: u64) -> Self {
+    /// Takes up to `max` bytes of memory, and no more files once they have `content_max` bytes.
+    pub(crate) fn new(max: u64, content_max: u64) -> Self {
         Self {
+            names: Vec::new(),
             files: Vec::new(),
             pieces: Vec::new(),
             empty: Vec::new(),
@@ -124,6 +142,8 @@ impl List {
             large: Vec::new(),
             bytes: 0,
             max,
+            content: 0,
+            content_max,
         }
     }
 
@@ -134,8 +154,22 @@ impl List {
 
     /// Returns the sum of the sizes of its files.
     pub(crate) fn content(&self) -> u64 {
-        let sizes = self.files.iter().map(|f| f.attr.size);
-        sizes.fold(0, u64::saturating_add)
+        self.content
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.names.is_empty()
+    }
+
+    /// Whether the walk has gathered enough.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes >= self.max || self.content >= self.content_max
+    }
+
+    /// Adds a name that is told of. One always fits.
+    pub(crate) fn tell(&mut self, name: Name) {
+        self.bytes += NAME + name.path.len() as u64;
+        self.names.push(name);
     }
 
     /// Adds a file, or gives it back if there is no room. One that does not fit into an empty list
@@ -187,6 +221,7 @@ impl List {
             Mapped::Ordinary(why) => self.ordinary.push((number, why)),
         }
         self.bytes += cost;
+        self.content = self.content.saturating_add(file.attr.size);
         self.files.push(file);
     }
 

@@ -70,7 +70,7 @@ impl<'a> Sweep<'a> {
         let ahead = Ahead::new(
             &*device,
             (self.pieces, &done),
-            self.part.merge(),
+            (self.part.merge(), self.part.tuned.depth),
             &run.reads,
             &run.tally,
         );
@@ -86,6 +86,7 @@ impl<'a> Sweep<'a> {
                     break;
                 }
             }
+            ahead.stop();
         });
         run.check()
     }

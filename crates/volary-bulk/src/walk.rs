@@ -1,7 +1,7 @@
 //! Phase 1: the names below some places, their attributes and fragments.
 
-use crate::delivery::{File, Part as Told, Way, Why};
-use crate::list::{List, Listed, Mapped, mapped};
+use crate::delivery::{File, Way, Why};
+use crate::list::{List, Listed, Mapped, Name, mapped};
 use crate::options::Method;
 use crate::run::Run;
 use crate::source::Source;
@@ -90,14 +90,14 @@ impl<'a> Walk<'a> {
             // An empty list takes any file.
             self.held = list.push(file, mapped).err();
         }
-        while self.held.is_none() {
+        while self.held.is_none() && !list.is_full() {
             self.run.check()?;
             if self.reading.is_some() {
-                self.entries(list)?;
+                self.entries(list);
             } else if let Some((path, node)) = self.next_dir() {
-                self.enter(path, node)?;
+                self.enter(path, node, list);
             } else if let Some(place) = self.places.next() {
-                self.place(place, list)?;
+                self.place(place, list);
             } else {
                 break;
             }
@@ -135,20 +135,20 @@ impl<'a> Walk<'a> {
         session.prefetch(&nodes, Prefetch::Attributes);
     }
 
-    fn place(&mut self, place: &[u8], list: &mut List) -> ControlFlow<()> {
+    fn place(&mut self, place: &[u8], list: &mut List) {
         match self.source.session.walk(place, Follow::No) {
             Ok(entry) => {
                 self.path = place.to_vec();
-                self.node(&entry.attr, None, list)
+                self.node(&entry.attr, None, list);
             }
-            Err(e) => self.failed(place, None, &e),
+            Err(e) => failed(list, place, e),
         }
     }
 
-    fn enter(&mut self, path: Box<[u8]>, node: NodeId) -> ControlFlow<()> {
+    fn enter(&mut self, path: Box<[u8]>, node: NodeId, list: &mut List) {
         if !self.seen.insert(node) {
             let words = "this directory is in another place too";
-            return self.failed(&path, None, &Error::note(Kind::Corrupt, words));
+            return failed(list, &path, Error::note(Kind::Corrupt, words));
         }
         match self.source.session.open(node, Mode::Read) {
             Ok(open) => {
@@ -160,60 +160,51 @@ impl<'a> Walk<'a> {
                     from: Some(Cookie::START),
                     below: Vec::new(),
                 });
-                ControlFlow::Continue(())
             }
-            Err(e) => self.failed(&path, None, &e),
+            Err(e) => failed(list, &path, e),
         }
     }
 
     /// Looks at the entries that were read, until the list is full; reads more of the directory, or
     /// ends it.
-    fn entries(&mut self, list: &mut List) -> ControlFlow<()> {
+    fn entries(&mut self, list: &mut List) {
         let batch = std::mem::take(&mut self.batch);
-        while let Some(entry) = batch.get(self.looked_at).filter(|_| self.held.is_none()) {
+        let is_done = |this: &Self, list: &List| this.held.is_some() || list.is_full();
+        while let Some(entry) = batch.get(self.looked_at).filter(|_| !is_done(self, list)) {
             self.looked_at += 1;
-            self.entry(&entry, list)?;
+            self.entry(&entry, list);
         }
+        let is_read = self.looked_at >= batch.len();
         self.batch = batch;
-        match self.held {
-            None => self.read_on(),
-            Some(_) => ControlFlow::Continue(()),
+        if is_read && self.held.is_none() {
+            self.read_on(list);
         }
     }
 
-    fn entry(&mut self, entry: &DirEntry<'_>, list: &mut List) -> ControlFlow<()> {
-        let Some(dir) = &self.reading else {
-            return ControlFlow::Continue(());
-        };
+    fn entry(&mut self, entry: &DirEntry<'_>, list: &mut List) {
+        let Some(dir) = &self.reading else { return };
         join(&dir.path, entry.name, &mut self.path);
         if self.path.len() > PATH_MAX {
-            return self.failed(&self.path, None, &Kind::NameTooLong.into());
+            return failed(list, &self.path, Kind::NameTooLong.into());
         }
         let attr = entry
             .attr
             .map_or_else(|| self.source.session.getattr(entry.node), Ok);
         match attr {
             Ok(attr) => self.node(&attr, entry.extents, list),
-            Err(e) => self.failed(&self.path, None, &e),
+            Err(e) => failed(list, &self.path, e),
         }
     }
 
-    fn read_on(&mut self) -> ControlFlow<()> {
+    fn read_on(&mut self, list: &mut List) {
         self.batch.clear();
         self.looked_at = 0;
-        let Some(dir) = &mut self.reading else {
-            return ControlFlow::Continue(());
-        };
+        let Some(dir) = &mut self.reading else { return };
         let Some(from) = dir.from else {
-            self.leave();
-            return ControlFlow::Continue(());
+            return self.leave();
         };
-        match dir.read(&self.source.session, from, &mut self.batch) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(e) => {
-                let path = dir.path.clone();
-                self.failed(&path, None, &e)
-            }
+        if let Err(e) = dir.read(&self.source.session, from, &mut self.batch) {
+            failed(list, &dir.path, e);
         }
     }
 
@@ -229,12 +220,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes the node that `self.path` leads to.
-    fn node(
-        &mut self,
-        attr: &Attr,
-        extents: Option<&[Extent]>,
-        list: &mut List,
-    ) -> ControlFlow<()> {
+    fn node(&mut self, attr: &Attr, extents: Option<&[Extent]>, list: &mut List) {
         let view = File {
             source: self.number,
             path: &self.path,
@@ -243,23 +229,26 @@ impl<'a> Walk<'a> {
             data: None,
         };
         if !self.run.consumer.wants(&view) {
-            return ControlFlow::Continue(());
+            return;
         }
         if attr.kind == FileKind::File {
             let file = Listed::new(&self.path, *attr);
             let mapped = self.map(attr, extents);
             let mapped = mapped.unwrap_or(Mapped::Ordinary(Why::Unmapped));
             self.held = list.push(file, mapped).err();
-            return ControlFlow::Continue(());
+            return;
         }
-        self.run.tally.add(|sum| sum.nodes += 1);
-        self.tell(&view, Told::Node)?;
+        let path: Box<[u8]> = self.path.as_slice().into();
+        list.tell(Name {
+            path: path.clone(),
+            attr: Some(*attr),
+            failed: None,
+        });
         if attr.kind == FileKind::Dir {
             let below = self.reading.as_mut().map(|dir| &mut dir.below);
             let to = below.unwrap_or(&mut self.todo);
-            to.push((self.path.as_slice().into(), attr.node));
+            to.push((path, attr.node));
         }
-        ControlFlow::Continue(())
     }
 
     /// Decides how a file is read.
@@ -294,26 +283,15 @@ impl<'a> Walk<'a> {
             _ => 0,
         }))
     }
+}
 
-    fn failed(&self, path: &[u8], attr: Option<&Attr>, e: &Error) -> ControlFlow<()> {
-        self.run.tally.add(|sum| sum.failed += 1);
-        let view = File {
-            source: self.number,
-            path,
-            attr,
-            way: Way::Direct,
-            data: None,
-        };
-        self.tell(&view, Told::Failed(e))
-    }
-
-    fn tell(&self, view: &File<'_>, told: Told<'_>) -> ControlFlow<()> {
-        let taken = self.run.consumer.take(view, told);
-        if taken.is_break() {
-            self.run.end();
-        }
-        taken
-    }
+/// Notes that a name is to be told of as failed.
+fn failed(list: &mut List, path: &[u8], e: Error) {
+    list.tell(Name {
+        path: path.into(),
+        attr: None,
+        failed: Some(e),
+    });
 }
 
 impl Dir {
