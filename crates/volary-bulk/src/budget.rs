@@ -126,6 +126,13 @@ impl Budget {
         Some(buf)
     }
 
+    /// A buffer without waiting. Returns `None` if the memory is not free now.
+    pub(crate) fn try_buffer(self: &Arc<Self>, len: u64) -> Option<Buf> {
+        let count = usize::try_from(len).ok()?;
+        let kept = self.kept(count);
+        kept.or_else(|| Some(Buf::new(count, self.try_take(len)?)))
+    }
+
     /// A buffer that was kept, if one is as long.
     fn kept(self: &Arc<Self>, len: usize) -> Option<Buf> {
         let mut state = self.state.lock();

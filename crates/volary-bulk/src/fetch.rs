@@ -1,12 +1,17 @@
 //! Files that are read through the session, ahead of their turn: several threads, answers in order.
 
+use crate::budget::Buf;
 use crate::delivery::Why;
-use crate::ordinary::{self, Fetched};
+use crate::ordinary::{Fetched, Fetching};
 use crate::outlet::{Job, Outlet};
 use crate::run::Part;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+
+/// Files that a thread has open at a time, and their bytes unless the last one has more.
+const FILES: usize = 32;
+const BYTES: u64 = 1 << 20;
 
 /// What is read ahead.
 pub(crate) struct Fetch<'a> {
@@ -51,11 +56,15 @@ impl<'a> Fetch<'a> {
         })
     }
 
-    /// Runs on each thread: reads until there are no more files, or the run has ended.
+    /// Runs on each thread: reads some files at a time until there are no more, or the run has ended. All
+    /// of them are under way before the first is waited for.
     fn work(&self) {
-        while let Some((number, file, buf)) = self.begin() {
-            let fetched = buf.and_then(|buf| ordinary::fetch(self.part, file, buf));
-            self.ready.lock().insert(number, fetched);
+        while let Some((first, files)) = self.begin() {
+            let begin = |(file, buf)| Fetching::begin(self.part, file, buf?);
+            let fetching: Vec<_> = files.into_iter().map(begin).collect();
+            let fetched = fetching.into_iter().map(|one| one?.end());
+            let fetched: Vec<_> = (first..).zip(fetched).collect();
+            self.ready.lock().extend(fetched);
             self.arrived.notify_all();
         }
         // Who waits looks whether the run has ended.
@@ -63,23 +72,34 @@ impl<'a> Fetch<'a> {
         self.arrived.notify_all();
     }
 
-    /// The next file and room for it, if it is not too large. Room is waited for in the order of files: the
-    /// one that is given first has it first.
-    fn begin(&self) -> Option<(usize, u32, Option<crate::budget::Buf>)> {
+    /// The next files, and room for those that are not too large. Room for the first is waited for, in
+    /// the order of files: the one that is given first has it first.
+    fn begin(&self) -> Option<(usize, Vec<(u32, Option<Buf>)>)> {
         let mut next = self.next.lock();
-        let number = *next;
-        let (file, _) = self.files.get(number)?;
         let run = self.part.run;
         run.check().continue_value()?;
-        let listed = self.part.list.files.get(*file as usize);
-        let size = listed.map_or(u64::MAX, |listed| listed.attr.size);
-        let buf = match size <= run.shares.whole_max {
-            // One more byte tells that it has grown.
-            true => Some(run.reads.buffer(size + 1)?),
-            false => None,
-        };
-        *next += 1;
-        Some((number, *file, buf))
+        let (first, mut bytes, mut some) = (*next, 0, Vec::new());
+        while let Some((file, _)) = self.files.get(*next)
+            && some.len() < FILES
+            && bytes < BYTES
+        {
+            let listed = self.part.list.files.get(*file as usize);
+            let size = listed.map_or(u64::MAX, |listed| listed.attr.size);
+            // Files that a kernel makes up say that they are empty.
+            let len = size.max(1);
+            let buf = match (size <= run.shares.whole_max, some.is_empty()) {
+                (false, _) => None,
+                (true, true) => Some(run.reads.buffer(len)?),
+                (true, false) => match run.reads.try_buffer(len) {
+                    None => break,
+                    buf => buf,
+                },
+            };
+            *next += 1;
+            bytes += buf.as_ref().map_or(0, |_| len);
+            some.push((*file, buf));
+        }
+        (!some.is_empty()).then_some((first, some))
     }
 
     fn wait(&self, number: usize) -> ControlFlow<(), Option<Fetched>> {

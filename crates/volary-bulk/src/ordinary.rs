@@ -40,21 +40,36 @@ pub(crate) struct Fetched {
     pub(crate) data: Option<Box<[Range]>>,
 }
 
-/// Reads a file into `buf`, which has room for one byte more than it has. Returns `None` if that is not
-/// all there is to it: it cannot be read, or is not what the walk saw.
-pub(crate) fn fetch(part: &Part<'_>, file: u32, mut buf: Buf) -> Option<Fetched> {
-    let listed = part.list.files.get(file as usize)?;
-    let session = &part.source.session;
-    let open = session.open_seen(&listed.attr, None, Mode::Read).ok()?;
-    let reading = Reading { part, listed, open };
-    let read = reading.fill(0, &mut buf.bytes);
-    let is_all = read.is_ok_and(|len| len as u64 == listed.attr.size);
-    let is_good = is_all && reading.stayed(&listed.attr);
-    let data = is_good.then(|| reading.data_of(&listed.attr));
-    // It was opened for reading: nothing is lost.
-    let _ = session.close(open);
-    buf.bytes.truncate(listed.len());
-    data.map(|data| Fetched { buf, data })
+/// A file that is to be read into its buffer, which is as long as the file, or has one byte for one
+/// that says that it is empty.
+pub(crate) struct Fetching<'a> {
+    reading: Reading<'a>,
+    buf: Buf,
+}
+
+impl<'a> Fetching<'a> {
+    /// Opens a file, and tells the driver that all of it will be read.
+    pub(crate) fn begin(part: &'a Part<'a>, file: u32, buf: Buf) -> Option<Self> {
+        let listed = part.list.files.get(file as usize)?;
+        let session = &part.source.session;
+        let open = session.open_seen(&listed.attr, None, Mode::Read).ok()?;
+        session.will_read(open, 0, listed.attr.size);
+        let reading = Reading { part, listed, open };
+        Some(Self { reading, buf })
+    }
+
+    /// Reads it. Returns `None` if it cannot be read, or is not what the walk saw.
+    pub(crate) fn end(self) -> Option<Fetched> {
+        let Self { reading, mut buf } = self;
+        let attr = &reading.listed.attr;
+        let read = reading.fill(0, &mut buf.bytes);
+        let is_all = read.is_ok_and(|len| len as u64 == attr.size);
+        let data = (is_all && reading.stayed(attr)).then(|| reading.data_of(attr));
+        // It was opened for reading: nothing is lost.
+        let _ = reading.part.source.session.close(reading.open);
+        buf.bytes.truncate(reading.listed.len());
+        data.map(|data| Fetched { buf, data })
+    }
 }
 
 /// Tells of a file that cannot be read.

@@ -171,8 +171,8 @@ impl Run<'_> {
     }
 }
 
-/// Files that are read through the session at a time, unless the user sets another number.
-const FETCHING: usize = 16;
+/// Threads that read files through the session, unless the user sets another number.
+const FETCHING: usize = 4;
 
 /// A part of a source that is listed.
 pub(crate) struct Part<'a> {

@@ -232,6 +232,16 @@ impl Session {
         self.fs().read(&self.ctx(), opened.below, offset, buf)
     }
 
+    /// A hint: the range will be read soon; see
+    /// [`FileSystem::will_read`](volary_core::FileSystem::will_read).
+    pub fn will_read(&self, open: OpenId, offset: u64, len: u64) {
+        if let Ok(opened) = self.volume.opens.get(open)
+            && opened.reads()
+        {
+            self.fs().will_read(&self.ctx(), opened.below, offset, len);
+        }
+    }
+
     /// Writes all of `data` at byte `offset`; with no offset, or if it was
     /// opened to append, at the end as it is at that moment. Gives the offset
     /// just after the data. The file loses what
