@@ -94,7 +94,9 @@ impl<'a> Ahead<'a> {
             self.end(issue.number);
             return None;
         };
-        let buf = self.turn(issue.number).then(|| self.room(span.len));
+        let buf = self
+            .turn(issue.number)
+            .then(|| room(self.budget, span.len, self.merge.request));
         let buf = match buf.flatten() {
             Some(buf) => Ok(buf),
             None if self.budget.is_closed() => {
@@ -117,16 +119,6 @@ impl<'a> Ahead<'a> {
             self.taken.wait(&mut ready);
         }
         !self.budget.is_closed()
-    }
-
-    /// A buffer for a request: of the largest size, so that the next one can have it too, unless
-    /// it is a small one.
-    fn room(&self, len: u64) -> Option<Buf> {
-        let most = self.merge.request;
-        match len >= most / 4 && len < most {
-            true => self.budget.buffer_of(len, most),
-            false => self.budget.buffer(len),
-        }
     }
 
     /// Says how many requests there are.
@@ -155,5 +147,14 @@ impl<'a> Ahead<'a> {
             }
             self.arrived.wait(&mut ready);
         }
+    }
+}
+
+/// A buffer for a request: of the largest size, so that the next one can have it too, unless it is a
+/// small one.
+pub(crate) fn room(budget: &Arc<Budget>, len: u64, most: u64) -> Option<Buf> {
+    match len >= most / 4 && len < most {
+        true => budget.buffer_of(len, most),
+        false => budget.buffer(len),
     }
 }

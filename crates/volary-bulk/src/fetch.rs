@@ -13,6 +13,9 @@ use std::ops::ControlFlow;
 const FILES: usize = 32;
 const BYTES: u64 = 1 << 20;
 
+/// A file, and room for it if it is not too large.
+type Wanted = (u32, Option<Buf>);
+
 /// What is read ahead.
 pub(crate) struct Fetch<'a> {
     part: &'a Part<'a>,
@@ -74,7 +77,7 @@ impl<'a> Fetch<'a> {
 
     /// The next files, and room for those that are not too large. Room for the first is waited for, in
     /// the order of files: the one that is given first has it first.
-    fn begin(&self) -> Option<(usize, Vec<(u32, Option<Buf>)>)> {
+    fn begin(&self) -> Option<(usize, Vec<Wanted>)> {
         let mut next = self.next.lock();
         let run = self.part.run;
         run.check().continue_value()?;

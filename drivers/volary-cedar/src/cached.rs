@@ -21,8 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
-    Fs, Kind, Mode, Name, NodeId, OpenId, Prefetch, Remote, RenameFlags, Result, SetAttr, StatFs,
-    escape,
+    Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result, SetAttr, StatFs, escape,
 };
 
 /// Entries of a listing of the remote that are asked for together, and bytes of their names.
@@ -334,10 +333,6 @@ impl FileSystem for CachedFs {
             }
         }
         self.local.readdir(cx, dir, from, out)
-    }
-
-    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
-        self.local.prefetch(cx, nodes, what)
     }
 
     fn create(

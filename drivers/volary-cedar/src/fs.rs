@@ -6,15 +6,14 @@ use crate::core::Takes;
 use crate::entry::ROOT_UID;
 use crate::names::Make;
 use crate::nodes::node_id;
-use crate::nodes::uid_of;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use volary_core::{
     Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind,
-    FileSystem, Finding, Fs, Kind, Mode, Name, NodeId, OpenId, Prefetch, Remote, RenameFlags,
-    Result, SetAttr, StatFs, escape,
+    FileSystem, Finding, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result,
+    SetAttr, StatFs, escape,
 };
 
 /// Longest target of a symlink, in bytes, where the pages hold it.
@@ -163,18 +162,6 @@ impl FileSystem for CedarFs {
 
     fn readdir(&self, _cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         self.state()?.readdir(dir, from, out)
-    }
-
-    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
-        // The attributes of files are beside their names.
-        if what == Prefetch::Entries
-            && let Ok(mut state) = self.state()
-        {
-            let dirs = nodes.iter().filter_map(|node| uid_of(*node).ok());
-            let dirs: Vec<u64> = dirs.collect();
-            state.core.prefetch(cx, &dirs);
-        }
-        true
     }
 
     fn create(

@@ -5,9 +5,8 @@
 //! cut in two; one that holds little is joined with a neighbour.
 
 use crate::core::Core;
-use crate::entry::dir_prefix;
 use crate::page::{self, Cell, Image};
-use volary_core::{Ctx, Error, Kind, Result};
+use volary_core::{Error, Kind, Result};
 
 /// Height of the greatest tree.
 pub(crate) const LEVELS_MAX: u8 = 8;
@@ -110,54 +109,6 @@ impl Core {
         let way = self.way(key)?;
         let found = way.leaf.seek(key).ok().and_then(|at| way.leaf.cell(at));
         Ok(found.map(|(_, value)| read(value)))
-    }
-
-    /// Adds the pages that cells whose keys begin with `prefix` are in, as far as the lowest inner page
-    /// that leads to the first of them tells.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub(crate) fn leaves_of(&mut self, prefix: &[u8], leaves: &mut Vec<u32>) -> Result<()> {
-        let mut image = self.page(0)?;
-        for _ in 0..=LEVELS_MAX {
-            let (Ok(at) | Err(at)) = image.seek(prefix);
-            let is_exact = image.cell(at).is_some_and(|(key, _)| key == prefix);
-            let first = if is_exact { at } else { at.saturating_sub(1) };
-            let level = page::level(&image);
-            if level <= 1 {
-                let is_in = |(at, key): (usize, &[u8])| at == first || key.starts_with(prefix);
-                let cells = (first..).map_while(|at| Some((at, image.cell(at)?)));
-                let cells = cells.take_while(|(at, (key, _))| is_in((*at, key)));
-                leaves.extend(
-                    cells
-                        .filter(|_| level == 1)
-                        .map(|(_, (_, to))| page::child(to)),
-                );
-                return Ok(());
-            }
-            let Some((_, to)) = image.cell(first) else {
-                return Err(self.bad_tree(0, "no first child"));
-            };
-            image = self.page(page::child(to))?;
-        }
-        Err(self.bad_tree(0, "too high"))
-    }
-
-    /// Reads the pages of the name table that directories are in, in the order of their numbers. What is
-    /// damaged is told when it is listed.
-    pub(crate) fn prefetch(&mut self, cx: &Ctx<'_>, dirs: &[u64]) {
-        let mut leaves = Vec::new();
-        for dir in dirs {
-            let _ = self.leaves_of(&dir_prefix(*dir), &mut leaves);
-        }
-        leaves.sort_unstable();
-        leaves.dedup();
-        for leaf in leaves {
-            if cx.check_cancel().is_err() {
-                return;
-            }
-            let _ = self.page(leaf);
-        }
     }
 
     /// The leaf with the first cells from `from` on.

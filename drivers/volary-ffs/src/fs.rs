@@ -1,6 +1,5 @@
 //! The file system.
 
-use crate::ahead;
 use crate::attached::{Attached, State};
 use crate::blocks::Reader;
 use crate::dir::Dir;
@@ -15,8 +14,8 @@ use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
-    Kind, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr,
-    SetQuota, StatFs,
+    Kind, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
+    StatFs,
 };
 
 /// Longest target of a symlink that is made, in bytes.
@@ -237,15 +236,6 @@ impl FileSystem for FfsFs {
                 Ok(if has_room { Took::Listed } else { Took::Full })
             })
         })
-    }
-
-    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
-        // What is gone or damaged is told when it is asked for.
-        let _ = self.0.look(|state, reader| {
-            ahead::read(state, reader, cx, nodes, what);
-            Ok(())
-        });
-        true
     }
 
     fn create(

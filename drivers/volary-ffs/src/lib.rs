@@ -40,7 +40,6 @@
     )
 )]
 
-mod ahead;
 mod alloc;
 mod attached;
 mod attrs;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions};
 use volary_core::{
     Attach, BlockDevice, Ctx, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place,
-    Result,
+    Prefetch, Result,
 };
 use volary_ondisk::SharedOpens;
 
@@ -145,15 +145,21 @@ impl Attached {
         stretch_of(&self.load(id)?)
     }
 
-    /// Reads directories into the cache, in the order in which they lie. Files have no more than
-    /// what their directories say.
-    pub(crate) fn prefetch(&self, cx: &Ctx<'_>, dirs: &[NodeId]) {
+    /// Reads directories into the cache, in the order in which they lie: of what attributes are wanted
+    /// of, their first blocks. Files have no more than what their directories say.
+    pub(crate) fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) {
         let goes_on = || cx.check_cancel().is_ok();
-        let (nodes, block) = (self.makes(), self.volume.block);
-        let starts: Vec<u64> = dirs.iter().map(|dir| dir.ino.get()).collect();
+        let block = self.volume.block;
+        let starts = nodes.iter().map(|node| node.ino.get());
+        // A file's number is the place of its record, which no block begins with.
+        let starts: Vec<u64> = starts.filter(|at| at.is_multiple_of(block)).collect();
         let firsts = starts.iter().map(|start| (*start, block));
         self.cache.prefetch_all(firsts.collect(), &goes_on);
+        if what != Prefetch::Entries {
+            return;
+        }
         // What is damaged is told when it is listed.
+        let nodes = self.makes();
         let all = starts.iter().filter_map(|start| nodes.dir(*start).ok());
         let all = all.filter_map(|dir| stretch_of(&dir).ok());
         let all = all.map(|dir| (dir.start, dir.len.min(DIR_AHEAD_MAX)));

@@ -142,8 +142,8 @@ impl FileSystem for Iso9660Fs {
     }
 
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
-        if what == Prefetch::Entries && self.0.alive().is_ok() {
-            self.0.prefetch(cx, nodes);
+        if self.0.alive().is_ok() {
+            self.0.prefetch(cx, nodes, what);
         }
         true
     }

@@ -66,7 +66,7 @@ struct Contender<'a> {
 
 /// Reads a set in rounds: all contenders after each other, each with cold caches.
 fn compare(set: &'static Set, volume: &Volume, options: &Options) -> Result<Vec<Finding>> {
-    let cold = Cold::new(volume.files_to_forget());
+    let cold = Cold::new(volume.files_to_forget(), volume.files);
     let rivals = rivals::all(set, volume, &options.volary);
     let mut contenders: Vec<Contender<'_>> = rivals
         .into_iter()
