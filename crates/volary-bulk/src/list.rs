@@ -161,6 +161,17 @@ impl List {
         self.files.is_empty() && self.names.is_empty()
     }
 
+    /// Whether others lie between its fragments, once they are sorted: most of the stretch that they are in
+    /// is not theirs.
+    pub(crate) fn is_scattered(&self) -> bool {
+        let (first, last) = (self.pieces.first(), self.pieces.last());
+        let stretch = first
+            .zip(last)
+            .map_or(0, |(a, b)| b.end().saturating_sub(a.at));
+        let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.len)).sum();
+        stretch > bytes.saturating_mul(2)
+    }
+
     /// Whether the walk has gathered enough.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= self.max || self.content >= self.content_max

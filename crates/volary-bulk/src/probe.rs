@@ -28,7 +28,7 @@ const UNASKED: Tuned = Tuned {
 };
 
 /// Fewer bytes than this are read before asking would have paid.
-const WORTH_ASKING: u64 = 64 << 20;
+const WORTH_ASKING: u64 = 16 << 20;
 
 /// Reads of a probe: small ones, far from each other, and large ones.
 const SMALL: (usize, usize) = (4 << 10, 8);

@@ -81,6 +81,8 @@ impl BulkFileRead {
 
 /// Bytes of the files of a part that is read while the next one is listed.
 const PART: u64 = 64 << 20;
+/// The same of the first part: what is listed before anything is read.
+const FIRST: u64 = 16 << 20;
 
 /// What all of a run shares.
 pub(crate) struct Run<'a> {
@@ -117,19 +119,21 @@ impl Run<'_> {
                 }
             });
             // What cannot be sent is asked of nobody: the walk has ended.
-            let _ = ask.send(PART);
+            let _ = ask.send(FIRST);
             let mut tuned = None;
             while let Ok(list) = lists.recv() {
                 if list.is_empty() {
                     break;
                 }
                 let tuned = *tuned.get_or_insert_with(|| probe::tuned(self, source, &list));
-                if !tuned.moves {
+                // Parts of files that lie among each other would each go over the whole disk.
+                let is_alone = tuned.moves || list.is_scattered();
+                if !is_alone {
                     let _ = ask.send(PART);
                 }
                 self.part(number, source, &list, tuned)?;
                 drop(list);
-                if tuned.moves {
+                if is_alone {
                     let _ = ask.send(u64::MAX);
                 }
             }

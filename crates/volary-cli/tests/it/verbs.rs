@@ -396,7 +396,11 @@ fn bulk_reads_are_measured_beside_who_is_there_and_the_findings_can_be_parsed() 
     // Not even tar is there. Whether the aims are reached says nothing of so few files.
     let run = bench.args(only).env("PATH", "/nonexistent").output();
     let run = Run::of(&run.unwrap());
-    assert!([0, 1].contains(&run.code) && run.err.is_empty(), "{run:?}");
+    assert!(
+        [0, 1].contains(&run.code) && run.err.is_empty(),
+        "{}",
+        run.err
+    );
     let found: Vec<serde_json::Value> = serde_json::from_str(&run.out).unwrap();
     let of = |rival: &str| found.iter().find(|one| one["rival"] == rival).unwrap();
     assert!(of("in sequence")["ours"]["median"].as_f64().unwrap() > 0.0);
