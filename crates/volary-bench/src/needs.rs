@@ -27,16 +27,19 @@ impl Lacks {
 
 /// Programs, and the Debian package of each where its name is another one.
 const PACKAGES: &[(&str, &str)] = &[
+    ("7zz", "7zip"),
     ("cc", "gcc"),
     ("e2fsck", "e2fsprogs"),
     ("fsck.fat", "dosfstools"),
     ("fusermount3", "fuse3"),
     ("ganesha.nfsd", "nfs-ganesha nfs-ganesha-vfs"),
     ("ip", "iproute2"),
+    ("losetup", "mount"),
     ("mcopy", "mtools"),
     ("mdir", "mtools"),
     ("mke2fs", "e2fsprogs"),
     ("mkfs.fat", "dosfstools"),
+    ("rg", "ripgrep"),
     ("setpriv", "util-linux"),
     ("smbd", "samba"),
     ("smbpasswd", "samba-common-bin"),
@@ -58,7 +61,7 @@ pub(crate) fn program(command: &Command) -> Result<()> {
     let name = program.display().to_string();
     let package = PACKAGES.iter().find(|(known, _)| *known == name);
     let brings = match (name.as_str(), package) {
-        ("fuse-ufs", _) => "cargo install fuse-ufs",
+        ("b3sum" | "fuse-ufs", _) => &format!("cargo install {name}"),
         (_, Some((_, package))) => &format!("apt-get install {package}"),
         (name, None) => &format!("apt-get install {name}"),
     };

@@ -73,6 +73,13 @@ impl BlockDevice for Slice {
         self.dev.is_cached()
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        let len = len.min(self.len.saturating_sub(offset));
+        if len > 0 {
+            self.dev.will_read(self.offset + offset, len);
+        }
+    }
+
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         let (mut inside, outside): (Vec<_>, Vec<_>) = reads
             .iter_mut()

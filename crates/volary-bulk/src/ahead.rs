@@ -17,9 +17,14 @@ pub(crate) struct Ahead<'a> {
     pub(crate) merge: Merge,
     pub(crate) budget: &'a Arc<Budget>,
     pub(crate) tally: &'a Tally,
+    /// Requests that may be begun and not taken: more would only take memory.
+    most: u64,
     issue: Mutex<Issue>,
     ready: Mutex<Ready>,
+    /// Something was read.
     arrived: Condvar,
+    /// Something was taken.
+    taken: Condvar,
 }
 
 /// The next request.
@@ -34,6 +39,8 @@ struct Ready {
     loaded: BTreeMap<u64, Loaded>,
     /// How many requests there are, once it is known.
     count: Option<u64>,
+    /// How many were taken.
+    taken: u64,
 }
 
 /// A request, and its answer.
@@ -46,7 +53,7 @@ impl<'a> Ahead<'a> {
     pub(crate) fn new(
         device: &'a dyn BlockDevice,
         (pieces, done): (&'a [Piece], &'a Done),
-        merge: Merge,
+        (merge, depth): (Merge, usize),
         budget: &'a Arc<Budget>,
         tally: &'a Tally,
     ) -> Self {
@@ -57,9 +64,11 @@ impl<'a> Ahead<'a> {
             merge,
             budget,
             tally,
+            most: depth as u64 + 2,
             issue: Mutex::default(),
             ready: Mutex::default(),
             arrived: Condvar::new(),
+            taken: Condvar::new(),
         }
     }
 
@@ -85,7 +94,10 @@ impl<'a> Ahead<'a> {
             self.end(issue.number);
             return None;
         };
-        let buf = match self.budget.buffer(span.len) {
+        let buf = self
+            .turn(issue.number)
+            .then(|| room(self.budget, span.len, self.merge.request));
+        let buf = match buf.flatten() {
             Some(buf) => Ok(buf),
             None if self.budget.is_closed() => {
                 self.end(issue.number);
@@ -99,10 +111,26 @@ impl<'a> Ahead<'a> {
         Some((issue.number - 1, span, buf))
     }
 
+    /// Waits until there are not too many answers that nobody has taken. Returns false once the budget
+    /// is closed.
+    fn turn(&self, number: u64) -> bool {
+        let mut ready = self.ready.lock();
+        while number >= ready.taken + self.most && !self.budget.is_closed() {
+            self.taken.wait(&mut ready);
+        }
+        !self.budget.is_closed()
+    }
+
     /// Says how many requests there are.
     fn end(&self, count: u64) {
         self.ready.lock().count = Some(count);
         self.arrived.notify_all();
+    }
+
+    /// Sends those away who wait for their turn: nobody takes any more.
+    pub(crate) fn stop(&self) {
+        let _ready = self.ready.lock();
+        self.taken.notify_all();
     }
 
     /// Waits for the answer to the `number`-th request. Returns `None` after the last one.
@@ -110,6 +138,8 @@ impl<'a> Ahead<'a> {
         let mut ready = self.ready.lock();
         loop {
             if let Some(loaded) = ready.loaded.remove(&number) {
+                ready.taken = number + 1;
+                self.taken.notify_one();
                 return Some(loaded);
             }
             if ready.count.is_some_and(|count| number >= count) || self.budget.is_closed() {
@@ -117,5 +147,14 @@ impl<'a> Ahead<'a> {
             }
             self.arrived.wait(&mut ready);
         }
+    }
+}
+
+/// A buffer for a request: of the largest size, so that the next one can have it too, unless it is a
+/// small one.
+pub(crate) fn room(budget: &Arc<Budget>, len: u64, most: u64) -> Option<Buf> {
+    match len >= most / 4 && len < most {
+        true => budget.buffer_of(len, most),
+        false => budget.buffer(len),
     }
 }

@@ -111,12 +111,26 @@ impl Budget {
 
     /// A buffer for `len` bytes to be read into; what is in it is not said. As [`take`](Self::take).
     pub(crate) fn buffer(self: &Arc<Self>, len: u64) -> Option<Buf> {
+        self.buffer_of(len, len)
+    }
+
+    /// The same, with room for `room` bytes, which are held: another may want it to be longer.
+    pub(crate) fn buffer_of(self: &Arc<Self>, len: u64, room: u64) -> Option<Buf> {
         let count = usize::try_from(len).ok()?;
         if let Some(buf) = self.kept(count) {
             return Some(buf);
         }
-        let held = self.take(len)?;
-        Some(Buf::new(count, held))
+        let held = self.take(room)?;
+        let mut buf = Buf::new(usize::try_from(room).ok()?, held);
+        buf.bytes.truncate(count);
+        Some(buf)
+    }
+
+    /// A buffer without waiting. Returns `None` if the memory is not free now.
+    pub(crate) fn try_buffer(self: &Arc<Self>, len: u64) -> Option<Buf> {
+        let count = usize::try_from(len).ok()?;
+        let kept = self.kept(count);
+        kept.or_else(|| Some(Buf::new(count, self.try_take(len)?)))
     }
 
     /// A buffer that was kept, if one is as long.

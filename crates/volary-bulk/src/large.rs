@@ -58,7 +58,7 @@ impl Large<'_> {
     fn deliver(&self) -> Option<ControlFlow<()>> {
         let size = self.listed.attr.size;
         let data = self.data(size)?;
-        let mut seen = Listed::new(self.listed.path.to_vec(), self.listed.attr);
+        let mut seen = Listed::new(&self.listed.path, self.listed.attr);
         seen.data = data;
         let view = seen.view(self.part.number, Way::Chunks);
         if tell(self.part, &view, Told::Begin).is_break() {

@@ -15,7 +15,8 @@
 //!   that thread.
 //! - **Bounded.** The list of fragments, what is read ahead, what is being put together and what
 //!   consumers have not let go of never take more than [`Options::memory`]. A list that does not fit
-//!   is worked through in parts. Besides there are some hundred bytes for each directory.
+//!   is worked through in parts. Besides there are some hundred bytes for each directory, and a mebibyte
+//!   at most for entries that are looked at and for what drivers need for a moment.
 //! - **The ordinary way** is open for each file: what is encoded (inline, compressed, encrypted), what a
 //!   layer or a driver does not give places of, what a device cannot read, what has changed. It is
 //!   read through the session then, the consumer is told so ([`Way`]), and an error is the session's.
@@ -24,6 +25,10 @@
 //! - **Nothing stops the rest.** A file or directory that cannot be read is told of and counted.
 //! - **Metadata in order, too.** A driver that gains from it ([`FileSystem::prefetch`]) reads directories
 //!   and then all inodes in them as they lie. Others are walked.
+//! - **Listing and reading at once.** Files are gathered in parts, of 64 MiB or as many as fit into the
+//!   list: while one part is read, the next one is listed. A device that has to move something to
+//!   find a place is not asked for both at a time, and its parts are as large as the list; so are those of
+//!   files that lie among others.
 //!
 //! No clock is read here: [`Options::clock`] has one. The engine starts threads, which end with the run.
 //!
@@ -35,7 +40,7 @@
 //! | `walk`, `list` | phase 1: names, attributes, fragments; one part of them at a time |
 //! | `plan` | fragments to requests; files to passes |
 //! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
-//! | `ordinary`, `large` | files that are read through the session, and in chunks |
+//! | `ordinary`, `fetch`, `large` | files that are read through the session, ahead of their turn, and in chunks |
 //! | `shuffle` | a loader's order |
 //! | `budget`, `outlet`, `probe` | memory, consumers' threads, what a device likes |
 #![forbid(unsafe_code)]
@@ -47,6 +52,7 @@
 mod ahead;
 mod budget;
 mod delivery;
+mod fetch;
 mod files;
 mod large;
 mod list;

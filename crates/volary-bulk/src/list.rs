@@ -2,7 +2,7 @@
 
 use crate::delivery::{File, Range, Way, Why};
 use std::sync::atomic::{AtomicU64, Ordering};
-use volary_core::{Attr, Extent, Place};
+use volary_core::{Attr, Error, Extent, Place};
 
 /// A file.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    pub(crate) fn new(path: Vec<u8>, attr: Attr) -> Self {
+    pub(crate) fn new(path: &[u8], attr: Attr) -> Self {
         Self {
             path: path.into(),
             attr,
@@ -80,8 +80,18 @@ impl Done {
     }
 }
 
+/// A name without content, or one that failed.
+#[derive(Debug)]
+pub(crate) struct Name {
+    pub(crate) path: Box<[u8]>,
+    pub(crate) attr: Option<Attr>,
+    pub(crate) failed: Option<Error>,
+}
+
 /// One part of all files.
 pub(crate) struct List {
+    /// What is told before the files.
+    pub(crate) names: Vec<Name>,
     pub(crate) files: Vec<Listed>,
     /// Sorted by place once the part is complete.
     pub(crate) pieces: Vec<Piece>,
@@ -93,10 +103,16 @@ pub(crate) struct List {
     pub(crate) large: Vec<(u64, u32)>,
     bytes: u64,
     max: u64,
+    /// Bytes of the files.
+    content: u64,
+    /// With so many of these, it is complete.
+    content_max: u64,
 }
 
 /// Memory for a file besides its path, in bytes. A vector may hold twice the room it needs.
 const FILE: u64 = 2 * size_of::<Listed>() as u64 + 64;
+/// Memory for a name besides its path, in bytes.
+const NAME: u64 = 2 * size_of::<Name>() as u64 + 64;
 /// Memory for a fragment and for its places in the indices of sweeps, in bytes.
 const PIECE: u64 = 4 * size_of::<Piece>() as u64;
 /// Memory for a range of data, in bytes.
@@ -105,6 +121,8 @@ const DATA: u64 = size_of::<Range>() as u64;
 /// How to read a file.
 #[derive(Debug)]
 pub(crate) enum Mapped {
+    /// Read this, which is all of it, from the device.
+    One(Piece),
     /// Read these fragments from the device. The ranges say where the file has data, if it has holes.
     Pieces(Vec<Piece>, Option<Box<[Range]>>),
     Empty,
@@ -113,8 +131,10 @@ pub(crate) enum Mapped {
 }
 
 impl List {
-    pub(crate) fn new(max: u64) -> Self {
+    /// Takes up to `max` bytes of memory, and no more files once they have `content_max` bytes.
+    pub(crate) fn new(max: u64, content_max: u64) -> Self {
         Self {
+            names: Vec::new(),
             files: Vec::new(),
             pieces: Vec::new(),
             empty: Vec::new(),
@@ -122,6 +142,8 @@ impl List {
             large: Vec::new(),
             bytes: 0,
             max,
+            content: 0,
+            content_max,
         }
     }
 
@@ -132,8 +154,33 @@ impl List {
 
     /// Returns the sum of the sizes of its files.
     pub(crate) fn content(&self) -> u64 {
-        let sizes = self.files.iter().map(|f| f.attr.size);
-        sizes.fold(0, u64::saturating_add)
+        self.content
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.names.is_empty()
+    }
+
+    /// Whether others lie between its fragments, once they are sorted: most of the stretch that they are in
+    /// is not theirs.
+    pub(crate) fn is_scattered(&self) -> bool {
+        let (first, last) = (self.pieces.first(), self.pieces.last());
+        let stretch = first
+            .zip(last)
+            .map_or(0, |(a, b)| b.end().saturating_sub(a.at));
+        let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.len)).sum();
+        stretch > bytes.saturating_mul(2)
+    }
+
+    /// Whether the walk has gathered enough.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes >= self.max || self.content >= self.content_max
+    }
+
+    /// Adds a name that is told of. One always fits.
+    pub(crate) fn tell(&mut self, name: Name) {
+        self.bytes += NAME + name.path.len() as u64;
+        self.names.push(name);
     }
 
     /// Adds a file, or gives it back if there is no room. One that does not fit into an empty list
@@ -148,6 +195,7 @@ impl List {
                 let data = data.as_deref().unwrap_or_default();
                 PIECE * pieces.len() as u64 + DATA * data.len() as u64
             }
+            Mapped::One(_) => PIECE,
             _ => 32,
         };
         let cost = FILE + file.path.len() as u64 + more;
@@ -166,6 +214,13 @@ impl List {
     fn add(&mut self, mut file: Listed, mapped: Mapped, cost: u64) {
         let number = self.files.len() as u32;
         match mapped {
+            Mapped::One(piece) => {
+                file.fragments = 1;
+                self.pieces.push(Piece {
+                    file: number,
+                    ..piece
+                });
+            }
             Mapped::Pieces(pieces, data) => {
                 file.fragments = pieces.len() as u32;
                 file.data = data;
@@ -177,6 +232,7 @@ impl List {
             Mapped::Ordinary(why) => self.ordinary.push((number, why)),
         }
         self.bytes += cost;
+        self.content = self.content.saturating_add(file.attr.size);
         self.files.push(file);
     }
 
@@ -194,6 +250,11 @@ impl List {
 
 /// How a file of `size` bytes is read that has these extents, on a device of `device` bytes.
 pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
+    if let [only] = extents
+        && let Some(piece) = whole(only, size, device)
+    {
+        return Mapped::One(piece);
+    }
     let (mut at, mut pieces, mut data) = (0, Vec::new(), Vec::new());
     for extent in extents {
         if extent.offset != at || extent.len == 0 || at >= size {
@@ -218,6 +279,22 @@ pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
     }
     let is_full = data.iter().map(|r| r.len).sum::<u64>() == size;
     Mapped::Pieces(pieces, (!is_full).then(|| data.into()))
+}
+
+/// The fragment of a file that is one extent.
+fn whole(extent: &Extent, size: u64, device: u64) -> Option<Piece> {
+    let Place::Device(at) = extent.place else {
+        return None;
+    };
+    let is_all = extent.offset == 0 && extent.len >= size && size > 0;
+    let is_there = at.checked_add(size).is_some_and(|end| end <= device);
+    let len = u32::try_from(size).ok().filter(|_| is_all && is_there)?;
+    Some(Piece {
+        at,
+        file: 0,
+        offset: 0,
+        len,
+    })
 }
 
 /// Adds a fragment, or makes the last one longer if this one goes on from it.
@@ -255,6 +332,7 @@ mod tests {
 
     fn pieces(extents: &[Extent], size: u64) -> Option<Vec<(u64, u32, u32)>> {
         match mapped(extents, size, 10_000) {
+            Mapped::One(piece) => Some(vec![(piece.at, piece.offset, piece.len)]),
             Mapped::Pieces(pieces, _) => {
                 Some(pieces.iter().map(|p| (p.at, p.offset, p.len)).collect())
             }

@@ -34,6 +34,44 @@ pub(crate) fn deliver(part: &Part<'_>, file: u32, why: Why) -> ControlFlow<()> {
     }
 }
 
+/// A file that was read ahead of its turn, and where it has data if it has holes.
+pub(crate) struct Fetched {
+    pub(crate) buf: Buf,
+    pub(crate) data: Option<Box<[Range]>>,
+}
+
+/// A file that is to be read into its buffer, which is as long as the file, or has one byte for one
+/// that says that it is empty.
+pub(crate) struct Fetching<'a> {
+    reading: Reading<'a>,
+    buf: Buf,
+}
+
+impl<'a> Fetching<'a> {
+    /// Opens a file, and tells the driver that all of it will be read.
+    pub(crate) fn begin(part: &'a Part<'a>, file: u32, buf: Buf) -> Option<Self> {
+        let listed = part.list.files.get(file as usize)?;
+        let session = &part.source.session;
+        let open = session.open_seen(&listed.attr, None, Mode::Read).ok()?;
+        session.will_read(open, 0, listed.attr.size);
+        let reading = Reading { part, listed, open };
+        Some(Self { reading, buf })
+    }
+
+    /// Reads it. Returns `None` if it cannot be read, or is not what the walk saw.
+    pub(crate) fn end(self) -> Option<Fetched> {
+        let Self { reading, mut buf } = self;
+        let attr = &reading.listed.attr;
+        let read = reading.fill(0, &mut buf.bytes);
+        let is_all = read.is_ok_and(|len| len as u64 == attr.size);
+        let data = (is_all && reading.stayed(attr)).then(|| reading.data_of(attr));
+        // It was opened for reading: nothing is lost.
+        let _ = reading.part.source.session.close(reading.open);
+        buf.bytes.truncate(reading.listed.len());
+        data.map(|data| Fetched { buf, data })
+    }
+}
+
 /// Tells of a file that cannot be read.
 pub(crate) fn failed(part: &Part<'_>, file: &Listed, way: Way, e: &Error) -> ControlFlow<()> {
     part.run.tally.add(|sum| sum.failed += 1);
@@ -72,7 +110,7 @@ impl Reading<'_> {
             if attr.size > self.part.run.shares.whole_max {
                 return self.in_chunks(why, attr);
             }
-            let mut seen = Listed::new(self.listed.path.to_vec(), attr);
+            let mut seen = Listed::new(&self.listed.path, attr);
             match self.whole(attr.size) {
                 Ok(Some(buf)) if self.stayed(&attr) => {
                     let bytes = &buf.bytes;
@@ -117,8 +155,9 @@ impl Reading<'_> {
         }
     }
 
+    /// Room that has nothing to do with what is read ahead: this is its turn.
     fn room(&self, len: u64) -> Result<Buf> {
-        let buf = self.part.run.reads.buffer(len);
+        let buf = self.part.run.assembly.buffer(len);
         buf.ok_or_else(|| Kind::Interrupted.into())
     }
 
@@ -162,7 +201,7 @@ impl Reading<'_> {
     }
 
     fn in_chunks(&self, why: Why, attr: Attr) -> ControlFlow<()> {
-        let mut seen = Listed::new(self.listed.path.to_vec(), attr);
+        let mut seen = Listed::new(&self.listed.path, attr);
         seen.data = self.data_of(&attr);
         let way = Way::Ordinary(why);
         let view = seen.view(self.part.number, way);

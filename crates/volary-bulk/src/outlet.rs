@@ -1,8 +1,8 @@
 //! To the consumer: on the engine's own thread, or on several of its own.
 
 use crate::budget::Buf;
-use crate::delivery::{Part as Told, Way, Why};
-use crate::ordinary;
+use crate::delivery::{File, Part as Told, Way, Why};
+use crate::ordinary::{self, Fetched};
 use crate::run::{Again, Part};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -17,6 +17,8 @@ pub(crate) enum Job {
     Shared(u32, Arc<Buf>, Range<usize>),
     /// A file, and all of its bytes.
     Own(u32, Buf),
+    /// A file that was read through the session.
+    Fetched(u32, Why, Fetched),
     /// A file to read through the session.
     Ordinary(u32, Why),
 }
@@ -109,8 +111,25 @@ impl<'a> Outlet<'a> {
                 }
             },
             Job::Own(file, buf) => self.whole(file, self.part.way(file), &buf.bytes),
+            Job::Fetched(file, why, fetched) => self.fetched(file, why, &fetched),
             Job::Ordinary(file, why) => ordinary::deliver(self.part, file, why),
         }
+    }
+
+    fn fetched(&self, file: u32, why: Why, fetched: &Fetched) -> ControlFlow<()> {
+        let part = self.part;
+        let Some(listed) = part.list.files.get(file as usize) else {
+            return ControlFlow::Continue(());
+        };
+        let way = Way::Ordinary(why);
+        let view = File {
+            data: fetched.data.as_deref(),
+            ..listed.view(part.number, way)
+        };
+        let bytes = &fetched.buf.bytes;
+        ordinary::tell(part, &view, Told::Whole(bytes))?;
+        part.run.tally.delivered(way, bytes.len() as u64);
+        ControlFlow::Continue(())
     }
 
     fn whole(&self, file: u32, way: Way, bytes: &[u8]) -> ControlFlow<()> {

@@ -15,17 +15,20 @@ pub(crate) struct Tuned {
     pub(crate) request: u64,
     /// Requests at a time.
     pub(crate) depth: usize,
+    /// Whether it moves something to find a place.
+    pub(crate) moves: bool,
 }
 
 /// What is right for most devices, and nearly right for the others.
 const UNASKED: Tuned = Tuned {
     gap: 64 << 10,
-    request: 1 << 20,
+    request: 512 << 10,
     depth: 4,
+    moves: false,
 };
 
 /// Fewer bytes than this are read before asking would have paid.
-const WORTH_ASKING: u64 = 64 << 20;
+const WORTH_ASKING: u64 = 16 << 20;
 
 /// Reads of a probe: small ones, far from each other, and large ones.
 const SMALL: (usize, usize) = (4 << 10, 8);
@@ -46,6 +49,7 @@ pub(crate) fn tuned(run: &Run<'_>, source: &Source, list: &List) -> Tuned {
         gap: options.gap.unwrap_or(found.gap),
         request: options.request.unwrap_or(found.request).clamp(512, most),
         depth: options.depth.unwrap_or(found.depth),
+        moves: found.moves,
     }
 }
 
@@ -86,6 +90,7 @@ fn tune(small: Duration, large: Duration) -> Tuned {
         gap: gap.clamp(16 << 10, 512 << 10),
         request: UNASKED.request,
         depth: if small >= MOVES { 2 } else { UNASKED.depth },
+        moves: small >= MOVES,
     }
 }
 

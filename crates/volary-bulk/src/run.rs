@@ -1,8 +1,9 @@
 //! A run: part after part of what is listed, read and delivered.
 
 use crate::budget::{Budget, Meter};
-use crate::delivery::{Consumer, Way, Why};
-use crate::list::List;
+use crate::delivery::{Consumer, File, Part as Told, Way, Why};
+use crate::fetch::Fetch;
+use crate::list::{List, Name};
 use crate::options::{Method, Options, Shares};
 use crate::outlet::{Job, Outlet};
 use crate::plan::{Merge, first_fit};
@@ -11,10 +12,11 @@ use crate::source::Source;
 use crate::summary::{Summary, Tally};
 use crate::sweep::Sweep;
 use crate::walk::Walk;
-use crate::{large, shuffle};
+use crate::{large, ordinary, shuffle};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
 use volary_core::{Error, Kind, Result};
 
 /// DAFT's operation: delivers all files below the places of some sources.
@@ -77,6 +79,11 @@ impl BulkFileRead {
     }
 }
 
+/// Bytes of the files of a part that is read while the next one is listed.
+const PART: u64 = 64 << 20;
+/// The same of the first part: what is listed before anything is read.
+const FIRST: u64 = 16 << 20;
+
 /// What all of a run shares.
 pub(crate) struct Run<'a> {
     pub(crate) options: &'a Options,
@@ -91,32 +98,65 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Walks on a thread of its own: while one part is read, the next one is listed, unless the device
+    /// has to move something for that.
     fn source(&self, number: usize, source: &Source) -> ControlFlow<()> {
-        let mut walk = Walk::new(self, number, source);
-        let mut tuned = None;
-        loop {
-            let mut list = List::new(self.shares.list);
-            walk.fill(&mut list)?;
-            if list.files.is_empty() {
-                return ControlFlow::Continue(());
+        let (ask, asked) = sync_channel::<u64>(1);
+        let (give, lists) = sync_channel(0);
+        // What the threads talk by goes when this one ends, and with it the other.
+        std::thread::scope(move |scope| {
+            scope.spawn(move || {
+                let mut walk = Walk::new(self, number, source);
+                for content_max in asked {
+                    // Two of them are there at a time.
+                    let mut list = List::new(self.shares.list / 2, content_max);
+                    let walked = walk.fill(&mut list);
+                    list.sort(self.options.method == Method::Vanilla);
+                    self.meter.add(list.bytes());
+                    if walked.is_break() || give.send(list).is_err() {
+                        return;
+                    }
+                }
+            });
+            // What cannot be sent is asked of nobody: the walk has ended.
+            let _ = ask.send(FIRST);
+            let mut tuned = None;
+            while let Ok(list) = lists.recv() {
+                if list.is_empty() {
+                    break;
+                }
+                let tuned = *tuned.get_or_insert_with(|| probe::tuned(self, source, &list));
+                // Parts of files that lie among each other would each go over the whole disk.
+                let is_alone = tuned.moves || list.is_scattered();
+                if !is_alone {
+                    let _ = ask.send(PART);
+                }
+                self.part(number, source, &list, tuned)?;
+                drop(list);
+                if is_alone {
+                    let _ = ask.send(u64::MAX);
+                }
             }
-            list.sort(self.options.method == Method::Vanilla);
+            self.check()
+        })
+    }
+
+    fn part(&self, number: usize, source: &Source, list: &List, tuned: Tuned) -> ControlFlow<()> {
+        let (bytes, files) = (list.bytes(), list.files.len() as u64);
+        if files > 0 {
             self.tally.add(|sum| sum.parts += 1);
-            let (bytes, files) = (list.bytes(), list.files.len() as u64);
-            self.meter.add(bytes);
             self.consumer.found(files, list.content());
-            let tuned = *tuned.get_or_insert_with(|| probe::tuned(self, source, &list));
-            let part = Part {
-                run: self,
-                number,
-                source,
-                list: &list,
-                tuned,
-            };
-            let done = part.deliver();
-            self.meter.sub(bytes);
-            done?;
         }
+        let part = Part {
+            run: self,
+            number,
+            source,
+            list,
+            tuned,
+        };
+        let done = part.deliver();
+        self.meter.sub(bytes);
+        done
     }
 
     /// Nothing more is to be delivered.
@@ -135,6 +175,9 @@ impl Run<'_> {
     }
 }
 
+/// Threads that read files through the session, unless the user sets another number.
+const FETCHING: usize = 4;
+
 /// A part of a source that is listed.
 pub(crate) struct Part<'a> {
     pub(crate) run: &'a Run<'a>,
@@ -146,6 +189,9 @@ pub(crate) struct Part<'a> {
 
 impl Part<'_> {
     fn deliver(&self) -> ControlFlow<()> {
+        for name in &self.list.names {
+            self.tell(name)?;
+        }
         let outlet = Outlet::new(self);
         std::thread::scope(|scope| {
             if self.run.options.workers > 1 {
@@ -159,12 +205,35 @@ impl Part<'_> {
         })?;
         // Those whose bytes were no good; nobody adds to them any more.
         for (file, why) in outlet.into_again() {
-            crate::ordinary::deliver(self, file, why)?;
+            ordinary::deliver(self, file, why)?;
         }
         for (_, file) in &self.list.large {
             large::deliver(self, *file)?;
         }
         self.run.check()
+    }
+
+    /// Tells of a name that has no content, or failed.
+    fn tell(&self, name: &Name) -> ControlFlow<()> {
+        self.run.check()?;
+        let view = File {
+            source: self.number,
+            path: &name.path,
+            attr: name.attr.as_ref(),
+            way: Way::Direct,
+            data: None,
+        };
+        let told = match &name.failed {
+            Some(e) => {
+                self.run.tally.add(|sum| sum.failed += 1);
+                Told::Failed(e)
+            }
+            None => {
+                self.run.tally.add(|sum| sum.nodes += 1);
+                Told::Node
+            }
+        };
+        ordinary::tell(self, &view, told)
     }
 
     /// All files but large ones.
@@ -175,6 +244,11 @@ impl Part<'_> {
         match self.run.options.shuffle {
             Some(how) => shuffle::deliver(self, how, outlet)?,
             None => self.sweeps(outlet)?,
+        }
+        if self.run.options.method != Method::Vanilla {
+            let threads = self.run.options.depth.unwrap_or(FETCHING);
+            let threads = threads.min(self.list.ordinary.len());
+            return Fetch::new(self, &self.list.ordinary).run(threads, outlet);
         }
         for (file, why) in &self.list.ordinary {
             outlet.give(Job::Ordinary(*file, *why))?;

@@ -1,14 +1,15 @@
 //! Phase 2: one sweep over the disk, in which files come together.
 
-use crate::ahead::{Ahead, Loaded};
+use crate::ahead::{self, Ahead, Loaded};
 use crate::budget::Buf;
 use crate::delivery::Why;
 use crate::list::{Done, Piece};
 use crate::outlet::{Job, Outlet};
 use crate::run::Part;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
-use volary_core::BlockDevice;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Error, Kind};
 
 /// A sweep over sorted fragments.
 pub(crate) struct Sweep<'a> {
@@ -65,12 +66,63 @@ impl<'a> Sweep<'a> {
         };
         let run = self.part.run;
         run.tally.add(|sum| sum.sweeps += 1);
-        // Shared with the threads that read ahead, which skip what cleaning has read.
         let done = Done::new(self.pieces.len());
+        // What is below reads ahead by itself: threads would only wait for each other.
+        match device.is_cached() {
+            true => self.read_here(&*device, &done, outlet)?,
+            false => self.read_by_threads(&*device, &done, outlet),
+        }
+        run.check()
+    }
+
+    /// Reads on this thread; the device is told what comes next.
+    fn read_here(
+        &mut self,
+        device: &dyn BlockDevice,
+        done: &Done,
+        outlet: &Outlet<'_>,
+    ) -> ControlFlow<()> {
+        let (run, merge) = (self.part.run, self.part.merge());
+        let (mut coming, mut next, mut end) = (VecDeque::new(), 0, 0);
+        loop {
+            while coming.len() <= self.part.tuned.depth
+                && let Some(span) = merge.next(self.pieces, done, next)
+            {
+                next = span.pieces.end;
+                // It sees by itself that a reader goes on.
+                if span.at.saturating_sub(end) > self.part.tuned.gap {
+                    device.will_read(span.at, span.len);
+                }
+                end = span.at + span.len;
+                coming.push_back(span);
+            }
+            let Some(span) = coming.pop_front() else {
+                return ControlFlow::Continue(());
+            };
+            run.check()?;
+            run.tally.read(span.pieces.len() as u64, span.len);
+            let buf = ahead::room(&run.reads, span.len, merge.request);
+            let buf = buf.ok_or_else(|| Error::from(Kind::TooBig));
+            let data = buf.and_then(|mut buf| {
+                device.read_at(span.at, &mut buf.bytes)?;
+                Ok(Arc::new(buf))
+            });
+            let loaded = Loaded { span, data };
+            if self.take(loaded, device, done, outlet).is_break() {
+                run.end();
+                return ControlFlow::Break(());
+            }
+        }
+    }
+
+    /// Reads by threads, as many as the device takes requests at a time. They share `done`, and skip
+    /// what cleaning has read.
+    fn read_by_threads(&mut self, device: &dyn BlockDevice, done: &Done, outlet: &Outlet<'_>) {
+        let run = self.part.run;
         let ahead = Ahead::new(
-            &*device,
-            (self.pieces, &done),
-            self.part.merge(),
+            device,
+            (self.pieces, done),
+            (self.part.merge(), self.part.tuned.depth),
             &run.reads,
             &run.tally,
         );
@@ -81,13 +133,13 @@ impl<'a> Sweep<'a> {
             let mut number = 0;
             while let Some(loaded) = ahead.wait(number) {
                 number += 1;
-                if self.take(loaded, &*device, &done, outlet).is_break() {
+                if self.take(loaded, device, done, outlet).is_break() {
                     run.end();
                     break;
                 }
             }
+            ahead.stop();
         });
-        run.check()
     }
 
     /// Hands out the fragments of one request: delivers whole files, and puts others together.

@@ -1,20 +1,20 @@
 //! Phase 1: the names below some places, their attributes and fragments.
 
-use crate::delivery::{File, Part as Told, Way, Why};
-use crate::list::{List, Listed, Mapped, mapped};
+use crate::delivery::{File, Way, Why};
+use crate::list::{List, Listed, Mapped, Name, mapped};
 use crate::options::Method;
 use crate::run::Run;
 use crate::source::Source;
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use volary_core::{
-    Attr, Caps, Cookie, DirBuf, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place,
-    Prefetch, Result,
+    Attr, BlockDevice, Caps, Cookie, DirBuf, DirEntry, Error, Extent, FileKind, Kind, Mode, NodeId,
+    OpenId, Place, Prefetch, Result,
 };
 use volary_session::{Follow, PATH_MAX, Session};
 
 /// Entries that are read at once, and bytes of their names.
-const BATCH: (usize, usize) = (128, 8 << 10);
+const BATCH: (usize, usize) = (512, 32 << 10);
 
 /// Directories that are read ahead together, and nodes in them.
 const GROUP: usize = 64;
@@ -25,6 +25,8 @@ pub(crate) struct Walk<'a> {
     run: &'a Run<'a>,
     number: usize,
     source: &'a Source,
+    /// The device that files are read from, if the volume says where they are.
+    device: Option<&'a dyn BlockDevice>,
     places: std::slice::Iter<'a, Vec<u8>>,
     /// Directories to enter, the next one last.
     todo: Vec<(Box<[u8]>, NodeId)>,
@@ -35,6 +37,11 @@ pub(crate) struct Walk<'a> {
     /// Those that were entered: a damaged volume can have one in two places, or in itself.
     seen: HashSet<NodeId>,
     reading: Option<Dir>,
+    /// What was read of its entries, and how many of them were looked at.
+    batch: DirBuf,
+    looked_at: usize,
+    /// The path of the entry that is looked at.
+    path: Vec<u8>,
     /// A file that the list had no room for.
     held: Option<Box<(Listed, Mapped)>>,
 }
@@ -45,22 +52,31 @@ struct Dir {
     open: OpenId,
     /// Where it goes on; `None` at its end.
     from: Option<Cookie>,
-    /// Entries that were read and not looked at.
-    batch: VecDeque<(Vec<u8>, NodeId, Option<Attr>)>,
     /// Directories in it.
     below: Vec<(Box<[u8]>, NodeId)>,
 }
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(run: &'a Run<'a>, number: usize, source: &'a Source) -> Self {
+        let is_vanilla = run.options.method == Method::Vanilla;
+        let tells = source.session.caps().has(Caps::EXTENTS) && !is_vanilla;
+        let device = source.device.as_deref().filter(|_| tells);
+        let batch = DirBuf::new(BATCH.0, BATCH.1, true);
         Self {
             run,
             number,
             source,
+            device,
+            batch: match device {
+                Some(_) => batch.with_extents(run.shares.whole_max),
+                None => batch,
+            },
+            looked_at: 0,
+            path: Vec::new(),
             places: source.places.iter(),
             todo: Vec::new(),
             group: Vec::new(),
-            has_ahead: run.options.method != Method::Vanilla,
+            has_ahead: !is_vanilla,
             seen: HashSet::new(),
             reading: None,
             held: None,
@@ -74,14 +90,14 @@ impl<'a> Walk<'a> {
             // An empty list takes any file.
             self.held = list.push(file, mapped).err();
         }
-        while self.held.is_none() {
+        while self.held.is_none() && !list.is_full() {
             self.run.check()?;
             if self.reading.is_some() {
-                self.next_entry(list)?;
+                self.entries(list);
             } else if let Some((path, node)) = self.next_dir() {
-                self.enter(path, node)?;
+                self.enter(path, node, list);
             } else if let Some(place) = self.places.next() {
-                self.place(place, list)?;
+                self.place(place, list);
             } else {
                 break;
             }
@@ -119,62 +135,76 @@ impl<'a> Walk<'a> {
         session.prefetch(&nodes, Prefetch::Attributes);
     }
 
-    fn place(&mut self, place: &[u8], list: &mut List) -> ControlFlow<()> {
+    fn place(&mut self, place: &[u8], list: &mut List) {
         match self.source.session.walk(place, Follow::No) {
-            Ok(entry) => self.node(place.to_vec(), entry.attr, list),
-            Err(e) => self.failed(place, None, &e),
+            Ok(entry) => {
+                self.path = place.to_vec();
+                self.node(&entry.attr, None, list);
+            }
+            Err(e) => failed(list, place, e),
         }
     }
 
-    fn enter(&mut self, path: Box<[u8]>, node: NodeId) -> ControlFlow<()> {
+    fn enter(&mut self, path: Box<[u8]>, node: NodeId, list: &mut List) {
         if !self.seen.insert(node) {
             let words = "this directory is in another place too";
-            return self.failed(&path, None, &Error::note(Kind::Corrupt, words));
+            return failed(list, &path, Error::note(Kind::Corrupt, words));
         }
         match self.source.session.open(node, Mode::Read) {
             Ok(open) => {
+                self.batch.clear();
+                self.looked_at = 0;
                 self.reading = Some(Dir {
                     path,
                     open,
                     from: Some(Cookie::START),
-                    batch: VecDeque::new(),
                     below: Vec::new(),
                 });
-                ControlFlow::Continue(())
             }
-            Err(e) => self.failed(&path, None, &e),
+            Err(e) => failed(list, &path, e),
         }
     }
 
-    /// Looks at the next entry of the directory, or ends it.
-    fn next_entry(&mut self, list: &mut List) -> ControlFlow<()> {
-        let Some(dir) = &mut self.reading else {
-            return ControlFlow::Continue(());
-        };
-        if let Some((name, node, attr)) = dir.batch.pop_front() {
-            let path = join(&dir.path, &name);
-            if path.len() > PATH_MAX {
-                return self.failed(&path, None, &Kind::NameTooLong.into());
-            }
-            let attr = attr.map_or_else(|| self.source.session.getattr(node), Ok);
-            return match attr {
-                Ok(attr) => self.node(path, attr, list),
-                Err(e) => self.failed(&path, None, &e),
-            };
+    /// Looks at the entries that were read, until the list is full; reads more of the directory, or
+    /// ends it.
+    fn entries(&mut self, list: &mut List) {
+        let batch = std::mem::take(&mut self.batch);
+        let is_done = |this: &Self, list: &List| this.held.is_some() || list.is_full();
+        while let Some(entry) = batch.get(self.looked_at).filter(|_| !is_done(self, list)) {
+            self.looked_at += 1;
+            self.entry(&entry, list);
         }
-        let read = match dir.from {
-            Some(from) => dir.read(&self.source.session, from),
-            None => {
-                self.leave();
-                return ControlFlow::Continue(());
-            }
+        let is_read = self.looked_at >= batch.len();
+        self.batch = batch;
+        if is_read && self.held.is_none() {
+            self.read_on(list);
+        }
+    }
+
+    fn entry(&mut self, entry: &DirEntry<'_>, list: &mut List) {
+        let Some(dir) = &self.reading else { return };
+        join(&dir.path, entry.name, &mut self.path);
+        if self.path.len() > PATH_MAX {
+            return failed(list, &self.path, Kind::NameTooLong.into());
+        }
+        let attr = entry
+            .attr
+            .map_or_else(|| self.source.session.getattr(entry.node), Ok);
+        match attr {
+            Ok(attr) => self.node(&attr, entry.extents, list),
+            Err(e) => failed(list, &self.path, e),
+        }
+    }
+
+    fn read_on(&mut self, list: &mut List) {
+        self.batch.clear();
+        self.looked_at = 0;
+        let Some(dir) = &mut self.reading else { return };
+        let Some(from) = dir.from else {
+            return self.leave();
         };
-        match read {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(e) => {
-                let path = dir.path.clone();
-                self.failed(&path, None, &e)
-            }
+        if let Err(e) = dir.read(&self.source.session, from, &mut self.batch) {
+            failed(list, &dir.path, e);
         }
     }
 
@@ -189,51 +219,54 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn node(&mut self, path: Vec<u8>, attr: Attr, list: &mut List) -> ControlFlow<()> {
+    /// Takes the node that `self.path` leads to.
+    fn node(&mut self, attr: &Attr, extents: Option<&[Extent]>, list: &mut List) {
         let view = File {
             source: self.number,
-            path: &path,
-            attr: Some(&attr),
+            path: &self.path,
+            attr: Some(attr),
             way: Way::Direct,
             data: None,
         };
         if !self.run.consumer.wants(&view) {
-            return ControlFlow::Continue(());
+            return;
         }
         if attr.kind == FileKind::File {
-            let file = Listed::new(path, attr);
-            match self.map(&attr) {
-                Ok(mapped) => self.held = list.push(file, mapped).err(),
-                Err(_) => self.held = list.push(file, Mapped::Ordinary(Why::Unmapped)).err(),
-            }
-            return ControlFlow::Continue(());
+            let file = Listed::new(&self.path, *attr);
+            let mapped = self.map(attr, extents);
+            let mapped = mapped.unwrap_or(Mapped::Ordinary(Why::Unmapped));
+            self.held = list.push(file, mapped).err();
+            return;
         }
-        self.run.tally.add(|sum| sum.nodes += 1);
-        self.tell(&view, Told::Node)?;
+        let path: Box<[u8]> = self.path.as_slice().into();
+        list.tell(Name {
+            path: path.clone(),
+            attr: Some(*attr),
+            failed: None,
+        });
         if attr.kind == FileKind::Dir {
             let below = self.reading.as_mut().map(|dir| &mut dir.below);
             let to = below.unwrap_or(&mut self.todo);
-            to.push((path.into(), attr.node));
+            to.push((path, attr.node));
         }
-        ControlFlow::Continue(())
     }
 
     /// Decides how a file is read.
-    fn map(&self, attr: &Attr) -> Result<Mapped> {
+    fn map(&self, attr: &Attr, extents: Option<&[Extent]>) -> Result<Mapped> {
         if self.run.options.method == Method::Vanilla {
             return Ok(Mapped::Ordinary(Why::Asked));
         }
-        let session = &self.source.session;
-        let Some(device) = self
-            .source
-            .device
-            .as_ref()
-            .filter(|_| session.caps().has(Caps::EXTENTS))
-        else {
+        let Some(device) = self.device else {
             return Ok(Mapped::Ordinary(Why::NoPlaces));
         };
         if attr.size == 0 {
             return Ok(Mapped::Empty);
+        }
+        let session = &self.source.session;
+        let size = device.geometry().size;
+        if let Some(extents) = extents {
+            session.check_read(attr)?;
+            return Ok(mapped(extents, attr.size, size));
         }
         let is_large = attr.size > self.run.shares.whole_max;
         let len = if is_large { 1 } else { attr.size };
@@ -243,43 +276,29 @@ impl<'a> Walk<'a> {
         session.close(open)?;
         asked?;
         if !is_large {
-            return Ok(mapped(&extents, attr.size, device.geometry().size));
+            return Ok(mapped(&extents, attr.size, size));
         }
         Ok(Mapped::Large(match extents.first().map(|e| e.place) {
             Some(Place::Device(at)) => at,
             _ => 0,
         }))
     }
+}
 
-    fn failed(&mut self, path: &[u8], attr: Option<&Attr>, e: &Error) -> ControlFlow<()> {
-        self.run.tally.add(|sum| sum.failed += 1);
-        let view = File {
-            source: self.number,
-            path,
-            attr,
-            way: Way::Direct,
-            data: None,
-        };
-        self.tell(&view, Told::Failed(e))
-    }
-
-    fn tell(&self, view: &File<'_>, told: Told<'_>) -> ControlFlow<()> {
-        let taken = self.run.consumer.take(view, told);
-        if taken.is_break() {
-            self.run.end();
-        }
-        taken
-    }
+/// Notes that a name is to be told of as failed.
+fn failed(list: &mut List, path: &[u8], e: Error) {
+    list.tell(Name {
+        path: path.into(),
+        attr: None,
+        failed: Some(e),
+    });
 }
 
 impl Dir {
     /// Reads some entries. After an error there are no more.
-    fn read(&mut self, session: &Session, from: Cookie) -> Result<()> {
-        let mut buf = DirBuf::new(BATCH.0, BATCH.1, true);
-        let read = session.readdir(self.open, from, &mut buf);
-        let entries = buf.iter().map(|e| (e.name.to_vec(), e.node, e.attr));
-        self.batch.extend(entries);
-        self.from = match (&read, buf.last_cookie()) {
+    fn read(&mut self, session: &Session, from: Cookie, into: &mut DirBuf) -> Result<()> {
+        let read = session.readdir(self.open, from, into);
+        self.from = match (&read, into.last_cookie()) {
             (Ok(false), Some(next)) if next != from => Some(next),
             _ => None,
         };
@@ -312,12 +331,12 @@ fn numbers(session: &Session, dir: NodeId, nodes: &mut Vec<NodeId>) -> Result<()
     end.map(|_| ())
 }
 
-fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(dir.len() + 1 + name.len());
+/// Puts the path of a name in a directory into `path`.
+fn join(dir: &[u8], name: &[u8], path: &mut Vec<u8>) {
+    path.clear();
     path.extend_from_slice(dir);
     if dir.last() != Some(&b'/') {
         path.push(b'/');
     }
     path.extend_from_slice(name);
-    path
 }

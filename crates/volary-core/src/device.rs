@@ -83,6 +83,12 @@ pub trait BlockDevice: Send + Sync {
         false
     }
 
+    /// Hints that the range will be read soon: the device may begin to fetch it, and does not wait for it.
+    /// Default: nothing.
+    fn will_read(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// Reads many ranges. Each read has its own result. Default: one by one.
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         for r in reads {
@@ -169,6 +175,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for std::sync::Arc<D> {
     }
     fn is_cached(&self) -> bool {
         (**self).is_cached()
+    }
+    fn will_read(&self, offset: u64, len: u64) {
+        (**self).will_read(offset, len);
     }
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         (**self).read_batch(reads);

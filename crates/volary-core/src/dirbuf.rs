@@ -1,6 +1,6 @@
 //! What `readdir` fills.
 
-use crate::{Attr, Cookie, FileKind, Name, NodeId};
+use crate::{Attr, Cookie, Extent, FileKind, Name, NodeId, Result};
 
 /// Room for some entries of a directory. The caller sets the bounds, the
 /// driver pushes until there is no more room or no more entries.
@@ -12,7 +12,13 @@ pub struct DirBuf {
     names_max: usize,
     want_attr: bool,
     numbers_do: bool,
+    /// Extents are wanted of files of at most this size.
+    extents_of: Option<u64>,
+    extents: Vec<Extent>,
 }
+
+/// Most extents that a buffer holds: those of all its entries.
+const EXTENTS_MAX: usize = 8192;
 
 #[derive(Debug)]
 struct Slot {
@@ -21,6 +27,7 @@ struct Slot {
     kind: FileKind,
     name_end: usize,
     attr: Option<Attr>,
+    extents: Option<std::ops::Range<usize>>,
 }
 
 /// One entry out of a [`DirBuf`].
@@ -36,6 +43,8 @@ pub struct DirEntry<'a> {
     pub name: &'a [u8],
     /// Its attributes, where they were wanted and cost nothing.
     pub attr: Option<Attr>,
+    /// Where the bytes of a file lie, where that was wanted and cost nothing.
+    pub extents: Option<&'a [Extent]>,
 }
 
 impl DirBuf {
@@ -58,6 +67,35 @@ impl DirBuf {
     pub fn numbers_do(mut self) -> Self {
         self.numbers_do = true;
         self
+    }
+
+    /// The same for a caller who also wants the extents of files of at most `size_max` bytes, if the
+    /// driver has them at hand. Means nothing where attributes are not wanted.
+    #[must_use]
+    pub fn with_extents(mut self, size_max: u64) -> Self {
+        self.extents_of = self.want_attr.then_some(size_max);
+        self
+    }
+
+    /// Whether the extents of a file of this size are wanted.
+    pub fn wants_extents(&self, size: u64) -> bool {
+        self.extents_of.is_some_and(|most| size <= most)
+    }
+
+    /// Notes where the bytes of the last entry lie, if that leads to `node`: `fill` adds what
+    /// [`extents`](crate::FileSystem::extents) gives for all of the file. After an error, and where
+    /// there are too many, it is as if they were not known.
+    pub fn set_extents(&mut self, node: NodeId, fill: impl FnOnce(&mut Vec<Extent>) -> Result<()>) {
+        let last = self.entries.last_mut().filter(|s| s.node == node);
+        let Some(last) = last else { return };
+        let start = self.extents.len();
+        let filled = fill(&mut self.extents);
+        match filled {
+            Ok(()) if self.extents.len() <= EXTENTS_MAX => {
+                last.extents = Some(start..self.extents.len());
+            }
+            _ => self.extents.truncate(start),
+        }
     }
 
     /// Whether whole node ids are wanted.
@@ -98,23 +136,29 @@ impl DirBuf {
             kind,
             name_end: self.names.len(),
             attr,
+            extents: None,
         });
         true
     }
 
     /// The entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = DirEntry<'_>> {
-        let mut start = 0;
-        self.entries.iter().map(move |s| {
-            let name = &self.names[start..s.name_end];
-            start = s.name_end;
-            DirEntry {
-                next: s.next,
-                node: s.node,
-                kind: s.kind,
-                name,
-                attr: s.attr,
-            }
+        (0..self.entries.len()).filter_map(|index| self.get(index))
+    }
+
+    /// The entry of this number, from 0.
+    pub fn get(&self, index: usize) -> Option<DirEntry<'_>> {
+        let s = self.entries.get(index)?;
+        let before = index.checked_sub(1).and_then(|i| self.entries.get(i));
+        let start = before.map_or(0, |s| s.name_end);
+        let extents = s.extents.clone();
+        Some(DirEntry {
+            next: s.next,
+            node: s.node,
+            kind: s.kind,
+            name: self.names.get(start..s.name_end)?,
+            attr: s.attr,
+            extents: extents.and_then(|range| self.extents.get(range)),
         })
     }
 
@@ -144,5 +188,49 @@ impl DirBuf {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.names.clear();
+        self.extents.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Place};
+
+    fn extent(offset: u64) -> Extent {
+        Extent {
+            offset,
+            len: 1,
+            place: Place::Hole,
+        }
+    }
+
+    #[test]
+    fn extents_are_those_of_the_last_entry_and_not_after_an_error() {
+        let mut buf = DirBuf::new(10, 100, true).with_extents(5);
+        assert!(buf.wants_extents(5) && !buf.wants_extents(6));
+        assert!(!DirBuf::new(1, 1, false).with_extents(5).wants_extents(1));
+        let node = |ino| NodeId::new(ino, 0).unwrap();
+        for ino in 1..=4 {
+            buf.push(Cookie(ino), node(ino), FileKind::File, &[b'a'; 2], None);
+            match ino {
+                1 => buf.set_extents(node(9), |_| panic!("not the last one")),
+                2 => buf.set_extents(node(2), |all| {
+                    all.push(extent(2));
+                    Err(Kind::Io.into())
+                }),
+                3 => buf.set_extents(node(3), |all| {
+                    all.push(extent(3));
+                    Ok(())
+                }),
+                _ => buf.set_extents(node(4), |all| {
+                    all.resize(EXTENTS_MAX + 1, extent(4));
+                    Ok(())
+                }),
+            }
+        }
+        let found: Vec<_> = buf.iter().map(|e| e.extents.map(<[_]>::to_vec)).collect();
+        assert_eq!(found, [None, None, Some(vec![extent(3)]), None]);
+        assert!(buf.iter().all(|e| e.name == b"aa"));
     }
 }

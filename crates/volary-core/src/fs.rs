@@ -336,6 +336,10 @@ pub trait FileSystem: Send + Sync {
     /// `IsDir`.
     fn read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize>;
 
+    /// Hints that the caller will read the range soon. The driver may begin to fetch it, and does not
+    /// wait for it. Errors are left to the read.
+    fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {}
+
     /// Writes all of `data` at byte `offset`, or, with no offset, at the end
     /// as it is at that moment. Gives the offset just after the data.
     ///

@@ -127,6 +127,10 @@ macro_rules! operations {
             fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
                 self.below().prefetch(cx, nodes, what)
             }
+            /// A hint; not seen by `around`.
+            fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
+                self.below().will_read(cx, open, offset, len);
+            }
 
             $(
                 $(#[$doc])*
@@ -147,6 +151,9 @@ macro_rules! operations {
             fn forget(&self, node: NodeId, lookups: u64) { Layer::forget(self, node, lookups); }
             fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
                 Layer::prefetch(self, cx, nodes, what)
+            }
+            fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
+                Layer::will_read(self, cx, open, offset, len);
             }
             $( fn $method(&self, $($arg: $ty),*) -> $out { Layer::$method(self, $($arg),*) } )*
         }

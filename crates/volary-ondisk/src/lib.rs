@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ahead`] | reading before it is asked for, in the order in which things lie |
+//! | [`ahead`] | what is read before it is asked for |
 //! | [`dump`] | what a dump is asked for, and where its text goes |
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`map`] | the picture of what lies where |

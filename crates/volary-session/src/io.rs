@@ -126,6 +126,22 @@ impl Session {
         self.enter_open(&cx, opened)
     }
 
+    /// Looks whether the file could be opened for reading now, and opens nothing. For who reads what
+    /// it holds by its extents; `attr` is as for [`open_seen`](Self::open_seen).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn check_read(&self, attr: &Attr) -> Result<()> {
+        if attr.kind != FileKind::File {
+            return Err(Kind::Invalid.into());
+        }
+        self.need(&self.ctx(), attr, access_for(Mode::Read))?;
+        let uses = &self.volume.uses;
+        uses.check_names(attr.node, attr.nlink)?;
+        uses.check_moment(attr.node, Rights::READ, self.client)?;
+        self.contend(attr.node, By::Key(None), Impact::READ)
+    }
+
     pub(crate) fn open_found(
         &self,
         cx: &Ctx<'_>,
@@ -214,6 +230,16 @@ impl Session {
         }
         self.contend_open(&opened, Impact::READ)?;
         self.fs().read(&self.ctx(), opened.below, offset, buf)
+    }
+
+    /// A hint: the range will be read soon; see
+    /// [`FileSystem::will_read`](volary_core::FileSystem::will_read).
+    pub fn will_read(&self, open: OpenId, offset: u64, len: u64) {
+        if let Ok(opened) = self.volume.opens.get(open)
+            && opened.reads()
+        {
+            self.fs().will_read(&self.ctx(), opened.below, offset, len);
+        }
     }
 
     /// Writes all of `data` at byte `offset`; with no offset, or if it was

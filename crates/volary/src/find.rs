@@ -242,6 +242,10 @@ impl BlockDevice for Laid {
         self.below.is_cached()
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        self.below.will_read(offset, len);
+    }
+
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         self.below.read_batch(reads);
         for read in reads {

@@ -3,11 +3,12 @@
 use crate::runs::Spot;
 use crate::store::Store;
 use volary_core::{Ctx, FileKind, NodeId, Prefetch};
-use volary_ondisk::ahead::{AHEAD_MAX, Stretch, read_sorted};
+use volary_ondisk::ahead::{AHEAD_MAX, Stretch};
 
 impl Store {
     /// Reads what the hint is about into the cache, as far as it can be read.
     pub(crate) fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) {
+        let goes_on = || cx.check_cancel().is_ok();
         let numbers = nodes
             .iter()
             .filter_map(|node| u32::try_from(node.ino.get()).ok());
@@ -15,13 +16,13 @@ impl Store {
         let block = self.volume.block;
         let places = numbers.iter().filter_map(|ino| self.inode_at(*ino).ok());
         let blocks = places.map(|at| (at / block * block, block));
-        read_sorted(cx, &self.cache, blocks.collect());
+        self.cache.prefetch_all(blocks.collect(), &goes_on);
         if what == Prefetch::Entries {
             let mut blocks = Vec::new();
             for ino in numbers {
                 self.add_entries(ino, &mut blocks);
             }
-            read_sorted(cx, &self.cache, blocks);
+            self.cache.prefetch_all(blocks, &goes_on);
         }
     }
 

@@ -42,12 +42,20 @@ impl Ext4Fs {
 
     /// Puts an entry into the buffer; false if there is no room.
     fn push(&self, entry: &DirEntry, out: &mut DirBuf) -> Result<bool> {
-        let (id, kind, inode) = self.0.store.node_of_entry(entry, out.wants_ids())?;
-        let attr = match inode.filter(|_| out.wants_attr()) {
-            Some(inode) => Some(inode.attr(&self.0.store.volume)?),
-            None => None,
-        };
-        Ok(out.push(Cookie(entry.end), id, kind, &entry.name, attr))
+        let store = &self.0.store;
+        let (id, kind, inode) = store.node_of_entry(entry, out.wants_ids())?;
+        let inode = inode.filter(|_| out.wants_attr());
+        let attr = inode.as_ref().map(|inode| inode.attr(&store.volume));
+        let is_taken = out.push(Cookie(entry.end), id, kind, &entry.name, attr.transpose()?);
+        if let Some(inode) = inode.filter(|_| is_taken && kind == FileKind::File)
+            && out.wants_extents(inode.size)
+            && check_clear(&inode).is_ok()
+        {
+            out.set_extents(id, |extents| {
+                store.extents(&inode, (0, inode.size), extents)
+            });
+        }
+        Ok(is_taken)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::inode::Inode;
 use crate::journal::Replayed;
 use crate::ondisk::{DESC_CHECKSUM, GroupDesc, group, ro_compat};
 use crate::volume::Volume;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions};
 use volary_core::{BlockDevice, Error, Kind, Result};
@@ -19,6 +20,9 @@ pub(crate) struct Store {
     pub(crate) replayed: Option<Arc<Replayed>>,
     /// What fast commits changed after that.
     pub(crate) fast: Fast,
+    /// The group whose descriptor was checked last: inodes that are looked at one after the other
+    /// are mostly in one group.
+    pub(crate) last: Mutex<Option<(u32, Group)>>,
 }
 
 /// A group, as its descriptor has it.
@@ -59,6 +63,7 @@ impl Store {
             volume,
             replayed: None,
             fast: Fast::default(),
+            last: Mutex::default(),
         }
     }
 
@@ -161,6 +166,17 @@ impl Store {
         self.verify("bg_checksum", at, stored.into(), sum)
     }
 
+    fn group_of_inodes(&self, number: u32) -> Result<Group> {
+        if let Some((last, group)) = *self.last.lock()
+            && last == number
+        {
+            return Ok(group);
+        }
+        let group = self.group(number)?;
+        *self.last.lock() = Some((number, group));
+        Ok(group)
+    }
+
     /// Where an inode stands, in bytes.
     ///
     /// # Errors
@@ -169,7 +185,7 @@ impl Store {
         let volume = &self.volume;
         let index = ino.checked_sub(1).filter(|index| *index < volume.inodes);
         let index = index.ok_or(Kind::Stale)?;
-        let group = self.group(index / volume.inodes_per_group)?;
+        let group = self.group_of_inodes(index / volume.inodes_per_group)?;
         self.inode_in(&group, index % volume.inodes_per_group)
     }
 

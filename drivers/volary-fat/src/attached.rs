@@ -199,7 +199,7 @@ impl Attached {
     }
 
     /// The most clusters that a directory can have.
-    fn dir_clusters_max(&self) -> u32 {
+    pub(crate) fn dir_clusters_max(&self) -> u32 {
         (DIR_ENTRIES_MAX * ENTRY_LEN as u32).div_ceil(self.layout.cluster_len)
     }
 

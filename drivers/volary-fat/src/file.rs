@@ -7,9 +7,10 @@
 use crate::attached::{Attached, runs_of_mut};
 use crate::commit::Stop;
 use crate::node::{Body, Node};
-use crate::ondisk::attr;
+use crate::ondisk::{DirEntry, attr};
 use crate::reserve::Grower;
 use crate::runs::Runs;
+use crate::twofold::Of;
 use std::sync::Arc;
 use volary_block::{SECTOR, Stage};
 use volary_core::{Ctx, Error, Extent, FileKind, Kind, Place, Result};
@@ -321,6 +322,31 @@ impl Attached {
         let runs = runs_of_mut(&mut body)?;
         self.cache.write_stage(Stage::DATA)?;
         let size = u64::from(node.meta.lock().size);
+        self.extents_of_runs(runs, size, (offset, len), out)
+    }
+
+    /// The same of a file that is not in use, by its entry: of a volume that takes no changes.
+    ///
+    /// # Errors
+    /// As [`extents_of`](Self::extents_of).
+    pub(crate) fn extents_of_entry(
+        &self,
+        entry: &DirEntry,
+        size: u64,
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
+        let first = entry.first_cluster(self.layout.is_fat32());
+        let mut runs = Runs::from_first(first, Of::File(self.clusters_for(size)));
+        self.extents_of_runs(&mut runs, size, (0, size), out)
+    }
+
+    fn extents_of_runs(
+        &self,
+        runs: &mut Runs,
+        size: u64,
+        (offset, len): (u64, u64),
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
         let end = offset.saturating_add(len).min(size);
         if offset >= end {
             return Ok(());

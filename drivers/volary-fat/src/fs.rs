@@ -6,7 +6,8 @@ use crate::time::CHANGE_STEP;
 use std::sync::Arc;
 use volary_core::{
     Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind,
-    FileSystem, Fs, Kind, Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
+    FileSystem, Fs, Kind, Mode, Name, NodeId, OpenId, Prefetch, RenameFlags, Result, SetAttr,
+    StatFs,
 };
 
 /// A FAT volume as a file system.
@@ -78,6 +79,13 @@ impl FileSystem for FatFs {
 
     fn readdir(&self, _cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         self.0.list_dir(dir, from, out)
+    }
+
+    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+        if what == Prefetch::Entries && self.0.alive().is_ok() {
+            self.0.prefetch_dirs(cx, nodes);
+        }
+        true
     }
 
     fn create(

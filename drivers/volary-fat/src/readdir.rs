@@ -2,11 +2,13 @@
 
 use crate::attached::{Attached, dir_of};
 use crate::dir::{Dir, is_dots};
-use crate::node::{dir_ino, key_of, slot_ino};
+use crate::node::{Natural, dir_ino, key_of, slot_ino};
 use crate::ondisk::DIR_ENTRIES_MAX;
+use crate::runs::{Run, Runs};
 use crate::slots::{Event, Record};
+use crate::twofold::Of;
 use std::ops::ControlFlow;
-use volary_core::{Attr, Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
+use volary_core::{Attr, Cookie, Ctx, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
 
 impl Attached {
     /// Fills `out` with entries from a cookie on: the number of the slot to go
@@ -39,12 +41,44 @@ impl Attached {
             self.names.show(&record, &mut name);
             let next = Cookie(u64::from(record.last_slot) + 1);
             if out.push(next, id, kind, &name, attr) {
+                if let Some(size) = attr.map(|attr| attr.size)
+                    && kind == FileKind::File
+                    && out.wants_extents(size)
+                    && !self.takes_changes()
+                {
+                    out.set_extents(id, |all| self.extents_of_entry(&record.short, size, all));
+                }
                 return ControlFlow::Continue(());
             }
             full = true;
             ControlFlow::Break(())
         })?;
         Ok(!full)
+    }
+
+    /// Reads directories into the cache, in the order in which they lie. Files have no more than
+    /// what their directories say.
+    pub(crate) fn prefetch_dirs(&self, cx: &Ctx<'_>, dirs: &[NodeId]) {
+        let cluster_len = u64::from(self.layout.cluster_len);
+        let mut parts = Vec::new();
+        for dir in dirs {
+            let Natural::Dir(first) = Natural::of(dir.ino.get()) else {
+                continue;
+            };
+            if !self.layout.is_cluster(first) {
+                continue;
+            }
+            let mut runs = Runs::from_first(first, Of::Dir);
+            // What is damaged is told when it is listed.
+            let _ = runs.load(&self.table, self.dir_clusters_max());
+            let part = |run: &Run| {
+                let len = u64::from(run.len) * cluster_len;
+                (self.layout.cluster_offset(run.first), len)
+            };
+            parts.extend(runs.as_slice().iter().map(part));
+        }
+        self.cache
+            .prefetch_all(parts, &|| cx.check_cancel().is_ok());
     }
 
     fn is_shown(&self, dir: &Dir, record: &Record<'_>) -> bool {

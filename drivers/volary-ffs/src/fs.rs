@@ -221,19 +221,25 @@ impl FileSystem for FfsFs {
                     return Ok(Took::Passed);
                 }
                 let number = u64::from(entry.ino);
-                let (node, kind, attr) = match state.nodes.inode(&reader, number) {
-                    Ok(inode) => {
-                        let attr = state.nodes.attr(&reader, &inode)?;
-                        (attr.node, attr.kind, Some(attr))
-                    }
+                let node = match state.nodes.inode(&reader, number) {
+                    Ok(node) => node,
                     // Told by its number: whoever looks at it learns what is wrong with it.
                     Err(e) if e == Kind::Stale || e == Kind::Corrupt => {
                         let node = NodeId::new(number, 0).ok_or(Kind::Corrupt)?;
-                        (node, entry.kind.unwrap_or(FileKind::File), None)
+                        let kind = entry.kind.unwrap_or(FileKind::File);
+                        let has_room = out.push(next, node, kind, entry.name, None);
+                        return Ok(if has_room { Took::Listed } else { Took::Full });
                     }
                     Err(e) => return Err(e),
                 };
-                let has_room = out.push(next, node, kind, entry.name, attr);
+                let attr = state.nodes.attr(&reader, &node)?;
+                let has_room = out.push(next, attr.node, attr.kind, entry.name, Some(attr));
+                let is_read = attr.kind == FileKind::File && !node.is_snapshot(reader.volume);
+                if has_room && is_read && out.wants_extents(attr.size) {
+                    out.set_extents(attr.node, |extents| {
+                        self.0.extents_of(&reader, &node, (0, attr.size), extents)
+                    });
+                }
                 Ok(if has_room { Took::Listed } else { Took::Full })
             })
         })

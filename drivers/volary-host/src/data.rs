@@ -5,9 +5,10 @@ use crate::opens::Opened;
 use crate::path_of;
 use crate::volume::{Host, open_dir};
 use rustix::fd::OwnedFd;
-use rustix::fs::{FallocateFlags, Mode as HostMode, OFlags, SeekFrom};
+use rustix::fs::{Advice, FallocateFlags, Mode as HostMode, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::IoSlice;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use volary_core::{Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
 
@@ -126,6 +127,15 @@ impl Host {
             }
         }
         Ok(done)
+    }
+
+    /// Tells the host that a range will be read. It is a hint: what goes wrong is told by the read.
+    pub(crate) fn advise(&self, id: OpenId, offset: u64, len: u64) {
+        if let Ok(open) = self.file(id)
+            && let Some(len) = NonZeroU64::new(len)
+        {
+            let _ = rustix::fs::fadvise(&open.fd, offset, Some(len), Advice::WillNeed);
+        }
     }
 
     /// See [`write`](volary_core::FileSystem::write).

@@ -166,6 +166,10 @@ impl FileSystem for Host {
         self.read_at(open, offset, buf)
     }
 
+    fn will_read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
+        self.advise(open, offset, len);
+    }
+
     fn write(&self, _: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         self.write_at(open, offset, data)
     }

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions};
 use volary_core::{
     Attach, BlockDevice, Ctx, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place,
-    Result,
+    Prefetch, Result,
 };
 use volary_ondisk::SharedOpens;
+use volary_ondisk::ahead::AHEAD_MAX;
 
 /// Options of an attachment.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
@@ -140,6 +141,27 @@ impl Attached {
     /// `NotDir`; as [`load`](Self::load).
     pub(crate) fn dir(&self, id: NodeId) -> Result<Stretch> {
         stretch_of(&self.load(id)?)
+    }
+
+    /// Reads directories into the cache, in the order in which they lie: of what attributes are wanted
+    /// of, their first blocks. Files have no more than what their directories say.
+    pub(crate) fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) {
+        let goes_on = || cx.check_cancel().is_ok();
+        let block = self.volume.block;
+        let starts = nodes.iter().map(|node| node.ino.get());
+        // A file's number is the place of its record, which no block begins with.
+        let starts: Vec<u64> = starts.filter(|at| at.is_multiple_of(block)).collect();
+        let firsts = starts.iter().map(|start| (*start, block));
+        self.cache.prefetch_all(firsts.collect(), &goes_on);
+        if what != Prefetch::Entries {
+            return;
+        }
+        // What is damaged is told when it is listed.
+        let nodes = self.makes();
+        let all = starts.iter().filter_map(|start| nodes.dir(*start).ok());
+        let all = all.filter_map(|dir| stretch_of(&dir).ok());
+        let all = all.map(|dir| (dir.start, dir.len.min(AHEAD_MAX)));
+        self.cache.prefetch_all(all.collect(), &goes_on);
     }
 
     pub(crate) fn open(&self, node: Node) -> OpenId {

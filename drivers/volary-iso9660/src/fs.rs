@@ -8,7 +8,7 @@ use crate::susp::Areas;
 use crate::volume::Tree;
 use volary_core::{
     Attr, Caps, Cookie, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind, Mode, Name,
-    NodeId, OpenId, Result, StatFs,
+    NodeId, OpenId, Prefetch, Result, StatFs,
 };
 
 /// An attached volume.
@@ -127,12 +127,25 @@ impl FileSystem for Iso9660Fs {
             if !out.push(Cookie(at), entry.id, entry.kind, &entry.name, attr) {
                 return Ok(false);
             }
+            if let Some(node) = entry.node.filter(|node| !node.is_odd)
+                && out.wants_extents(node.attr.size)
+            {
+                let size = node.attr.size;
+                out.set_extents(entry.id, |extents| self.0.extents(&node, 0, size, extents));
+            }
         }
         Ok(true)
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
         Ok(self.0.load(node)?.attr)
+    }
+
+    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+        if self.0.alive().is_ok() {
+            self.0.prefetch(cx, nodes, what);
+        }
+        true
     }
 
     fn readlink(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {

@@ -4,23 +4,24 @@ use crate::node::number_of;
 use crate::ondisk::kind;
 use crate::store::Store;
 use volary_core::{Ctx, NodeId, Prefetch};
-use volary_ondisk::ahead::{AHEAD_MAX, Stretch, read_sorted};
+use volary_ondisk::ahead::{AHEAD_MAX, Stretch};
 
 impl Store {
     /// Reads what the hint is about into the cache, as far as it can be read.
     pub(crate) fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) {
+        let goes_on = || cx.check_cancel().is_ok();
         let numbers = nodes.iter().map(|node| number_of(*node).0);
         let places = numbers
             .clone()
             .filter_map(|number| self.record_at(number).ok());
         let records = places.map(|at| (at, self.volume.record as u64));
-        read_sorted(cx, &self.cache, records.collect());
+        self.cache.prefetch_all(records.collect(), &goes_on);
         if what == Prefetch::Entries {
             let mut blocks = Vec::new();
             for number in numbers {
                 self.add_entries(number, &mut blocks);
             }
-            read_sorted(cx, &self.cache, blocks);
+            self.cache.prefetch_all(blocks, &goes_on);
         }
     }
 

@@ -270,7 +270,7 @@ mod tests {
             .map(|finding| match finding {
                 Finding::Missing(missing) => (missing.rival, missing.why.as_str()),
                 Finding::Row(row) => (row.rival, ""),
-                Finding::Bound(_) => ("", ""),
+                Finding::Bound(_) | Finding::PerFile(_) => ("", ""),
             })
             .collect();
         assert_eq!(rivals, [("absent", "no such program"), ("present", "")]);

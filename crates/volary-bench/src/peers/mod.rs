@@ -1,5 +1,6 @@
 //! Today's alternatives, side by side with volary.
 
+pub mod bulk;
 pub mod cedar;
 pub mod fat;
 pub mod ffs;
@@ -99,6 +100,26 @@ pub struct Missing {
     pub why: String,
 }
 
+/// Processor time of a task, by file.
+#[derive(Clone, Debug, Serialize)]
+pub struct PerFile {
+    /// What was done.
+    pub task: &'static str,
+    /// How many files there were.
+    pub files: u64,
+    /// Processor time for each, in microseconds, that of starting and ending among it.
+    pub micros: f64,
+    /// Most that it should be, where that counts.
+    pub micros_max: Option<f64>,
+}
+
+impl PerFile {
+    /// Whether the bound is kept.
+    pub fn holds(&self) -> bool {
+        self.micros_max.is_none_or(|most| self.micros <= most)
+    }
+}
+
 /// What was found out about one task.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
@@ -107,6 +128,8 @@ pub enum Finding {
     Row(Row),
     /// Beside bounds.
     Bound(Bound),
+    /// By file.
+    PerFile(PerFile),
     /// Nothing.
     Missing(Missing),
 }
@@ -117,6 +140,7 @@ impl Finding {
         match self {
             Self::Row(row) => row.holds(),
             Self::Bound(bound) => bound.holds(),
+            Self::PerFile(cost) => cost.holds(),
             Self::Missing(_) => true,
         }
     }

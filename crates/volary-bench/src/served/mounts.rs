@@ -87,6 +87,8 @@ fn unmount(dir: &Path) -> Command {
 /// is dropped, at the latest.
 pub(crate) struct Looped {
     dir: Option<PathBuf>,
+    /// A device that does not go with the mount.
+    device: Option<PathBuf>,
 }
 
 impl Looped {
@@ -98,7 +100,38 @@ impl Looped {
         program(mount.args(["-o", "loop"]).arg(image).arg(dir), &[0])?;
         Ok(Self {
             dir: Some(dir.to_owned()),
+            device: None,
         })
+    }
+
+    /// Mounts an image that nothing changes, and whose content the host keeps in memory once and
+    /// not twice.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn read_only(image: &Path, dir: &Path) -> Result<Self> {
+        fs::create_dir_all(dir)?;
+        let mut attach = Command::new("losetup");
+        needs::program(&attach)?;
+        attach.args(["--show", "--find", "--read-only", "--direct-io=on"]);
+        let made = attach.arg(image).output()?;
+        if !made.status.success() {
+            bail!("no loop device for {}", image.display());
+        }
+        let name = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        let mut looped = Self {
+            dir: None,
+            device: Some(PathBuf::from(&name)),
+        };
+        let mut mount = Command::new("mount");
+        program(mount.args(["-o", "ro"]).arg(name).arg(dir), &[0])?;
+        looped.dir = Some(dir.to_owned());
+        Ok(looped)
+    }
+
+    /// Where it is mounted.
+    pub(crate) fn dir(&self) -> Option<&Path> {
+        self.dir.as_deref()
     }
 
     /// Unmounts: everything is in the image.
@@ -107,10 +140,18 @@ impl Looped {
     }
 
     fn unmount(&mut self) -> Result<()> {
-        match self.dir.take() {
+        let unmounted = match self.dir.take() {
             Some(dir) => program(Command::new("umount").arg(dir), &[0]).map(drop),
             None => Ok(()),
-        }
+        };
+        let detached = match self.device.take() {
+            Some(device) => {
+                let mut detach = Command::new("losetup");
+                program(detach.arg("--detach").arg(device), &[0]).map(drop)
+            }
+            None => Ok(()),
+        };
+        unmounted.and(detached)
     }
 }
 

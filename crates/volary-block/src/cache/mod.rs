@@ -50,6 +50,7 @@
     reason = "ranges are checked on entry, against the size of the device; no index comes from its content"
 )]
 
+mod ahead;
 mod commit;
 mod direct;
 mod page;
@@ -200,6 +201,11 @@ impl Cache {
         } else {
             self.io_size()
         }
+    }
+
+    /// Most bytes of pages that it holds without dirty sectors in stages after 0.
+    pub fn memory(&self) -> u64 {
+        (self.capacity * PAGE) as u64
     }
 
     /// Longest request to the device, in bytes.

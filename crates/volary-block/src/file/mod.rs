@@ -9,10 +9,11 @@ mod tests;
 use crate::range::check_range;
 use direct::Direct;
 pub(crate) use open::open_locked;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io::{IoSlice, Seek, SeekFrom};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use volary_core::{BlockDevice, Error, Geometry, Kind, Result, escape, zero_by_writing};
@@ -268,5 +269,13 @@ impl BlockDevice for FileDevice {
 
     fn is_cached(&self) -> bool {
         self.direct.is_none()
+    }
+
+    /// Has the host fetch it into its page cache.
+    fn will_read(&self, offset: u64, len: u64) {
+        if let (None, Some(len)) = (&self.direct, NonZeroU64::new(len)) {
+            // A hint: what goes wrong is told by the read.
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
+        }
     }
 }

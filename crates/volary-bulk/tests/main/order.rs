@@ -1,6 +1,9 @@
 //! In which order files come.
 
-use crate::volumes::{Laid, SHAPES, TURNS, laid, many_directories, run, run_one, session};
+use crate::volumes::{
+    Laid, SHAPES, TURNS, iso_of_directories, laid, many_directories, run, run_one, session,
+    woven_directories,
+};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,6 +104,19 @@ fn inodes_and_directories_are_read_in_the_order_of_their_places() {
         let name = &laid.name;
         assert!(ours * 3 < vanilla, "{name}: {ours} and {vanilla} jumps");
     }
+}
+
+#[test]
+fn directories_of_fat_and_iso_9660_are_read_in_the_order_of_their_places() {
+    // Larger than what the driver has in memory once it is attached.
+    let fat = woven_directories(SHAPES[1].long(160 << 20), (16, 12));
+    let (ours, vanilla) = (jumps(&fat, Method::DaftM), jumps(&fat, Method::Vanilla));
+    assert!(ours < vanilla, "FAT: {ours} and {vanilla} jumps");
+    let Some(iso) = iso_of_directories() else {
+        return;
+    };
+    let (ours, vanilla) = (jumps(&iso, Method::DaftM), jumps(&iso, Method::Vanilla));
+    assert!(ours * 3 < vanilla, "ISO 9660: {ours} and {vanilla} jumps");
 }
 
 #[test]

@@ -205,6 +205,57 @@ pub(crate) fn made_by_others() -> Vec<Laid> {
     all
 }
 
+/// A volume whose directories, with empty files, were made in turns: each lies next to those of other
+/// parents. So many are in the root, and so many in each of these.
+pub(crate) fn woven_directories(shape: Shape, (tops, below): (u64, u64)) -> Laid {
+    let device = shape.device();
+    let fs = attach(shape.format(), device.clone(), shape.attach).expect("attach");
+    as_root(|cx| {
+        let make_dir = |dir, number: u64| {
+            let text = number.to_string();
+            let name = Name::new(text.as_bytes()).expect("a name");
+            let made = fs.mkdir(cx, dir, name, &SetAttr::default());
+            made.expect("mkdir").node
+        };
+        let all: Vec<NodeId> = (0..tops).map(|i| make_dir(fs.root(), i)).collect();
+        for i in 0..below {
+            for top in &all {
+                let dir = make_dir(*top, i);
+                for j in 0..20 {
+                    make_file(&fs, cx, dir, &format!("{j}"), &[]);
+                }
+            }
+        }
+        fs.detach(cx).expect("detach");
+    });
+    Laid {
+        name: shape.name(),
+        format: shape.format(),
+        device,
+    }
+}
+
+/// An ISO 9660 volume of many directories in many directories; none where `genisoimage` is missing.
+pub(crate) fn iso_of_directories() -> Option<Laid> {
+    if !oracle::have(&[GENISOIMAGE]) {
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (tree, image) = (dir.path().join("tree"), dir.path().join("image"));
+    for i in 0..40 {
+        for j in 0..3 {
+            let below = tree.join(format!("{i}/{j}"));
+            std::fs::create_dir_all(&below).expect("mkdir");
+            std::fs::write(below.join("empty"), []).expect("write");
+        }
+    }
+    let mut command = GENISOIMAGE.command();
+    let made = command.args(["-quiet", "-R", "-o"]).args([&image, &tree]);
+    let made = made.output().expect("genisoimage");
+    assert!(made.status.success(), "{made:?}");
+    Some(read("iso9660", &ISO9660, &image))
+}
+
 /// Volumes of ext4 and NTFS of many directories with empty files; those whose programs are missing are
 /// left out.
 pub(crate) fn many_directories() -> Vec<Laid> {

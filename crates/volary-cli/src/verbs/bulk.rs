@@ -149,6 +149,7 @@ impl Bulk {
         let run = BulkFileRead::new(options).map_err(|e| Fail::usage(e.to_string()))?;
         let places = places(&self.sources)?;
         crate::interrupt::catch();
+        one_heap();
         Volumes::run(&self.attach, |volumes| {
             let mut names = Names::default();
             let mut sources: Vec<volary::bulk::Source> = Vec::new();
@@ -230,6 +231,21 @@ impl How {
         })
     }
 }
+
+/// Has all threads allocate from one heap, which grows by a megabyte at a time. Heaps of threads that
+/// glibc makes besides grow by a system call for each page.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "no safe mallopt")]
+fn one_heap() {
+    // SAFETY: numbers alone; where they are refused, all stays as it is.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn one_heap() {}
 
 #[expect(
     clippy::disallowed_methods,

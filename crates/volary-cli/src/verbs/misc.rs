@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use volary_bench::measure::Summary;
 use volary_bench::paper;
-use volary_bench::peers::{self, Bound, Finding, Missing, Row};
+use volary_bench::peers::{self, Bound, Finding, Missing, PerFile, Row};
 
 /// Prints a script that completes this program's words in a shell.
 #[derive(clap::Args, Debug)]
@@ -150,8 +150,9 @@ Examples:
         /// fat: mtools, dosfstools, fusefat, fuse2fs and the fatfs crate;
         /// ffs: makefs, sleuthkit, fuse-ufs, fuse2fs and e2fsck;
         /// cedar: fuse2fs, e2fsck, and ext4 on a loop device (that as root);
+        /// bulk: tar, ripgrep, b3sum, 7-Zip, sleuthkit, and as many bytes in sequence;
         /// servers: Samba, nfs-ganesha and libfuse's passthrough_ll (as root)
-        #[arg(value_parser = ["fat", "ffs", "cedar", "servers"])]
+        #[arg(value_parser = ["fat", "ffs", "cedar", "bulk", "servers"])]
         what: String,
         /// Only tasks whose name has this in it
         #[arg(long, value_name = "WORDS")]
@@ -159,9 +160,15 @@ Examples:
         /// How often each is run; the median counts
         #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// Where images and trees are put: in memory, if it can be
+        /// Where images and trees are put: in memory, if it can be; on a disk for bulk
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
+        /// bulk: so many times fewer files
+        #[arg(long, value_name = "TIMES", default_value_t = 1)]
+        fewer: usize,
+        /// bulk: the real tree
+        #[arg(long, value_name = "DIR", default_value = "/usr")]
+        tree: PathBuf,
         /// As JSON
         #[arg(long)]
         json: bool,
@@ -199,6 +206,8 @@ impl Bench {
                 only,
                 rounds,
                 dir,
+                fewer,
+                tree,
                 json,
             } => {
                 let options = peers::Options {
@@ -221,6 +230,13 @@ impl Bench {
                     "servers" => peers::servers::run(&options, &mut told),
                     "ffs" => peers::ffs::run(&options, &mut told),
                     "cedar" => peers::cedar::run(&options, &mut told),
+                    "bulk" => {
+                        let scale = peers::bulk::Scale {
+                            fewer: *fewer,
+                            tree: tree.clone(),
+                        };
+                        peers::bulk::run(&options, &scale, &mut told)
+                    }
                     _ => peers::fat::run(&options, &mut told),
                 };
                 let found = found.map_err(|e| failed(format!("{e:#}")))?;
@@ -246,6 +262,7 @@ fn print(finding: &Finding) {
     let mut line = match finding {
         Finding::Row(row) => row_line(row),
         Finding::Bound(bound) => bound_line(bound),
+        Finding::PerFile(cost) => per_file_line(cost),
         Finding::Missing(Missing { rival, why }) => {
             format!("{:26} {rival:12} not measured: {why}", "")
         }
@@ -291,6 +308,23 @@ fn bound_line(bound: &Bound) -> String {
         bound.seconds_max,
         mib(bound.ours.peak),
         mib(bound.peak_max)
+    )
+}
+
+fn per_file_line(cost: &PerFile) -> String {
+    let most = match cost.micros_max {
+        Some(most) => format!(" of at most {most} us"),
+        None => String::new(),
+    };
+    let PerFile {
+        task,
+        files,
+        micros,
+        ..
+    } = cost;
+    format!(
+        "{task:26} {:12} {micros:.2} us of processor a file{most}, {files} files",
+        "-"
     )
 }
 

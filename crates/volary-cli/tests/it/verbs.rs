@@ -387,3 +387,26 @@ fn a_rival_that_is_not_installed_is_named_and_ends_no_benchmark() {
         );
     }
 }
+
+#[test]
+fn bulk_reads_are_measured_beside_who_is_there_and_the_findings_can_be_parsed() {
+    let sandbox = Sandbox::empty();
+    let only = ["--only", "fat: 50,000", "--fewer", "500", "--rounds", "1"];
+    let mut bench = sandbox.command(&["bench", "peers", "bulk", "--json", "--dir", "."]);
+    // Not even tar is there. Whether the aims are reached says nothing of so few files.
+    let run = bench.args(only).env("PATH", "/nonexistent").output();
+    let run = Run::of(&run.unwrap());
+    assert!(
+        [0, 1].contains(&run.code) && run.err.is_empty(),
+        "{}",
+        run.err
+    );
+    let found: Vec<serde_json::Value> = serde_json::from_str(&run.out).unwrap();
+    let of = |rival: &str| found.iter().find(|one| one["rival"] == rival).unwrap();
+    assert!(of("in sequence")["ours"]["median"].as_f64().unwrap() > 0.0);
+    assert!(of("in sequence")["ratio"].as_f64().unwrap() > 0.0);
+    let missing = of("7-Zip")["why"].as_str().unwrap();
+    assert!(missing.contains("7zz is not installed"), "{missing}");
+    let files = found.iter().find_map(|one| one["files"].as_u64());
+    assert_eq!(files, Some(100));
+}

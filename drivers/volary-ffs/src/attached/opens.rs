@@ -1,6 +1,7 @@
 //! Opens of an attached volume.
 
 use super::{Attached, State, by};
+use crate::blocks::Reader;
 use crate::edit::{Edit, Step, Stop};
 use crate::inode::Inode;
 use crate::node::{Node, Open};
@@ -130,28 +131,42 @@ impl Attached {
     ) -> Result<()> {
         self.look(|state, reader| {
             let inode = state.nodes.load(&reader, state.opened(open)?.id)?;
-            if self.takes_changes() {
-                self.cache.write_stage(Stage::DATA)?;
-            }
-            let range = (offset, len);
-            let known = reader.some_runs(&inode, range, POINTERS_MAX, &mut |run| {
-                out.push(Extent {
-                    offset: run.offset,
-                    len: run.len,
-                    place: run.place.map_or(Place::Hole, Place::Device),
-                });
-                Ok(())
-            })?;
-            let end = offset.saturating_add(len).min(inode.size);
-            // Who wants to know more asks from there on.
-            if known < end {
-                out.push(Extent {
-                    offset: known,
-                    len: end - known,
-                    place: Place::Encoded,
-                });
-            }
-            Ok(())
+            self.extents_of(&reader, &inode, (offset, len), out)
         })
+    }
+
+    /// The same of an inode.
+    ///
+    /// # Errors
+    /// As [`extents`](Self::extents).
+    pub(crate) fn extents_of(
+        &self,
+        reader: &Reader<'_>,
+        inode: &Inode,
+        (offset, len): (u64, u64),
+        out: &mut Vec<Extent>,
+    ) -> Result<()> {
+        if self.takes_changes() {
+            self.cache.write_stage(Stage::DATA)?;
+        }
+        let range = (offset, len);
+        let known = reader.some_runs(inode, range, POINTERS_MAX, &mut |run| {
+            out.push(Extent {
+                offset: run.offset,
+                len: run.len,
+                place: run.place.map_or(Place::Hole, Place::Device),
+            });
+            Ok(())
+        })?;
+        let end = offset.saturating_add(len).min(inode.size);
+        // Who wants to know more asks from there on.
+        if known < end {
+            out.push(Extent {
+                offset: known,
+                len: end - known,
+                place: Place::Encoded,
+            });
+        }
+        Ok(())
     }
 }
