@@ -117,8 +117,10 @@ pub(crate) fn install_suites() -> Result<()> {
             continue;
         }
         let root = dir.display();
-        let line =
-            format!("cargo install --quiet --locked --root {root} {name} --version ^{version}");
+        let line = format!(
+            "cargo install --quiet --locked --root {root} {name} --version ^{version} \
+             --config profile.release.package.{name}.opt-level=1"
+        );
         // They wait for the kernel: to build them takes longer than to run them. What they share is
         // built once.
         Step::new(&line)
