@@ -39,8 +39,9 @@ const DEBIAN: &[(&str, &str)] = &[
     ("/usr/include/nfsc/libnfs.h", "libnfs-dev"),
 ];
 
-/// Crates whose programs the suites run, with the version.
-const CARGO: &[(&str, &str)] = &[("pjdfstest", "0.2"), ("fsx", "0.3")];
+/// Crates whose programs the suites run, with the version, and how far each is optimised: `fsx`
+/// computes what files are to hold.
+const CARGO: &[(&str, &str, u8)] = &[("pjdfstest", "0.2", 0), ("fsx", "0.3", 3)];
 
 /// Packages for Python, with the versions.
 const PYTHON: &str = "impacket~=0.13.0 smbprotocol~=1.17 dissect.ffs~=3.12";
@@ -112,14 +113,14 @@ fn install_python() -> Result<()> {
 /// Installs what the suites need besides, from crates.io.
 pub(crate) fn install_suites() -> Result<()> {
     let dir = cargo_root();
-    for (name, version) in CARGO {
+    for (name, version, level) in CARGO {
         if dir.join("bin").join(name).is_file() {
             continue;
         }
         let root = dir.display();
         let line = format!(
             "cargo install --quiet --locked --root {root} {name} --version ^{version} \
-             --config profile.release.package.{name}.opt-level=1"
+             --config profile.release.package.{name}.opt-level={level}"
         );
         // They wait for the kernel: to build them takes longer than to run them. What they share is
         // built once.

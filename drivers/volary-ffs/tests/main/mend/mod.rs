@@ -177,12 +177,12 @@ fn damage_is_mended_and_nothing_is_lost_untold() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// All in one guest; one in eight of the kinds, others on each shape, or all of them.
+/// All in one guest; one in twelve of the kinds, others on each shape, or all of them.
 #[test]
 fn linux_reads_what_was_mended() {
     let Some(vmrun) = vm::find() else { return };
     let mut all = Vec::new();
-    let step = if is_whole() { 1 } else { 8 };
+    let step = if is_whole() { 1 } else { 12 };
     for (first, shape) in SHAPES.iter().enumerate() {
         let m = Made::new(*shape);
         for kind in kinds(&m).skip(first * 2 % step).step_by(step) {
