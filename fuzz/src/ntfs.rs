@@ -86,7 +86,7 @@ pub fn driver(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
-/// A good volume with the changes that the input asks for.
+/// Returns a good volume with the changes that the input asks for.
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASE: OnceLock<Arc<[u8]>> = OnceLock::new();
     let base = BASE.get_or_init(|| image().into()).clone();
@@ -109,7 +109,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// An attribute of a type with a name, whose value is here.
+/// Returns an attribute of a type with a name, whose value is here.
 fn here(kind: u32, name: &str, id: u16, value: &[u8]) -> Vec<u8> {
     let units = wide(name);
     let from = (24 + units.len()).next_multiple_of(8);
@@ -192,7 +192,7 @@ fn named(parent: u64, flags: u32, name: &str) -> Vec<u8> {
     .concat()
 }
 
-/// An entry of an index: what it leads to, its key, and the block below.
+/// Returns an entry of an index: what it leads to, its key, and the block below.
 fn entry(to: u64, key: &[u8], below: Option<u64>) -> Vec<u8> {
     let flags = u16::from(below.is_some()) | if key.is_empty() { 2 } else { 0 };
     let len = (16 + key.len()).next_multiple_of(8) + if below.is_some() { 8 } else { 0 };
@@ -495,7 +495,7 @@ impl Image {
     }
 }
 
-/// A relative symlink of Windows.
+/// Returns a relative symlink of Windows.
 fn link() -> Vec<u8> {
     let target = wide("mapped");
     let len = target.len() as u16;

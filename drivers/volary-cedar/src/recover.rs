@@ -31,7 +31,7 @@ pub(crate) struct How {
     pub(crate) salvage: bool,
 }
 
-/// Least memory that a volume works with, in bytes.
+/// The smallest cache that a volume can be attached with, in bytes.
 const MEMORY_MIN: u64 = 4 << 20;
 
 /// What recovery found.

@@ -28,7 +28,7 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// Least memory that a volume works with, in bytes.
+/// The smallest cache that a volume can be attached with, in bytes.
 const MEMORY_MIN: u64 = 1 << 20;
 
 /// Most groups whose descriptors are read to tell how full the volume is.

@@ -59,7 +59,7 @@ pub(crate) struct Attached {
 /// Zeros that are written at a time, in bytes.
 const ZEROS: usize = 64 << 10;
 
-/// Least memory that a volume works with, in bytes.
+/// The smallest cache that a volume can be attached with, in bytes.
 const MEMORY_MIN: u64 = 4 << 20;
 
 impl Attached {

@@ -42,7 +42,7 @@ const NAMES: &[(&str, Names)] = &[
     ("iso", Names::Iso),
 ];
 
-/// Least memory that a volume works with, in bytes.
+/// The smallest cache that a volume can be attached with, in bytes.
 const MEMORY_MIN: u64 = 1 << 20;
 
 pub(crate) struct Attached {

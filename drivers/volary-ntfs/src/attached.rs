@@ -34,19 +34,19 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// Least memory that a volume works with, in bytes.
+/// The smallest cache that a volume can be attached with, in bytes.
 const MEMORY_MIN: u64 = 1 << 20;
 
-/// One open.
+/// An open file or directory.
 pub(crate) struct Open {
     pub(crate) what: What,
 }
 
-/// What is open.
+/// The file or directory that an open is of.
 pub(crate) enum What {
-    /// A directory that can be listed, by its index.
+    /// A directory: its index, and its record number.
     Dir(Box<Index>, u64),
-    /// A file's content; none if it has none.
+    /// A file's data stream; `None` if it has none.
     File(Option<Box<Stream>>),
 }
 
@@ -118,7 +118,7 @@ impl Attached {
         self.untold.lock().take()
     }
 
-    /// Whether a record is one of the volume's own that are not shown.
+    /// Returns whether a record is one of the volume's own that are not shown.
     pub(crate) fn is_hidden(&self, number: u64) -> bool {
         number < number::FIRST_USER && number != number::ROOT && !self.shows_system
     }
@@ -176,7 +176,7 @@ impl Attached {
         self.opens.remove(open).map(drop)
     }
 
-    /// How full the volume is.
+    /// Returns how full the volume is.
     pub(crate) fn statfs(&self) -> StatFs {
         let volume = &self.store.volume;
         let (clusters, records) = *self.free.get_or_init(|| self.store.free());
@@ -193,11 +193,12 @@ impl Attached {
     }
 }
 
-/// Takes a part of a stream, and its place; `None` for a hole.
+/// Called with the offset of a part in the stream, and its bytes; `None` for a hole.
 type EachPart<'a> = &'a mut dyn FnMut(u64, Option<&[u8]>) -> Result<()>;
 
 impl Store {
-    /// Free clusters and records, as the bitmaps have them; none where they cannot be read.
+    /// Returns the numbers of free clusters and free records, counted in the bitmaps; 0 for a
+    /// bitmap that cannot be read.
     pub(crate) fn free(&self) -> (u64, u64) {
         let of = |number: u64, kind: u32, count: u64| {
             let node = self.node_of(number)?;
@@ -210,7 +211,7 @@ impl Store {
         (clusters.unwrap_or(0), records.unwrap_or(0))
     }
 
-    /// Counts bits of the first `count` that are zeros. Those in holes all are.
+    /// Counts the zero bits among the first `count`. Bits in holes are zero.
     fn zeros(&self, stream: &Stream, count: u64) -> Result<u64> {
         let count = count.min(stream.size.saturating_mul(8));
         let mut zeros = 0u64;
@@ -228,7 +229,7 @@ impl Store {
         Ok(zeros.saturating_add(self.bits_in_holes(stream, count)?))
     }
 
-    /// Counts bits of the first `count` that are in holes.
+    /// Counts how many of the first `count` bits are in holes.
     fn bits_in_holes(&self, stream: &Stream, count: u64) -> Result<u64> {
         let Content::Mapped(_) = &stream.content else {
             return Ok(0);
@@ -247,7 +248,8 @@ impl Store {
         Ok(bits)
     }
 
-    /// Gives `each` the first `len` bytes of a stream in parts, with their places.
+    /// Calls `each` for the first `len` bytes of a stream, part by part, with the offset of each
+    /// part in the stream.
     pub(crate) fn each_part(&self, stream: &Stream, len: u64, each: EachPart<'_>) -> Result<()> {
         const PART: u64 = 64 << 10;
         let cluster = self.volume.cluster;

@@ -7,7 +7,7 @@ use crate::security::Owned;
 use crate::store::Store;
 use volary_core::{Attr, FileKind, Result, Time};
 
-/// Whom nodes belong to that nobody owns, and whether descriptors say who may what.
+/// The owner of nodes without one, and whether security descriptors count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     pub(crate) uid: u32,
@@ -21,7 +21,7 @@ const STEPS: i64 = 10_000_000;
 /// Seconds from 1601 to 1970.
 const EPOCH: i64 = 11_644_473_600;
 
-/// A time: steps of 100 ns since 1601.
+/// Converts a time in steps of 100 ns since 1601.
 pub(crate) fn time(stored: u64) -> Time {
     let stored = stored.cast_signed();
     let nanos = u32::try_from(stored.rem_euclid(STEPS) * 100).unwrap_or(0);
@@ -32,7 +32,7 @@ pub(crate) fn time(stored: u64) -> Time {
 type Sizes = (u64, u64);
 
 impl Store {
-    /// What a node is, and its attributes.
+    /// Returns what a node is, and its attributes.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -85,7 +85,7 @@ impl Store {
         Ok(stream.map_or((0, 0), |stream| (stream.size, stream.taken)))
     }
 
-    /// Counts names, without those that only DOS sees.
+    /// Counts names, without DOS's short names.
     fn links(&self, node: &Node) -> Result<u32> {
         let told = u32::from(node.record.head.links.get());
         if told <= 1 || node.record.is_dir() {

@@ -14,7 +14,8 @@ pub(crate) const I30: [u16; 4] = [0x24, 0x49, 0x33, 0x30];
 /// The collation of names, and the type of attribute that they are of.
 pub(crate) const COLLATION_FILE_NAME: u32 = 1;
 
-/// Bits of a cookie that say where in a block; those above, in which, counted from 1.
+/// The low bits of a cookie are the offset in an index block; the bits above are the number of the
+/// block, from 1.
 const PLACE_BITS: u32 = 17;
 
 /// An entry of a directory.
@@ -33,7 +34,7 @@ impl Entry {
 }
 
 impl Store {
-    /// The index of a directory.
+    /// Returns the index of a directory.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.
@@ -56,7 +57,7 @@ impl Store {
         }
     }
 
-    /// The entry of a name: the very one, or else one that differs in case alone.
+    /// Returns the entry of exactly this name, or else one that differs in case alone.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -145,7 +146,7 @@ impl Store {
         }
     }
 
-    /// The directory that holds a node, as its first name says.
+    /// Returns the directory that holds a node, as its first name says.
     ///
     /// # Errors
     /// `Corrupt` if it has no name; `Io`.
@@ -173,7 +174,7 @@ fn bad_key(number: u64, at: u64) -> Error {
     Error::corrupt("index entry", at, found, "a name")
 }
 
-/// Where a listing goes on: at the first entry, or where one ends.
+/// Returns where a listing goes on: at the first entry, or where one ends.
 fn place_in(entries: &Entries, place: usize) -> Result<usize> {
     let mut at = entries.start();
     if place == 0 {
@@ -189,7 +190,7 @@ fn place_in(entries: &Entries, place: usize) -> Result<usize> {
     }
 }
 
-/// Whether anybody can ask for an entry by this name.
+/// Returns whether anybody can ask for an entry by this name.
 pub(crate) fn can_be_asked_for(name: &[u8]) -> bool {
     Name::new(name).is_ok()
 }

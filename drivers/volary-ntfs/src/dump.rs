@@ -81,7 +81,7 @@ pub(crate) fn dump(dev: &Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Wr
     Out::new(out).lines(&lines)
 }
 
-/// The record that a word names.
+/// Returns the record that a word names.
 fn which(store: &Store, word: Option<&str>) -> Result<u64> {
     let Some(word) = word else {
         return Ok(number::ROOT);
@@ -198,7 +198,7 @@ fn record(store: &Store, number: u64) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Ways of storing, in words.
+/// Names of the ways in which data are stored.
 const WAYS: [(u16, &str); 3] = [
     (aflag::COMPRESSION, "compressed"),
     (aflag::ENCRYPTED, "encrypted"),

@@ -105,7 +105,7 @@ fn is_special(kind: FileKind) -> bool {
 }
 
 impl Store {
-    /// What WSL keeps of a node.
+    /// Returns what WSL keeps of a node.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -117,7 +117,7 @@ impl Store {
         Ok(Wsl::of(&value.unwrap_or_default()))
     }
 
-    /// What a node is.
+    /// Returns what a node is.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -157,7 +157,7 @@ impl Store {
         Ok(plain)
     }
 
-    /// A file that DOS takes for the system's may be one of Interix.
+    /// A file with DOS's system attribute may be a special file of Interix.
     fn interix(&self, node: &Node) -> Result<Form> {
         // What cannot be read so is told when it is read.
         let Ok(Some(stream)) = self.stream(node, kind::DATA, &[]) else {

@@ -29,7 +29,7 @@ const CAPS: u32 = Caps::MODES
 /// Bytes of a name of 255 units, each of up to three.
 const NAME_MAX: u16 = 765;
 
-/// Steps of times, in nanoseconds.
+/// The resolution of times, in nanoseconds.
 const TIME_STEP: u64 = 100;
 
 impl NtfsFs {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use volary_core::{Error, Kind, Result};
 use zerocopy::FromBytes;
 
-/// Levels of a tree, more than any has.
+/// No sound index is deeper than this.
 const DEPTH_MAX: u32 = 32;
 
 /// Bytes of a block before its entries' head.
@@ -53,7 +53,7 @@ impl<'a> Entry<'a> {
         self.raw.flags.get() & eflag::END != 0
     }
 
-    /// The key: none of the last entry.
+    /// Returns the key. The last entry has none.
     pub(crate) fn key(&self) -> &'a [u8] {
         let end = 16 + usize::from(self.raw.key_len.get());
         match self.is_last() {
@@ -62,14 +62,14 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What stands beside the key in an index that is not of names.
+    /// Returns what stands beside the key in an index that is not of names.
     pub(crate) fn data(&self) -> &'a [u8] {
         let place = self.raw.reference.get();
         let (from, len) = ((place & 0xffff) as usize, (place >> 16 & 0xffff) as usize);
         self.bytes.get(from..from + len).unwrap_or_default()
     }
 
-    /// The block below: what comes before the entry.
+    /// Returns the block below: what comes before the entry.
     pub(crate) fn below(&self) -> Option<u64> {
         let has_node = self.raw.flags.get() & eflag::NODE != 0;
         let last = self.bytes.last_chunk().filter(|_| has_node)?;
@@ -111,12 +111,12 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Where the first entry stands.
+    /// Returns where the first entry stands.
     pub(crate) fn start(&self) -> usize {
         self.range.start
     }
 
-    /// The entry that stands there; none at the end.
+    /// Returns the entry that stands there; none at the end.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -148,21 +148,21 @@ impl Entries {
         }))
     }
 
-    /// Where an entry stands on the device.
+    /// Returns where an entry stands on the device.
     pub(crate) fn at_of(&self, entry: &Entry<'_>) -> u64 {
         self.at.saturating_add(entry.at as u64)
     }
 }
 
 impl Index {
-    /// How many blocks there are.
+    /// Returns how many blocks there are.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks
             .as_ref()
             .map_or(0, |blocks| blocks.size / self.block.max(1))
     }
 
-    /// The number of the block that begins at this count of units.
+    /// Returns the number of the block that begins at this count of units.
     pub(crate) fn block_of(&self, vcn: u64) -> Option<u64> {
         let offset = vcn.checked_mul(self.unit)?;
         let number = offset / self.block.max(1);
@@ -170,7 +170,7 @@ impl Index {
         (is_whole && number < self.blocks()).then_some(number)
     }
 
-    /// The entries of the root.
+    /// Returns the entries of the root.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -179,7 +179,7 @@ impl Index {
         Entries::of(self.number, self.at, self.root_value.clone(), head)
     }
 
-    /// Whether the bitmap has a block as in use. Without a bitmap all are.
+    /// Returns whether the bitmap has a block as in use. Without a bitmap all are.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -194,7 +194,7 @@ impl Index {
             .is_some_and(|byte| byte >> (number % 8) & 1 == 1))
     }
 
-    /// The entries of a block.
+    /// Returns the entries of a block.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -271,7 +271,7 @@ impl Index {
 }
 
 impl Store {
-    /// An index of a node; none if it has none of the name.
+    /// Returns an index of a node; none if it has none of the name.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

@@ -17,7 +17,7 @@ pub(crate) fn look(dev: &Arc<dyn BlockDevice>) -> Result<Store> {
     Store::open(dev.clone(), Volume::read(&**dev)?, LOOK_MEMORY)
 }
 
-/// What the volume is.
+/// Returns what the volume is.
 ///
 /// # Errors
 /// As [`Volume::read`].

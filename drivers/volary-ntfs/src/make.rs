@@ -2,13 +2,13 @@
 
 use volary_core::{Error, Kind};
 
-/// The answer to making one.
+/// Returns the answer to making one.
 pub(crate) fn make() -> Error {
     let words = "NTFS volumes are read here, not made; make one with mkntfs";
     Error::note(Kind::Unsupported, words)
 }
 
-/// The answer to changing one.
+/// Returns the answer to changing one.
 pub(crate) fn change() -> Error {
     let words = "NTFS volumes take no changes here; ntfs-3g and Windows make them";
     Error::note(Kind::Unsupported, words)

@@ -45,7 +45,7 @@ impl Drawing<'_> {
         self.map.add(start, len, what);
     }
 
-    /// Adds clusters that the bitmap has as in use, and nothing has.
+    /// Adds clusters that the bitmap has as used, and no file owns.
     fn lost(&mut self) -> Result<()> {
         let (store, cluster) = (self.store, self.store.volume.cluster);
         let (used, map) = (&self.used, &mut self.map);

@@ -24,12 +24,12 @@ pub(crate) struct Mft {
 }
 
 impl Mft {
-    /// How many records there are.
+    /// Returns how many records there are.
     pub(crate) fn records(&self, volume: &Volume) -> u64 {
         self.len / volume.record as u64
     }
 
-    /// Where a record begins in the table.
+    /// Returns where a record begins in the table.
     pub(crate) fn offset_of(&self, number: u64, volume: &Volume) -> Result<u64> {
         match number < self.records(volume) {
             true => Ok(number.saturating_mul(volume.record as u64)),
@@ -37,7 +37,7 @@ impl Mft {
         }
     }
 
-    /// The run that holds a cluster of the table, from it on.
+    /// Returns the run that holds a cluster of the table, from it on.
     pub(crate) fn run(&self, cluster: u64) -> Result<Run> {
         let run = runs::find(&self.runs, cluster).ok_or_else(|| {
             let found = format!("no run of cluster {cluster}");
@@ -50,7 +50,7 @@ impl Mft {
         &self.runs
     }
 
-    /// The error of a record that is in a hole.
+    /// Returns the error of a record that is in a hole.
     pub(crate) fn hole(&self, number: u64) -> Error {
         let found = format!("a hole at record {number}");
         Error::corrupt("$MFT", self.at, found, "a table without holes")
@@ -68,7 +68,7 @@ impl Mft {
 }
 
 impl Store {
-    /// The first record of the table, which the boot sector leads to, or that of the mirror.
+    /// Returns the first record of the table, which the boot sector leads to, or that of the mirror.
     fn first_record(&self) -> Result<Record> {
         let at = self.volume.mft.saturating_mul(self.volume.cluster);
         let mut bytes = vec![0; self.volume.record];
@@ -129,7 +129,7 @@ impl Store {
         end.saturating_mul(self.volume.cluster)
     }
 
-    /// The parts of the table's data that are in other records.
+    /// Returns the parts of the table's data that are in other records.
     fn more_parts(&self, record: &Record) -> Result<Vec<Part>> {
         let is_list = |attr: &crate::record::Attr| attr.kind == kind::ATTRIBUTE_LIST;
         let Some(index) = record.attrs.iter().position(is_list) else {
@@ -146,7 +146,7 @@ fn has_data(record: &Record) -> bool {
     record.is_used() && data_of(record).is_some()
 }
 
-/// The attribute that has the table's clusters, from the first one on.
+/// Returns the first part of the table's data attribute, whose runs begin at cluster 0.
 fn data_of(record: &Record) -> Option<(usize, &crate::record::Mapping)> {
     let all = record.attrs.iter().enumerate();
     all.filter(|(_, attr)| attr.kind == kind::DATA && record.name_of(attr).is_empty())

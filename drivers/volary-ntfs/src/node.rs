@@ -15,16 +15,16 @@ pub(crate) const LIST_MAX: u64 = 256 << 10;
 /// Most records that are looked at for the names of one file.
 const NAME_RECORDS_MAX: usize = 64;
 
-/// Bits of an inode's number that are a record's; those above count its streams.
+/// The low bits of a node's number are its record number; the bits above number its streams.
 const NUMBER_BITS: u32 = 48;
-/// What stands for record 0, since no inode has that number, above those bits.
+/// Stands for record 0, as no node may have the number 0; above the bits of record numbers.
 const OF_MFT: u64 = 0xffff;
 
 /// A file or a directory.
 pub(crate) struct Node {
     pub(crate) record: Record,
     pub(crate) list: Option<Vec<Listed>>,
-    /// Which of its named streams is meant, counted from 1; 0 for the node itself.
+    /// The number of the named stream, from 1; 0 for the file's own data.
     pub(crate) stream: u64,
 }
 
@@ -63,7 +63,7 @@ impl NameOf {
         })
     }
 
-    /// Whether it is a name that only DOS sees, of a file that has another.
+    /// Returns whether it is the short name that DOS uses for a file with a long name.
     pub(crate) fn is_dos(&self) -> bool {
         self.space == space::DOS
     }
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// Whether there is an attribute of a type.
+    /// Returns whether there is an attribute of a type.
     pub(crate) fn has(&self, kind: u32) -> bool {
         match &self.list {
             None => self.record.attrs.iter().any(|attr| attr.kind == kind),
@@ -125,7 +125,7 @@ impl Node {
         Ok((read.0, value))
     }
 
-    /// The names of attributes of a type, each once.
+    /// Returns the names of attributes of a type, each once.
     pub(crate) fn names_of(&self, kind: u32) -> Vec<Vec<u16>> {
         match &self.list {
             None => {
@@ -141,7 +141,7 @@ impl Node {
         }
     }
 
-    /// The names of its streams but the one without a name.
+    /// Returns the names of its streams but the one without a name.
     pub(crate) fn streams(&self) -> Vec<Vec<u16>> {
         let mut all = self.names_of(kind::DATA);
         all.retain(|name| !name.is_empty());
@@ -157,7 +157,7 @@ fn ino_of(number: u64, stream: u64) -> NonZeroU64 {
     NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN)
 }
 
-/// The id of a record's node.
+/// Returns the id of a record's node.
 pub(crate) fn id_of(to: Reference) -> NodeId {
     NodeId {
         ino: ino_of(to.number, 0),
@@ -165,7 +165,7 @@ pub(crate) fn id_of(to: Reference) -> NodeId {
     }
 }
 
-/// The record of an id, and the stream that is meant.
+/// Returns the record number and the stream number of a node id.
 pub(crate) fn number_of(id: NodeId) -> (u64, u64) {
     let ino = id.ino.get();
     match ino >> NUMBER_BITS {
@@ -210,7 +210,7 @@ pub(crate) fn entries(list: &[u8], record: &Record) -> Result<Vec<Listed>> {
     Ok(all)
 }
 
-/// The parts of an attribute after its first.
+/// Returns the parts of an attribute after its first.
 ///
 /// # Errors
 /// `Corrupt` for parts that are not in order.
@@ -241,7 +241,7 @@ pub(crate) fn parts(
 }
 
 impl Store {
-    /// The node of an id.
+    /// Returns the node of an id.
     ///
     /// # Errors
     /// `Stale` for one that is gone, or that was never one; `Corrupt`; `Io`.
@@ -257,7 +257,7 @@ impl Store {
         Ok(node)
     }
 
-    /// The node of a record.
+    /// Returns the node of a record.
     ///
     /// # Errors
     /// As [`node`](Self::node).
@@ -269,7 +269,7 @@ impl Store {
         self.with_list(record)
     }
 
-    /// The node of a record that is in use and the first of its file.
+    /// Returns the node of a record that is in use and the first of its file.
     ///
     /// # Errors
     /// `Corrupt` for its attribute list; `Io`.
@@ -290,7 +290,7 @@ impl Store {
         })
     }
 
-    /// The record that an entry of a node's list leads to.
+    /// Returns the record that an entry of a node's list leads to.
     pub(crate) fn held<'a>(&self, node: &'a Node, listed: &Listed) -> Result<Held<'a>> {
         match listed.reference.number == node.number() {
             true => Ok(Held::Own(&node.record)),
@@ -301,7 +301,7 @@ impl Store {
         }
     }
 
-    /// The content of an attribute, if there is one of the name.
+    /// Returns the content of an attribute, if there is one of the name.
     ///
     /// # Errors
     /// `Corrupt`; `Unsupported`; `Io`.
@@ -333,7 +333,7 @@ impl Store {
         Stream::of(self, &held, index, &more).map(Some)
     }
 
-    /// The content of a node that is read: its own, or that of the stream that is meant.
+    /// Returns the data that a node stands for: its own, or those of a named stream.
     ///
     /// # Errors
     /// As [`stream`](Self::stream).
@@ -348,7 +348,7 @@ impl Store {
         self.stream(node, kind::DATA, &name)
     }
 
-    /// The value of an attribute, if there is one of the name.
+    /// Returns the value of an attribute, if there is one of the name.
     ///
     /// # Errors
     /// As [`stream`](Self::stream); `Corrupt` if it is more than `most` bytes.
@@ -364,7 +364,7 @@ impl Store {
             .transpose()
     }
 
-    /// The names of a node, those that only DOS sees too.
+    /// Returns all names of a node, DOS's short names among them.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

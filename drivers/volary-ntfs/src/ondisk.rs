@@ -12,7 +12,7 @@ pub(crate) const BOOT_LEN: usize = 512;
 /// The stride of update sequences, and the unit of index blocks smaller than a cluster, in bytes.
 pub(crate) const STRIDE: usize = 512;
 
-/// Numbers of records that the volume has for itself.
+/// Record numbers of the volume's own files.
 pub(crate) mod number {
     pub(crate) const MFT: u64 = 0;
     pub(crate) const MIRROR: u64 = 1;
@@ -23,9 +23,9 @@ pub(crate) mod number {
     pub(crate) const BAD: u64 = 8;
     pub(crate) const SECURE: u64 = 9;
     pub(crate) const UPCASE: u64 = 10;
-    /// The first that is not reserved.
+    /// The first record number that files may have; those below are the volume's own.
     pub(crate) const FIRST_USER: u64 = 16;
-    /// Records from 0 on that the mirror has at least.
+    /// `$MFTMirr` holds copies of at least this many records, from record 0 on.
     pub(crate) const MIRRORED: u64 = 4;
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct RecordHead {
     pub(crate) flags: L16,
     pub(crate) in_use: L32,
     pub(crate) allocated: L32,
-    /// The record that this one goes on from, or 0.
+    /// The reference to the base record; 0 in a base record.
     pub(crate) base: L64,
     pub(crate) next_id: L16,
 }
@@ -235,7 +235,8 @@ pub(crate) struct IndexBlock {
 #[derive(Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct IndexEntry {
-    /// A file's reference; of other indexes, where the data stand (16 bits) and how long they are.
+    /// In an index of names, the file reference. In other indexes, the offset (16 bits) and length
+    /// (16 bits) of the entry's data.
     pub(crate) reference: L64,
     pub(crate) len: L16,
     pub(crate) key_len: L16,

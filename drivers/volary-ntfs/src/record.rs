@@ -114,20 +114,20 @@ impl Record {
         }
     }
 
-    /// The record that this one goes on from, if it is no file's first.
+    /// Returns the base record, if this is an extension record.
     pub(crate) fn base(&self) -> Option<Reference> {
         let raw = self.head.base.get();
         (raw != 0).then(|| raw.into())
     }
 
-    /// The low half of the number that the record has of itself, in volumes of version 3.1.
+    /// Returns the low half of the number that the record has of itself, in volumes of version 3.1.
     pub(crate) fn told_number(&self) -> Option<u32> {
         let is_there = usize::from(self.head.usa_offset.get()) >= NUMBER + 4;
         let told = self.bytes.get(NUMBER..)?.first_chunk()?;
         is_there.then_some(u32::from_le_bytes(*told))
     }
 
-    /// Where an attribute stands on the device.
+    /// Returns where an attribute stands on the device.
     pub(crate) fn at_of(&self, attr: &Attr) -> u64 {
         self.at.saturating_add(attr.at as u64)
     }
@@ -136,12 +136,12 @@ impl Record {
         self.bytes.get(range.clone()).unwrap_or_default()
     }
 
-    /// The units of an attribute's name.
+    /// Returns the units of an attribute's name.
     pub(crate) fn name_of(&self, attr: &Attr) -> Vec<u16> {
         crate::names::units(self.bytes(&attr.name))
     }
 
-    /// The value of an attribute that is in the record.
+    /// Returns the value of an attribute that is in the record.
     pub(crate) fn value(&self, attr: &Attr) -> Option<&[u8]> {
         match &attr.body {
             Body::Here(range) => Some(self.bytes(range)),
@@ -149,7 +149,7 @@ impl Record {
         }
     }
 
-    /// The first attribute of a type that is in the record, by its value.
+    /// Returns the first attribute of a type that is in the record, by its value.
     pub(crate) fn value_of(&self, kind: u32) -> Option<&[u8]> {
         let attr = self.attrs.iter().find(|attr| attr.kind == kind)?;
         self.value(attr)
@@ -185,7 +185,7 @@ impl Record {
         }
     }
 
-    /// The attribute that `rest` begins with, and its length.
+    /// Returns the attribute that `rest` begins with, and its length.
     fn attr(&self, at: usize, rest: &[u8]) -> Result<(Attr, usize)> {
         let short = || self.bad("attribute", at, rest.len() as u64, "24 bytes or more");
         let (head, _) = AttrHead::read_from_prefix(rest).map_err(|_| short())?;

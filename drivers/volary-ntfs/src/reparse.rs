@@ -46,7 +46,7 @@ pub(crate) enum Reparse {
     Other(u32),
 }
 
-/// What a tag is, in words.
+/// Returns what a tag is, in words.
 pub(crate) fn words(tag: u32) -> String {
     let known = NAMES
         .iter()
@@ -59,7 +59,7 @@ pub(crate) fn words(tag: u32) -> String {
     }
 }
 
-/// The tag of a value.
+/// Returns the tag of a value.
 pub(crate) fn tag_of(value: &[u8]) -> Option<u32> {
     value.first_chunk().map(|word| u32::from_le_bytes(*word))
 }
@@ -82,7 +82,7 @@ pub(crate) fn parse(value: &[u8]) -> Option<Reparse> {
     })
 }
 
-/// The target of a symlink or a mount point, whose names stand `head` bytes after the start.
+/// Returns the target of a symlink or a mount point, whose names stand `head` bytes after the start.
 fn target(data: &[u8], head: usize) -> Option<Vec<u8>> {
     let word = |at: usize| {
         let two = data.get(at..at + 2)?.first_chunk()?;
@@ -101,7 +101,7 @@ fn target(data: &[u8], head: usize) -> Option<Vec<u8>> {
     Some(readable(&chosen))
 }
 
-/// A path of Windows as others write paths: `\??\` at its start goes, and backslashes turn.
+/// Returns a path of Windows as others write paths: `\??\` at its start goes, and backslashes turn.
 fn readable(path: &[u16]) -> Vec<u8> {
     let path = wtf8(path);
     let path = path.strip_prefix(br"\??\").unwrap_or(&path);

@@ -98,7 +98,7 @@ fn number(bytes: &[u8], len: u8) -> Option<(i64, &[u8])> {
     Some((i64::from_le_bytes(all), rest))
 }
 
-/// The run that holds a cluster, of runs in order.
+/// Returns the run that holds a cluster, of runs in order.
 pub(crate) fn find(runs: &[Run], cluster: u64) -> Option<Run> {
     let after = runs.partition_point(|run| run.first <= cluster);
     let run = after.checked_sub(1).and_then(|at| runs.get(at)).copied();

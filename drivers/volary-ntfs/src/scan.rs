@@ -14,34 +14,34 @@ pub(crate) trait Visitor {
         let _ = (number, records);
         Ok(())
     }
-    /// Takes a record that goes on from another.
+    /// Receives an extension record.
     fn extension(&mut self, record: &Record) -> Result<()> {
         let _ = record;
         Ok(())
     }
-    /// Takes a file's first record.
+    /// Receives a base record.
     fn node(&mut self, node: &Node) -> Result<()> {
         let _ = node;
         Ok(())
     }
-    /// Takes an attribute that has clusters.
+    /// Receives an attribute that has clusters.
     fn stream(&mut self, node: &Node, kind: u32, name: &[u16], stream: &Stream) -> Result<()>;
-    /// Takes a record that is not in use.
+    /// Receives a record that is not in use.
     fn unused(&mut self, number: u64) -> Result<()> {
         let _ = number;
         Ok(())
     }
-    /// Takes damage of a record, under the code of the finding that it is.
+    /// Receives damage of a record, with the code of the finding.
     fn bad(&mut self, number: u64, code: &'static str, e: Error) -> Result<()>;
 }
 
-/// Whether a record is one of the volume's own.
+/// Returns whether a record is one of the volume's own.
 pub(crate) fn is_of_volume(number: u64) -> bool {
     number < number::FIRST_USER && number != number::ROOT
 }
 
 impl Store {
-    /// Goes through everything.
+    /// Checks the whole volume.
     ///
     /// # Errors
     /// Of `visitor`; `Io`.
@@ -158,7 +158,7 @@ impl Store {
     }
 }
 
-/// The attributes of a node but its list, each once.
+/// Returns the attributes of a node but its list, each once.
 fn attributes(node: &Node) -> Vec<(u32, Vec<u16>)> {
     let record = &node.record;
     match &node.list {

@@ -23,7 +23,7 @@ pub(crate) struct Secure(Mutex<Kept>);
 
 type Kept = Vec<(u32, Option<Arc<[u8]>>)>;
 
-/// Whom a node belongs to, and who may what, as a descriptor says.
+/// Owner, group and permissions, as a security descriptor gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owned {
     pub(crate) uid: Option<u32>,
@@ -60,7 +60,7 @@ impl Sid {
         self.is(1, &[0]) || self.is(5, &[11])
     }
 
-    /// The number of a user, or of a group: of Samba's and NFS's own identifiers, of those that
+    /// Returns the number of a user, or of a group: of Samba's and NFS's own identifiers, of those that
     /// ntfs-3g makes up, and root for the system and administrators.
     fn number(&self, is_group: bool) -> Option<u32> {
         let odd = u32::from(is_group);
@@ -104,7 +104,7 @@ struct Ace {
     bits: u32,
 }
 
-/// The entries of a list that are of the object itself.
+/// Returns the entries of a list that are of the object itself.
 fn aces(list: &[u8]) -> Option<Vec<Ace>> {
     let &[_, _, _, _, low, high, _, _] = list.first_chunk::<8>()?;
     let count = u16::from_le_bytes([low, high]);
@@ -146,7 +146,7 @@ impl Owned {
     }
 }
 
-/// The permissions of owner, group and others. Whoever is granted something by an entry has it
+/// Returns the permissions of owner, group and others. Whoever is granted something by an entry has it
 /// unless one before refuses it.
 fn mode(aces: &[Ace], owner: Option<&Sid>, group: Option<&Sid>) -> u32 {
     let of = |is_in: &dyn Fn(&Ace) -> bool| {
@@ -177,7 +177,7 @@ fn mode(aces: &[Ace], owner: Option<&Sid>, group: Option<&Sid>) -> u32 {
 }
 
 impl Store {
-    /// The security descriptor of a node: its own, or the one that it shares with others.
+    /// Returns the security descriptor of a node: its own, or the one that it shares with others.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -201,7 +201,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The descriptor of an id, as `$Secure` has it.
+    /// Returns the descriptor of an id, as `$Secure` has it.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -245,7 +245,7 @@ impl Store {
 }
 
 impl Node {
-    /// The id of the descriptor that it shares, if its volume keeps such.
+    /// Returns the id of the descriptor that it shares, if its volume keeps such.
     ///
     /// # Errors
     /// As [`standard`](Self::standard).

@@ -29,9 +29,9 @@ const NO_CLIENT: u16 = 0xffff;
 pub(crate) enum Log {
     /// Nothing is in it.
     Empty,
-    /// All that is in it was done.
+    /// All its operations were carried out.
     Clean,
-    /// Something in it may be still to do.
+    /// Operations in it may have to be carried out.
     Open,
     /// It makes no sense.
     Unknown,
@@ -69,7 +69,7 @@ fn log_of(page: &[u8]) -> Log {
 }
 
 impl Store {
-    /// What `$Volume` says.
+    /// Returns what `$Volume` says.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -93,7 +93,7 @@ impl Store {
         })
     }
 
-    /// The state of the log.
+    /// Returns the state of the log.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -109,7 +109,7 @@ impl Store {
     }
 }
 
-/// Says in what the volume was not left cleanly, if it was not.
+/// Returns what shows that the volume was not cleanly left, if anything does.
 pub(crate) fn not_clean(store: &Store) -> Option<String> {
     let is_dirty = store
         .about()

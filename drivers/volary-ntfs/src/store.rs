@@ -56,7 +56,7 @@ impl Store {
         self.cache.read_once(at, buf)
     }
 
-    /// Where a record stands on the device.
+    /// Returns where a record stands on the device.
     ///
     /// # Errors
     /// `Stale` for a number that no record has; `Corrupt` where the table has a hole.
@@ -70,7 +70,7 @@ impl Store {
             .saturating_add(offset % cluster))
     }
 
-    /// The bytes of a record, as they are stored, and where they stand.
+    /// Returns the bytes of a record, as they are stored, and where they stand.
     fn record_bytes(&self, number: u64) -> Result<(u64, Vec<u8>)> {
         let at = self.record_at(number)?;
         let cluster = self.volume.cluster;
@@ -92,7 +92,7 @@ impl Store {
         Ok((at, bytes))
     }
 
-    /// Reads what is likely to be read again.
+    /// Reads through the cache.
     pub(crate) fn read_kept(&self, at: u64, buf: &mut [u8]) -> Result<()> {
         let end = at.checked_add(buf.len() as u64);
         if end.is_none_or(|end| end > self.volume.device) {
@@ -102,7 +102,7 @@ impl Store {
         self.cache.read(at, buf)
     }
 
-    /// A record, in use or not. One of the first that is damaged is read from the mirror.
+    /// Returns a record, in use or not. One of the first that is damaged is read from the mirror.
     ///
     /// # Errors
     /// `Stale` for a number that no record has; `Corrupt`; `Io`.
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// A record of the table, whatever the mirror has.
+    /// Returns a record of the table, whatever the mirror has.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -124,7 +124,7 @@ impl Store {
         Record::of(number, at, bytes)
     }
 
-    /// A record of the mirror.
+    /// Returns a record of the mirror.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -137,7 +137,7 @@ impl Store {
         Record::of(number, at, bytes)
     }
 
-    /// A record that a reference leads to.
+    /// Returns a record that a reference leads to.
     ///
     /// # Errors
     /// `Stale` for one that is gone, or that another file has now; as [`record`](Self::record).
@@ -150,10 +150,10 @@ impl Store {
         }
     }
 
-    /// A record that goes on from the one with the number `base`.
+    /// Returns an extension record of the record `base`.
     ///
     /// # Errors
-    /// `Corrupt` for one that goes on from another; as [`record`](Self::record).
+    /// `Corrupt` for an extension record; as [`record`](Self::record).
     pub(crate) fn extension(&self, base: u64, to: Reference) -> Result<Record> {
         let gone = |at, found: String| {
             let expected = format!("a record that goes on from {base}");
@@ -173,7 +173,7 @@ impl Store {
         }
     }
 
-    /// The runs of a part of an attribute of a file.
+    /// Returns the runs of a part of an attribute of a file.
     ///
     /// # Errors
     /// As [`extension`](Self::extension); `Corrupt` if it is not there.

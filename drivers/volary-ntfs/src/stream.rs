@@ -41,9 +41,9 @@ pub(crate) struct Mapped {
     pub(crate) end: u64,
     /// Clusters that are compressed together; 0 if none are.
     pub(crate) unit: u64,
-    /// The part that was looked at last, if it is not the first.
+    /// The part that was used last, unless it is the first.
     last: Mutex<Option<(usize, Arc<[Run]>)>>,
-    /// The unit that was unpacked last.
+    /// The compression unit that was decompressed last.
     unpacked: Mutex<Option<(u64, Arc<[u8]>)>>,
 }
 
@@ -136,7 +136,7 @@ impl Stream {
         Err(Error::note(Kind::Unsupported, words))
     }
 
-    /// The run that holds a cluster, from it on. Its length is not 0.
+    /// Returns the run that holds a cluster, from it on. Its length is not 0.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -186,7 +186,7 @@ impl Stream {
         Ok(len)
     }
 
-    /// All of it.
+    /// Returns the whole content.
     ///
     /// # Errors
     /// As [`read`](Self::read); `Corrupt`, naming `what`, if it is more than `most` bytes.
@@ -255,7 +255,7 @@ impl Stream {
         Ok(())
     }
 
-    /// A unit, unpacked.
+    /// Returns the bytes of a compression unit, decompressed.
     fn unit(&self, store: &Store, mapped: &Mapped, number: u64) -> Result<Arc<[u8]>> {
         if let Some((last, bytes)) = &*mapped.unpacked.lock()
             && *last == number
@@ -267,7 +267,8 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// A unit of which no cluster is there is zeros; one that has all is not packed.
+    /// A compression unit without clusters is all zeros; one with all its clusters is not
+    /// compressed.
     fn unpack(&self, store: &Store, mapped: &Mapped, number: u64) -> Result<Vec<u8>> {
         let cluster = store.volume.cluster;
         let first = number.saturating_mul(mapped.unit);
@@ -333,7 +334,7 @@ impl Stream {
 }
 
 impl Mapped {
-    /// The run that holds a cluster.
+    /// Returns the run that holds a cluster.
     fn run(&self, store: &Store, cluster: u64, number: u64) -> Result<Option<Run>> {
         let after = self.parts.partition_point(|part| part.first <= cluster);
         let index = after.saturating_sub(1);

@@ -12,7 +12,7 @@ const UNITS: usize = 1 << 16;
 pub(crate) struct Upcase(Vec<u16>);
 
 impl Upcase {
-    /// The upper-case form of a unit.
+    /// Returns the upper-case form of a unit.
     pub(crate) fn unit(&self, unit: u16) -> u16 {
         self.0.get(usize::from(unit)).copied().unwrap_or(unit)
     }
@@ -30,7 +30,7 @@ impl Upcase {
 }
 
 impl Store {
-    /// The volume's table.
+    /// Returns the volume's table.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

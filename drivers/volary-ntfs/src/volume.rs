@@ -50,7 +50,7 @@ pub(crate) fn look(dev: &dyn BlockDevice, at: u64) -> Result<Option<Boot>> {
     Ok(boot.filter(|boot| is_signed && boot.oem_id == *b"NTFS    "))
 }
 
-/// A number of clusters, or the power of two that a negative one says, in bytes.
+/// Returns a size in bytes: `stored` clusters, or 2 to the power of its magnitude if it is negative.
 fn size_of(stored: i8, cluster: u64) -> Option<u64> {
     match u64::try_from(stored) {
         Ok(clusters) => clusters.checked_mul(cluster),
@@ -171,7 +171,7 @@ pub(crate) fn replica(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
     Ok(None)
 }
 
-/// Whether a record begins the table or its mirror.
+/// Returns whether a record begins the table or its mirror.
 fn is_confirmed(dev: &dyn BlockDevice, volume: &Volume) -> bool {
     [volume.mft, volume.mirror].iter().any(|first| {
         let mut magic = [0; 4];
@@ -180,7 +180,7 @@ fn is_confirmed(dev: &dyn BlockDevice, volume: &Volume) -> bool {
     })
 }
 
-/// Damage in the boot sector.
+/// Returns damage in the boot sector.
 fn bad(field: &'static str, at: u64, found: impl std::fmt::Display, expected: &str) -> Error {
     Error::corrupt(field, at, format!("{found}"), expected)
 }

@@ -14,7 +14,7 @@ pub(crate) const VALUE_MAX: u64 = 64 << 10;
 const USER: &[u8] = b"user.";
 
 impl Store {
-    /// The names of attributes: of named streams. Those of the system are there if asked for.
+    /// Returns the names of attributes: of named streams. Those of the system are there if asked for.
     pub(crate) fn xattrs(&self, node: &Node) -> Vec<Vec<u8>> {
         if node.stream != 0 {
             return Vec::new();
@@ -26,7 +26,7 @@ impl Store {
             .collect()
     }
 
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     ///
     /// # Errors
     /// `NoXattr`; `TooBig`; `Unsupported` for what is encrypted; `Corrupt`; `Io`.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether volumes can be made and filled. A line says why not.
+/// Returns whether volumes can be made and filled. A line says why not.
 pub fn can_mount() -> bool {
     let able = have(&[MKNTFS, NTFS_3G])
         && rustix::process::geteuid().is_root()
@@ -59,7 +59,7 @@ impl Mounted {
         }
     }
 
-    /// Where it is mounted.
+    /// Returns where it is mounted.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -94,7 +94,7 @@ fn mirror(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether what both records have in use is the same. What the update sequence put into their
+/// Returns whether what both records have in use is the same. What the update sequence put into their
 /// sectors may differ.
 fn is_same(own: &Record, other: &Record) -> bool {
     let part = |record: &Record| {

@@ -1,9 +1,9 @@
-//! Telling what was found. Nothing is mended: the driver reads only.
+//! Reports of findings. Nothing is mended: the driver reads only.
 
 use volary_core::{Answer, Check, Error, Finding, Progress, Result, Severity};
 use volary_ondisk::findings::finding;
 
-/// Tells of findings, and how far the check has come.
+/// Reports findings and progress.
 pub(super) struct Findings<'a> {
     all: volary_ondisk::Findings<'a>,
     progress: &'a dyn Progress,
@@ -25,7 +25,7 @@ impl<'a> Findings<'a> {
         self.all.tell(finding);
     }
 
-    /// Returns how many were found, notes left out.
+    /// Returns the number of findings, without notes.
     pub(super) fn found(&self) -> u64 {
         self.all.found
     }
@@ -37,12 +37,12 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Makes a finding of damage, whose code the caller names.
+/// Returns a finding of damage. The caller sets its code.
 pub(super) fn damage(offset: u64, message: impl Into<String>) -> Finding {
     finding(Severity::Damage, offset, message)
 }
 
-/// Makes a finding of the damage that an operation met, whose code the caller names.
+/// Returns a finding of the damage that an operation failed with. The caller sets its code.
 pub(super) fn met(e: &Error) -> Finding {
     Finding {
         offset: e.as_corrupt().map(|corrupt| corrupt.offset),

@@ -6,7 +6,7 @@ use crate::ondisk::{kind, number};
 use crate::store::Store;
 use volary_core::{Finding, Kind, Result};
 
-/// Looks at both bitmaps.
+/// Checks both bitmaps.
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
@@ -82,7 +82,7 @@ fn records(store: &Store, all: &All, findings: &mut Findings<'_>) -> Result<()> 
 }
 
 impl Store {
-    /// Whether the bitmap of records has one as in use. Where it cannot be read, all are.
+    /// Returns whether the bitmap of records has one as in use. Where it cannot be read, all are.
     pub(super) fn is_marked(&self, number: u64) -> bool {
         let read = || {
             let bits = self.record_bits()?;

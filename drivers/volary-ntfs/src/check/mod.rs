@@ -18,7 +18,7 @@ use volary_core::{
     Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
 };
 
-/// Goes through everything, and tells what contradicts itself.
+/// Checks the whole volume, and reports what contradicts itself.
 ///
 /// # Errors
 /// `Invalid` for an option; `Corrupt` if there is no volume to speak of; `Interrupted`; `Io`.
@@ -82,7 +82,7 @@ fn head(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether an error ends the check.
+/// Returns whether an error ends the check.
 fn ends(e: &Error) -> bool {
     matches!(e.kind(), Kind::Io | Kind::Interrupted)
 }

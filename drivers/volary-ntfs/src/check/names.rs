@@ -12,7 +12,7 @@ use volary_core::{Finding, Result};
 /// Names of a path that are put together.
 const NAMES_MAX: usize = 64;
 
-/// Looks at all directories.
+/// Checks all directories.
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
@@ -98,7 +98,7 @@ fn names(all: &All, findings: &mut Findings<'_>) {
     }
 }
 
-/// Looks whether the way up from each directory ends at the root.
+/// Checks that each directory's parents lead to the root.
 fn paths(dirs: &[u64], all: &All, findings: &mut Findings<'_>) {
     let mut good = BTreeSet::from([number::ROOT]);
     for dir in dirs.iter().filter(|dir| !RESERVED.contains(dir)) {
@@ -123,7 +123,7 @@ fn paths(dirs: &[u64], all: &All, findings: &mut Findings<'_>) {
     }
 }
 
-/// The path of a directory, or of a name in it, as far as directories are known by now.
+/// Returns the path of a directory, or of a name in it, as far as directories are known by now.
 pub(super) fn path(store: &Store, all: &All, dir: u64, name: Option<&[u8]>) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = name.map(<[u8]>::to_vec).into_iter().collect();
     let mut at = dir;

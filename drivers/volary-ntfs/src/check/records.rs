@@ -22,33 +22,34 @@ pub(super) struct Seen {
     pub(super) sequence: u16,
     pub(super) is_dir: bool,
     pub(super) at: u64,
-    /// Names that its record has, as a sum of hashes, and how many.
+    /// The names in its record: the sum of their hashes, and their number.
     own: (u64, u32),
-    /// Names that directories have for it.
+    /// The same of the names that directories have for it.
     listed: (u64, u32),
     /// The directory that has the first of these; 0 if none has.
     pub(super) parent: u64,
 }
 
-/// What was seen of the volume.
+/// What the check knows of the volume.
 #[derive(Default)]
 pub(super) struct All {
-    /// Clusters in use, and how many.
+    /// Clusters in use, as runs have them, and their number.
     pub(super) clusters: Ranges,
     pub(super) taken: u64,
     pub(super) nodes: BTreeMap<u64, Seen>,
-    /// Records in use, those too that others go on in.
+    /// Records in use: base records and extension records.
     pub(super) records: Bits,
     pub(super) files: u64,
     pub(super) dirs: u64,
-    /// Whether a record could not be read. What looks unowned may then be its own.
+    /// A record could not be read: clusters that no record seems to own may be its.
     pub(super) is_partial: bool,
-    /// Whether clusters are left out since others have some of their run.
+    /// A run is missing from `clusters`, because another file owns a part of it.
     pub(super) is_crossed: bool,
 }
 
 impl All {
-    /// Notes a name that a directory has; none if its file is not in use.
+    /// Notes a name that a directory has. Returns what is known of its file; `None` if that is not
+    /// in use.
     pub(super) fn list(&mut self, dir: u64, to: Reference, name: &NameOf) -> Option<Seen> {
         let seen = self.nodes.get_mut(&to.number)?;
         if seen.sequence != to.sequence {
@@ -63,7 +64,7 @@ impl All {
 }
 
 impl Seen {
-    /// Whether directories have the names that it has.
+    /// Returns whether directories have the names that it has.
     pub(super) fn is_named_as_listed(&self) -> bool {
         self.own == self.listed
     }
@@ -81,15 +82,15 @@ fn add(sum: &mut (u64, u32), dir: u64, name: &NameOf) {
     sum.1 = sum.1.saturating_add(1);
 }
 
-/// The look at all records.
+/// The check of all records.
 pub(super) struct Records<'a, 'f> {
     store: &'a Store,
     findings: &'a mut Findings<'f>,
     all: All,
-    /// Records that go on from others: those that say so, and those that lists have.
+    /// Extension records: those that name a base record, and those that attribute lists name.
     extensions: BTreeMap<u64, (u64, u64)>,
     listed: BTreeSet<u64>,
-    /// Ids of descriptors, and a record that has each.
+    /// Security ids in use, each with a record that has it.
     ids: BTreeMap<u32, u64>,
 }
 
@@ -105,7 +106,7 @@ impl<'a, 'f> Records<'a, 'f> {
         }
     }
 
-    /// Ends the look.
+    /// Ends the check of the index.
     pub(super) fn seen(mut self) -> Result<All> {
         for (number, (base, at)) in &self.extensions {
             if !self.listed.contains(number) && !self.all.is_partial {
@@ -121,7 +122,7 @@ impl<'a, 'f> Records<'a, 'f> {
         Ok(self.all)
     }
 
-    /// Looks for the descriptor of each id.
+    /// Checks that each security id has a descriptor.
     fn descriptors(&mut self) -> Result<()> {
         for (id, number) in std::mem::take(&mut self.ids) {
             let words = match self.store.shared_descriptor(id) {
@@ -147,7 +148,7 @@ impl<'a, 'f> Records<'a, 'f> {
         });
     }
 
-    /// Looks at what a record says of itself.
+    /// Checks a record's head.
     fn record(&mut self, record: &Record) {
         self.all.records.insert(record.number);
         let mut ids = BTreeSet::new();
@@ -171,7 +172,7 @@ impl<'a, 'f> Records<'a, 'f> {
         }
     }
 
-    /// Looks whether a list has all attributes, and leads to each.
+    /// Checks that an attribute list names every attribute, and only those that are there.
     fn list(&mut self, node: &Node) -> Result<()> {
         let Some(list) = &node.list else {
             return Ok(());
@@ -226,7 +227,7 @@ impl<'a, 'f> Records<'a, 'f> {
         Ok(())
     }
 
-    /// Looks at the names, and how many there are.
+    /// Checks the names, and the link count.
     fn names(&mut self, node: &Node, seen: &mut Seen) -> Result<()> {
         let names = match self.store.names(node) {
             Err(e) if super::ends(&e) => return Err(e),
@@ -244,7 +245,8 @@ impl<'a, 'f> Records<'a, 'f> {
         Ok(())
     }
 
-    /// Takes the clusters of a stream; returns how many, and where they end.
+    /// Marks the clusters of a stream as used. Returns how many there are and the cluster number in
+    /// the stream at which its runs end; `None` if it is resident or its runs are damaged.
     fn take(&mut self, node: &Node, stream: &Stream) -> Result<Option<(u64, u64)>> {
         let Content::Mapped(mapped) = &stream.content else {
             return Ok(None);

@@ -12,21 +12,21 @@ use std::cmp::Ordering;
 use volary_core::{Error, Finding, Result};
 use volary_ondisk::Bits;
 
-/// Levels of a tree, more than any has.
+/// No sound index is deeper than this.
 const DEPTH_MAX: u32 = 32;
 
-/// The look at a directory.
+/// The check of one directory's index.
 pub(super) struct Tree<'a, 'f> {
     pub(super) store: &'a Store,
     pub(super) all: &'a mut All,
     pub(super) findings: &'a mut Findings<'f>,
     pub(super) index: &'a Index,
     pub(super) dir: u64,
-    /// Blocks that the tree leads to.
+    /// Blocks that the tree reaches.
     met: Bits,
     before: Option<Vec<u16>>,
     is_whole: bool,
-    /// How many directories were looked at before, and how many there are.
+    /// For progress: the number of directories checked so far, and the total.
     done: (u64, u64),
 }
 
@@ -51,7 +51,7 @@ impl<'a, 'f> Tree<'a, 'f> {
         }
     }
 
-    /// Looks at all of it.
+    /// Checks the whole index.
     ///
     /// # Errors
     /// `Interrupted`; `Io`.

@@ -43,7 +43,7 @@ fn ask(dev: &Arc<dyn BlockDevice>, nodes: usize) -> Option<Vec<String>> {
     done.is_ok().then_some(found)
 }
 
-/// A volume of many kinds of files, and its bytes.
+/// Returns a volume of many kinds of files, and its bytes.
 fn volume(images: &Images) -> Vec<u8> {
     let image = images.filled("-c 1024", 6 << 20, |dir| {
         fill(dir);
@@ -56,7 +56,7 @@ fn volume(images: &Images) -> Vec<u8> {
     fs::read(image).expect("an image")
 }
 
-/// The byte after the words "at byte".
+/// Returns the byte after the words "at byte".
 fn place(text: &str) -> u64 {
     let rest = text.split("at byte ").nth(1).expect("a place");
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next();

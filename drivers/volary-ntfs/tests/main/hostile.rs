@@ -17,7 +17,7 @@ struct Image {
 }
 
 impl Image {
-    /// Where a record stands.
+    /// Returns where a record stands.
     fn record(&self, which: &str) -> usize {
         let text = tools::dump(&memory(self.bytes.clone()), &format!("record {which}"));
         let rest = text.split("at byte ").nth(1).expect("a place");
@@ -31,7 +31,7 @@ impl Image {
         u32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"))
     }
 
-    /// Where the first attribute of a type stands in a record.
+    /// Returns where the first attribute of a type stands in a record.
     fn attr(&self, record: usize, kind: u32) -> usize {
         let mut at = record + usize::from(self.bytes[record + 20]);
         while self.word(at) != kind {

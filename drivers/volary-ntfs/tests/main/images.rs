@@ -16,7 +16,7 @@ pub(crate) struct Images {
     dir: tempfile::TempDir,
 }
 
-/// Whether there is what makes images.
+/// Returns whether there is what makes images.
 pub(crate) fn can_make() -> bool {
     have(&[MKNTFS])
 }

@@ -12,7 +12,7 @@ use volary_testkit::tree::Tree;
 use volary_testkit::view::{assert_same, host, ours};
 use volary_testkit::volumes::as_root;
 
-/// Whether all is asked for, or a part.
+/// Returns whether all is asked for, or a part.
 pub(crate) fn all() -> bool {
     std::env::var_os("VOLARY_SUITES").is_some_and(|suites| suites == "all")
 }

@@ -14,7 +14,7 @@ use volary_testkit::view::{View, assert_same, host, ours};
 
 const MIB: u64 = 1 << 20;
 
-/// What both tell: ntfs-3g has no sizes of directories, and no modes of special files.
+/// Returns what both tell: ntfs-3g has no sizes of directories, and no modes of special files.
 pub(crate) fn told(view: &View) -> View {
     let mut view = view.clone();
     for row in view.values_mut() {

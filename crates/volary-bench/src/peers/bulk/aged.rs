@@ -85,7 +85,7 @@ fn sync(dir: &Path) -> Result<()> {
     Ok(rustix::fs::syncfs(fs::File::open(dir)?)?)
 }
 
-/// How full the volume is, in percent.
+/// Returns how full the volume is, in percent.
 fn used(dir: &Path) -> Result<u64> {
     let stat = rustix::fs::statvfs(dir)?;
     Ok(100 - stat.f_bavail * 100 / stat.f_blocks.max(1))

@@ -69,7 +69,7 @@ fn ours<'a>(volume: &'a Volume, volary: &'a Path) -> Run<'a> {
     })
 }
 
-/// The files as the host has them.
+/// Returns the files as the host has them.
 ///
 /// # Errors
 /// [`Lacks`].
@@ -152,7 +152,7 @@ const DEPTH: usize = 4;
 /// What memory and offsets are multiples of.
 const ALIGN: usize = 4096;
 
-/// The same past the page cache, several requests at a time.
+/// Returns the same past the page cache, several requests at a time.
 fn direct(volume: &Volume) -> Run<'_> {
     Box::new(move || {
         let mut options = OpenOptions::new();

@@ -147,20 +147,20 @@ impl Volume {
         })
     }
 
-    /// Where reading it leaves something in the host's memory.
+    /// Returns where reading it leaves something in the host's memory.
     pub(super) fn files_to_forget(&self) -> Vec<PathBuf> {
         let mut all = vec![self.path.clone(), self.sequence.clone()];
         all.extend(self.mounted.clone());
         all
     }
 
-    /// A new name in the directory that goes with the set.
+    /// Returns a new name in the directory that goes with the set.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 }
 
-/// A directory on a disk: in memory nothing is cold.
+/// Returns a directory on a disk: in memory nothing is cold.
 fn scratch(base: Option<&Path>) -> Result<TempDir> {
     let usual = Path::new("/var/tmp");
     let temporary = std::env::temp_dir();
@@ -186,7 +186,7 @@ impl Making<'_> {
         Ok(tree)
     }
 
-    /// An image that holds a tree; `None` if the tree itself is what is read.
+    /// Returns an image that holds a tree; `None` if the tree itself is what is read.
     fn image(
         &self,
         from: From,
@@ -250,7 +250,7 @@ fn room(image: &Path, len: u64) -> Result<()> {
     Ok(())
 }
 
-/// How many files there are below a directory that may be read, and their bytes.
+/// Returns how many files there are below a directory that may be read, and their bytes.
 ///
 /// # Errors
 /// The host's, of the directory; what is below and cannot be read is nobody's to read.
