@@ -57,14 +57,10 @@ fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASES: OnceLock<Vec<Base>> = OnceLock::new();
     let bases = BASES.get_or_init(|| WAYS.map(make_base).into());
     let base = &bases[usize::from(input.byte()) % bases.len()];
-    let dev = Overlay::new(base.bytes.clone(), FUEL);
-    for _ in 0..input.byte() % 24 {
+    Overlay::damaged(base.bytes.clone(), FUEL, input, |input| {
         let place = base.places[usize::from(input.byte()) % base.places.len()];
-        let within = u64::from(input.short()) % STRUCTURE;
-        let count = usize::from(input.byte() % 9);
-        dev.poke(place + within, input.bytes(count));
-    }
-    Arc::new(dev)
+        place + u64::from(input.short()) % STRUCTURE
+    })
 }
 
 /// Kind, options.

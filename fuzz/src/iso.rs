@@ -41,8 +41,7 @@ pub fn driver(input: &[u8]) {
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASE: OnceLock<Arc<[u8]>> = OnceLock::new();
     let base = BASE.get_or_init(|| image().into()).clone();
-    let dev = Overlay::new(base, FUEL);
-    for _ in 0..input.byte() % 24 {
+    Overlay::damaged(base, FUEL, input, |input| {
         // Descriptors and directories, which are where the structures are.
         let block = match input.byte() % 12 {
             n @ 0..4 => 16 + u64::from(n),
@@ -54,10 +53,8 @@ fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
         } else {
             within
         };
-        let count = usize::from(input.byte() % 9);
-        dev.poke(block * SECTOR as u64 + within, input.bytes(count));
-    }
-    Arc::new(dev)
+        block * SECTOR as u64 + within
+    })
 }
 
 fn both(n: u32) -> Vec<u8> {

@@ -90,14 +90,11 @@ pub fn driver(input: &[u8]) {
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASE: OnceLock<Arc<[u8]>> = OnceLock::new();
     let base = BASE.get_or_init(|| image().into()).clone();
-    let dev = Overlay::new(base, FUEL);
-    for _ in 0..input.byte() % 24 {
+    Overlay::damaged(base, FUEL, input, |input| {
         let cluster = HOT[usize::from(input.byte()) % HOT.len()];
         let within = usize::from(input.short()) % CLUSTER;
-        let count = usize::from(input.byte() % 9);
-        dev.poke((cluster * CLUSTER + within) as u64, input.bytes(count));
-    }
-    Arc::new(dev)
+        (cluster * CLUSTER + within) as u64
+    })
 }
 
 fn wide(text: &str) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! A device that is cheap to change and to throw away, and that gives up when
 //! it has been asked too much.
 
+use crate::input::Input;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +27,23 @@ impl Overlay {
             fuel: fuel.into(),
             written: 0.into(),
         }
+    }
+
+    /// Over `base`, with up to 23 changes of up to 8 bytes each, as the input says. `place` gives the
+    /// place of each.
+    pub fn damaged(
+        base: Arc<[u8]>,
+        fuel: u64,
+        input: &mut Input<'_>,
+        place: impl Fn(&mut Input<'_>) -> u64,
+    ) -> Arc<Self> {
+        let dev = Self::new(base, fuel);
+        for _ in 0..input.byte() % 24 {
+            let at = place(input);
+            let count = usize::from(input.byte() % 9);
+            dev.poke(at, input.bytes(count));
+        }
+        Arc::new(dev)
     }
 
     /// Requests that wrote something.

@@ -474,6 +474,30 @@ pub struct Extent {
     pub place: Place,
 }
 
+impl Extent {
+    /// Adds the extent from `start` to `stop`, in bytes of the file, to those of a file. Makes the last
+    /// one longer if this one goes on from it, in the file and in its place.
+    pub fn append(all: &mut Vec<Self>, (start, stop): (u64, u64), place: Place) {
+        if let Some(last) = all.last_mut() {
+            let follows = last.offset + last.len == start;
+            let is_same = match (last.place, place) {
+                (Place::Device(before), Place::Device(after)) => before + last.len == after,
+                (Place::Hole, Place::Hole) => true,
+                _ => false,
+            };
+            if follows && is_same {
+                last.len += stop - start;
+                return;
+            }
+        }
+        all.push(Self {
+            offset: start,
+            len: stop - start,
+            place,
+        });
+    }
+}
+
 /// Where an [`Extent`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -7,7 +7,9 @@
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`map`] | the picture of what lies where |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
+//! | [`refusal`] | what drivers that only read say to those who want more |
 //! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
+//! | [`reporter`] | findings and progress of a check that mends nothing |
 //! | [`retry`] | changes that wait for a commit and are begun anew |
 //! | [`wtf8`] | names of UTF-16 units as bytes, and back |
 //!
@@ -36,7 +38,9 @@ pub mod map;
 mod numbers;
 pub mod opens;
 mod ranges;
+pub mod refusal;
 pub mod rename;
+pub mod reporter;
 pub mod retry;
 pub mod wtf8;
 
@@ -45,3 +49,4 @@ pub use findings::Findings;
 pub use numbers::{NumberMap, Spread};
 pub use opens::{Closed, Count, Opens, SharedOpens};
 pub use ranges::Ranges;
+pub use reporter::Reporter;

@@ -217,6 +217,49 @@ pub fn check(
     Ok((report, found))
 }
 
+/// Returns what a dump prints of a topic, and of what follows the first blank.
+///
+/// # Panics
+/// If it fails.
+pub fn dump(format: &dyn Format, dev: &Arc<dyn BlockDevice>, what: &str) -> String {
+    let mut text = String::new();
+    let what: Vec<String> = what.splitn(2, ' ').map(Into::into).collect();
+    format
+        .dump(dev.clone(), &what, &mut text)
+        .unwrap_or_else(|e| panic!("dump {what:?}: {e}"));
+    text
+}
+
+/// Maps a volume into one cell and into many. Returns the bytes that nothing is known of.
+///
+/// # Panics
+/// If a map fails, or has not every byte of the device once.
+pub fn lost_in_map(format: &dyn Format, dev: &Arc<dyn BlockDevice>) -> u64 {
+    let lost = [1, 640].map(|cells| {
+        let map = format.map(dev.clone(), cells).expect("a map");
+        let all = map.cells.iter();
+        let sum: u64 = all
+            .map(|c| c.system + c.dir + c.file + c.broken + c.bad + c.free + c.lost)
+            .sum();
+        assert_eq!(sum, dev.geometry().size, "{cells} cells");
+        map.cells.iter().map(|cell| cell.lost).sum::<u64>()
+    });
+    lost[0].max(lost[1])
+}
+
+/// Makes a temporary directory, in memory where the host has such.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn scratch() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    let dir = match memory.is_dir() {
+        true => tempfile::tempdir_in(memory),
+        false => tempfile::tempdir(),
+    };
+    dir.expect("a temporary directory")
+}
+
 /// Holds if the driver's own check finds nothing.
 pub fn clean(
     format: &dyn Format,

@@ -119,7 +119,7 @@ impl Store {
         // Who wants to know more asks from there on.
         let known = out.last().map_or(offset, |last| last.offset + last.len);
         if known < end {
-            add(out, (known, end), Place::Encoded);
+            Extent::append(out, (known, end), Place::Encoded);
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Store {
         let start = (run.first * block).max(offset);
         let stop = run.end().saturating_mul(block).min(end);
         let Spot::Data(first) = run.spot else {
-            return add(out, (start, stop), Place::Hole);
+            return Extent::append(out, (start, stop), Place::Hole);
         };
         let mut at = start;
         while at < stop {
@@ -143,31 +143,10 @@ impl Store {
                 }
             };
             let place = place.map_or(Place::Encoded, |place| Place::Device(place + at % block));
-            add(out, (at, until), place);
+            Extent::append(out, (at, until), place);
             at = until;
         }
     }
-}
-
-/// Adds an extent, or makes the last one longer if it leads on to this one.
-fn add(out: &mut Vec<Extent>, (start, stop): (u64, u64), place: Place) {
-    if let Some(last) = out.last_mut() {
-        let follows = last.offset + last.len == start;
-        let is_same = match (last.place, place) {
-            (Place::Device(before), Place::Device(after)) => before + last.len == after,
-            (Place::Hole, Place::Hole) => true,
-            _ => false,
-        };
-        if follows && is_same {
-            last.len += stop - start;
-            return;
-        }
-    }
-    out.push(Extent {
-        offset: start,
-        len: stop - start,
-        place,
-    });
 }
 
 /// # Errors

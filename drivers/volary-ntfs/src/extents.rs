@@ -36,9 +36,9 @@ impl Store {
         let known = self.of_runs(cx, stream, (offset, written), out)?;
         if let Some(known) = known {
             // Who wants to know more asks from there on.
-            add(out, (known, end), Place::Encoded);
+            Extent::append(out, (known, end), Place::Encoded);
         } else if written.max(offset) < end {
-            add(out, (written.max(offset), end), Place::Hole);
+            Extent::append(out, (written.max(offset), end), Place::Hole);
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Store {
                 let within = start - run.first.saturating_mul(cluster);
                 Place::Device(place.saturating_mul(cluster).saturating_add(within))
             });
-            add(out, (start, stop), place);
+            Extent::append(out, (start, stop), place);
             at = stop;
             Ok(())
         });
@@ -77,25 +77,4 @@ impl Store {
             walked => walked.map(|()| None),
         }
     }
-}
-
-/// Adds an extent, or makes the last one longer if it leads on to this one.
-fn add(out: &mut Vec<Extent>, (start, stop): (u64, u64), place: Place) {
-    if let Some(last) = out.last_mut() {
-        let follows = last.offset + last.len == start;
-        let is_same = match (last.place, place) {
-            (Place::Device(before), Place::Device(after)) => before + last.len == after,
-            (Place::Hole, Place::Hole) => true,
-            _ => false,
-        };
-        if follows && is_same {
-            last.len += stop - start;
-            return;
-        }
-    }
-    out.push(Extent {
-        offset: start,
-        len: stop - start,
-        place,
-    });
 }

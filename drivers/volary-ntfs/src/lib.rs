@@ -47,7 +47,6 @@ mod fs;
 mod index;
 mod info;
 mod lznt1;
-mod make;
 mod map;
 mod mft;
 mod names;

@@ -1,6 +1,5 @@
 //! Groups and inodes: checksums, maps, whom blocks belong to.
 
-use super::findings::{Findings, damage, met};
 use crate::inode::Inode;
 use crate::ondisk::{iflag, incompat};
 use crate::scan::{Damaged, Visitor};
@@ -8,6 +7,7 @@ use crate::store::Store;
 use std::collections::BTreeMap;
 use volary_core::{Error, FileKind, Finding, Result, Severity};
 use volary_ondisk::Bits;
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// An inode in use.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ pub(crate) struct Seen {
 /// The look at all inodes.
 pub(crate) struct Inodes<'a, 'f> {
     store: &'a Store,
-    findings: &'a mut Findings<'f>,
+    findings: &'a mut Reporter<'f>,
     seen: Seen,
     /// Clusters of the inode that is looked at, where others may share them with it.
     own: Bits,
@@ -49,7 +49,7 @@ pub(crate) struct Inodes<'a, 'f> {
 }
 
 impl<'a, 'f> Inodes<'a, 'f> {
-    pub(crate) fn new(store: &'a Store, findings: &'a mut Findings<'f>) -> Self {
+    pub(crate) fn new(store: &'a Store, findings: &'a mut Reporter<'f>) -> Self {
         Self {
             store,
             findings,

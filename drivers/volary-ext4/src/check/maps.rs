@@ -1,18 +1,18 @@
 //! Bitmaps and counts of groups, against what was seen in use.
 
-use super::findings::{Findings, damage, met};
 use super::inodes::Seen;
 use crate::csum;
 use crate::ondisk::{DESC_LEN_32, group};
 use crate::scan::bit;
 use crate::store::{Group, Store};
 use volary_core::{Finding, Result, Severity};
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// Looks at every group's bitmaps.
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
-pub(crate) fn check(store: &Store, seen: &Seen, findings: &mut Findings<'_>) -> Result<()> {
+pub(crate) fn check(store: &Store, seen: &Seen, findings: &mut Reporter<'_>) -> Result<()> {
     let mut maps = Maps {
         store,
         seen,
@@ -45,7 +45,7 @@ pub(crate) fn check(store: &Store, seen: &Seen, findings: &mut Findings<'_>) -> 
 struct Maps<'a, 'f> {
     store: &'a Store,
     seen: &'a Seen,
-    findings: &'a mut Findings<'f>,
+    findings: &'a mut Reporter<'f>,
 }
 
 impl Maps<'_, '_> {

@@ -1,6 +1,5 @@
 //! Checks a volume, with what its journal holds. Nothing is mended: the driver reads only, so far.
 
-mod findings;
 mod inodes;
 mod maps;
 mod names;
@@ -10,12 +9,12 @@ use crate::info::LOOK_MEMORY;
 use crate::ondisk::{incompat, state};
 use crate::store::Store;
 use crate::volume::{self, Volume};
-use findings::{Findings, damage, met};
 use inodes::Inodes;
 use std::sync::Arc;
 use volary_core::{
     Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
 };
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// Goes through everything, and tells what contradicts itself.
 ///
@@ -28,7 +27,7 @@ pub(crate) fn check(
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
     let how = How::of(&check.options)?;
-    let mut findings = Findings::new(check, report, progress);
+    let mut findings = Reporter::new(check, report, progress);
     let store = opened(dev, how, &mut findings)?;
     head(&store, &mut findings);
     let mut inodes = Inodes::new(&store, &mut findings);
@@ -52,7 +51,7 @@ pub(crate) fn check(
 }
 
 /// Opens the volume; what its superblock's checksum or its journal hide is told, and the rest looked at.
-fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Findings<'_>) -> Result<Store> {
+fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Reporter<'_>) -> Result<Store> {
     let volume = Volume::read(&**dev, false)?;
     let has_sum = how.is_verified && volume.has_sums();
     if has_sum && let Err(e) = volume::check_sum(&volume.raw) {
@@ -82,7 +81,7 @@ fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Findings<'_>) -> 
 }
 
 /// What the superblock says of the volume's state.
-fn head(store: &Store, findings: &mut Findings<'_>) {
+fn head(store: &Store, findings: &mut Reporter<'_>) {
     let volume = &store.volume;
     let size = volume.blocks.saturating_mul(volume.block);
     if size > volume.device {

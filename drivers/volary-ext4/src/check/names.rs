@@ -1,6 +1,5 @@
 //! Directories: entries, hash trees, names of each inode.
 
-use super::findings::{Findings, damage, met};
 use super::inodes::Seen;
 use crate::dir::{Chunk, Entry, can_be_asked_for};
 use crate::htree;
@@ -9,6 +8,7 @@ use crate::ondisk::{ROOT_INO, iflag};
 use crate::store::Store;
 use std::collections::HashSet;
 use volary_core::{FileKind, Finding, Kind, Result, Severity};
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// A directory that was met.
 struct Dir {
@@ -41,7 +41,7 @@ fn path(dirs: &[Dir], dir: usize, name: Option<&[u8]>) -> Vec<u8> {
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
-pub(crate) fn check(store: &Store, seen: &mut Seen, findings: &mut Findings<'_>) -> Result<()> {
+pub(crate) fn check(store: &Store, seen: &mut Seen, findings: &mut Reporter<'_>) -> Result<()> {
     let mut walk = Walk {
         store,
         seen,
@@ -66,7 +66,7 @@ pub(crate) fn check(store: &Store, seen: &mut Seen, findings: &mut Findings<'_>)
 struct Walk<'a, 'f> {
     store: &'a Store,
     seen: &'a mut Seen,
-    findings: &'a mut Findings<'f>,
+    findings: &'a mut Reporter<'f>,
     dirs: Vec<Dir>,
     met: HashSet<u32>,
 }
@@ -326,7 +326,7 @@ impl Walk<'_, '_> {
 }
 
 /// Compares the names of each inode with those that it says it has.
-pub(crate) fn links(store: &Store, seen: &Seen, findings: &mut Findings<'_>) {
+pub(crate) fn links(store: &Store, seen: &Seen, findings: &mut Reporter<'_>) {
     for (ino, node) in seen.nodes.iter().filter(|(_, node)| !node.is_nameless) {
         let at = store.inode_at(*ino).unwrap_or(0);
         // Where directories could not be looked at, names are missing that are there.

@@ -1,7 +1,7 @@
 //! What the format says of volumes.
 
 use std::sync::Arc;
-use volary_core::{BlockDevice, CheckMode, Format};
+use volary_core::{BlockDevice, CheckMode};
 use volary_ext4::EXT4;
 use volary_testkit::volumes;
 
@@ -21,21 +21,10 @@ pub(crate) fn damage(dev: &Arc<dyn BlockDevice>) -> Vec<String> {
 }
 
 pub(crate) fn dump(dev: &Arc<dyn BlockDevice>, what: &str) -> String {
-    let mut text = String::new();
-    let what: Vec<String> = what.split(' ').map(Into::into).collect();
-    EXT4.dump(dev.clone(), &what, &mut text)
-        .unwrap_or_else(|e| panic!("dump {what:?}: {e}"));
-    text
+    volumes::dump(&EXT4, dev, what)
 }
 
 /// The map has every byte once.
 pub(crate) fn check_map(dev: &Arc<dyn BlockDevice>) {
-    for cells in [1, 640] {
-        let map = EXT4.map(dev.clone(), cells).expect("a map");
-        let all = map.cells.iter();
-        let sum: u64 = all
-            .map(|c| c.system + c.dir + c.file + c.broken + c.bad + c.free + c.lost)
-            .sum();
-        assert_eq!(sum, dev.geometry().size, "{cells} cells");
-    }
+    volumes::lost_in_map(&EXT4, dev);
 }

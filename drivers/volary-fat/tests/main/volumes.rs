@@ -1,7 +1,7 @@
 //! Fresh volumes for tests: in memory, and as files that other programs open.
 
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 use volary_block::MemDevice;
@@ -44,14 +44,8 @@ pub(crate) struct Image {
 impl Image {
     /// An empty file of this size.
     pub(crate) fn new(len: u64) -> Self {
-        let shm = Path::new("/dev/shm");
-        let dir = if shm.is_dir() {
-            tempfile::tempdir_in(shm)
-        } else {
-            tempfile::tempdir()
-        };
         let image = Self {
-            dir: dir.expect("a temporary directory"),
+            dir: volary_testkit::volumes::scratch(),
         };
         let file = std::fs::File::create(image.path()).expect("an image");
         file.set_len(len).expect("its length");

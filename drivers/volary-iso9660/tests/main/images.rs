@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use volary_testkit::oracle::{GENISOIMAGE, Tool};
 use volary_testkit::rng::pattern;
 
@@ -18,13 +18,8 @@ pub(crate) struct Images {
 
 impl Images {
     pub(crate) fn new() -> Self {
-        let base = Path::new("/dev/shm");
-        let dir = match base.is_dir() {
-            true => tempfile::tempdir_in(base),
-            false => tempfile::tempdir(),
-        };
         let images = Self {
-            dir: dir.expect("a temporary directory"),
+            dir: volary_testkit::volumes::scratch(),
         };
         images.fill();
         images

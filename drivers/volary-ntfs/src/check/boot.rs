@@ -1,10 +1,10 @@
 //! What is there twice: the boot sector, and the first records.
 
-use super::findings::{Findings, damage, met};
 use crate::ondisk::{BOOT_LEN, kind, number};
 use crate::record::Record;
 use crate::store::Store;
 use volary_core::{BlockDevice, Error, Finding, Kind, Result};
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// Compares replicas.
 ///
@@ -13,14 +13,14 @@ use volary_core::{BlockDevice, Error, Finding, Kind, Result};
 pub(super) fn check(
     dev: &dyn BlockDevice,
     store: &Store,
-    findings: &mut Findings<'_>,
+    findings: &mut Reporter<'_>,
 ) -> Result<()> {
     sectors(dev, store, findings)?;
     place(store, findings)?;
     mirror(store, findings)
 }
 
-fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     let volume = &store.volume;
     let at = volume.sectors.saturating_mul(volume.sector);
     if at.saturating_add(BOOT_LEN as u64) > volume.device {
@@ -40,7 +40,7 @@ fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Findings<'_>) ->
 }
 
 /// Compares where the mirror is, as the boot sector and as its own record say.
-fn place(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+fn place(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     let first = |store: &Store| {
         let node = store.node_of(number::MIRROR)?;
         let stream = store.stream(&node, kind::DATA, &[])?.ok_or(Kind::Corrupt)?;
@@ -62,7 +62,7 @@ fn place(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
 }
 
 /// Compares the first records with the mirror's.
-fn mirror(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+fn mirror(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     for number in 0..number::MIRRORED {
         let own = match store.record_itself(number) {
             Err(e) if super::ends(&e) => return Err(e),

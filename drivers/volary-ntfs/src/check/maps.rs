@@ -1,21 +1,21 @@
 //! Bitmaps, against what was seen in use.
 
-use super::findings::{Findings, damage};
 use super::records::{All, RESERVED};
 use crate::ondisk::{kind, number};
 use crate::store::Store;
 use volary_core::{Finding, Kind, Result};
+use volary_ondisk::reporter::{Reporter, damage};
 
 /// Checks both bitmaps.
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
-pub(super) fn check(store: &Store, all: &All, findings: &mut Findings<'_>) -> Result<()> {
+pub(super) fn check(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> {
     clusters(store, all, findings)?;
     records(store, all, findings)
 }
 
-fn clusters(store: &Store, all: &All, findings: &mut Findings<'_>) -> Result<()> {
+fn clusters(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> {
     let (mut both, mut lost, mut first) = (0u64, 0u64, None);
     let there = store.volume.there();
     store.each_used(&mut |start, count| {
@@ -50,7 +50,7 @@ fn clusters(store: &Store, all: &All, findings: &mut Findings<'_>) -> Result<()>
     Ok(())
 }
 
-fn records(store: &Store, all: &All, findings: &mut Findings<'_>) -> Result<()> {
+fn records(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> {
     let count = store.mft.records(&store.volume);
     let at = store.record_at(number::MFT).unwrap_or(0);
     let (mut missing, mut lost) = (0u64, 0u64);

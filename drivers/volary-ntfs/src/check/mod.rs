@@ -1,7 +1,6 @@
 //! Checks a volume. Nothing is mended: the driver reads only.
 
 mod boot;
-mod findings;
 mod maps;
 mod names;
 mod records;
@@ -11,12 +10,12 @@ use crate::info::LOOK_MEMORY;
 use crate::state;
 use crate::store::Store;
 use crate::volume::Volume;
-use findings::{Findings, damage, met};
 use records::Records;
 use std::sync::Arc;
 use volary_core::{
     Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
 };
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// Checks the whole volume, and reports what contradicts itself.
 ///
@@ -29,7 +28,7 @@ pub(crate) fn check(
     progress: &dyn Progress,
 ) -> Result<CheckReport> {
     check.options.check_known(&[])?;
-    let mut findings = Findings::new(check, report, progress);
+    let mut findings = Reporter::new(check, report, progress);
     let volume = Volume::read(&**dev)?;
     let store = Store::open(dev.clone(), volume, LOOK_MEMORY)?;
     head(&store, &mut findings)?;
@@ -51,7 +50,7 @@ pub(crate) fn check(
 }
 
 /// What can be said of the volume as a whole.
-fn head(store: &Store, findings: &mut Findings<'_>) -> Result<()> {
+fn head(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     let volume = &store.volume;
     if volume.size() > volume.device {
         let message = format!(

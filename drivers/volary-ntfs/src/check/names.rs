@@ -1,6 +1,5 @@
 //! Directories: what they have, against the names that files have.
 
-use super::findings::{Findings, damage, met};
 use super::records::{All, RESERVED};
 use super::tree::Tree;
 use crate::names::wtf8;
@@ -8,6 +7,7 @@ use crate::ondisk::{kind, number};
 use crate::store::Store;
 use std::collections::BTreeSet;
 use volary_core::{Finding, Result};
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// Names of a path that are put together.
 const NAMES_MAX: usize = 64;
@@ -16,7 +16,7 @@ const NAMES_MAX: usize = 64;
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
-pub(super) fn check(store: &Store, all: &mut All, findings: &mut Findings<'_>) -> Result<()> {
+pub(super) fn check(store: &Store, all: &mut All, findings: &mut Reporter<'_>) -> Result<()> {
     let dirs: Vec<u64> = all
         .nodes
         .iter()
@@ -38,7 +38,7 @@ fn directory(
     number: u64,
     done: (u64, u64),
     all: &mut All,
-    findings: &mut Findings<'_>,
+    findings: &mut Reporter<'_>,
 ) -> Result<()> {
     let read = store.node_of(number).and_then(|node| {
         // $Extend/$Secure and their kin are indexes of other things.
@@ -71,7 +71,7 @@ fn has_names(node: &crate::node::Node) -> bool {
 }
 
 /// Compares the names of each file with those that directories have.
-fn names(all: &All, findings: &mut Findings<'_>) {
+fn names(all: &All, findings: &mut Reporter<'_>) {
     let files = all
         .nodes
         .iter()
@@ -99,7 +99,7 @@ fn names(all: &All, findings: &mut Findings<'_>) {
 }
 
 /// Checks that each directory's parents lead to the root.
-fn paths(dirs: &[u64], all: &All, findings: &mut Findings<'_>) {
+fn paths(dirs: &[u64], all: &All, findings: &mut Reporter<'_>) {
     let mut good = BTreeSet::from([number::ROOT]);
     for dir in dirs.iter().filter(|dir| !RESERVED.contains(dir)) {
         let (mut way, mut at) = (BTreeSet::new(), *dir);

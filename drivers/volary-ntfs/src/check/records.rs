@@ -1,6 +1,5 @@
 //! Records and their attributes: whom clusters belong to, and what belongs together.
 
-use super::findings::{Findings, damage, met};
 use crate::names::wtf8;
 use crate::node::{NameOf, Node};
 use crate::ondisk::{Reference, aflag, kind, number, rflag};
@@ -11,6 +10,7 @@ use crate::stream::{Content, Stream};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use volary_core::{Error, FileKind, Finding, Kind, Result};
+use volary_ondisk::reporter::{Reporter, damage, met};
 use volary_ondisk::{Bits, Ranges};
 
 /// Records between the volume's own and the first of files, which are kept for the volume.
@@ -85,7 +85,7 @@ fn add(sum: &mut (u64, u32), dir: u64, name: &NameOf) {
 /// The check of all records.
 pub(super) struct Records<'a, 'f> {
     store: &'a Store,
-    findings: &'a mut Findings<'f>,
+    findings: &'a mut Reporter<'f>,
     all: All,
     /// Extension records: those that name a base record, and those that attribute lists name.
     extensions: BTreeMap<u64, (u64, u64)>,
@@ -95,7 +95,7 @@ pub(super) struct Records<'a, 'f> {
 }
 
 impl<'a, 'f> Records<'a, 'f> {
-    pub(super) fn new(store: &'a Store, findings: &'a mut Findings<'f>) -> Self {
+    pub(super) fn new(store: &'a Store, findings: &'a mut Reporter<'f>) -> Self {
         Self {
             store,
             findings,

@@ -1,6 +1,5 @@
 //! The tree of a directory: its order, and whether it leads to each block once.
 
-use super::findings::{Findings, damage, met};
 use super::records::All;
 use crate::dir::can_be_asked_for;
 use crate::index::{Entries, Entry, Index};
@@ -11,6 +10,7 @@ use crate::store::Store;
 use std::cmp::Ordering;
 use volary_core::{Error, Finding, Result};
 use volary_ondisk::Bits;
+use volary_ondisk::reporter::{Reporter, damage, met};
 
 /// No sound index is deeper than this.
 const DEPTH_MAX: u32 = 32;
@@ -19,7 +19,7 @@ const DEPTH_MAX: u32 = 32;
 pub(super) struct Tree<'a, 'f> {
     pub(super) store: &'a Store,
     pub(super) all: &'a mut All,
-    pub(super) findings: &'a mut Findings<'f>,
+    pub(super) findings: &'a mut Reporter<'f>,
     pub(super) index: &'a Index,
     pub(super) dir: u64,
     /// Blocks that the tree reaches.
@@ -34,7 +34,7 @@ impl<'a, 'f> Tree<'a, 'f> {
     pub(super) fn new(
         store: &'a Store,
         all: &'a mut All,
-        findings: &'a mut Findings<'f>,
+        findings: &'a mut Reporter<'f>,
         index: &'a Index,
         done: (u64, u64),
     ) -> Self {

@@ -23,13 +23,8 @@ pub(crate) fn can_make() -> bool {
 
 impl Images {
     pub(crate) fn new() -> Self {
-        let base = Path::new("/dev/shm");
-        let dir = match base.is_dir() {
-            true => tempfile::tempdir_in(base),
-            false => tempfile::tempdir(),
-        };
         Self {
-            dir: dir.expect("a temporary directory"),
+            dir: volary_testkit::volumes::scratch(),
         }
     }
 

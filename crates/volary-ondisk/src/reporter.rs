@@ -1,49 +1,53 @@
-//! Reports of findings. Nothing is mended: the driver reads only.
+//! Reports of a check that mends nothing: findings, and progress.
 
+use crate::findings::{Findings, finding};
 use volary_core::{Answer, Check, Error, Finding, Progress, Result, Severity};
-use volary_ondisk::findings::finding;
 
 /// Reports findings and progress.
-pub(super) struct Findings<'a> {
-    all: volary_ondisk::Findings<'a>,
+pub struct Reporter<'a> {
+    findings: Findings<'a>,
     progress: &'a dyn Progress,
 }
 
-impl<'a> Findings<'a> {
-    pub(super) fn new(
+impl<'a> Reporter<'a> {
+    /// For a check that goes by `how`. `report` is told of each finding.
+    pub fn new(
         how: &Check,
         report: &'a mut dyn FnMut(&Finding) -> Answer,
         progress: &'a dyn Progress,
     ) -> Self {
         Self {
-            all: volary_ondisk::Findings::new(how, report),
+            findings: Findings::new(how, report),
             progress,
         }
     }
 
-    pub(super) fn tell(&mut self, finding: &Finding) {
-        self.all.tell(finding);
+    /// Reports a finding.
+    pub fn tell(&mut self, finding: &Finding) {
+        self.findings.tell(finding);
     }
 
     /// Returns the number of findings, without notes.
-    pub(super) fn found(&self) -> u64 {
-        self.all.found
+    pub fn found(&self) -> u64 {
+        self.findings.found
     }
 
+    /// Reports progress.
+    ///
     /// # Errors
     /// `Interrupted`.
-    pub(super) fn progress(&self, what: &'static str, done: u64, total: u64) -> Result<()> {
+    pub fn progress(&self, what: &'static str, done: u64, total: u64) -> Result<()> {
         self.progress.progress(what, done, total)
     }
 }
 
 /// Returns a finding of damage. The caller sets its code.
-pub(super) fn damage(offset: u64, message: impl Into<String>) -> Finding {
+pub fn damage(offset: u64, message: impl Into<String>) -> Finding {
     finding(Severity::Damage, offset, message)
 }
 
 /// Returns a finding of the damage that an operation failed with. The caller sets its code.
-pub(super) fn met(e: &Error) -> Finding {
+pub fn met(e: &Error) -> Finding {
     Finding {
         offset: e.as_corrupt().map(|corrupt| corrupt.offset),
         ..damage(0, e.to_string())
