@@ -2,14 +2,13 @@
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::Ext4Fs;
-use crate::{check, dump, info, map, volume};
+use crate::{check, dump, info, make, map, volume};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
     Probe, Progress, Result, Tune, VolumeMap,
 };
-use volary_ondisk::refusal::{not_changed, not_made};
 
 /// ext2, ext3 and ext4, for reading.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +58,7 @@ impl Format for Ext4 {
     }
 
     fn make(&self, _: Arc<dyn BlockDevice>, _: &str, _: &Make) -> Result<Vec<Fact>> {
-        Err(not_made("ext4", "mke2fs"))
+        Err(make::make())
     }
 
     fn check(
@@ -94,10 +93,10 @@ impl Format for Ext4 {
     }
 
     fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(not_changed("ext4", Some("tune2fs and e2fsck make them")))
+        Err(make::change())
     }
 
     fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(not_changed("ext4", Some("tune2fs and e2fsck make them")))
+        Err(make::change())
     }
 }

@@ -58,6 +58,7 @@ mod info;
 mod inode;
 mod journal;
 mod listing;
+mod make;
 mod map;
 mod ondisk;
 mod runs;

@@ -2,14 +2,13 @@
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::Iso9660Fs;
-use crate::{check, dump, info, map, volume};
+use crate::{check, dump, info, make, map, volume};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
     Probe, Progress, Result, Tune, VolumeMap,
 };
-use volary_ondisk::refusal::{not_changed, not_made};
 
 /// ISO 9660, for reading.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +54,7 @@ impl Format for Iso9660 {
     }
 
     fn make(&self, _: Arc<dyn BlockDevice>, _: &str, _: &Make) -> Result<Vec<Fact>> {
-        Err(not_made("iso9660", "xorriso or genisoimage"))
+        Err(make::make())
     }
 
     fn check(
@@ -91,10 +90,10 @@ impl Format for Iso9660 {
     }
 
     fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(not_changed("iso9660", None))
+        Err(make::change())
     }
 
     fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(not_changed("iso9660", None))
+        Err(make::change())
     }
 }

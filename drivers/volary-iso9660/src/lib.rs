@@ -47,6 +47,7 @@ mod fs;
 mod info;
 mod iso;
 mod links;
+mod make;
 mod map;
 mod names;
 mod node;

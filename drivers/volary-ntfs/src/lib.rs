@@ -47,6 +47,7 @@ mod fs;
 mod index;
 mod info;
 mod lznt1;
+mod make;
 mod map;
 mod mft;
 mod names;

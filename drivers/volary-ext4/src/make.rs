@@ -1,0 +1,14 @@
+//! What this driver does not do to a volume.
+
+use volary_core::Error;
+use volary_ondisk::refusal::{not_changed, not_made};
+
+/// Returns the answer to making one.
+pub(crate) fn make() -> Error {
+    not_made("ext4", "mke2fs")
+}
+
+/// Returns the answer to changing one.
+pub(crate) fn change() -> Error {
+    not_changed("ext4", Some("tune2fs and e2fsck make them"))
+}
