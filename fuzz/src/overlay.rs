@@ -29,8 +29,8 @@ impl Overlay {
         }
     }
 
-    /// Over `base`, with up to 23 changes of up to 8 bytes each, as the input says. `place` gives the
-    /// place of each.
+    /// Returns an overlay of `base` with up to 23 changes of up to 8 bytes each. The input chooses them;
+    /// `place` returns the offset of each.
     pub fn damaged(
         base: Arc<[u8]>,
         fuel: u64,

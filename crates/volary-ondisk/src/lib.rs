@@ -2,12 +2,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ahead`] | what is read before it is asked for |
+//! | [`ahead`] | bounds of reading ahead |
 //! | [`dump`] | what a dump is asked for, and where its text goes |
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`map`] | the picture of what lies where |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
-//! | [`refusal`] | what drivers that only read say to those who want more |
+//! | [`refusal`] | refusals of drivers that only read |
 //! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
 //! | [`reporter`] | findings and progress of a check that mends nothing |
 //! | [`retry`] | changes that wait for a commit and are begun anew |

@@ -1,4 +1,4 @@
-//! What drivers that only read say to those who want more.
+//! Refusals of drivers that only read.
 
 use volary_core::{Error, Kind};
 

@@ -10,7 +10,7 @@ pub struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// For a check that goes by `how`. `report` is told of each finding.
+    /// Returns a reporter for a check with these options. Calls `report` with each finding.
     pub fn new(
         how: &Check,
         report: &'a mut dyn FnMut(&Finding) -> Answer,

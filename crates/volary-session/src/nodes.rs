@@ -12,18 +12,18 @@ use volary_core::{
     acl_of, permits,
 };
 
-/// What can be told of an entry that was listed.
+/// What is known of an entry of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// These.
+    /// Its attributes.
     Known(Attr),
-    /// Its attributes cannot be read, as its node is damaged. The name is there all the same.
+    /// The entry exists, but its attributes cannot be read: its node is damaged.
     Unknown,
-    /// It went since.
+    /// The entry was removed since.
     Gone,
 }
 
-/// Whether nothing but the node itself is in the way of its attributes.
+/// Returns whether an error comes from the node alone: it is gone, damaged or unreadable.
 fn is_unread(e: &Error) -> bool {
     matches!(
         e.kind(),

@@ -7,9 +7,9 @@ use volary_core::{Error, FileKind, Kind, NodeId, RenameFlags, Result};
 const SPARES_MAX: u32 = 100;
 
 impl Session {
-    /// Has `make` make something by the name of what is not a directory, and then removes that. It has
-    /// a spare name meanwhile, `~` and a number, and gets its own back if `make` fails; a crash may
-    /// leave it under the other. If nothing has the name, `make` is all that is done.
+    /// Replaces an entry that is not a directory by what `make` makes under its name. The old entry is
+    /// renamed first, to `~` and a number; it is removed when `make` succeeds and renamed back when it
+    /// fails. A crash may leave it under the spare name. Calls only `make` if the name is free.
     ///
     /// # Errors
     /// `IsDir`; those of [`rename`](Self::rename); `Exists` if all spare names are taken; those of

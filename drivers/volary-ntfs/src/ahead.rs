@@ -1,4 +1,4 @@
-//! Reads records and directories before they are looked at, in the order in which they lie.
+//! Prefetch: reads records and directories into the cache, in the order in which they lie.
 
 use crate::node::number_of;
 use crate::ondisk::kind;

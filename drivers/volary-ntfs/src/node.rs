@@ -1,4 +1,4 @@
-//! Files: a record, and those that it goes on in, as its attribute list says.
+//! Files: a base record and its extension records, as the attribute list names them.
 
 use crate::ondisk::{FileName, ListEntry, Reference, StandardInformation, kind, number, space};
 use crate::record::{Attr, Record};
@@ -12,7 +12,7 @@ use zerocopy::FromBytes;
 /// Longest attribute list, in bytes.
 pub(crate) const LIST_MAX: u64 = 256 << 10;
 
-/// Most records that are looked at for the names of one file.
+/// Most records that are read for the names of one file.
 const NAME_RECORDS_MAX: usize = 64;
 
 /// The low bits of a node's number are its record number; the bits above number its streams.
@@ -50,7 +50,7 @@ pub(crate) struct NameOf {
 }
 
 impl NameOf {
-    /// Reads the value of a `$FILE_NAME`; none if it is too short for its name.
+    /// Reads the value of a `$FILE_NAME`; `None` if it is too short for its name.
     pub(crate) fn of(value: &[u8]) -> Option<Self> {
         let (raw, name) = FileName::read_from_prefix(value).ok()?;
         let name = name.get(..2 * usize::from(raw.name_len))?;

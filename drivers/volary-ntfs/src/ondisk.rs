@@ -7,7 +7,7 @@ type L16 = U16<LE>;
 type L32 = U32<LE>;
 type L64 = U64<LE>;
 
-/// Bytes of a boot sector that are looked at, whatever a sector has.
+/// Bytes that are read of a boot sector, whatever the size of a sector.
 pub(crate) const BOOT_LEN: usize = 512;
 /// The stride of update sequences, and the unit of index blocks smaller than a cluster, in bytes.
 pub(crate) const STRIDE: usize = 512;

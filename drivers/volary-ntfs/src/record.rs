@@ -13,7 +13,7 @@ const HEAD: usize = 42;
 /// Where its own number stands.
 const NUMBER: usize = 44;
 
-/// Flags of an attribute whose head says how much it takes.
+/// Flags of attributes whose head also holds the allocated size.
 const HOLES: u16 = aflag::COMPRESSION | aflag::SPARSE;
 
 /// A record in use.

@@ -64,7 +64,7 @@ pub(crate) fn tag_of(value: &[u8]) -> Option<u32> {
     value.first_chunk().map(|word| u32::from_le_bytes(*word))
 }
 
-/// Reads a value ([MS-FSCC] 2.1.2); none if it contradicts itself.
+/// Reads a value ([MS-FSCC] 2.1.2); `None` if it contradicts itself.
 pub(crate) fn parse(value: &[u8]) -> Option<Reparse> {
     let tag = tag_of(value)?;
     let len = value.get(4..6).and_then(|two| two.first_chunk())?;

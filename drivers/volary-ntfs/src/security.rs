@@ -17,7 +17,7 @@ const KEPT_MAX: usize = 64;
 pub(crate) const SDS: [u16; 4] = [0x24, 0x53, 0x44, 0x53];
 pub(crate) const SII: [u16; 4] = [0x24, 0x53, 0x49, 0x49];
 
-/// Descriptors of `$Secure` that were looked at.
+/// Descriptors of `$Secure` that were read before.
 #[derive(Default)]
 pub(crate) struct Secure(Mutex<Kept>);
 
@@ -128,7 +128,7 @@ fn aces(list: &[u8]) -> Option<Vec<Ace>> {
 }
 
 impl Owned {
-    /// Reads a descriptor. What makes no sense in it is none.
+    /// Reads a descriptor. Parts that make no sense are left out.
     pub(crate) fn of(descriptor: &[u8]) -> Self {
         let word = |at: usize| {
             let four = descriptor.get(at..at + 4)?.first_chunk()?;

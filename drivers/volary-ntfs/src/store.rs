@@ -42,7 +42,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads bytes of the volume. `what_at` is where it says that they are its own.
+    /// Reads bytes of the volume. Errors name `what_at`, where the volume refers to them.
     ///
     /// # Errors
     /// `Corrupt` past the end of the device; `Io`.

@@ -1,4 +1,4 @@
-//! The boot sector, checked: what is believed of a volume from then on.
+//! The boot sector, once it is checked.
 
 use crate::ondisk::{BOOT_LEN, Boot, STRIDE};
 use volary_core::{BlockDevice, Error, Replica, Result};
@@ -34,7 +34,7 @@ pub(crate) struct Volume {
     pub(crate) device: u64,
 }
 
-/// Reads a boot sector as it is stored; `None` if it is none of NTFS.
+/// Reads a boot sector as it is stored; `None` if it is not NTFS's.
 ///
 /// # Errors
 /// `Io`.

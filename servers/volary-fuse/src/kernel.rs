@@ -33,7 +33,7 @@ pub(crate) fn file_attr(attr: &Attr, number: u64) -> FileAttr {
     }
 }
 
-/// The attributes of no node: what a reply has where there are none to tell.
+/// Returns attributes for a reply about no node: all zero.
 pub(crate) fn nothing() -> FileAttr {
     FileAttr {
         ino: INodeNo(0),

@@ -1,4 +1,4 @@
-//! Reads many ranges before they are looked at, in the order in which they lie.
+//! Prefetch: reads many ranges into the cache, in the order in which they lie.
 
 use super::Cache;
 

@@ -222,8 +222,8 @@ fn an_entry_that_leads_nowhere_hides_no_other() {
     }
 }
 
-/// A volume with the files f1, f2 and f3, of which the inode of f2 has a mode that is none; `None` where
-/// a program is missing that makes it.
+/// Makes a volume with the files f1, f2 and f3, and an invalid mode in the inode of f2. Returns `None` where
+/// the program that makes it is missing.
 fn with_a_damaged_inode(kind: &str) -> Option<Sandbox> {
     let sandbox = Sandbox::empty();
     std::fs::create_dir(sandbox.path("files")).unwrap();

@@ -126,8 +126,8 @@ fn a_name_that_is_left_is_not_linked_to() {
     assert!(sandbox.read("out") == noise(70_000));
 }
 
-/// `ln -f` removes what it cannot replace nowhere: where links are not known, and where what is to
-/// get the name is not there.
+/// `ln -f` keeps the old file where no link can be made: on volumes without links, and for a target
+/// that does not exist.
 #[test]
 fn what_no_link_replaces_stays() {
     let sandbox = Sandbox::new();

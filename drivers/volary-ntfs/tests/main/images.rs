@@ -32,7 +32,7 @@ impl Images {
         self.dir.path().join(name)
     }
 
-    /// Makes a volume by mkntfs, with what `how` says and this many bytes.
+    /// Makes a volume with mkntfs, of `size` bytes, with the options `how`.
     pub(crate) fn made(&self, name: &str, how: &str, size: u64) -> PathBuf {
         let image = self.path(name);
         ntfs::make(&image, size, how);

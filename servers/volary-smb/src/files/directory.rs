@@ -197,7 +197,7 @@ impl Listing<'_> {
         Ok(if pushed { Room::More } else { Room::Full })
     }
 
-    /// What the reply tells of an entry: nothing of one whose node is damaged. `None` if it went since.
+    /// Returns what the reply says of an entry: zeros if its node is damaged. `None` if it was removed since.
     fn facts_of(&self, entry: &DirEntry<'_>) -> Result<Option<FileFacts>, Failure> {
         if !self.level.has_facts() {
             return Ok(Some(FileFacts::default()));

@@ -44,7 +44,7 @@ fn file(client: &Client, name: &str) -> Open {
     open
 }
 
-/// Links `new` over `old`; what that says, what `old` holds then, and all names.
+/// Links `new` over `old`. Returns the result, what `old` holds then, and all names.
 fn link_over(client: &Client) -> (Result<(), Fail>, Vec<u8>, Vec<String>) {
     let (old, new) = (file(client, "old"), file(client, "new"));
     client.close(old).expect("closed");
