@@ -9,7 +9,10 @@ pub(crate) fn gate() -> Result<()> {
     format()?;
     let tests = Harness::new("--workspace --lib --bins").with("", &[]);
     tests.run()?;
-    texts("dev")
+    Step::new("cargo clippy --workspace --all-targets --quiet -- -D warnings").run()?;
+    examples("dev").run()?;
+    let docs = Step::new("cargo doc --workspace --no-deps --quiet");
+    docs.env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
 /// The format of the code.
@@ -17,18 +20,9 @@ pub(crate) fn format() -> Result<()> {
     Step::new("cargo fmt --all --check").run()
 }
 
-/// What needs no test: lints, the examples in the docs, the docs. `profile` is the one
-/// that the tests are built with, which has made the build scripts already.
-pub(crate) fn texts(profile: &str) -> Result<()> {
-    let lints = "cargo clippy --workspace --all-targets --quiet";
-    Step::new(&format!("{lints} --profile {profile} -- -D warnings")).run()?;
+/// The examples in the docs. `profile` is the one that the tests are built with.
+pub(crate) fn examples(profile: &str) -> Step {
     Step::new(&format!(
         "cargo test --workspace --doc --quiet --profile {profile}"
     ))
-    .run()?;
-    Step::new(&format!(
-        "cargo doc --workspace --no-deps --quiet --profile {profile}"
-    ))
-    .env("RUSTDOCFLAGS", "-D warnings")
-    .run()
 }

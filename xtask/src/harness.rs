@@ -9,6 +9,7 @@
 mod program;
 
 use crate::run::{Step, root};
+use crate::rustc;
 use anyhow::{Result, bail};
 pub(crate) use program::Program;
 use program::{Choice, Outcome};
@@ -39,6 +40,8 @@ pub(crate) struct Harness {
     targets: String,
     /// The runs that each program gets, one after the other.
     choices: Vec<Choice>,
+    /// Whether what is built is linted and documented.
+    lints: bool,
 }
 
 /// One run of a program.
@@ -59,7 +62,14 @@ impl Harness {
         Self {
             targets: targets.to_owned(),
             choices: Vec::new(),
+            lints: false,
         }
+    }
+
+    /// Lints and documents what is built, as it is built.
+    pub(crate) fn linted(mut self) -> Self {
+        self.lints = true;
+        self
     }
 
     /// Adds a run of each program: of the tests with `filter` in their names (all if it is
@@ -103,7 +113,11 @@ impl Harness {
             "cargo test {} --no-run --message-format=json-render-diagnostics",
             self.targets
         );
-        let messages = Step::new(&line).output()?;
+        let mut step = Step::new(&line);
+        if self.lints {
+            step = rustc::lent_to(step)?;
+        }
+        let messages = step.output()?;
         let root = root();
         let built = messages.lines().map(|line| Program::built(line, &root));
         Ok(built.flatten().collect())

@@ -4,6 +4,7 @@ mod check;
 mod deps;
 mod harness;
 mod run;
+mod rustc;
 mod test;
 mod tools;
 
@@ -33,6 +34,9 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
+        [compiler, arguments @ ..] if rustc::is_called(compiler) => {
+            std::process::exit(rustc::compile(compiler, arguments)?)
+        }
         ["check"] => check::gate(),
         ["test"] => test::everything(true),
         ["test", "--no-install"] => test::everything(false),

@@ -2,18 +2,18 @@
 
 use crate::harness::Harness;
 use crate::run::{Step, root};
-use crate::{check, deps, tools};
+use crate::{check, deps, rustc, tools};
 use anyhow::Result;
 
-/// All tests, units' and those in each crate's `tests/`, built once.
-const TESTS: &str = "--workspace --profile gate --lib --bins --tests";
+/// All tests, units' and those in each crate's `tests/`, built once, and all else that is linted.
+const TESTS: &str = "--workspace --profile gate --lib --bins --tests --examples";
 /// Those that need more than a unit's, as soaks run them.
 const SOAK: &str = "--workspace --profile soak --test *";
 
 /// What CI runs.
 pub(crate) fn everything(install: bool) -> Result<()> {
     check::format()?;
-    let tests = with_suites(Harness::new(TESTS).with("", &[]));
+    let tests = with_suites(Harness::new(TESTS).linted().with("", &[]));
     let programs = std::thread::scope(|scope| {
         let tools = scope.spawn(|| if install { all_tools() } else { Ok(()) });
         let programs = tests.build();
@@ -23,7 +23,7 @@ pub(crate) fn everything(install: bool) -> Result<()> {
     })?;
     tests.run_beside(&programs, || {
         deps::check()?;
-        check::texts("gate")
+        rustc::lent_to(check::examples("gate"))?.run()
     })?;
     eprintln!("\nall steps passed");
     Ok(())
@@ -39,7 +39,7 @@ fn all_tools() -> Result<()> {
 /// Test suites of others, on real mounts and real servers.
 pub(crate) fn suites() -> Result<()> {
     all_tools()?;
-    with_suites(Harness::new(TESTS)).run()
+    with_suites(Harness::new(TESTS).linted()).run()
 }
 
 /// Adds the tests in modules named `suites`, which do nothing without the variable.

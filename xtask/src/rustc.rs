@@ -1,0 +1,165 @@
+//! The compiler that `cargo xtask test` gives to cargo for the crates of the workspace.
+//!
+//! Lints and docs are made as each crate is compiled. `cargo clippy` and `cargo doc` would read all
+//! that the crates depend on once more: a tenth of the whole run.
+
+use crate::run::Step;
+use anyhow::{Context, Result};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Libraries whose unit tests compute so long that they are optimised.
+const COMPUTING: &[&str] = &["volary_cedar"];
+
+/// Makes cargo call this program, as `PROGRAM RUSTC ARGUMENT...`, for each crate of the workspace.
+pub(crate) fn lent_to(step: Step) -> Result<Step> {
+    let here = std::env::current_exe().context("cannot find this program")?;
+    let here = here.to_str().context("a path that is not UTF-8")?;
+    Ok(step.env("RUSTC_WORKSPACE_WRAPPER", here))
+}
+
+/// Whether cargo calls: its first word is the compiler's path.
+pub(crate) fn is_called(word: &str) -> bool {
+    Path::new(word).file_name() == Some(OsStr::new("rustc"))
+}
+
+/// Compiles as told, with clippy's lints, and checks the docs of what is not a test. Warnings are
+/// errors, and the compiler has said which: returns the code to exit with.
+///
+/// Fails if a program is missing.
+pub(crate) fn compile(rustc: &str, arguments: &[&str]) -> Result<i32> {
+    let call = Call(arguments);
+    // Clippy's driver is the compiler with more lints; it stands beside it.
+    let mut driver = Command::new(Path::new(rustc).with_file_name("clippy-driver"));
+    let code = run(driver.arg(rustc).args(call.compiled()))?;
+    match call.documented() {
+        Some(documented) if code == 0 => {
+            let mut rustdoc = Command::new(Path::new(rustc).with_file_name("rustdoc"));
+            run(rustdoc.args(documented))
+        }
+        _ => Ok(code),
+    }
+}
+
+/// Runs it; returns its exit code, 1 if a signal ended it.
+fn run(command: &mut Command) -> Result<i32> {
+    let program = command.get_program().to_owned();
+    let status = command.status();
+    let status = status.with_context(|| format!("cannot run {}", program.display()))?;
+    Ok(status.code().unwrap_or(1))
+}
+
+/// The arguments of one call of the compiler.
+struct Call<'a>(&'a [&'a str]);
+
+impl<'a> Call<'a> {
+    /// What the compiler is told.
+    fn compiled(&self) -> Vec<&'a str> {
+        let mut told = Vec::new();
+        let mut rest = self.0.iter();
+        while let Some(&word) = rest.next() {
+            let next = rest.clone().next();
+            let optimised = next.is_some_and(|next| next.starts_with("opt-level="));
+            if word == "-C" && optimised && self.is_small_test() {
+                rest.next();
+            } else {
+                told.push(word);
+            }
+        }
+        if self.value("--crate-name").is_some() {
+            told.extend(["-D", "warnings"]);
+        }
+        told
+    }
+
+    /// What makes the docs of a library, or of a program with its private items; none for a test and
+    /// a question to the compiler.
+    fn documented(&self) -> Option<Vec<String>> {
+        let kind = self.value("--crate-type")?;
+        if !["lib", "bin"].contains(&kind) {
+            return None;
+        }
+        let deps = PathBuf::from(self.value("--out-dir")?);
+        // Of a program and a library that have one name, neither overwrites the other.
+        let docs = deps.join("../doc").join(kind);
+        let mut told = Vec::new();
+        let mut rest = self.0.iter();
+        while let Some(&word) = rest.next() {
+            if word == "--out-dir" {
+                rest.next();
+            } else if !word.starts_with("--emit") {
+                told.push(word.to_owned());
+            }
+        }
+        told.extend(["--out-dir".to_owned(), docs.to_str()?.to_owned()]);
+        told.extend(["-D", "warnings"].map(str::to_owned));
+        if kind == "bin" {
+            told.push("--document-private-items".to_owned());
+        }
+        Some(told)
+    }
+
+    /// Whether this is a library's second build, for unit tests that compute little: its code takes
+    /// longer to optimise than to run.
+    fn is_small_test(&self) -> bool {
+        let name = self.value("--crate-name").unwrap_or_default();
+        let is_library = |word: &&str| word.ends_with("src/lib.rs");
+        self.0.contains(&"--test") && self.0.iter().any(is_library) && !COMPUTING.contains(&name)
+    }
+
+    /// The word after this one.
+    fn value(&self, word: &str) -> Option<&'a str> {
+        let at = self.0.iter().position(|&it| it == word)?;
+        self.0.get(at + 1).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call as cargo makes it.
+    fn call(name: &'static str, kind: &'static [&'static str]) -> Vec<&'static str> {
+        let start = [
+            "--crate-name",
+            name,
+            "--edition=2024",
+            "crates/x/src/lib.rs",
+        ];
+        let end = ["--emit=dep-info,link", "-C", "opt-level=3", "-C", "lto=off"];
+        let out = ["--out-dir", "target/gate/deps"];
+        [&start[..], kind, &end[..], &out[..]].concat()
+    }
+
+    #[test]
+    fn a_library_is_compiled_as_told_and_documented() {
+        let words = call("volary_x", &["--crate-type", "lib"]);
+        let compiled = Call(&words).compiled();
+        assert_eq!(compiled[..words.len()], words);
+        assert_eq!(compiled[words.len()..], ["-D", "warnings"]);
+        let documented = Call(&words).documented().unwrap();
+        let place = ["--out-dir", "target/gate/deps/../doc/lib", "-D", "warnings"];
+        assert_eq!(documented[documented.len() - 4..], place);
+        assert!(!documented.iter().any(|word| word.starts_with("--emit")));
+    }
+
+    #[test]
+    fn unit_tests_are_not_optimised_but_for_those_that_compute() {
+        let words = call("volary_x", &["--test"]);
+        let compiled = Call(&words).compiled();
+        assert!(!compiled.contains(&"opt-level=3"), "{compiled:?}");
+        assert!(compiled.contains(&"lto=off"), "{compiled:?}");
+        assert!(Call(&words).documented().is_none());
+        let words = call("volary_cedar", &["--test"]);
+        assert!(Call(&words).compiled().contains(&"opt-level=3"));
+    }
+
+    #[test]
+    fn questions_of_cargo_pass_through() {
+        assert!(is_called("/toolchain/bin/rustc") && is_called("rustc"));
+        assert!(!is_called("check"));
+        assert_eq!(Call(&["-vV"]).compiled(), ["-vV"]);
+        assert!(Call(&["-vV"]).documented().is_none());
+    }
+}
