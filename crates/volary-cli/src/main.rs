@@ -24,6 +24,7 @@ mod sandbox;
 mod stack;
 mod verbs;
 mod volumes;
+mod written;
 
 use clap::Parser;
 use clap::error::ErrorKind;

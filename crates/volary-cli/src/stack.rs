@@ -50,9 +50,7 @@ impl Outside for Host {
     }
 
     fn append(&self, path: &str) -> Result<Box<dyn Write + Send>> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let mut how = std::fs::OpenOptions::new();
-        let file = how.append(true).create(true).mode(0o600).open(path);
+        let file = crate::written::appended(path.as_ref());
         Ok(Box::new(file.map_err(|e| of_host(path, &e))?))
     }
 

@@ -1,8 +1,7 @@
 //! Where a log is written.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use tracing::Level;
@@ -25,14 +24,13 @@ impl Place {
     /// is missing.
     ///
     /// # Errors
-    /// The host's.
+    /// The host's; `InvalidInput` for a file that is no text.
     pub(super) fn open(text: &Path) -> io::Result<Self> {
         match text.to_str() {
             Some("stderr") => Ok(Self::Stderr),
             Some("system") => Self::system(),
             _ => {
-                let mut how = OpenOptions::new();
-                let file = how.append(true).create(true).mode(0o600).open(text)?;
+                let file = crate::written::appended(text)?;
                 Ok(Self::File(file))
             }
         }

@@ -380,3 +380,76 @@ fn a_damaged_file_is_told_and_costs_no_other() {
         ours.err
     );
 }
+
+#[test]
+fn an_archive_is_neither_an_image_in_use_nor_a_member_of_itself() {
+    let sandbox = awkward();
+    sandbox
+        .run("mkfs -q -t fat --size 8M --seed 1 disk.img")
+        .ok();
+    sandbox.run("cp -r src/one disk.img:/").ok();
+    let before = fs::read(sandbox.path("disk.img")).unwrap();
+    let refused = sandbox.run("bulk --tar disk.img disk.img");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("disk.img: is in use"), "{refused:?}");
+    assert!(fs::read(sandbox.path("disk.img")).unwrap() == before);
+
+    let made = sandbox.run("bulk --tar src/a.tar src");
+    assert_eq!(made.code, 0, "{made:?}");
+    assert!(
+        made.err.contains("src/a.tar: is the archive; left out"),
+        "{made:?}"
+    );
+    let listed = sandbox.shell("tar tf src/a.tar").ok();
+    assert!(
+        listed.contains("one/small7") && !listed.contains("a.tar"),
+        "{listed}"
+    );
+}
+
+/// What appends lines: an image in a line's place is refused, and stays as it was.
+#[test]
+fn lines_are_appended_to_text_and_to_no_image() {
+    let sandbox = Sandbox::empty();
+    for name in ["disk.img", "other.img"] {
+        let make = format!("mkfs -q -t fat --size 8M --seed 1 {name}");
+        sandbox.run(&make).ok();
+    }
+    let before = fs::read(sandbox.path("disk.img")).unwrap();
+    for (image, text) in [("disk.img", "disk.img"), ("other.img", "disk.img")] {
+        let run = sandbox.run(&format!("mkdir --layer audit={text} {image}:/dir"));
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.err.contains("is not a text file"), "{run:?}");
+        let run = sandbox.run(&format!("serve --log {text} {image} --smb 127.0.0.1:0"));
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.err.contains("is not a text file"), "{run:?}");
+    }
+    assert!(fs::read(sandbox.path("disk.img")).unwrap() == before);
+    for name in ["one", "two"] {
+        let run = format!("mkdir --layer audit=audit.log disk.img:/{name}");
+        sandbox.run(&run).ok();
+    }
+    let lines = fs::read_to_string(sandbox.path("audit.log")).unwrap();
+    assert!(
+        lines.contains("name=\"one\"") && lines.contains("name=\"two\""),
+        "{lines}"
+    );
+}
+
+#[test]
+fn each_of_several_sources_has_its_own_directory_in_an_archive() {
+    let sandbox = awkward();
+    fs::create_dir_all(sandbox.path("more/src")).unwrap();
+    sandbox.write("more/src/file 0.bin", b"another of that name");
+    sandbox
+        .run("mkfs -q -t fat --size 8M --seed 1 disk.img")
+        .ok();
+    sandbox.shell("volary cp more/src/* disk.img:/").ok();
+    sandbox
+        .shell("volary bulk --tar - src more/src disk.img | tar xf - --one-top-level=x")
+        .ok();
+    sandbox
+        .shell("diff -r src x/src && diff -r more/src x/src.2")
+        .ok();
+    sandbox.shell("diff -r more/src x/disk.img").ok();
+}

@@ -15,6 +15,7 @@ pub(crate) struct Sandbox {
 }
 
 /// What a run gave.
+#[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) out: String,

@@ -1,12 +1,18 @@
 //! What files are called: as the user named their source.
 
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use volary::Source;
 use volary::bulk::File;
 
 /// What stands before the path of a file, for each source.
 #[derive(Default)]
-pub(super) struct Names(Vec<Before>);
+pub(super) struct Names {
+    before: Vec<Before>,
+    /// The directory of each in an archive.
+    dirs: Vec<Vec<u8>>,
+}
 
 enum Before {
     /// A directory of the host: files are called as programs of the host call them.
@@ -17,7 +23,8 @@ enum Before {
 
 impl Names {
     pub(super) fn push(&mut self, source: &Source) {
-        self.0.push(match source {
+        self.dirs.push(self.new_dir(source));
+        self.before.push(match source {
             Source::Host { path } => {
                 let mut dir = path.as_os_str().as_bytes();
                 while let Some(rest) = dir.strip_suffix(b"/") {
@@ -31,15 +38,44 @@ impl Names {
 
     /// What a file is called; its bytes as they are.
     pub(super) fn of(&self, file: &File<'_>) -> Vec<u8> {
-        let before = self.0.get(file.source);
+        let before = self.before.get(file.source);
         match before {
             Some(Before::Dir(dir) | Before::Volume(dir)) => [dir, file.path].concat(),
             None => file.path.to_vec(),
         }
     }
 
-    /// The same within its source, without a slash before it: as an archive calls it.
-    pub(super) fn within<'a>(&self, file: &File<'a>) -> &'a [u8] {
-        file.path.strip_prefix(b"/").unwrap_or(file.path)
+    /// Where a file of a directory of the host is.
+    pub(super) fn on_host(&self, file: &File<'_>) -> Option<PathBuf> {
+        let is_of_host = matches!(self.before.get(file.source), Some(Before::Dir(_)));
+        is_of_host.then(|| OsString::from_vec(self.of(file)).into())
+    }
+
+    /// What an archive calls it: its path within its source, without a slash before it. Where there are
+    /// several sources, each has a directory of its own in the archive.
+    pub(super) fn within(&self, file: &File<'_>) -> Vec<u8> {
+        let path = file.path.strip_prefix(b"/").unwrap_or(file.path);
+        match self.dirs.get(file.source) {
+            Some(dir) if self.dirs.len() > 1 && path.is_empty() => dir.clone(),
+            Some(dir) if self.dirs.len() > 1 => [dir, &b"/"[..], path].concat(),
+            _ => path.to_vec(),
+        }
+    }
+
+    /// A name that no source has yet: that of the image or directory, with a number after it if
+    /// another has that.
+    fn new_dir(&self, source: &Source) -> Vec<u8> {
+        let path = match source {
+            Source::Host { path } | Source::Image { path, .. } => path.file_name(),
+            _ => None,
+        };
+        let name = path.map_or(&b"source"[..], |name| name.as_bytes());
+        let mut dir = name.to_vec();
+        let mut number = 1;
+        while self.dirs.contains(&dir) {
+            number += 1;
+            dir = [name, format!(".{number}").as_bytes()].concat();
+        }
+        dir
     }
 }

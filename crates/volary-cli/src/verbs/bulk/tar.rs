@@ -8,10 +8,11 @@ use super::sink::{Sink, To, zeros};
 use crate::copy::is_virtual;
 use crate::exit::{Done, Exit, Fail};
 use crate::out::Raw;
+use crate::written;
 use std::collections::HashMap;
-use std::fs::File as HostFile;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volary::bulk::{File, Part, Range, Source};
@@ -19,6 +20,8 @@ use volary::{Attr, FileKind, NodeId, Session};
 
 /// An archive.
 pub(super) struct Tar {
+    /// Device and inode of the archive, if it is a file.
+    own: Option<(u64, u64)>,
     sessions: Vec<Session>,
     writer: Mutex<Writer>,
     links: Mutex<Links>,
@@ -62,16 +65,19 @@ struct Owed {
 
 impl Tar {
     /// # Errors
-    /// Of a file that cannot be made.
+    /// Of a file that cannot be made, or is an image in use.
     pub(super) fn new(file: &Path, sources: &[Source]) -> Done<Self> {
+        let mut own = None;
         let (out, name): (Box<dyn Write + Send>, _) = if file.as_os_str() == "-" {
             (Box::new(Raw), "standard output".to_string())
         } else {
             let name = volary::escape(file.as_os_str().as_bytes()).to_string();
-            let made = HostFile::create(file).map_err(|e| Fail::host(&name, e))?;
+            let made = written::replaced(file).map_err(|e| Fail::host(&name, e))?;
+            own = made.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
             (Box::new(made), name)
         };
         Ok(Self {
+            own,
             sessions: sources.iter().map(|s| s.session().clone()).collect(),
             writer: Mutex::new(Writer {
                 out: BufWriter::with_capacity(1 << 20, out),
@@ -89,6 +95,15 @@ impl Tar {
 
     fn links(&self) -> MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a file is the archive itself.
+    fn is_own(&self, to: &To<'_>, file: &File<'_>) -> bool {
+        let ino = file.attr.map(|attr| attr.node.ino.get());
+        let own = self.own.filter(|(_, own)| ino == Some(*own));
+        let path = own.and_then(|_| to.names.on_host(file));
+        let found = path.and_then(|path| path.symlink_metadata().ok());
+        own.is_some() && found.map(|meta| (meta.dev(), meta.ino())) == own
     }
 
     /// A node as a member; `size` is that of its content.
@@ -228,8 +243,17 @@ impl Writer {
 }
 
 impl Sink for Tar {
-    /// Of a file with several names the first is read; the others follow at the end, as links to it.
+    /// Leaves the archive itself out. Of a file with several names the first is read; the others
+    /// follow at the end, as links to it.
     fn wants(&self, to: &To<'_>, file: &File<'_>) -> bool {
+        if self.is_own(to, file) {
+            let name = to.names.of(file);
+            crate::log::say(&format!(
+                "{}: is the archive; left out\n",
+                volary::escape(&name)
+            ));
+            return false;
+        }
         let linked = file
             .attr
             .filter(|a| a.kind == FileKind::File && a.nlink > 1);
@@ -239,7 +263,7 @@ impl Sink for Tar {
         if let std::collections::hash_map::Entry::Vacant(first) =
             links.first.entry((file.source, attr.node))
         {
-            first.insert(name.to_vec());
+            first.insert(name);
             return true;
         }
         links.others.push(Other {

@@ -18,7 +18,7 @@ pub(super) enum Kind {
 
 /// A member.
 pub(super) struct Entry<'a> {
-    name: &'a [u8],
+    name: Vec<u8>,
     attr: Option<&'a Attr>,
     kind: Kind,
     size: u64,
@@ -29,7 +29,7 @@ pub(super) struct Entry<'a> {
 const NAME_MAX: usize = 100;
 
 impl<'a> Entry<'a> {
-    pub(super) fn new(name: &'a [u8], attr: Option<&'a Attr>, kind: Kind, size: u64) -> Self {
+    pub(super) fn new(name: Vec<u8>, attr: Option<&'a Attr>, kind: Kind, size: u64) -> Self {
         Self {
             name,
             attr,
@@ -61,7 +61,7 @@ impl<'a> Entry<'a> {
         let mut records = self.records();
         record(&mut records, b"GNU.sparse.major", b"1");
         record(&mut records, b"GNU.sparse.minor", b"0");
-        record(&mut records, b"GNU.sparse.name", self.name);
+        record(&mut records, b"GNU.sparse.name", &self.name);
         record(
             &mut records,
             b"GNU.sparse.realsize",
@@ -75,7 +75,7 @@ impl<'a> Entry<'a> {
 
     /// With a slash at the end of a directory; the root of a volume is `./`.
     fn full_name(&self) -> Vec<u8> {
-        let mut name = self.name.to_vec();
+        let mut name = self.name.clone();
         if matches!(self.kind, Kind::Dir) {
             if name.is_empty() {
                 name.push(b'.');

@@ -1,0 +1,66 @@
+//! Files of the host that a command writes beside volumes: archives, logs, what the layer `audit` keeps.
+//!
+//! The name of an image, given by mistake where such a file is wanted, costs no image.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// So much of a file says whether it is text: volumes have zeros there.
+const LOOKED_AT: u64 = 4096;
+
+/// Opens a file to append lines to; makes it, readable by its owner only, if it is missing.
+///
+/// # Errors
+/// The host's. `InvalidInput` for a file that holds something else than text, and for a block device.
+pub(crate) fn appended(path: &Path) -> io::Result<File> {
+    let refused = |words| Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+    if let Ok(meta) = path.metadata() {
+        if meta.file_type().is_block_device() {
+            return refused("is a block device");
+        }
+        if meta.is_file() && !is_text(path, &meta)? {
+            return refused("is not a text file");
+        }
+    }
+    let mut how = OpenOptions::new();
+    how.append(true).create(true).mode(0o600).open(path)
+}
+
+/// Whether it begins with text. A file that only others may read is believed to.
+fn is_text(path: &Path, meta: &Metadata) -> io::Result<bool> {
+    if meta.len() == 0 {
+        return Ok(true);
+    }
+    let file = match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(true),
+        file => file?,
+    };
+    let mut start = Vec::new();
+    file.take(LOOKED_AT).read_to_end(&mut start)?;
+    Ok(!start.contains(&0))
+}
+
+/// Opens a file to write over; makes it if it is missing. Nobody opens it as an image meanwhile.
+///
+/// # Errors
+/// The host's; `ResourceBusy` if it is an image in use, or another command writes it.
+pub(crate) fn replaced(path: &Path) -> io::Result<File> {
+    let mut how = OpenOptions::new();
+    let file = how.write(true).create(true).truncate(false).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_block_device() {
+        // Images in use are locked. A file system without locks is no reason to refuse.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN) {
+            let words = "is in use, as an image or by another command";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, words));
+        }
+    }
+    if kind.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
