@@ -48,6 +48,7 @@ pub(crate) struct Walk<'a> {
 
 /// The directory that is being read.
 struct Dir {
+    node: NodeId,
     path: Box<[u8]>,
     open: OpenId,
     /// Where it goes on; `None` at its end.
@@ -155,6 +156,7 @@ impl<'a> Walk<'a> {
                 self.batch.clear();
                 self.looked_at = 0;
                 self.reading = Some(Dir {
+                    node,
                     path,
                     open,
                     from: Some(Cookie::START),
@@ -187,10 +189,7 @@ impl<'a> Walk<'a> {
         if self.path.len() > PATH_MAX {
             return failed(list, &self.path, Kind::NameTooLong.into());
         }
-        let attr = entry
-            .attr
-            .map_or_else(|| self.source.session.getattr(entry.node), Ok);
-        match attr {
+        match self.source.session.attr_listed(dir.node, entry) {
             Ok(attr) => self.node(&attr, entry.extents, list),
             Err(e) => failed(list, &self.path, e),
         }

@@ -108,7 +108,7 @@ pub(crate) fn entries_until(session: &Session, dir: &Attr, max: usize) -> Listin
         bytes: 0,
     };
     listing.end = session.open(dir.node, Mode::Read).and_then(|open| {
-        let read = read_all(session, open, &mut listing, max);
+        let read = read_all(session, (dir.node, open), &mut listing, max);
         read.and(session.close(open))
     });
     listing
@@ -116,7 +116,12 @@ pub(crate) fn entries_until(session: &Session, dir: &Attr, max: usize) -> Listin
 
 /// # Errors
 /// `TooBig` if the entries take more than `max` bytes; the volume's.
-fn read_all(session: &Session, open: OpenId, into: &mut Listing, max: usize) -> volary::Result<()> {
+fn read_all(
+    session: &Session,
+    (dir, open): (NodeId, OpenId),
+    into: &mut Listing,
+    max: usize,
+) -> volary::Result<()> {
     let mut batch = DirBuf::new(BATCH, BATCH * 32, true);
     let mut from = Cookie::START;
     loop {
@@ -125,12 +130,9 @@ fn read_all(session: &Session, open: OpenId, into: &mut Listing, max: usize) -> 
         for entry in batch.iter() {
             let name = entry.name.to_vec();
             into.bytes += size_of::<Row>() + name.len().max(ALLOCATED);
-            let attr = match entry.attr {
-                Some(attr) => Ok(attr),
-                None => session.getattr(entry.node),
-            };
-            match attr {
+            match session.attr_listed(dir, &entry) {
                 Ok(attr) => into.rows.push(Row { name, attr }),
+                Err(e) if e == Kind::NotFound => {}
                 Err(e) => into.unreadable.push((name, e)),
             }
         }
@@ -381,7 +383,7 @@ pub(crate) mod tests {
                 end: Ok(()),
                 bytes: 0,
             };
-            let read = read_all(&session, open, &mut listing, max);
+            let read = read_all(&session, (session.root(), open), &mut listing, max);
             (read.map_err(|e| e.kind()), listing.rows.len())
         };
         assert_eq!(listed(LISTING_MAX), (Ok(()), 3000));

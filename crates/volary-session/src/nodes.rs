@@ -37,20 +37,28 @@ impl Session {
     /// # Errors
     /// Of the driver, where they do not come from the node.
     pub fn listed(&self, dir: NodeId, entry: &DirEntry<'_>) -> Result<Listed> {
-        if let Some(attr) = entry.attr {
-            return Ok(Listed::Known(attr));
-        }
-        match self.getattr(entry.node) {
-            Err(e) if is_unread(&e) => {}
-            attr => return attr.map(Listed::Known),
-        }
-        // By its name: a listing tells a damaged node by its number alone, and the name may lead
-        // elsewhere by now.
-        match self.lookup(dir, entry.name) {
-            Ok(found) => Ok(Listed::Known(found.attr)),
+        match self.attr_listed(dir, entry) {
+            Ok(attr) => Ok(Listed::Known(attr)),
             Err(e) if e == Kind::NotFound => Ok(Listed::Gone),
             Err(e) if is_unread(&e) || e == Kind::Access => Ok(Listed::Unknown),
             Err(e) => Err(e),
+        }
+    }
+
+    /// The attributes of an entry that a listing of `dir` gave, or why there are none.
+    ///
+    /// # Errors
+    /// `NotFound` if the entry was removed since. `Access` and what the driver says of the node; of the
+    /// driver.
+    pub fn attr_listed(&self, dir: NodeId, entry: &DirEntry<'_>) -> Result<Attr> {
+        if let Some(attr) = entry.attr {
+            return Ok(attr);
+        }
+        match self.getattr(entry.node) {
+            // By its name: a listing tells a damaged node by its number alone, and the name may lead
+            // elsewhere by now.
+            Err(e) if is_unread(&e) => Ok(self.lookup(dir, entry.name)?.attr),
+            attr => attr,
         }
     }
 

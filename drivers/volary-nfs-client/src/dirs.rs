@@ -7,8 +7,9 @@ use crate::opens::Opened;
 use crate::proto::{Fattr, Fh, error_of, procedure, status};
 use crate::volume::{Volume, Who, after_status};
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use volary_core::{Cookie, DirBuf, FileKind, Kind, Result};
+use volary_core::{Cookie, DirBuf, Error, FileKind, Kind, NodeId, Result};
 use volary_rpc::{Decoded, Input, Output};
 
 /// More entries than any directory has; a listing that has more never ends.
@@ -59,6 +60,7 @@ impl Circle {
 
 struct Listed {
     name: Vec<u8>,
+    fileid: u64,
     cookie: u64,
     attr: Option<Fattr>,
     fh: Option<Fh>,
@@ -119,7 +121,8 @@ impl Volume {
     }
 
     /// Puts an entry into `out`; false if there is no room. What is gone since,
-    /// and what is hidden, is passed over.
+    /// and what is hidden, is passed over. What the server cannot read, or does not let this caller ask for,
+    /// has its name alone.
     fn give(
         self: &Arc<Self>,
         who: Who<'_>,
@@ -134,18 +137,39 @@ impl Volume {
             (Some(fh), Some(attr)) => self.nodes.enter(fh, &attr, 0)?,
             _ => match self.look_up(who, dir, &of.name) {
                 Err(e) if matches!(e.kind(), Kind::NotFound | Kind::Stale) => return Ok(true),
-                found => found?,
+                Ok(found) => found,
+                Err(e) => {
+                    self.pass_over(who, dir, e)?;
+                    let kind = FileKind::File;
+                    return Ok(out.push(Cookie(of.cookie), of.unknown(), kind, &of.name, None));
+                }
             },
         };
         let attr = if out.wants_attr() {
             match self.last_attr(who, &node) {
                 Err(e) if e == Kind::Stale => return Ok(true),
-                attr => Some(attr?),
+                Ok(attr) => Some(attr),
+                Err(e) => {
+                    self.pass_over(who, dir, e)?;
+                    None
+                }
             }
         } else {
             None
         };
         Ok(out.push(Cookie(of.cookie), node.id, node.kind, &of.name, attr))
+    }
+
+    /// Passes over what is wrong with one entry's node, if the server still answers for the directory.
+    ///
+    /// # Errors
+    /// `e`, if it is of another kind; those of GETATTR.
+    fn pass_over(&self, who: Who<'_>, dir: &Node, e: Error) -> Result<()> {
+        match e.kind() {
+            Kind::Access => Ok(()),
+            Kind::Io | Kind::Corrupt => self.fetch_attr(who, dir).map(drop),
+            _ => Err(e),
+        }
     }
 
     fn turn_page(&self, who: Who<'_>, dir: &Arc<Node>, listing: &mut Listing) -> Result<()> {
@@ -247,6 +271,17 @@ impl Volume {
     }
 }
 
+impl Listed {
+    /// A number for what has no handle; unless a node with that file number has that generation, it is
+    /// [`Stale`](Kind::Stale).
+    fn unknown(&self) -> NodeId {
+        NodeId {
+            ino: NonZeroU64::new(self.fileid).unwrap_or(NonZeroU64::MAX),
+            generation: u32::MAX,
+        }
+    }
+}
+
 fn check_name(listed: &Listed) -> Result<()> {
     let name = listed.name.as_slice();
     let is_dots = name == b"." || name == b"..";
@@ -269,8 +304,9 @@ fn read_page(input: &mut Input<'_>, plus: bool) -> Decoded<Page> {
     let verifier = input.array()?;
     let mut entries = VecDeque::new();
     while input.bool()? {
-        input.u64()?;
+        let fileid = input.u64()?;
         entries.push_back(Listed {
+            fileid,
             name: input.opaque(NAME_MAX)?.to_vec(),
             cookie: input.u64()?,
             attr: if plus {

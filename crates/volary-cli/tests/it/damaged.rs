@@ -298,6 +298,20 @@ fn of_servers(sandbox: &Sandbox, kind: &str) {
         let all = ["f1", "f2", "f3"].iter().all(|name| listed.contains(name));
         assert!(all, "{kind}: {listed}{}", run.err);
     };
+    let port = serving.port();
+    let place = format!("-o port={port},mountport={port} nfs://127.0.0.1/disk:/");
+    let run = sandbox.run(&format!("ls {place}"));
+    assert_eq!(
+        (run.code, &*run.out),
+        (1, "f1\nf3\n"),
+        "{kind}: {}",
+        run.err
+    );
+    assert!(
+        run.err.contains("/f2: the server answered"),
+        "{kind}: {}",
+        run.err
+    );
     if let Some(run) = client(sandbox, "nfs-ls", &[&serving.url("/disk")]) {
         has_all(&run);
     }
