@@ -1,7 +1,8 @@
 //! One bit turned over in each structure: it is told, nothing panics, and nothing takes long.
 
-use crate::images::{Images, can_make};
+use crate::images::{E2FSCK, Images, can_make, debugfs};
 use crate::{attach_as, memory, tools};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Format};
 use volary_ext4::EXT4;
@@ -50,20 +51,21 @@ fn number(text: &str, key: &str) -> u64 {
         .unwrap_or_else(|| panic!("{key}: {text}"))
 }
 
+/// Where the first block of a file or directory is.
+fn first_block(dev: &Arc<dyn BlockDevice>, ino: u64, block: u64) -> u64 {
+    let text = tools::dump(dev, &format!("blocks {ino}"));
+    let at = text
+        .split(" at ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let at = at.and_then(|at| at.trim_end_matches(',').parse::<u64>().ok());
+    at.expect("a block") * block
+}
+
 /// Where structures stand, and what a check calls their damage.
 fn structures(dev: &Arc<dyn BlockDevice>, block: u64) -> Vec<(&'static str, u64, u64)> {
     let group = tools::dump(dev, "group 0");
     let place = |key| number(&group, key) * block;
-    let first_block = |ino: u64| {
-        let text = tools::dump(dev, &format!("blocks {ino}"));
-        let at = text
-            .split(" at ")
-            .nth(1)
-            .and_then(|rest| rest.split_whitespace().next());
-        at.and_then(|at| at.trim_end_matches(',').parse::<u64>().ok())
-            .expect("a block")
-            * block
-    };
     let descriptor = group
         .lines()
         .next()
@@ -77,9 +79,28 @@ fn structures(dev: &Arc<dyn BlockDevice>, block: u64) -> Vec<(&'static str, u64,
         ("bitmap-sum", place("bg_inode_bitmap"), 8),
         ("inode", table + 256, 160),
         ("inode", table + 11 * 256, 160),
-        ("directory", first_block(2), block),
-        ("directory", first_block(11), block),
+        ("directory", first_block(dev, 2, block), block),
+        ("directory", first_block(dev, 11, block), block),
     ]
+}
+
+/// Turns bits over in each of these structures, and holds that the check tells each by its code.
+fn each_is_told(good: &[u8], places: Vec<(&str, u64, u64)>) {
+    for (code, at, len) in places {
+        for step in 0..12 {
+            let byte = at + step * 7919 % len;
+            let mut bytes = good.to_vec();
+            bytes[usize::try_from(byte).unwrap()] ^= 1 << (step % 8);
+            let found = ask(&memory(bytes));
+            // Without a check there is no volume to speak of: that was told.
+            if let Some(found) = found {
+                assert!(
+                    found.iter().any(|told| told == code),
+                    "{code} at {byte}: {found:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]
@@ -94,21 +115,68 @@ fn a_bit_turned_over_in_any_structure_is_told() {
     let image = images.made("bits.img", "-t ext4 -b 1024 -N 128", "2M", Some(&source));
     let good = std::fs::read(&image).expect("an image");
     let places = structures(&memory(good.clone()), 1024);
-    for (code, at, len) in places {
-        for step in 0..12 {
-            let byte = at + step * 7919 % len;
-            let mut bytes = good.clone();
-            bytes[usize::try_from(byte).unwrap()] ^= 1 << (step % 8);
-            let found = ask(&memory(bytes));
-            // Without a check there is no volume to speak of: that was told.
-            if let Some(found) = found {
-                assert!(
-                    found.iter().any(|told| told == code),
-                    "{code} at {byte}: {found:?}"
-                );
-            }
-        }
+    each_is_told(&good, places);
+}
+
+/// A volume with a node of extents, a block of attributes and a directory that is a hash tree.
+fn with_trees(images: &Images) -> Vec<u8> {
+    let source = images.path("trees");
+    std::fs::create_dir_all(source.join("dir")).expect("a directory");
+    for number in 0..150 {
+        let name = format!("dir/a name of some length {number}");
+        std::fs::write(source.join(name), "").expect("a file");
     }
+    let broken = std::fs::File::create(source.join("broken")).expect("a file");
+    for number in 0..10 {
+        let at = number * 20 * 1024;
+        broken
+            .write_all_at(&[7; 1024], at)
+            .expect("a file with holes");
+    }
+    let image = images.made("trees.img", "-t ext4 -b 1024 -N 256", "4M", Some(&source));
+    debugfs(
+        &image,
+        &format!("ea_set broken user.long {}\n", "x".repeat(500)),
+    );
+    let mut e2fsck = E2FSCK.command();
+    // It says 1 where it has changed something: directories become trees.
+    e2fsck.args(["-fyD"]).arg(&image).output().expect("e2fsck");
+    std::fs::read(&image).expect("an image")
+}
+
+/// The only block that begins with these bytes.
+fn block_of(image: &[u8], magic: &[u8]) -> u64 {
+    let blocks = image.chunks(1024).enumerate();
+    let mut found = blocks.filter(|(_, block)| block.starts_with(magic));
+    let (number, _) = found.next().expect("a block");
+    assert!(found.next().is_none(), "two blocks begin with {magic:x?}");
+    number as u64 * 1024
+}
+
+#[test]
+fn a_bit_turned_over_in_a_tree_or_an_attribute_is_told() {
+    if !can_make() {
+        return;
+    }
+    let good = with_trees(&Images::new());
+    let dev = memory(good.clone());
+    assert_eq!(ask(&dev).map(|found| found.len()), Some(0));
+    let extents = block_of(&good, &[0x0a, 0xf3]);
+    let attributes = block_of(&good, &0xea02_0000_u32.to_le_bytes());
+    let has_tree = |ino: &u64| {
+        let what = ["htree".to_owned(), ino.to_string()];
+        EXT4.dump(dev.clone(), &what, &mut String::new()).is_ok()
+    };
+    let tree = (12..20).find(has_tree).expect("a hash tree");
+    let tree = first_block(&dev, tree, 1024);
+    each_is_told(
+        &good,
+        vec![
+            ("map", extents, 1024),
+            ("xattr", attributes, 1024),
+            ("directory", tree + 24, 16),
+        ],
+    );
 }
 
 #[test]
