@@ -113,6 +113,19 @@ fn tell_len(opcode: u32, body: &mut [u8]) {
     }
 }
 
+/// Makes the times of SETATTR such as Linux gives them (`timestamp_truncate`): less than a second of
+/// nanoseconds, and none beside the smallest second there is. The library takes them for granted too.
+fn tell_times(body: &mut [u8]) {
+    for (secs, nanos) in [(32, 56), (40, 60), (48, 64)] {
+        let is_least = body.get(secs..secs + 8) == Some(&i64::MIN.to_le_bytes());
+        let Some(room) = body.get_mut(nanos..).and_then(|b| b.first_chunk_mut()) else {
+            return;
+        };
+        let told = u32::from_le_bytes(*room) % 1_000_000_000;
+        *room = if is_least { 0 } else { told }.to_le_bytes();
+    }
+}
+
 impl Kernel {
     /// INIT of a kernel that can all.
     fn begin(&mut self, input: &mut Input<'_>) {
@@ -147,6 +160,9 @@ impl Kernel {
             *room = open.to_le_bytes();
         }
         tell_len(opcode, &mut body);
+        if opcode == 4 {
+            tell_times(&mut body);
+        }
         self.say(opcode, node, &body)
     }
 
