@@ -23,6 +23,47 @@ pub(super) struct Backing {
     pub(super) len: usize,
 }
 
+/// Where the tables of an image are, which [`check`] has found inside the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tables {
+    /// The size of a cluster, as a power of two.
+    pub(super) cluster_bits: u32,
+    /// Bits of a count: 1 to 64, a power of two.
+    pub(super) count_bits: u32,
+    /// Offset and length of the refcount table, in bytes.
+    pub(super) refcounts: (u64, u64),
+    /// Offset and length of the L1 table, in bytes.
+    pub(super) l1: (u64, u64),
+}
+
+/// The tables that a header names which [`check`] has let pass.
+///
+/// # Errors
+/// `Corrupt` for counts of more than 64 bits.
+pub(super) fn tables(bytes: &[u8]) -> Result<Tables> {
+    let header = Header { bytes, file_len: 0 };
+    let order = match header.u32(4) {
+        // Version 2 has counts of 16 bits.
+        2 => 4,
+        _ => header.u32(96),
+    };
+    if order > 6 {
+        return Err(Error::corrupt(
+            "refcount_order",
+            96,
+            order.to_string(),
+            "0 to 6",
+        ));
+    }
+    let bits = header.u32(20);
+    Ok(Tables {
+        cluster_bits: bits,
+        count_bits: 1 << order,
+        refcounts: (header.u64(48), u64::from(header.u32(56)) << bits),
+        l1: (header.u64(40), u64::from(header.u32(36)) * 8),
+    })
+}
+
 /// The bytes of a header, its numbers big-endian.
 struct Header<'a> {
     bytes: &'a [u8],

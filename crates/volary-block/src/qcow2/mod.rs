@@ -1,6 +1,7 @@
 //! A device in a qcow2 image, by way of the imago crate.
 
 mod header;
+mod refcounts;
 #[cfg(test)]
 mod tests;
 
@@ -120,8 +121,8 @@ impl Qcow2 {
 
     fn open_with(path: &Path, options: OpenOptions, outside: bool) -> Result<Self> {
         let (file, _) = open_locked(path, options)?;
-        check_header(&file, outside)?;
         let writable = !options.read_only;
+        check_header(&file, outside, writable)?;
         let how = imago::StorageOpenOptions::new()
             .filename(path)
             .write(writable);
@@ -202,12 +203,16 @@ fn led_astray() -> Error {
     )
 }
 
-fn check_header(file: &File, outside: bool) -> Result<()> {
+fn check_header(file: &File, outside: bool, writable: bool) -> Result<()> {
     let read = |e: std::io::Error| io_error("read", 0, HEADER_LEN, &e);
     let len = file.metadata().map_err(read)?.len();
     let mut bytes = vec![0; HEADER_LEN];
     file.read_exact_at(&mut bytes, 0).map_err(read)?;
-    let Some(backing) = header::check(&bytes, len)? else {
+    let backing = header::check(&bytes, len)?;
+    if writable {
+        refcounts::check(file, &header::tables(&bytes)?)?;
+    }
+    let Some(backing) = backing else {
         return Ok(());
     };
     if outside {

@@ -284,3 +284,37 @@ fn a_panic_of_imago_is_told_as_an_error_alone() {
     assert!(std::panic::catch_unwind(|| panic!("planted")).is_err());
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [true, false]);
 }
+
+/// Without them, data would be put over what nothing counts; imago looks for room without an end.
+#[test]
+fn an_image_that_does_not_count_its_own_tables_is_read_and_not_written() {
+    for bits in ["1", "4", "16", "64"] {
+        for cluster in ["512", "65536"] {
+            let options = format!("compat=1.1,cluster_size={cluster},refcount_bits={bits}");
+            let Some((_dir, path)) = image(&options, "1M") else {
+                return;
+            };
+            let dev = Qcow2::open(&path, OpenOptions::default()).unwrap();
+            dev.write_at(5000, &[1; 1000]).unwrap();
+            dev.flush().unwrap();
+            drop(dev);
+            let good = std::fs::read(&path).unwrap();
+            let number = |at: usize| u64::from_be_bytes(*good[at..].first_chunk().unwrap());
+            let table = usize::try_from(number(48)).unwrap();
+            let block = usize::try_from(number(table)).unwrap();
+            for (at, len) in [(table, 8), (block, 8)] {
+                let mut bytes = good.clone();
+                bytes[at..at + len].fill(0);
+                std::fs::write(&path, bytes).unwrap();
+                let refused = Qcow2::open(&path, OpenOptions::default()).err().unwrap();
+                assert_eq!(refused.kind(), Kind::Corrupt);
+                let expected = format!("refcount at byte {at}");
+                assert!(refused.to_string().contains(&expected), "{refused}");
+                let dev = Qcow2::open(&path, READ_ONLY).unwrap();
+                let mut read = [0; 1000];
+                dev.read_at(5000, &mut read).unwrap();
+                assert_eq!(read, [1; 1000]);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What an image counts as used (docs/interop/qcow2.txt, "Host cluster management"), as far as it must be
+//! right before something is written.
+
+use super::header::Tables;
+use crate::file::io_error;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use volary_core::{Error, Result};
+
+/// The bits of an entry of the refcount table that are an offset.
+const OFFSET: u64 = 0xffff_ffff_ffff_fe00;
+
+/// Checks that the clusters of the header, the refcount table and the L1 table count as used. Where they
+/// do not, the next data would be put over them; without a block of counts for the header, imago
+/// looks for room without an end.
+///
+/// # Errors
+/// `Corrupt`, with the place of the count; `Io`.
+pub(super) fn check(file: &File, tables: &Tables) -> Result<()> {
+    let mut counts = Counts {
+        file,
+        tables,
+        block: None,
+    };
+    for (offset, len) in [(0, 1), tables.refcounts, tables.l1] {
+        let clusters =
+            (offset >> tables.cluster_bits)..(offset + len).div_ceil(1 << tables.cluster_bits);
+        for cluster in clusters {
+            counts.check_used(cluster)?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks up counts; keeps the block that was read last.
+struct Counts<'a> {
+    file: &'a File,
+    tables: &'a Tables,
+    block: Option<(u64, Vec<u8>)>,
+}
+
+impl Counts<'_> {
+    fn check_used(&mut self, cluster: u64) -> Result<()> {
+        let Tables {
+            cluster_bits,
+            count_bits,
+            refcounts: (table, len),
+            ..
+        } = *self.tables;
+        let in_block = (8 << cluster_bits) / u64::from(count_bits);
+        let entry = cluster / in_block * 8;
+        if entry >= len {
+            return Err(not_counted(cluster, table + len));
+        }
+        let mut number = [0; 8];
+        read(self.file, table + entry, &mut number)?;
+        let at = u64::from_be_bytes(number) & OFFSET;
+        if at == 0 {
+            return Err(not_counted(cluster, table + entry));
+        }
+        let bit = cluster % in_block * u64::from(count_bits);
+        let block = self.block(at)?;
+        let bytes = block.get((bit / 8) as usize..).unwrap_or_default();
+        let is_used = match count_bits {
+            // Small counts begin at the lowest bits of a byte.
+            1 | 2 | 4 => bytes
+                .first()
+                .is_some_and(|b| b >> (bit % 8) & ((1 << count_bits) - 1) != 0),
+            bits => bytes.iter().take(bits as usize / 8).any(|b| *b != 0),
+        };
+        match is_used {
+            true => Ok(()),
+            false => Err(not_counted(cluster, at + bit / 8)),
+        }
+    }
+
+    fn block(&mut self, at: u64) -> Result<&[u8]> {
+        let block = match self.block.take() {
+            Some(last) if last.0 == at => last,
+            _ => {
+                let mut bytes = vec![0; 1 << self.tables.cluster_bits];
+                read(self.file, at, &mut bytes)?;
+                (at, bytes)
+            }
+        };
+        Ok(&self.block.insert(block).1)
+    }
+}
+
+fn not_counted(cluster: u64, at: u64) -> Error {
+    let expected =
+        format!("a count of at least 1 for cluster {cluster}, which is the header's or a table's");
+    Error::corrupt("refcount", at, "0", expected)
+}
+
+fn read(file: &File, at: u64, buf: &mut [u8]) -> Result<()> {
+    let len = buf.len();
+    file.read_exact_at(buf, at)
+        .map_err(|e| io_error("read", at, len, &e))
+}
