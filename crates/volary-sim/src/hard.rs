@@ -338,8 +338,8 @@ mod tests {
     #[test]
     fn a_small_gap_costs_no_more_than_to_read_it() {
         for model in ALL {
-            let with_gaps = time(model, (0..1000).map(|i| (i * 64 << 10, 32 << 10)));
-            let all = time(model, (0..1000).map(|i| (i * 64 << 10, 64 << 10)));
+            let with_gaps = time(model, (0..1000).map(|i| ((i * 64) << 10, 32 << 10)));
+            let all = time(model, (0..1000).map(|i| ((i * 64) << 10, 64 << 10)));
             near(with_gaps, all, 2.0);
         }
     }
