@@ -67,15 +67,16 @@ impl<'a> Sweep<'a> {
         let run = self.part.run;
         run.tally.add(|sum| sum.sweeps += 1);
         let done = Done::new(self.pieces.len());
-        // What is below reads ahead by itself: threads would only wait for each other.
-        match device.is_cached() {
+        // What is below reads ahead by itself, or is to have one request at a time: threads would only
+        // wait for each other.
+        match device.is_cached() || self.part.tuned.depth == 1 {
             true => self.read_here(&*device, &done, outlet)?,
             false => self.read_by_threads(&*device, &done, outlet),
         }
         run.check()
     }
 
-    /// Reads on this thread; the device is told what comes next.
+    /// Reads on this thread; a device that reads ahead is told what comes next.
     fn read_here(
         &mut self,
         device: &dyn BlockDevice,
@@ -83,9 +84,10 @@ impl<'a> Sweep<'a> {
         outlet: &Outlet<'_>,
     ) -> ControlFlow<()> {
         let (run, merge) = (self.part.run, self.part.merge());
+        let hints = if device.is_cached() { self.part.tuned.depth } else { 0 };
         let (mut coming, mut next, mut end) = (VecDeque::new(), 0, 0);
         loop {
-            while coming.len() <= self.part.tuned.depth
+            while coming.len() <= hints
                 && let Some(span) = merge.next(self.pieces, done, next)
             {
                 next = span.pieces.end;

@@ -19,9 +19,10 @@ const MODELS: [(&str, Model); 3] = [
 ];
 
 /// Takes all and looks at nothing.
-struct Null;
+struct Null(Arc<Spinning>);
 
 impl Consumer for Null {
+    fn found(&self, files: u64, _: u64) { println!("      part of {files} at {:.0}", self.0.now() / 1e3); }
     fn take(&self, _: &File<'_>, _: Part<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -51,7 +52,7 @@ fn run(laid: &Laid, model: Model, options: Options) -> (f64, Summary) {
     let memory = options.memory;
     let sum = BulkFileRead::new(options)
         .expect("options")
-        .run(&[source], &Null);
+        .run(&[source], &Null(device.clone()));
     assert!(sum.peak <= memory, "{sum:?}");
     (device.now() / 1e3, sum)
 }
