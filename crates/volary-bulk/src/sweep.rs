@@ -84,7 +84,11 @@ impl<'a> Sweep<'a> {
         outlet: &Outlet<'_>,
     ) -> ControlFlow<()> {
         let (run, merge) = (self.part.run, self.part.merge());
-        let hints = if device.is_cached() { self.part.tuned.depth } else { 0 };
+        let hints = if device.is_cached() {
+            self.part.tuned.depth
+        } else {
+            0
+        };
         let (mut coming, mut next, mut end) = (VecDeque::new(), 0, 0);
         loop {
             while coming.len() <= hints

@@ -15,8 +15,8 @@ use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
-    Kind, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
-    StatFs,
+    Kind, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr,
+    SetQuota, StatFs,
 };
 
 /// Longest target of a symlink that is made, in bytes.

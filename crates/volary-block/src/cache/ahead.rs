@@ -1,38 +1,61 @@
 //! Prefetch: reads many ranges into the cache, in the order in which they lie.
 
-use super::Cache;
+use super::{Cache, PAGE};
 
 /// Gaps that are read over, in bytes.
 const GAP: u64 = 64 << 10;
 
+/// Stretches that the device is asked for at once: as many as disks hold in their queues.
+const QUEUE: usize = 32;
+
 impl Cache {
     /// A hint that these ranges (their first byte and their length) will be read soon. What is not there is
-    /// read now, from the first place on the device to the last, what is close to each other together; half of the
-    /// cache's memory at most. Ends early once `goes_on` says no. Errors are passed over.
-    pub fn prefetch_all(&self, mut ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
-        ranges.sort_unstable();
-        let mut left = self.memory() / 2;
-        let mut whole: Option<(u64, u64)> = None;
-        let mut read = |range: Option<(u64, u64)>| {
-            let Some((start, end)) = range else { return };
-            let len = (end - start).min(left);
-            if len > 0 && goes_on() {
-                left -= len;
-                self.prefetch(start, len);
+    /// read now, from the first place on the device to the last, what is close to each other together and some
+    /// stretches at once; half of the cache's memory at most. Ends early once `goes_on` says no. Errors are
+    /// passed over.
+    pub fn prefetch_all(&self, ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
+        let mut left = self.memory() / 2 / PAGE as u64;
+        // As many pages at once as a quarter of the memory has, and at least one stretch.
+        let most = left / 2;
+        let (mut some, mut pages) = (Vec::new(), 0);
+        for (first, count) in self.merged(ranges) {
+            let count = count.min(left);
+            left -= count;
+            if !some.is_empty() && (some.len() == QUEUE || pages + count > most) {
+                if !goes_on() {
+                    return;
+                }
+                self.load_all(&some);
+                some.clear();
+                pages = 0;
             }
-        };
-        for (at, len) in ranges {
-            let end = at.saturating_add(len);
-            whole = match whole {
-                Some((start, before)) if at <= before.saturating_add(GAP) => {
-                    Some((start, before.max(end)))
-                }
-                before => {
-                    read(before);
-                    Some((at, end))
-                }
-            };
+            if count > 0 {
+                some.push((first, count));
+                pages += count;
+            }
         }
-        read(whole);
+        if goes_on() {
+            self.load_all(&some);
+        }
+    }
+
+    /// Ranges as stretches of pages (the first one, count) on the device, in order.
+    fn merged(&self, mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+        let page = PAGE as u64;
+        let device_end = self.size.div_ceil(page);
+        ranges.sort_unstable();
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for (at, len) in ranges {
+            let first = at / page;
+            let end = at.saturating_add(len).div_ceil(page).min(device_end);
+            match all.last_mut() {
+                Some((start, count)) if first <= *start + *count + GAP / page => {
+                    *count = (*count).max(end.saturating_sub(*start));
+                }
+                _ if first < end => all.push((first, end - first)),
+                _ => {}
+            }
+        }
+        all
     }
 }

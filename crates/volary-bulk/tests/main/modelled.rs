@@ -22,7 +22,9 @@ const MODELS: [(&str, Model); 3] = [
 struct Null(Arc<Spinning>);
 
 impl Consumer for Null {
-    fn found(&self, files: u64, _: u64) { println!("      part of {files} at {:.0}", self.0.now() / 1e3); }
+    fn found(&self, files: u64, _: u64) {
+        println!("      part of {files} at {:.0}", self.0.now() / 1e3);
+    }
     fn take(&self, _: &File<'_>, _: Part<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -68,7 +70,7 @@ fn walked(laid: &Laid, model: Model) -> (f64, u64, u64) {
 #[test]
 fn explore() {
     let fat = Shape::new(&FAT, "fat32", 272 * MIB).made("cluster=4k");
-    let ffs = Shape::new(&FFS, "ffs2", 256 * MIB);
+    let ffs = Shape::new(&FFS, "ffs2", 256 * MIB).made("block=32k");
     for laid in [
         fresh(fat, 9000),
         aged(fat, 3),
@@ -119,4 +121,38 @@ fn explore() {
         }
     }
     let _ = Cleaning::OnDemand;
+}
+
+#[test]
+fn trace() {
+    struct Stop;
+    impl Consumer for Stop {
+        fn found(&self, _: u64, _: u64) {}
+        fn take(&self, _: &File<'_>, _: Part<'_>) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    let ffs = Shape::new(&FFS, "ffs2", 256 * MIB);
+    let laid = fresh(ffs, 7000);
+    let spin = Arc::new(Spinning::new(
+        laid.device.clone(),
+        HardDisk::new(Model::SLOW),
+    ));
+    let rec = Arc::new(volary_block::Recorder::new(spin.clone()));
+    let fs = attach_read_only(laid.format, rec.clone(), "").expect("attach");
+    println!("attached {} {}", spin.now(), rec.take().len());
+    let source = Source::new(session(fs)).on(spin.clone());
+    BulkFileRead::new(Options {
+        depth: Some(1),
+        gap: Some(300000),
+        request: Some(512 << 10),
+        ..Options::default()
+    })
+    .unwrap()
+    .run(&[source], &Stop);
+    let all = rec.take();
+    println!("walked {} {}", spin.now(), all.len());
+    for r in all.iter().take(700) {
+        println!("{r:?}");
+    }
 }

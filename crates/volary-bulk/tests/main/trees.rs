@@ -132,8 +132,9 @@ fn grown(shape: Shape, name: &str, act: impl FnOnce(&mut Tree<'_>)) -> Laid {
 /// So many files, each in one piece.
 pub(crate) fn fresh(shape: Shape, files: usize) -> Laid {
     grown(shape, "fresh", |tree| {
-        for _ in 0..files {
-            let len = tree.len();
+        for i in 0..files {
+            // The lengths of the DAFT paper's sets, two files of 4 KiB to each longer one.
+            let len = [4, 16, 4, 64].get(i % 4).map_or(0, |kib| kib * KIB);
             assert!(tree.make(len), "room for all");
         }
     })
