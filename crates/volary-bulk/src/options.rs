@@ -118,7 +118,7 @@ pub(crate) struct Shares {
     pub(crate) list: u64,
     /// What is read ahead, and files that are read the ordinary way.
     pub(crate) reads: u64,
-    /// Files that are being put together.
+    /// Files that are being put together: at least this; and what a list does not take.
     pub(crate) assembly: u64,
     /// What cleaning reads into.
     pub(crate) scratch: u64,

@@ -136,7 +136,7 @@ impl Run<'_> {
                 if !is_alone {
                     let _ = ask.send(List::new(half, PART));
                 }
-                self.part(number, source, &list, tuned)?;
+                self.part((number, source), (&list, is_alone), tuned)?;
                 drop(list);
                 if is_alone {
                     let _ = ask.send(List::new(self.shares.list, u64::MAX));
@@ -146,8 +146,22 @@ impl Run<'_> {
         })
     }
 
-    fn part(&self, number: usize, source: &Source, list: &List, tuned: Tuned) -> ControlFlow<()> {
+    /// Delivers what is listed. If the list `is_alone`, there is no other one meanwhile.
+    fn part(
+        &self,
+        (number, source): (usize, &Source),
+        (list, is_alone): (&List, bool),
+        tuned: Tuned,
+    ) -> ControlFlow<()> {
         let (bytes, files) = (list.bytes(), list.files.len() as u64);
+        // What lists leave is for files that are being put together.
+        let lists = if is_alone {
+            bytes
+        } else {
+            bytes + self.shares.list / 2
+        };
+        let left = self.shares.list.saturating_sub(lists);
+        self.assembly.set_max(self.shares.assembly + left);
         if files > 0 {
             self.tally.add(|sum| sum.parts += 1);
             self.consumer.found(files, list.content());
@@ -269,7 +283,7 @@ impl Part<'_> {
             return Sweep::new(self, &self.list.pieces).run(outlet);
         }
         let copied = |file| self.is_copied(file);
-        let (of_file, count) = first_fit(self.list, self.run.shares.assembly, copied);
+        let (of_file, count) = first_fit(self.list, self.run.assembly.max(), copied);
         for sweep in 0..count {
             let is_in = |file: u32| of_file.get(file as usize).map(|s| usize::from(*s));
             let pieces = self

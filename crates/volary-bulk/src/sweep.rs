@@ -5,11 +5,15 @@ use crate::budget::Buf;
 use crate::delivery::Why;
 use crate::list::{Done, Piece};
 use crate::outlet::{Job, Outlet};
+use crate::plan::Span;
 use crate::run::Part;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, Kind};
+use volary_core::{BlockDevice, Error, Kind, Read};
+
+/// Requests that cleaning asks for at once: as many as disks hold in their queues.
+const QUEUE: usize = 32;
 
 /// A sweep over sorted fragments.
 pub(crate) struct Sweep<'a> {
@@ -213,7 +217,7 @@ impl<'a> Sweep<'a> {
             return ControlFlow::Continue(());
         };
         let size = listed.attr.size;
-        if self.begun.saturating_add(size) > run.shares.assembly {
+        if self.begun.saturating_add(size) > run.assembly.max() {
             self.clean(device, done, outlet)?;
         }
         // What is not in files that are begun is the consumer's, who gives it back.
@@ -300,39 +304,72 @@ impl<'a> Sweep<'a> {
             .filter_map(|&i| self.pieces.get(i as usize))
             .copied()
             .collect();
-        let (none, mut from) = (Done::new(0), 0);
-        while let Some(span) = self.part.merge().next(&rest, &none, from) {
-            from = span.pieces.end;
-            run.tally.read(span.pieces.len() as u64, span.len);
-            let scratch = self.read_merged(device, &span);
-            for i in span.pieces.clone() {
-                let (Some(&piece), Some(&index)) = (rest.get(i), left.get(i)) else {
-                    continue;
-                };
-                self.put(index as usize, piece, done, outlet, |into| {
-                    let at = usize::try_from(piece.at - span.at).unwrap_or(usize::MAX);
-                    let read = scratch
-                        .as_ref()
-                        .and_then(|buf| buf.bytes.get(at..at.saturating_add(piece.len as usize)));
-                    match read {
-                        Some(bytes) => copy(bytes, into),
-                        None => device.read_at(piece.at, into).is_ok(),
-                    }
-                })?;
+        let mut from = 0;
+        while from < rest.len() {
+            let mut some = self.some(&rest, &mut from);
+            read_all(device, &mut some);
+            for (span, scratch) in some {
+                for i in span.pieces.clone() {
+                    let (Some(&piece), Some(&index)) = (rest.get(i), left.get(i)) else {
+                        continue;
+                    };
+                    self.put(index as usize, piece, done, outlet, |into| {
+                        let at = usize::try_from(piece.at - span.at).unwrap_or(usize::MAX);
+                        let range = at..at.saturating_add(piece.len as usize);
+                        match scratch.as_ref().and_then(|buf| buf.bytes.get(range)) {
+                            Some(bytes) => copy(bytes, into),
+                            None => device.read_at(piece.at, into).is_ok(),
+                        }
+                    })?;
+                }
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Reads what has several fragments in one request, where there is room for it.
-    fn read_merged(&self, device: &dyn BlockDevice, span: &crate::plan::Span) -> Option<Buf> {
-        if span.pieces.len() < 2 {
-            return None;
+    /// The next requests from the `from`-th fragment on, as far as there is room for them. One that is too
+    /// large for all of it comes alone and without.
+    fn some(&self, rest: &[Piece], from: &mut usize) -> Vec<(Span, Option<Buf>)> {
+        let run = self.part.run;
+        let (none, mut some) = (Done::new(0), Vec::new());
+        while some.len() < QUEUE
+            && let Some(span) = self.part.merge().next(rest, &none, *from)
+        {
+            let held = run.scratch.try_take(span.len);
+            if held.is_none() && !some.is_empty() {
+                break;
+            }
+            let len = usize::try_from(span.len).unwrap_or(usize::MAX);
+            let is_last = held.is_none();
+            *from = span.pieces.end;
+            run.tally.read(span.pieces.len() as u64, span.len);
+            some.push((span, held.map(|held| Buf::new(len, held))));
+            if is_last {
+                break;
+            }
         }
-        let held = self.part.run.scratch.try_take(span.len)?;
-        let mut buf = Buf::new(usize::try_from(span.len).ok()?, held);
-        device.read_at(span.at, &mut buf.bytes).ok()?;
-        Some(buf)
+        some
+    }
+}
+
+/// Asks the device for all at once: it may serve them in an order of its own. What it cannot read has no
+/// buffer then.
+fn read_all(device: &dyn BlockDevice, some: &mut [(Span, Option<Buf>)]) {
+    let with_room = some.iter_mut().filter_map(|(span, buf)| {
+        let buf = buf.as_mut()?;
+        Some(Read {
+            offset: span.at,
+            buf: &mut buf.bytes,
+            result: Ok(()),
+        })
+    });
+    let mut reads: Vec<Read<'_>> = with_room.collect();
+    device.read_batch(&mut reads);
+    let mut went: VecDeque<bool> = reads.iter().map(|read| read.result.is_ok()).collect();
+    for (_, buf) in some.iter_mut().filter(|(_, buf)| buf.is_some()) {
+        if went.pop_front() != Some(true) {
+            *buf = None;
+        }
     }
 }
 

@@ -97,6 +97,21 @@ impl<'a> Tree<'a> {
         written.is_ok()
     }
 
+    /// Lets a file grow, as logs and mailboxes do. Returns false once the volume is full.
+    fn grow_any(&mut self) -> bool {
+        let any = self.rng.index(self.files.len());
+        let (dir, number) = self.files[any];
+        let text = format!("file{number}");
+        let name = Name::new(text.as_bytes()).expect("a name");
+        let node = self.fs.lookup(self.cx, dir, name).expect("lookup").node;
+        let open = self.fs.open(self.cx, node, Mode::Write).expect("open");
+        let end = self.fs.getattr(self.cx, node).expect("getattr").size;
+        let more = vec![0; self.rng.below(8 * KIB) as usize];
+        let written = self.fs.write(self.cx, open, Some(end), &more);
+        self.fs.close(self.cx, open).expect("close");
+        written.is_ok()
+    }
+
     fn remove_any(&mut self) {
         let any = self.rng.index(self.files.len());
         let (dir, number) = self.files.swap_remove(any);
@@ -144,13 +159,13 @@ pub(crate) fn fresh(shape: Shape, files: usize) -> Laid {
 pub(crate) fn aged(shape: Shape, rounds: usize) -> Laid {
     grown(shape, "aged", |tree| {
         for round in 0..=rounds {
-            while tree.taken() < 95 {
+            while tree.taken() < 97 {
                 let len = tree.len();
-                if !tree.make(len) {
+                if !tree.make(len) || (round > 0 && !tree.grow_any()) {
                     break;
                 }
             }
-            let least = if round < rounds { 75 } else { 90 };
+            let least = if round < rounds { 85 } else { 90 };
             while tree.taken() > least {
                 tree.remove_any();
             }
