@@ -15,6 +15,9 @@ use volary_core::{BlockDevice, Error, Kind, Read};
 /// Requests that cleaning asks for at once: as many as disks hold in their queues.
 const QUEUE: usize = 32;
 
+/// Cleaning completes one in so many bytes that are begun. Those whose rest is near are passed soon.
+const CLEANED: u64 = 4;
+
 /// A sweep over sorted fragments.
 pub(crate) struct Sweep<'a> {
     part: &'a Part<'a>,
@@ -201,7 +204,7 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Makes room for a file that has none as yet; if there is none, completes all that are begun.
+    /// Makes room for a file that has none as yet; if there is none, completes some that are begun.
     fn begin(
         &mut self,
         file: u32,
@@ -217,8 +220,12 @@ impl<'a> Sweep<'a> {
             return ControlFlow::Continue(());
         };
         let size = listed.attr.size;
-        if self.begun.saturating_add(size) > run.assembly.max() {
+        while self.begun.saturating_add(size) > run.assembly.max() && !self.pending.is_empty() {
+            let before = self.pending.len();
             self.clean(device, done, outlet)?;
+            if self.pending.len() == before {
+                break;
+            }
         }
         // What is not in files that are begun is the consumer's, who gives it back.
         match run.assembly.take(size) {
@@ -283,7 +290,8 @@ impl<'a> Sweep<'a> {
         outlet.again(file, Why::Unread);
     }
 
-    /// Reads the rest of all files that are begun, in the order of their places.
+    /// Completes those files that the sweep would hold longest: reads the rest of them, in the order of
+    /// their places.
     fn clean(
         &mut self,
         device: &dyn BlockDevice,
@@ -295,8 +303,11 @@ impl<'a> Sweep<'a> {
         let of_file = self
             .of_file
             .get_or_insert_with(|| OfFile::new(self.pieces, self.part.list.files.len()));
-        let begun = self.pending.keys();
-        let left = begun.flat_map(|&file| of_file.get(file)).copied();
+        let begun = farthest(&self.pending, self.begun / CLEANED, |file| {
+            let left = of_file.get(file).iter().rev();
+            left.copied().find(|&i| !done.has(i as usize))
+        });
+        let left = begun.iter().flat_map(|&file| of_file.get(file)).copied();
         let mut left: Vec<u32> = left.filter(|&i| !done.has(i as usize)).collect();
         left.sort_unstable();
         let rest: Vec<Piece> = left
@@ -350,6 +361,24 @@ impl<'a> Sweep<'a> {
         }
         some
     }
+}
+
+/// Files whose last fragments to come are farthest away, with `least` bytes together, or all.
+fn farthest(
+    pending: &HashMap<u32, Pending>,
+    least: u64,
+    last: impl Fn(u32) -> Option<u32>,
+) -> Vec<u32> {
+    let mut all: Vec<(Option<u32>, u32)> = pending.keys().map(|&f| (last(f), f)).collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0;
+    let is_wanted = |(_, file): &(Option<u32>, u32)| {
+        let is_wanted = sum <= least;
+        sum += pending.get(file).map_or(0, |p| p.buf.bytes.len() as u64);
+        is_wanted
+    };
+    let some = all.into_iter().take_while(is_wanted);
+    some.map(|(_, file)| file).collect()
 }
 
 /// Asks the device for all at once: it may serve them in an order of its own. What it cannot read has no

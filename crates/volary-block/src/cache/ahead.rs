@@ -2,11 +2,14 @@
 
 use super::{Cache, PAGE};
 
-/// Gaps that are read over, in bytes.
-const GAP: u64 = 64 << 10;
+/// Gaps that are read over, in bytes: they take the memory of pages that nobody asked for.
+const GAP: u64 = 16 << 10;
 
 /// Stretches that the device is asked for at once: as many as disks hold in their queues.
 const QUEUE: usize = 32;
+
+/// Pages of these at most: they are read into buffers beside the cache.
+const PAGES: u64 = 64;
 
 impl Cache {
     /// A hint that these ranges (their first byte and their length) will be read soon. What is not there is
@@ -15,13 +18,11 @@ impl Cache {
     /// passed over.
     pub fn prefetch_all(&self, ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
         let mut left = self.memory() / 2 / PAGE as u64;
-        // As many pages at once as a quarter of the memory has, and at least one stretch.
-        let most = left / 2;
         let (mut some, mut pages) = (Vec::new(), 0);
         for (first, count) in self.merged(ranges) {
             let count = count.min(left);
             left -= count;
-            if !some.is_empty() && (some.len() == QUEUE || pages + count > most) {
+            if !some.is_empty() && (some.len() == QUEUE || pages + count > PAGES) {
                 if !goes_on() {
                     return;
                 }
@@ -29,7 +30,9 @@ impl Cache {
                 some.clear();
                 pages = 0;
             }
-            if count > 0 {
+            if count > PAGES {
+                self.prefetch(first * PAGE as u64, count * PAGE as u64);
+            } else if count > 0 {
                 some.push((first, count));
                 pages += count;
             }
