@@ -29,7 +29,10 @@ pub(crate) fn prefetch(
             }
         }
     }
-    reader.cache.prefetch_all(blocks, &goes_on);
+    match what {
+        Prefetch::Attributes => reader.cache.prefetch_each(blocks, &goes_on),
+        Prefetch::Entries => reader.cache.prefetch_all(blocks, &goes_on),
+    }
 }
 
 /// Adds the block that an inode is in, and the head of its group, which says whether it is one.

@@ -2,8 +2,8 @@
 
 use super::{Cache, PAGE};
 
-/// Gaps that are read over, in bytes: they take the memory of pages that nobody asked for.
-const GAP: u64 = 16 << 10;
+/// Gaps that are read over, in bytes.
+const GAP: u64 = 64 << 10;
 
 /// Stretches that the device is asked for at once: as many as disks hold in their queues.
 const QUEUE: usize = 32;
@@ -17,9 +17,19 @@ impl Cache {
     /// stretches at once; half of the cache's memory at most. Ends early once `goes_on` says no. Errors are
     /// passed over.
     pub fn prefetch_all(&self, ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
+        self.prefetch_stretches(self.merged(ranges, GAP), goes_on);
+    }
+
+    /// The same for ranges that lie scattered among what is not wanted: no gap is read over, which would
+    /// take the memory of pages that nobody asks for.
+    pub fn prefetch_each(&self, ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
+        self.prefetch_stretches(self.merged(ranges, 0), goes_on);
+    }
+
+    fn prefetch_stretches(&self, stretches: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
         let mut left = self.memory() / 2 / PAGE as u64;
         let (mut some, mut pages) = (Vec::new(), 0);
-        for (first, count) in self.merged(ranges) {
+        for (first, count) in stretches {
             let count = count.min(left);
             left -= count;
             if !some.is_empty() && (some.len() == QUEUE || pages + count > PAGES) {
@@ -42,8 +52,9 @@ impl Cache {
         }
     }
 
-    /// Ranges as stretches of pages (the first one, count) on the device, in order.
-    fn merged(&self, mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    /// Ranges as stretches of pages (the first one, count) on the device, in order. Those that are at most
+    /// `gap` bytes apart are one.
+    fn merged(&self, mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
         let page = PAGE as u64;
         let device_end = self.size.div_ceil(page);
         ranges.sort_unstable();
@@ -52,7 +63,7 @@ impl Cache {
             let first = at / page;
             let end = at.saturating_add(len).div_ceil(page).min(device_end);
             match all.last_mut() {
-                Some((start, count)) if first <= *start + *count + GAP / page => {
+                Some((start, count)) if first <= *start + *count + gap / page => {
                     *count = (*count).max(end.saturating_sub(*start));
                 }
                 _ if first < end => all.push((first, end - first)),
