@@ -169,7 +169,6 @@ mod tests {
 
     #[test]
     fn each_factor_is_near_the_papers_and_merging_gains() {
-        table2(&mut std::io::stdout()).unwrap();
         let rows = rows();
         for row in &rows {
             let ratio = row.daftm / row.paper;
