@@ -24,6 +24,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-iso9660",
             "volary-mem",
             "volary-ntfs",
+            "volary-sim",
         ],
     ),
     ("volary-ondisk", &["volary-core", "volary-block"], &[]),

@@ -30,7 +30,6 @@ impl Meter {
 /// A part of the memory.
 pub(crate) struct Budget {
     meter: Arc<Meter>,
-    max: u64,
     /// Whether buffers are kept for the next one.
     keeps: bool,
     state: Mutex<State>,
@@ -39,6 +38,8 @@ pub(crate) struct Budget {
 
 #[derive(Default)]
 struct State {
+    /// The most that it gives out.
+    max: u64,
     /// What users hold.
     used: u64,
     /// What was given back and is kept for the next one, in `kept`.
@@ -49,8 +50,8 @@ struct State {
 
 impl State {
     /// Lets go of what is kept until there are `len` bytes. Says whether there are.
-    fn has(&mut self, len: u64, max: u64, meter: &Meter) -> bool {
-        while self.used + self.spare + len > max {
+    fn has(&mut self, len: u64, meter: &Meter) -> bool {
+        while self.used + self.spare + len > self.max {
             let Some(bytes) = self.kept.pop() else {
                 return false;
             };
@@ -66,34 +67,45 @@ const WORTH_KEEPING: usize = 64 << 10;
 
 impl Budget {
     pub(crate) fn new(max: u64, meter: &Arc<Meter>) -> Arc<Self> {
-        Arc::new(Self {
-            meter: meter.clone(),
-            max,
-            keeps: false,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        })
+        Self::with(max, meter, false)
     }
 
     /// The same, and buffers are kept until their memory is wanted.
     pub(crate) fn keeping(max: u64, meter: &Arc<Meter>) -> Arc<Self> {
+        Self::with(max, meter, true)
+    }
+
+    fn with(max: u64, meter: &Arc<Meter>, keeps: bool) -> Arc<Self> {
+        let state = State {
+            max,
+            ..State::default()
+        };
         Arc::new(Self {
             meter: meter.clone(),
-            max,
-            keeps: true,
-            state: Mutex::default(),
+            keeps,
+            state: Mutex::new(state),
             changed: Condvar::new(),
         })
+    }
+
+    /// Gives out up to `max` bytes from now on. Nobody holds any.
+    pub(crate) fn set_max(&self, max: u64) {
+        self.state.lock().max = max;
+    }
+
+    /// The most that it gives out.
+    pub(crate) fn max(&self) -> u64 {
+        self.state.lock().max
     }
 
     /// Waits until there are `len` bytes. `None` if the budget is closed, or if there will never be
     /// so many.
     pub(crate) fn take(self: &Arc<Self>, len: u64) -> Option<Held> {
-        if len > self.max {
+        let mut state = self.state.lock();
+        if len > state.max {
             return None;
         }
-        let mut state = self.state.lock();
-        while !state.is_closed && !state.has(len, self.max, &self.meter) {
+        while !state.is_closed && !state.has(len, &self.meter) {
             self.changed.wait(&mut state);
         }
         if state.is_closed {
@@ -105,7 +117,7 @@ impl Budget {
     /// Takes `len` bytes without waiting. Returns `None` if they are not free now.
     pub(crate) fn try_take(self: &Arc<Self>, len: u64) -> Option<Held> {
         let mut state = self.state.lock();
-        let fits = !state.is_closed && state.has(len, self.max, &self.meter);
+        let fits = !state.is_closed && state.has(len, &self.meter);
         fits.then(|| self.hold(&mut state, len))
     }
 

@@ -28,7 +28,7 @@
 //! - **Listing and reading at once.** Files are gathered in parts, of 64 MiB or as many as fit into the
 //!   list: while one part is read, the next one is listed. A device that has to move something to
 //!   find a place is not asked for both at a time, and its parts are as large as the list; so are those of
-//!   files that lie among others.
+//!   files that lie among others. What a list leaves of its share is for files that are put together.
 //!
 //! No clock is read here: [`Options::clock`] has one. The engine starts threads, which end with the run.
 //!

@@ -177,6 +177,13 @@ impl List {
         self.bytes >= self.max || self.content >= self.content_max
     }
 
+    /// Takes up to `max` bytes of memory from now on, and files without end. Returns whether there was an
+    /// end to files before.
+    pub(crate) fn widen(&mut self, max: u64) -> bool {
+        self.max = max;
+        std::mem::replace(&mut self.content_max, u64::MAX) < u64::MAX
+    }
+
     /// Adds a name that is told of. One always fits.
     pub(crate) fn tell(&mut self, name: Name) {
         self.bytes += NAME + name.path.len() as u64;

@@ -19,7 +19,8 @@ pub enum Method {
 /// What happens when files that are being put together need more memory than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cleaning {
-    /// Completes all files that are begun, out of order, and then goes on with the sweep.
+    /// Completes files that are begun, those first whose rest is farthest away, and then goes on with the
+    /// sweep.
     #[default]
     OnDemand,
     /// Spreads files over several sweeps beforehand, so that each sweep fits.
@@ -118,7 +119,7 @@ pub(crate) struct Shares {
     pub(crate) list: u64,
     /// What is read ahead, and files that are read the ordinary way.
     pub(crate) reads: u64,
-    /// Files that are being put together.
+    /// Files that are being put together: at least this; and what a list does not take.
     pub(crate) assembly: u64,
     /// What cleaning reads into.
     pub(crate) scratch: u64,

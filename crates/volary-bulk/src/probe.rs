@@ -34,6 +34,9 @@ const WORTH_ASKING: u64 = 16 << 20;
 const SMALL: (usize, usize) = (4 << 10, 8);
 const LARGE: (usize, usize) = (1 << 20, 4);
 
+/// After so many small reads it is clear that a device moves something.
+const SLOW: usize = 3;
+
 /// A device that takes this long to find a place moves something.
 const MOVES: Duration = Duration::from_micros(1500);
 
@@ -63,21 +66,31 @@ fn ask(run: &Run<'_>, device: &dyn BlockDevice, pieces: &[Piece]) -> Option<Tune
     let held = run.scratch.take(LARGE.0 as u64)?;
     let mut buf = crate::budget::Buf::new(LARGE.0, held);
     let size = device.geometry().size;
-    let mut times = |(len, count): (usize, usize), shift: usize| -> Option<Duration> {
-        let mut all = Vec::with_capacity(count);
-        for i in 0..count {
-            // Far from each other, and not in order: a step of the golden ratio through the list.
-            let index = (i + shift) * pieces.len() * 618 / 1000 % pieces.len();
-            let at = pieces.get(index)?.at.min(size.checked_sub(len as u64)?);
-            let before = clock();
-            device.read_at(at, buf.bytes.get_mut(..len)?).ok()?;
-            all.push(clock().saturating_sub(before));
-        }
-        all.sort_unstable();
-        all.get(count / 2).copied()
+    let mut time = |at: u64, len: usize| -> Option<Duration> {
+        let at = at.min(size.checked_sub(len as u64)?);
+        let before = clock();
+        device.read_at(at, buf.bytes.get_mut(..len)?).ok()?;
+        Some(clock().saturating_sub(before))
     };
-    let (small, large) = (times(SMALL, 1)?, times(LARGE, 11)?);
-    Some(tune(small, large))
+    // Far from each other, and not in order: a step of the golden ratio through the list.
+    let place = |i: usize| pieces.get(i * pieces.len() * 618 / 1000 % pieces.len());
+    let mut small = Vec::with_capacity(SMALL.1);
+    for i in 1..=SMALL.1 {
+        small.push(time(place(i)?.at, SMALL.0)?);
+        if i == SLOW && small.iter().all(|time| *time >= MOVES) {
+            // Each further read costs what it would save. It is in place for a large one now.
+            let large = time(place(i)?.at + SMALL.0 as u64, LARGE.0)?;
+            let found = median(small)?;
+            return Some(tune(found, found.saturating_add(large)));
+        }
+    }
+    let large = (11..11 + LARGE.1).map(|i| time(place(i)?.at, LARGE.0));
+    Some(tune(median(small)?, median(large.collect::<Option<_>>()?)?))
+}
+
+fn median(mut times: Vec<Duration>) -> Option<Duration> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
 }
 
 /// From the time to find a place and the time of a large read.

@@ -98,51 +98,70 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Walks on a thread of its own: while one part is read, the next one is listed, unless the device
-    /// has to move something for that.
+    /// Walks on a thread of its own: while one part is read, the next one is listed, unless that
+    /// would move the device back and forth.
     fn source(&self, number: usize, source: &Source) -> ControlFlow<()> {
-        let (ask, asked) = sync_channel::<u64>(1);
+        let (ask, asked) = sync_channel::<List>(1);
         let (give, lists) = sync_channel(0);
         // What the threads talk by goes when this one ends, and with it the other.
         std::thread::scope(move |scope| {
             scope.spawn(move || {
                 let mut walk = Walk::new(self, number, source);
-                for content_max in asked {
-                    // Two of them are there at a time.
-                    let mut list = List::new(self.shares.list / 2, content_max);
+                for mut list in asked {
+                    let before = list.bytes();
                     let walked = walk.fill(&mut list);
                     list.sort(self.options.method == Method::Vanilla);
-                    self.meter.add(list.bytes());
+                    self.meter.add(list.bytes() - before);
                     if walked.is_break() || give.send(list).is_err() {
                         return;
                     }
                 }
             });
+            // Two of them are there at a time.
+            let half = self.shares.list / 2;
             // What cannot be sent is asked of nobody: the walk has ended.
-            let _ = ask.send(FIRST);
+            let _ = ask.send(List::new(half, FIRST));
             let mut tuned = None;
-            while let Ok(list) = lists.recv() {
+            while let Ok(mut list) = lists.recv() {
                 if list.is_empty() {
                     break;
                 }
                 let tuned = *tuned.get_or_insert_with(|| probe::tuned(self, source, &list));
                 // Parts of files that lie among each other would each go over the whole disk.
                 let is_alone = tuned.moves || list.is_scattered();
-                if !is_alone {
-                    let _ = ask.send(PART);
+                if is_alone && list.widen(self.shares.list) {
+                    let _ = ask.send(list);
+                    continue;
                 }
-                self.part(number, source, &list, tuned)?;
+                if !is_alone {
+                    let _ = ask.send(List::new(half, PART));
+                }
+                self.part((number, source), (&list, is_alone), tuned)?;
                 drop(list);
                 if is_alone {
-                    let _ = ask.send(u64::MAX);
+                    let _ = ask.send(List::new(self.shares.list, u64::MAX));
                 }
             }
             self.check()
         })
     }
 
-    fn part(&self, number: usize, source: &Source, list: &List, tuned: Tuned) -> ControlFlow<()> {
+    /// Delivers what is listed. If the list `is_alone`, there is no other one meanwhile.
+    fn part(
+        &self,
+        (number, source): (usize, &Source),
+        (list, is_alone): (&List, bool),
+        tuned: Tuned,
+    ) -> ControlFlow<()> {
         let (bytes, files) = (list.bytes(), list.files.len() as u64);
+        // What lists leave is for files that are being put together.
+        let lists = if is_alone {
+            bytes
+        } else {
+            bytes + self.shares.list / 2
+        };
+        let left = self.shares.list.saturating_sub(lists);
+        self.assembly.set_max(self.shares.assembly + left);
         if files > 0 {
             self.tally.add(|sum| sum.parts += 1);
             self.consumer.found(files, list.content());
@@ -264,7 +283,7 @@ impl Part<'_> {
             return Sweep::new(self, &self.list.pieces).run(outlet);
         }
         let copied = |file| self.is_copied(file);
-        let (of_file, count) = first_fit(self.list, self.run.shares.assembly, copied);
+        let (of_file, count) = first_fit(self.list, self.run.assembly.max(), copied);
         for sweep in 0..count {
             let is_in = |file: u32| of_file.get(file as usize).map(|s| usize::from(*s));
             let pieces = self

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 /// Delivers the files that have fragments, window after window.
 pub(crate) fn deliver(part: &Part<'_>, how: Shuffle, outlet: &Outlet<'_>) -> ControlFlow<()> {
-    let most = how.window.min(part.run.shares.assembly);
+    let most = how.window.min(part.run.assembly.max());
     let size = |file: &u32| {
         part.list
             .files

@@ -31,7 +31,7 @@ pub struct Summary {
     pub reads: u64,
     /// Bytes of these requests.
     pub read_bytes: u64,
-    /// How often on-demand cleaning completed all files that were begun.
+    /// How often on-demand cleaning completed files that were begun.
     pub cleanings: u64,
     /// Sweeps over the disk.
     pub sweeps: u64,

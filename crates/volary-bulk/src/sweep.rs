@@ -5,11 +5,18 @@ use crate::budget::Buf;
 use crate::delivery::Why;
 use crate::list::{Done, Piece};
 use crate::outlet::{Job, Outlet};
+use crate::plan::Span;
 use crate::run::Part;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, Kind};
+use volary_core::{BlockDevice, Error, Kind, Read};
+
+/// Requests that cleaning asks for at once: as many as disks hold in their queues.
+const QUEUE: usize = 32;
+
+/// Cleaning completes one in so many bytes that are begun. Those whose rest is near are passed soon.
+const CLEANED: u64 = 4;
 
 /// A sweep over sorted fragments.
 pub(crate) struct Sweep<'a> {
@@ -67,15 +74,16 @@ impl<'a> Sweep<'a> {
         let run = self.part.run;
         run.tally.add(|sum| sum.sweeps += 1);
         let done = Done::new(self.pieces.len());
-        // What is below reads ahead by itself: threads would only wait for each other.
-        match device.is_cached() {
+        // What is below reads ahead by itself, or is to have one request at a time: threads would only
+        // wait for each other.
+        match device.is_cached() || self.part.tuned.depth == 1 {
             true => self.read_here(&*device, &done, outlet)?,
             false => self.read_by_threads(&*device, &done, outlet),
         }
         run.check()
     }
 
-    /// Reads on this thread; the device is told what comes next.
+    /// Reads on this thread; a device that reads ahead is told what comes next.
     fn read_here(
         &mut self,
         device: &dyn BlockDevice,
@@ -83,9 +91,14 @@ impl<'a> Sweep<'a> {
         outlet: &Outlet<'_>,
     ) -> ControlFlow<()> {
         let (run, merge) = (self.part.run, self.part.merge());
+        let hints = if device.is_cached() {
+            self.part.tuned.depth
+        } else {
+            0
+        };
         let (mut coming, mut next, mut end) = (VecDeque::new(), 0, 0);
         loop {
-            while coming.len() <= self.part.tuned.depth
+            while coming.len() <= hints
                 && let Some(span) = merge.next(self.pieces, done, next)
             {
                 next = span.pieces.end;
@@ -191,7 +204,7 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Makes room for a file that has none as yet; if there is none, completes all that are begun.
+    /// Makes room for a file that has none as yet; if there is none, completes some that are begun.
     fn begin(
         &mut self,
         file: u32,
@@ -207,8 +220,12 @@ impl<'a> Sweep<'a> {
             return ControlFlow::Continue(());
         };
         let size = listed.attr.size;
-        if self.begun.saturating_add(size) > run.shares.assembly {
+        while self.begun.saturating_add(size) > run.assembly.max() && !self.pending.is_empty() {
+            let before = self.pending.len();
             self.clean(device, done, outlet)?;
+            if self.pending.len() == before {
+                break;
+            }
         }
         // What is not in files that are begun is the consumer's, who gives it back.
         match run.assembly.take(size) {
@@ -273,7 +290,8 @@ impl<'a> Sweep<'a> {
         outlet.again(file, Why::Unread);
     }
 
-    /// Reads the rest of all files that are begun, in the order of their places.
+    /// Completes those files that the sweep would hold longest: reads the rest of them, in the order of
+    /// their places.
     fn clean(
         &mut self,
         device: &dyn BlockDevice,
@@ -285,8 +303,11 @@ impl<'a> Sweep<'a> {
         let of_file = self
             .of_file
             .get_or_insert_with(|| OfFile::new(self.pieces, self.part.list.files.len()));
-        let begun = self.pending.keys();
-        let left = begun.flat_map(|&file| of_file.get(file)).copied();
+        let begun = farthest(&self.pending, self.begun / CLEANED, |file| {
+            let left = of_file.get(file).iter().rev();
+            left.copied().find(|&i| !done.has(i as usize))
+        });
+        let left = begun.iter().flat_map(|&file| of_file.get(file)).copied();
         let mut left: Vec<u32> = left.filter(|&i| !done.has(i as usize)).collect();
         left.sort_unstable();
         let rest: Vec<Piece> = left
@@ -294,39 +315,90 @@ impl<'a> Sweep<'a> {
             .filter_map(|&i| self.pieces.get(i as usize))
             .copied()
             .collect();
-        let (none, mut from) = (Done::new(0), 0);
-        while let Some(span) = self.part.merge().next(&rest, &none, from) {
-            from = span.pieces.end;
-            run.tally.read(span.pieces.len() as u64, span.len);
-            let scratch = self.read_merged(device, &span);
-            for i in span.pieces.clone() {
-                let (Some(&piece), Some(&index)) = (rest.get(i), left.get(i)) else {
-                    continue;
-                };
-                self.put(index as usize, piece, done, outlet, |into| {
-                    let at = usize::try_from(piece.at - span.at).unwrap_or(usize::MAX);
-                    let read = scratch
-                        .as_ref()
-                        .and_then(|buf| buf.bytes.get(at..at.saturating_add(piece.len as usize)));
-                    match read {
-                        Some(bytes) => copy(bytes, into),
-                        None => device.read_at(piece.at, into).is_ok(),
-                    }
-                })?;
+        let mut from = 0;
+        while from < rest.len() {
+            let mut some = self.some(&rest, &mut from);
+            read_all(device, &mut some);
+            for (span, scratch) in some {
+                for i in span.pieces.clone() {
+                    let (Some(&piece), Some(&index)) = (rest.get(i), left.get(i)) else {
+                        continue;
+                    };
+                    self.put(index as usize, piece, done, outlet, |into| {
+                        let at = usize::try_from(piece.at - span.at).unwrap_or(usize::MAX);
+                        let range = at..at.saturating_add(piece.len as usize);
+                        match scratch.as_ref().and_then(|buf| buf.bytes.get(range)) {
+                            Some(bytes) => copy(bytes, into),
+                            None => device.read_at(piece.at, into).is_ok(),
+                        }
+                    })?;
+                }
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Reads what has several fragments in one request, where there is room for it.
-    fn read_merged(&self, device: &dyn BlockDevice, span: &crate::plan::Span) -> Option<Buf> {
-        if span.pieces.len() < 2 {
-            return None;
+    /// The next requests from the `from`-th fragment on, as far as there is room for them. One that is too
+    /// large for all of it comes alone and without.
+    fn some(&self, rest: &[Piece], from: &mut usize) -> Vec<(Span, Option<Buf>)> {
+        let run = self.part.run;
+        let (none, mut some) = (Done::new(0), Vec::new());
+        while some.len() < QUEUE
+            && let Some(span) = self.part.merge().next(rest, &none, *from)
+        {
+            let held = run.scratch.try_take(span.len);
+            if held.is_none() && !some.is_empty() {
+                break;
+            }
+            let len = usize::try_from(span.len).unwrap_or(usize::MAX);
+            let is_last = held.is_none();
+            *from = span.pieces.end;
+            run.tally.read(span.pieces.len() as u64, span.len);
+            some.push((span, held.map(|held| Buf::new(len, held))));
+            if is_last {
+                break;
+            }
         }
-        let held = self.part.run.scratch.try_take(span.len)?;
-        let mut buf = Buf::new(usize::try_from(span.len).ok()?, held);
-        device.read_at(span.at, &mut buf.bytes).ok()?;
-        Some(buf)
+        some
+    }
+}
+
+/// Files whose last fragments to come are farthest away, with `least` bytes together, or all.
+fn farthest(
+    pending: &HashMap<u32, Pending>,
+    least: u64,
+    last: impl Fn(u32) -> Option<u32>,
+) -> Vec<u32> {
+    let mut all: Vec<(Option<u32>, u32)> = pending.keys().map(|&f| (last(f), f)).collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0;
+    let is_wanted = |(_, file): &(Option<u32>, u32)| {
+        let is_wanted = sum <= least;
+        sum += pending.get(file).map_or(0, |p| p.buf.bytes.len() as u64);
+        is_wanted
+    };
+    let some = all.into_iter().take_while(is_wanted);
+    some.map(|(_, file)| file).collect()
+}
+
+/// Asks the device for all at once: it may serve them in an order of its own. What it cannot read has no
+/// buffer then.
+fn read_all(device: &dyn BlockDevice, some: &mut [(Span, Option<Buf>)]) {
+    let with_room = some.iter_mut().filter_map(|(span, buf)| {
+        let buf = buf.as_mut()?;
+        Some(Read {
+            offset: span.at,
+            buf: &mut buf.bytes,
+            result: Ok(()),
+        })
+    });
+    let mut reads: Vec<Read<'_>> = with_room.collect();
+    device.read_batch(&mut reads);
+    let mut went: VecDeque<bool> = reads.iter().map(|read| read.result.is_ok()).collect();
+    for (_, buf) in some.iter_mut().filter(|(_, buf)| buf.is_some()) {
+        if went.pop_front() != Some(true) {
+            *buf = None;
+        }
     }
 }
 

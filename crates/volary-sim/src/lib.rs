@@ -14,6 +14,8 @@
 //! | [`Losing`], [`Progress`] | for a real process that is killed: it loses what it did not flush |
 //! | [`fault`] | sectors that went bad: the kit |
 //! | [`seek`] | what operations cost on a disk that turns: the Cedar paper's script model |
+//! | [`hard`] | a hard disk of the years since 2000 as a model: what requests take |
+//! | [`Spinning`], [`Timed`] | a device whose requests take the time of a disk that turns |
 //! | [`scripts`] | all short scripts, and random long ones |
 //! | [`rng`] | random numbers from a seed |
 //!
@@ -63,6 +65,7 @@ pub mod cut;
 pub mod disk;
 pub mod explore;
 pub mod fault;
+pub mod hard;
 pub mod lazy;
 mod losing;
 pub mod op;
@@ -84,7 +87,7 @@ pub use explore::{Cut, Depth, Explorer, Failure, Tally};
 pub use lazy::{Lazy, Odometer};
 pub use losing::Losing;
 pub use op::{Op, Ops};
-pub use spinning::Spinning;
+pub use spinning::{Spinning, Timed};
 pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};

@@ -9,6 +9,7 @@
 //! far as the script's author has thought of everything.
 
 use crate::disk::SECTOR;
+use crate::spinning::Timed;
 use crate::tape::{Event, Tape};
 
 /// A disk's shape and speed. Times are in microseconds.
@@ -126,16 +127,6 @@ impl Turning {
         }
     }
 
-    /// Microseconds since the beginning.
-    pub fn now(&self) -> f64 {
-        self.now
-    }
-
-    /// Lets time pass without a request.
-    pub fn wait(&mut self, time: f64) {
-        self.now += time;
-    }
-
     /// Reads or writes sectors in one request: the arm goes there, the first
     /// sector comes round, all go past. Tracks and cylinders are laid out so
     /// that going on to the next costs nothing but a seek's time of turning.
@@ -156,11 +147,7 @@ impl Turning {
     pub fn play(&mut self, tape: &Tape) {
         for event in &tape.events {
             match event {
-                Event::Read(offset, len) => {
-                    let first = offset / SECTOR as u64;
-                    let end = (offset + len).div_ceil(SECTOR as u64);
-                    self.request(first, end - first);
-                }
+                Event::Read(offset, len) => self.read(*offset, *len),
                 Event::Write(sectors) => {
                     if let Some((first, _)) = sectors.first() {
                         self.request(*first, sectors.len() as u64);
@@ -169,6 +156,26 @@ impl Turning {
                 Event::Flush | Event::Began(_) | Event::Ended(_) => {}
             }
         }
+    }
+}
+
+impl Timed for Turning {
+    fn now(&self) -> f64 {
+        self.now
+    }
+
+    fn wait(&mut self, time: f64) {
+        self.now += time;
+    }
+
+    fn read(&mut self, offset: u64, len: u64) {
+        let first = offset / SECTOR as u64;
+        let end = (offset + len).div_ceil(SECTOR as u64);
+        self.request(first, end - first);
+    }
+
+    fn write(&mut self, offset: u64, len: u64) {
+        self.read(offset, len);
     }
 }
 

@@ -1,23 +1,44 @@
 //! A device that knows how long a disk that turns would have taken.
 
-use crate::disk::SECTOR;
-use crate::seek::{Drive, Turning};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Geometry, Result};
+use std::time::Duration;
+use volary_core::{BlockDevice, Geometry, Read, Result};
 
-/// A device over another, of which each request takes its time on a [`Turning`] disk.
+/// A disk as a model: what requests take. Times are in microseconds.
+pub trait Timed: Send {
+    /// The time since the beginning.
+    fn now(&self) -> f64;
+
+    /// Lets time pass without a request.
+    fn wait(&mut self, time: f64);
+
+    /// Reads `len` bytes, not 0, from byte `offset` on.
+    fn read(&mut self, offset: u64, len: u64);
+
+    /// Writes as many.
+    fn write(&mut self, offset: u64, len: u64);
+
+    /// Does reads that are all asked for at once. Default: one after the other.
+    fn read_all(&mut self, reads: &[(u64, u64)]) {
+        for (offset, len) in reads {
+            self.read(*offset, *len);
+        }
+    }
+}
+
+/// A device over another, of which each request takes its time on a disk that is [`Timed`].
 pub struct Spinning {
     below: Arc<dyn BlockDevice>,
-    disk: Mutex<Turning>,
+    disk: Mutex<Box<dyn Timed>>,
 }
 
 impl Spinning {
-    /// Over a device, as a disk of this kind.
-    pub fn new(below: Arc<dyn BlockDevice>, drive: Drive) -> Self {
+    /// Over a device, as this disk.
+    pub fn new(below: Arc<dyn BlockDevice>, disk: impl Timed + 'static) -> Self {
         Self {
             below,
-            disk: Mutex::new(Turning::new(drive)),
+            disk: Mutex::new(Box::new(disk)),
         }
     }
 
@@ -31,11 +52,14 @@ impl Spinning {
         self.disk.lock().now()
     }
 
-    fn request(&self, offset: u64, len: u64) {
-        let sector = SECTOR as u64;
-        let (first, end) = (offset / sector, (offset + len).div_ceil(sector));
-        if first < end {
-            self.disk.lock().request(first, end - first);
+    /// The same, as clocks give it.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos((self.now() * 1e3) as u64)
+    }
+
+    fn write(&self, offset: u64, len: u64) {
+        if len > 0 {
+            self.disk.lock().write(offset, len);
         }
     }
 }
@@ -46,23 +70,32 @@ impl BlockDevice for Spinning {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.request(offset, buf.len() as u64);
+        if !buf.is_empty() {
+            self.disk.lock().read(offset, buf.len() as u64);
+        }
         self.below.read_at(offset, buf)
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.request(offset, data.len() as u64);
+        self.write(offset, data.len() as u64);
         self.below.write_at(offset, data)
     }
 
     fn write_gather(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        self.request(offset, len as u64);
+        self.write(offset, len as u64);
         self.below.write_gather(offset, parts)
     }
 
     fn flush(&self) -> Result<()> {
         self.below.flush()
+    }
+
+    fn read_batch(&self, reads: &mut [Read<'_>]) {
+        let some = reads.iter().filter(|read| !read.buf.is_empty());
+        let some: Vec<_> = some.map(|r| (r.offset, r.buf.len() as u64)).collect();
+        self.disk.lock().read_all(&some);
+        self.below.read_batch(reads);
     }
 }
 
@@ -70,13 +103,18 @@ impl BlockDevice for Spinning {
 mod tests {
     use super::*;
     use crate::cow::Cow;
-    use crate::disk::Disk;
+    use crate::disk::{Disk, SECTOR};
+    use crate::hard::{HardDisk, Model};
+    use crate::seek::{Drive, Turning};
+
+    fn below() -> Arc<Cow> {
+        Arc::new(Cow::new(Disk::new(vec![7; 40 * SECTOR])))
+    }
 
     #[test]
     fn a_request_takes_the_disks_time_and_reads_what_is_below() {
         let drive = Drive::TRIDENT;
-        let below = Arc::new(Cow::new(Disk::new(vec![7; 40 * SECTOR])));
-        let dev = Spinning::new(below, drive);
+        let dev = Spinning::new(below(), Turning::new(drive));
         let mut buf = [0; 600];
         dev.read_at(300, &mut buf).unwrap();
         assert_eq!(buf, [7; 600]);
@@ -88,5 +126,26 @@ mod tests {
         dev.flush().unwrap();
         assert!((dev.now() - drive.transfer(21) - 5.0).abs() < 1e-6);
         assert!(dev.write_at(40 * 512, &[1]).is_err());
+    }
+
+    #[test]
+    fn a_batch_takes_the_time_of_its_best_order() {
+        let dev = Spinning::new(below(), HardDisk::new(Model::TODAY));
+        let mut bufs = [[0; 512]; 3];
+        let mut places = [30, 20, 10].into_iter();
+        let mut reads: Vec<Read<'_>> = bufs
+            .iter_mut()
+            .map(|buf| Read {
+                offset: places.next().unwrap_or(0) * 512,
+                buf,
+                result: Ok(()),
+            })
+            .collect();
+        dev.read_batch(&mut reads);
+        assert!(reads.iter().all(|read| read.result.is_ok()));
+        assert_eq!(bufs, [[7; 512]; 3]);
+        // All in one turn: they are on one track.
+        assert!(dev.now() < Model::TODAY.command + Model::TODAY.revolution);
+        assert!(dev.elapsed().as_micros() as f64 <= dev.now());
     }
 }

@@ -1,5 +1,6 @@
 //! The file system.
 
+use crate::ahead;
 use crate::attached::{Attached, State};
 use crate::blocks::Reader;
 use crate::dir::Dir;
@@ -14,8 +15,8 @@ use crate::volume::Variant;
 use crate::xattr;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding,
-    Kind, Mode, Name, NodeId, OpenId, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr, SetQuota,
-    StatFs,
+    Kind, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport, RenameFlags, Result, SetAttr,
+    SetQuota, StatFs,
 };
 
 /// Longest target of a symlink that is made, in bytes.
@@ -210,6 +211,15 @@ impl FileSystem for FfsFs {
         })
     }
 
+    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+        // What cannot be read is told by the call that needs it.
+        let _ = self.0.look(|state, reader| {
+            ahead::prefetch((&state.nodes, &reader), cx, nodes, what);
+            Ok(())
+        });
+        true
+    }
+
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         self.0.look(|state, reader| {
             let inode = state.nodes.load(&reader, state.opened(dir)?.id)?;
@@ -221,6 +231,12 @@ impl FileSystem for FfsFs {
                     return Ok(Took::Passed);
                 }
                 let number = u64::from(entry.ino);
+                if !out.wants_ids()
+                    && let (Some(node), Some(kind)) = (NodeId::new(number, 0), entry.kind)
+                {
+                    let has_room = out.push(next, node, kind, entry.name, None);
+                    return Ok(if has_room { Took::Listed } else { Took::Full });
+                }
                 let node = match state.nodes.inode(&reader, number) {
                     Ok(node) => node,
                     // Told by its number: whoever looks at it learns what is wrong with it.

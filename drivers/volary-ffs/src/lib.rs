@@ -4,7 +4,8 @@
 //! `volume` checks the superblock once; `inode` makes inodes of what is stored and `store`
 //! the reverse, `blocks` finds their blocks, `dir` goes through directories and `index` knows
 //! where their names are, `xattr` goes through
-//! extended attributes, `cg` through cylinder groups; `node` keeps inodes that were changed.
+//! extended attributes, `cg` through cylinder groups; `node` keeps inodes that were changed; `ahead` reads
+//! metadata before they are asked for.
 //!
 //! A change is an `edit`, which is done as a whole or taken back: `names`, `entries`, `attrs`,
 //! `file` and `bmap` are its parts. `policy` wishes where things go, `alloc` finds room in the
@@ -40,6 +41,7 @@
     )
 )]
 
+mod ahead;
 mod alloc;
 mod attached;
 mod attrs;

@@ -6,7 +6,7 @@ use super::{BUFFERS, Cache, PAGE, SECTOR};
 use crate::range::check_range;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
-use volary_core::{Error, Kind, Result};
+use volary_core::{Error, Kind, Read, Result};
 
 impl Cache {
     /// Fills `buf` from byte `offset` on, as last written.
@@ -244,11 +244,57 @@ impl Cache {
         if has == Some(true) { Ok(()) } else { result }
     }
 
+    /// Loads pages as [`load`](Self::load) does, of several stretches (first page, count) at once; the
+    /// device chooses the order. What somebody else is loading is left to him, and so are errors.
+    pub(super) fn load_all(&self, stretches: &[(u64, u64)]) {
+        let count = stretches.iter().map(|(_, count)| *count as usize).sum();
+        // Room for all before the first is claimed: nobody makes room while others wait for his pages.
+        self.reserve_for_read(count);
+        let mut used = 0;
+        let mut loads: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (mut first, count) in stretches.iter().copied() {
+            let end = first + count;
+            while first < end {
+                let (n, new) = self.claim_reserved(first, (end - first).min(self.io_pages));
+                used += new;
+                let len = (self.size - first * PAGE as u64).min(n * PAGE as u64);
+                if n > 0 {
+                    loads.push((first, vec![0; len as usize]));
+                }
+                first += n.max(1);
+            }
+        }
+        self.give_back(count - used);
+        let mut reads: Vec<Read<'_>> = loads
+            .iter_mut()
+            .map(|(first, buf)| Read {
+                offset: *first * PAGE as u64,
+                buf,
+                result: Ok(()),
+            })
+            .collect();
+        self.dev.read_batch(&mut reads);
+        for read in reads {
+            let sectors = if read.result.is_ok() { page::ALL } else { 0 };
+            let first = read.offset / PAGE as u64;
+            for (page, bytes) in (first..).zip(read.buf.chunks(PAGE)) {
+                self.loaded(page, |p| p.fill(bytes, sectors));
+            }
+        }
+    }
+
     /// Marks pages as being loaded by the caller: those from `first` on that
     /// are not whole, up to one that is, or is being loaded, or `count`. Gives
     /// how many. Makes room for them first.
     fn claim(&self, first: u64, count: u64) -> u64 {
         self.reserve_for_read(count as usize);
+        let (n, new) = self.claim_reserved(first, count);
+        self.give_back(count as usize - new);
+        n
+    }
+
+    /// The same, in room that the caller has made. Returns also how many pages came new into the table.
+    fn claim_reserved(&self, first: u64, count: u64) -> (u64, usize) {
         let (mut page, mut new) = (first, 0);
         'all: while page < first + count {
             let mut shard = self.shard(page);
@@ -271,8 +317,7 @@ impl Cache {
                 page += 1;
             }
         }
-        self.give_back(count as usize - new);
-        page - first
+        (page - first, new)
     }
 
     /// Ends the caller's loading of a page, after `f` has changed it.

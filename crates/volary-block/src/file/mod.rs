@@ -16,7 +16,7 @@ use std::io::{IoSlice, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use volary_core::{BlockDevice, Error, Geometry, Kind, Result, escape, zero_by_writing};
+use volary_core::{BlockDevice, Error, Geometry, Kind, Read, Result, escape, zero_by_writing};
 
 /// Most parts of one gathered write: the host's `IOV_MAX`.
 const PARTS_MAX: usize = 1024;
@@ -276,6 +276,18 @@ impl BlockDevice for FileDevice {
         if let (None, Some(len)) = (&self.direct, NonZeroU64::new(len)) {
             // A hint: what goes wrong is told by the read.
             let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
+        }
+    }
+
+    /// Has the host fetch all of them side by side, then reads one by one.
+    fn read_batch(&self, reads: &mut [Read<'_>]) {
+        if reads.len() > 1 {
+            for r in reads.iter() {
+                self.will_read(r.offset, r.buf.len() as u64);
+            }
+        }
+        for r in reads {
+            r.result = self.read_at(r.offset, r.buf);
         }
     }
 }

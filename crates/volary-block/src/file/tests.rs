@@ -243,3 +243,33 @@ fn discarded_space_goes_back_to_the_host() {
     );
     assert!(!dir.path().join("c").exists());
 }
+
+#[test]
+fn each_read_of_a_batch_has_its_own_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let bytes: Vec<u8> = (0..1 << 20).map(|i| (i / 512) as u8).collect();
+    std::fs::write(&path, &bytes).unwrap();
+    let dev = FileDevice::open(&path, OpenOptions::default()).unwrap();
+    let places = [700_000, 512, 1 << 20, 300_000, u64::MAX];
+    let mut rooms = [[0; 5000]; 5];
+    let mut reads: Vec<Read<'_>> = rooms
+        .iter_mut()
+        .zip(places)
+        .map(|(buf, offset)| Read {
+            offset,
+            buf,
+            result: Ok(()),
+        })
+        .collect();
+    dev.read_batch(&mut reads);
+    for read in reads {
+        match usize::try_from(read.offset) {
+            Ok(at) if at < 1 << 20 => {
+                read.result.unwrap();
+                assert_eq!(read.buf, &bytes[at..at + 5000]);
+            }
+            _ => assert_eq!(read.result.unwrap_err(), Kind::Invalid),
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! What the cache asks of the device: how often, how much, in which order.
 
+use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions, MemDevice, PAGE, Recorder, Request, Stage};
-use volary_core::{BlockDevice, Geometry, Result};
+use volary_core::{BlockDevice, Geometry, Kind, Read, Result};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -304,4 +306,55 @@ fn over_a_device_that_keeps_it_content_takes_no_pages() {
     cache.read_once(2 * MIB, &mut buf[..100]).unwrap();
     assert_eq!(sizes(&rec.take()), [4]);
     assert_eq!(cache.used(), 2 * PAGE as u64);
+}
+
+/// A device that counts what it is asked for at once, and cannot read its second mebibyte while `is_bad`.
+struct Batches {
+    below: MemDevice,
+    sizes: Mutex<Vec<usize>>,
+    is_bad: AtomicBool,
+}
+
+impl BlockDevice for Batches {
+    fn geometry(&self) -> Geometry {
+        self.below.geometry()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        match offset / MIB == 1 && self.is_bad.load(Ordering::Relaxed) {
+            true => Err(Kind::Io.into()),
+            false => self.below.read_at(offset, buf),
+        }
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.below.write_at(offset, data)
+    }
+    fn flush(&self) -> Result<()> {
+        self.below.flush()
+    }
+    fn read_batch(&self, reads: &mut [Read<'_>]) {
+        self.sizes.lock().push(reads.len());
+        for read in reads {
+            read.result = self.read_at(read.offset, read.buf);
+        }
+    }
+}
+
+#[test]
+fn stretches_are_asked_for_at_once_and_one_that_fails_is_read_later() {
+    let dev = Arc::new(Batches {
+        below: MemDevice::from_vec(vec![9; 16 << 20]),
+        sizes: Mutex::default(),
+        is_bad: AtomicBool::new(true),
+    });
+    let cache = Cache::new(dev.clone(), CacheOptions::default());
+    let ranges = (0..10).map(|i| (i * MIB + 5, 100)).collect();
+    cache.prefetch_all(ranges, &|| true);
+    // What is there already is not asked for; nor is anything once the caller has had enough.
+    cache.prefetch_each(vec![(0, 100), (11 * MIB, 1)], &|| true);
+    cache.prefetch_each(vec![(12 * MIB, 1)], &|| false);
+    assert_eq!(*dev.sizes.lock(), [10, 1]);
+    dev.is_bad.store(false, Ordering::Relaxed);
+    let mut byte = [0];
+    cache.read(MIB + 5, &mut byte).unwrap();
+    assert_eq!(byte, [9]);
 }

@@ -3,6 +3,8 @@
 
 mod bounds;
 mod failing;
+mod modelled;
 mod order;
 mod same;
+mod trees;
 mod volumes;

@@ -107,11 +107,14 @@ fn inodes_and_directories_are_read_in_the_order_of_their_places() {
 }
 
 #[test]
-fn directories_of_fat_and_iso_9660_are_read_in_the_order_of_their_places() {
+fn directories_of_ours_and_of_iso_9660_are_read_in_the_order_of_their_places() {
     // Larger than what the driver has in memory once it is attached.
     let fat = woven_directories(SHAPES[1].long(160 << 20), (16, 12));
     let (ours, vanilla) = (jumps(&fat, Method::DaftM), jumps(&fat, Method::Vanilla));
     assert!(ours < vanilla, "FAT: {ours} and {vanilla} jumps");
+    let ffs = woven_directories(SHAPES[4].long(160 << 20), (16, 12));
+    let (ours, vanilla) = (jumps(&ffs, Method::DaftM), jumps(&ffs, Method::Vanilla));
+    assert!(ours < vanilla, "FFS: {ours} and {vanilla} jumps");
     let Some(iso) = iso_of_directories() else {
         return;
     };

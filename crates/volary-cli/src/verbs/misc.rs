@@ -116,6 +116,7 @@ fn exit_section(name: &str) -> String {
 Examples:
   volary bench paper dosfs
   volary bench paper cedar
+  volary bench paper daft
   volary bench paper ffs /usr/share
   volary bench peers fat
   volary bench peers fat --only 'tree in' --json
@@ -134,8 +135,8 @@ Examples:
   volary bench paper ffs /usr/share")]
     Paper {
         /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
-        /// cedar Hagmann's of 1987, fifs Almeida's of 1999 (as root)
-        #[arg(value_parser = ["dosfs", "ffs", "cedar", "fifs"])]
+        /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
+        #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
         paper: String,
         /// ffs: the directory of which files are measured
         #[arg(default_value = "/usr/share", value_name = "DIR")]
@@ -185,6 +186,7 @@ fn of_paper(paper: &str, tree: &Path) -> Done<Exit> {
         }
         "ffs" => paper::ffs::table1(tree, &mut text),
         "cedar" => paper::cedar::table2(&mut text),
+        "daft" => paper::daft::table2(&mut text),
         _ => paper::dosfs::table2(&mut text).and_then(|()| {
             text.push(b'\n');
             paper::dosfs::figures(&mut text)

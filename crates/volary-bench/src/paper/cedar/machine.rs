@@ -12,7 +12,7 @@ use volary_cedar::CEDAR;
 use volary_cedar::volume::Layout;
 use volary_core::{Format, Place};
 use volary_sim::rng::Rng;
-use volary_sim::seek::Drive;
+use volary_sim::seek::{Drive, Turning};
 use volary_sim::{SECTOR, Spinning};
 
 /// Bytes of a large file.
@@ -37,7 +37,10 @@ impl Machine {
     pub(super) fn new() -> Result<Self> {
         let drive = Drive::TRIDENT;
         let size = drive.track * drive.heads * drive.cylinders * SECTOR as u64;
-        let dev = Arc::new(Spinning::new(Arc::new(MemDevice::new(size)), drive));
+        let dev = Arc::new(Spinning::new(
+            Arc::new(MemDevice::new(size)),
+            Turning::new(drive),
+        ));
         let how = Make {
             options: Options::parse("page=512,log=642k"),
             ..Make::default()

@@ -1,0 +1,65 @@
+//! Reads inodes and directories before they are looked at, in the order in which they lie.
+
+use crate::blocks::Reader;
+use crate::inode::Inode;
+use crate::node::Nodes;
+use volary_core::{Ctx, FileKind, NodeId, Prefetch};
+use volary_ondisk::ahead::{AHEAD_MAX, Stretch};
+
+/// Reads what the hint is about into the cache, as far as it can be read.
+pub(crate) fn prefetch(
+    (known, reader): (&Nodes, &Reader<'_>),
+    cx: &Ctx<'_>,
+    nodes: &[NodeId],
+    what: Prefetch,
+) {
+    let goes_on = || cx.check_cancel().is_ok();
+    let mut blocks = Vec::new();
+    for node in nodes {
+        add_inode(reader, node.ino.get(), &mut blocks);
+    }
+    reader.cache.prefetch_all(blocks, &goes_on);
+    let mut blocks = Vec::new();
+    for node in nodes {
+        // One that is damaged is told of when it is looked at.
+        if let Ok(inode) = known.inode(reader, node.ino.get()) {
+            match what {
+                Prefetch::Attributes => add_pointers(reader, &inode, &mut blocks),
+                Prefetch::Entries => add_entries(reader, &inode, &mut blocks),
+            }
+        }
+    }
+    match what {
+        Prefetch::Attributes => reader.cache.prefetch_each(blocks, &goes_on),
+        Prefetch::Entries => reader.cache.prefetch_all(blocks, &goes_on),
+    }
+}
+
+/// Adds the block that an inode is in, and the head of its group, which says whether it is one.
+fn add_inode(reader: &Reader<'_>, ino: u64, blocks: &mut Vec<Stretch>) {
+    let volume = reader.volume;
+    if let Some(at) = volume.inode_at(ino) {
+        blocks.push((at / volume.fsize * volume.fsize, volume.fsize));
+        blocks.push((volume.head_at(ino / volume.ipg), volume.fsize));
+    }
+}
+
+/// Adds the first indirect block of a file that has one: it says where the rest of it lies.
+fn add_pointers(reader: &Reader<'_>, inode: &Inode, blocks: &mut Vec<Stretch>) {
+    let volume = reader.volume;
+    let first = inode.ib.first().copied().unwrap_or(0);
+    if first != 0 && inode.has_blocks(volume) {
+        blocks.push((first.saturating_mul(volume.fsize), volume.bsize));
+    }
+}
+
+/// Adds where the entries of a directory are.
+fn add_entries(reader: &Reader<'_>, inode: &Inode, blocks: &mut Vec<Stretch>) {
+    if inode.kind() != Some(FileKind::Dir) {
+        return;
+    }
+    let _ = reader.runs(inode, 0, AHEAD_MAX, &mut |run| {
+        blocks.extend(run.place.map(|place| (place, run.len)));
+        Ok(())
+    });
+}
