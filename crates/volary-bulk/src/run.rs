@@ -81,7 +81,8 @@ impl BulkFileRead {
 
 /// Bytes of the files of a part that is read while the next one is listed.
 const PART: u64 = 64 << 20;
-/// The same of the first part: what is listed before anything is read.
+/// The same of the first part: what is listed before anything is read. So are all parts of a source
+/// without a device: more gives no better order, and takes turns with the walk less often.
 const FIRST: u64 = 16 << 20;
 
 /// What all of a run shares.
@@ -121,6 +122,7 @@ impl Run<'_> {
             // What cannot be sent is asked of nobody: the walk has ended.
             let _ = ask.send(FIRST);
             let mut tuned = None;
+            let part = source.device.as_ref().map_or(FIRST, |_| PART);
             while let Ok(list) = lists.recv() {
                 if list.is_empty() {
                     break;
@@ -129,7 +131,7 @@ impl Run<'_> {
                 // Parts of files that lie among each other would each go over the whole disk.
                 let is_alone = tuned.moves || list.is_scattered();
                 if !is_alone {
-                    let _ = ask.send(PART);
+                    let _ = ask.send(part);
                 }
                 self.part(number, source, &list, tuned)?;
                 drop(list);
@@ -174,9 +176,6 @@ impl Run<'_> {
         }
     }
 }
-
-/// Threads that read files through the session, unless the user sets another number.
-const FETCHING: usize = 4;
 
 /// A part of a source that is listed.
 pub(crate) struct Part<'a> {
@@ -246,9 +245,7 @@ impl Part<'_> {
             None => self.sweeps(outlet)?,
         }
         if self.run.options.method != Method::Vanilla {
-            let threads = self.run.options.depth.unwrap_or(FETCHING);
-            let threads = threads.min(self.list.ordinary.len());
-            return Fetch::new(self, &self.list.ordinary).run(threads, outlet);
+            return Fetch::new(self, &self.list.ordinary).run(outlet);
         }
         for (file, why) in &self.list.ordinary {
             outlet.give(Job::Ordinary(*file, *why))?;

@@ -5,4 +5,5 @@ mod bounds;
 mod failing;
 mod order;
 mod same;
+mod together;
 mod volumes;
