@@ -14,9 +14,6 @@ use std::ops::ControlFlow;
 const FILES: usize = 32;
 const BYTES: u64 = 1 << 20;
 
-/// A file, and room for it if it is not too large.
-type Wanted = (u32, Option<Buf>);
-
 /// The same where the driver reads many at the same time, and threads that ask it to: one has enough
 /// under way for a device, and several would take turns at the processors with the walk.
 const FILES_TOGETHER: usize = 128;
@@ -24,6 +21,9 @@ const TOGETHER: usize = 1;
 
 /// Threads that read files one after the other, unless the user sets another number.
 const APART: usize = 4;
+
+/// A file, and room for it if it is not too large.
+type Wanted = (u32, Option<Buf>);
 
 /// What is read ahead.
 pub(crate) struct Fetch<'a> {

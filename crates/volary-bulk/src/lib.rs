@@ -26,9 +26,9 @@
 //! - **Metadata in order, too.** A driver that gains from it ([`FileSystem::prefetch`]) reads directories
 //!   and then all inodes in them as they lie. Others are walked.
 //! - **Listing and reading at once.** Files are gathered in parts, of 64 MiB (16 MiB where there is no
-//!   device to read in order) or as many as fit into the list: while one part is read, the next one is listed. A device that has to move something to
-//!   find a place is not asked for both at a time, and its parts are as large as the list; so are those of
-//!   files that lie among others.
+//!   device to read in order) or as many as fit into the list: while one part is read, the next one is
+//!   listed. A device that has to move something to find a place is not asked for both at a time, and
+//!   its parts are as large as the list; so are those of files that lie among others.
 //!
 //! No clock is read here: [`Options::clock`] has one. The engine starts threads, which end with the run.
 //!
