@@ -5,13 +5,22 @@ use crate::delivery::Why;
 use crate::ordinary::{Fetched, Fetching};
 use crate::outlet::{Job, Outlet};
 use crate::run::Part;
+use crate::together;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// Files that a thread has open at a time, and their bytes unless the last one has more.
+/// Files that a thread takes at a time, and their bytes unless the last one has more.
 const FILES: usize = 32;
 const BYTES: u64 = 1 << 20;
+
+/// The same where the driver reads many at the same time, and threads that ask it to: one has enough
+/// under way for a device, and several would take turns at the processors with the walk.
+const FILES_TOGETHER: usize = 128;
+const TOGETHER: usize = 1;
+
+/// Threads that read files one after the other, unless the user sets another number.
+const APART: usize = 4;
 
 /// A file, and room for it if it is not too large.
 type Wanted = (u32, Option<Buf>);
@@ -19,6 +28,8 @@ type Wanted = (u32, Option<Buf>);
 /// What is read ahead.
 pub(crate) struct Fetch<'a> {
     part: &'a Part<'a>,
+    /// Whether the driver reads many at the same time.
+    together: bool,
     files: &'a [(u32, Why)],
     /// The next file.
     next: Mutex<usize>,
@@ -30,6 +41,7 @@ impl<'a> Fetch<'a> {
     pub(crate) fn new(part: &'a Part<'a>, files: &'a [(u32, Why)]) -> Self {
         Self {
             part,
+            together: !files.is_empty() && together::gains(part),
             files,
             next: Mutex::default(),
             ready: Mutex::default(),
@@ -37,9 +49,12 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Reads all files on `threads` threads, and gives them in order. Those that cannot be read like
-    /// this are read one by one when their turn comes.
-    pub(crate) fn run(&self, threads: usize, outlet: &Outlet<'_>) -> ControlFlow<()> {
+    /// Reads all files on some threads, and gives them in order. Those that cannot be read like this
+    /// are read one by one when their turn comes.
+    pub(crate) fn run(&self, outlet: &Outlet<'_>) -> ControlFlow<()> {
+        let most = if self.together { TOGETHER } else { APART };
+        let threads = self.part.run.options.depth.unwrap_or(most);
+        let threads = threads.min(self.files.len());
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| self.work());
@@ -59,13 +74,13 @@ impl<'a> Fetch<'a> {
         })
     }
 
-    /// Runs on each thread: reads some files at a time until there are no more, or the run has ended. All
-    /// of them are under way before the first is waited for.
+    /// Runs on each thread: reads some files at a time until there are no more, or the run has ended.
     fn work(&self) {
         while let Some((first, files)) = self.begin() {
-            let begin = |(file, buf)| Fetching::begin(self.part, file, buf?);
-            let fetching: Vec<_> = files.into_iter().map(begin).collect();
-            let fetched = fetching.into_iter().map(|one| one?.end());
+            let fetched = match self.together {
+                true => self.together(files),
+                false => self.apart(files),
+            };
             let fetched: Vec<_> = (first..).zip(fetched).collect();
             self.ready.lock().extend(fetched);
             self.arrived.notify_all();
@@ -75,6 +90,30 @@ impl<'a> Fetch<'a> {
         self.arrived.notify_all();
     }
 
+    /// Reads files one after the other. All of them are under way before the first is waited for.
+    fn apart(&self, files: Vec<Wanted>) -> Vec<Option<Fetched>> {
+        let begin = |(file, buf)| Fetching::begin(self.part, file, buf?);
+        let fetching: Vec<_> = files.into_iter().map(begin).collect();
+        fetching.into_iter().map(|one| one?.end()).collect()
+    }
+
+    /// Reads files at the same time, and those that could not be read like this one after the other.
+    fn together(&self, files: Vec<Wanted>) -> Vec<Option<Fetched>> {
+        let is_small: Vec<bool> = files.iter().map(|(_, buf)| buf.is_some()).collect();
+        let small = files
+            .into_iter()
+            .filter_map(|(file, buf)| Some((file, buf?)));
+        let mut read = together::read(self.part, small.collect()).into_iter();
+        let end = |is_small| match is_small {
+            true => match read.next()? {
+                Ok(fetched) => Some(fetched),
+                Err((file, buf)) => Fetching::begin(self.part, file, buf)?.end(),
+            },
+            false => None,
+        };
+        is_small.into_iter().map(end).collect()
+    }
+
     /// The next files, and room for those that are not too large. Room for the first is waited for, in
     /// the order of files: the one that is given first has it first.
     fn begin(&self) -> Option<(usize, Vec<Wanted>)> {
@@ -82,8 +121,9 @@ impl<'a> Fetch<'a> {
         let run = self.part.run;
         run.check().continue_value()?;
         let (first, mut bytes, mut some) = (*next, 0, Vec::new());
+        let most = if self.together { FILES_TOGETHER } else { FILES };
         while let Some((file, _)) = self.files.get(*next)
-            && some.len() < FILES
+            && some.len() < most
             && bytes < BYTES
         {
             let listed = self.part.list.files.get(*file as usize);

@@ -25,10 +25,11 @@
 //! - **Nothing stops the rest.** A file or directory that cannot be read is told of and counted.
 //! - **Metadata in order, too.** A driver that gains from it ([`FileSystem::prefetch`]) reads directories
 //!   and then all inodes in them as they lie. Others are walked.
-//! - **Listing and reading at once.** Files are gathered in parts, of 64 MiB or as many as fit into the
-//!   list: while one part is read, the next one is listed. A device that has to move something to
-//!   find a place is not asked for both at a time, and its parts are as large as the list; so are those of
-//!   files that lie among others. What a list leaves of its share is for files that are put together.
+//! - **Listing and reading at once.** Files are gathered in parts, of 64 MiB (16 MiB where there is no
+//!   device to read in order) or as many as fit into the list: while one part is read, the next one is
+//!   listed. A device that has to move something to find a place is not asked for both at a time, and
+//!   its parts are as large as the list; so are those of files that lie among others. What a list
+//!   leaves of its share is for files that are put together.
 //!
 //! No clock is read here: [`Options::clock`] has one. The engine starts threads, which end with the run.
 //!
@@ -40,7 +41,7 @@
 //! | `walk`, `list` | phase 1: names, attributes, fragments; one part of them at a time |
 //! | `plan` | fragments to requests; files to passes |
 //! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
-//! | `ordinary`, `fetch`, `large` | files that are read through the session, ahead of their turn, and in chunks |
+//! | `ordinary`, `fetch`, `together`, `large` | files that are read through the session, ahead of their turn, many at the same time, and in chunks |
 //! | `shuffle` | a loader's order |
 //! | `budget`, `outlet`, `probe` | memory, consumers' threads, what a device likes |
 #![forbid(unsafe_code)]
@@ -66,6 +67,7 @@ mod shuffle;
 mod source;
 mod summary;
 mod sweep;
+mod together;
 mod walk;
 
 pub use delivery::{Consumer, File, Part, Range, Way, Why};

@@ -81,7 +81,8 @@ impl BulkFileRead {
 
 /// Bytes of the files of a part that is read while the next one is listed.
 const PART: u64 = 64 << 20;
-/// The same of the first part: what is listed before anything is read.
+/// The same of the first part: what is listed before anything is read. So are all parts of a source
+/// without a device: more gives no better order, and takes turns with the walk less often.
 const FIRST: u64 = 16 << 20;
 
 /// What all of a run shares.
@@ -122,6 +123,7 @@ impl Run<'_> {
             // What cannot be sent is asked of nobody: the walk has ended.
             let _ = ask.send(List::new(half, FIRST));
             let mut tuned = None;
+            let part = source.device.as_ref().map_or(FIRST, |_| PART);
             while let Ok(mut list) = lists.recv() {
                 if list.is_empty() {
                     break;
@@ -134,7 +136,7 @@ impl Run<'_> {
                     continue;
                 }
                 if !is_alone {
-                    let _ = ask.send(List::new(half, PART));
+                    let _ = ask.send(List::new(half, part));
                 }
                 self.part((number, source), (&list, is_alone), tuned)?;
                 drop(list);
@@ -193,9 +195,6 @@ impl Run<'_> {
         }
     }
 }
-
-/// Threads that read files through the session, unless the user sets another number.
-const FETCHING: usize = 4;
 
 /// A part of a source that is listed.
 pub(crate) struct Part<'a> {
@@ -265,9 +264,7 @@ impl Part<'_> {
             None => self.sweeps(outlet)?,
         }
         if self.run.options.method != Method::Vanilla {
-            let threads = self.run.options.depth.unwrap_or(FETCHING);
-            let threads = threads.min(self.list.ordinary.len());
-            return Fetch::new(self, &self.list.ordinary).run(threads, outlet);
+            return Fetch::new(self, &self.list.ordinary).run(outlet);
         }
         for (file, why) in &self.list.ordinary {
             outlet.give(Job::Ordinary(*file, *why))?;

@@ -340,6 +340,14 @@ pub trait FileSystem: Send + Sync {
     /// wait for it. Errors are left to the read.
     fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {}
 
+    /// Reads the beginnings of files, many at the same time. What [`Whole::read`] tells of one is what
+    /// `open`, `read` from its start, `getattr` and `close` would have told; those of which it tells
+    /// nothing are left to these. Returns false, and has read nothing, if the driver never gains from
+    /// it; asked with no files, it only tells that.
+    fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
+        false
+    }
+
     /// Writes all of `data` at byte `offset`, or, with no offset, at the end
     /// as it is at that moment. Gives the offset just after the data.
     ///
@@ -448,6 +456,19 @@ pub enum Prefetch {
     Attributes,
     /// What directories hold.
     Entries,
+}
+
+/// A file for [`FileSystem::read_whole`].
+#[derive(Debug)]
+pub struct Whole<'a> {
+    /// What the caller has seen of it.
+    pub attr: &'a Attr,
+    /// Room for as many bytes as are to be read. What is in it is not said unless `read` tells it.
+    /// A driver that cannot take it back from the system leaves nothing here.
+    pub bytes: Vec<u8>,
+    /// How many bytes were read, fewer than there is room for only at the end of the file, and the
+    /// attributes just after that. `None` before, and if it was not read.
+    pub read: Option<(usize, Attr)>,
 }
 
 /// How full a volume is. All sizes in bytes.

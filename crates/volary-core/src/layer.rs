@@ -8,7 +8,7 @@
 use crate::{
     Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Extent, FileKind,
     FileSystem, Finding, Fs, Lock, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport,
-    RenameFlags, Result, SetAttr, SetQuota, StatFs, Watch,
+    RenameFlags, Result, SetAttr, SetQuota, StatFs, Watch, Whole,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,6 +131,11 @@ macro_rules! operations {
             fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
                 self.below().will_read(cx, open, offset, len);
             }
+            /// Not forwarded: what a layer makes of opens and reads would be missed.
+            fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
+                let _ = (cx, files);
+                false
+            }
 
             $(
                 $(#[$doc])*
@@ -154,6 +159,9 @@ macro_rules! operations {
             }
             fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
                 Layer::will_read(self, cx, open, offset, len);
+            }
+            fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
+                Layer::read_whole(self, cx, files)
             }
             $( fn $method(&self, $($arg: $ty),*) -> $out { Layer::$method(self, $($arg),*) } )*
         }

@@ -47,7 +47,7 @@ pub use format::{
 };
 pub use fs::{
     COMMIT_TIME, Change, ChangeSink, Create, Entry, Extent, FileSystem, Fs, Lock, Mode, Place,
-    Prefetch, RenameFlags, StatFs, Watch,
+    Prefetch, RenameFlags, StatFs, Watch, Whole,
 };
 pub use id::{Cookie, NodeId, OpenId};
 pub use layer::{Call, Layer, Op};

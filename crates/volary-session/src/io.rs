@@ -14,7 +14,7 @@ use crate::xattrs::CAPABILITY;
 use std::sync::atomic::Ordering;
 use volary_core::{
     Access, Attr, Caps, Cookie, Ctx, DirBuf, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result,
-    SetAttr,
+    SetAttr, Whole,
 };
 
 impl Session {
@@ -239,6 +239,24 @@ impl Session {
             && opened.reads()
         {
             self.fs().will_read(&self.ctx(), opened.below, offset, len);
+        }
+    }
+
+    /// Reads the beginnings of files, many at the same time, if the volume gains from it; see
+    /// [`FileSystem::read_whole`](volary_core::FileSystem::read_whole). Those that could not be opened
+    /// for reading now are not read. Their attributes are as for [`open_seen`](Self::open_seen).
+    pub fn read_whole(&self, files: &mut [Whole<'_>]) -> bool {
+        let cx = self.ctx();
+        let mut rest = files;
+        loop {
+            let readable = |file: &&Whole<'_>| self.check_read(file.attr).is_ok();
+            let count = rest.iter().take_while(readable).count();
+            let (some, others) = rest.split_at_mut(count);
+            let gains = self.fs().read_whole(&cx, some);
+            match others.split_first_mut() {
+                Some((_, others)) if gains => rest = others,
+                _ => return gains,
+            }
         }
     }
 

@@ -21,6 +21,15 @@ pub(crate) const SAFE: OFlags = OFlags::CLOEXEC
 impl Host {
     /// See [`open`](volary_core::FileSystem::open).
     pub(crate) fn open_node(&self, node: NodeId, mode: Mode) -> Result<OpenId> {
+        let (kind, fd) = self.descriptor(node, mode)?;
+        Ok(self.enter(node, kind, mode, fd))
+    }
+
+    /// What a node is, and a descriptor for an open of it.
+    ///
+    /// # Errors
+    /// As [`open`](volary_core::FileSystem::open).
+    pub(crate) fn descriptor(&self, node: NodeId, mode: Mode) -> Result<(FileKind, OwnedFd)> {
         let writes = mode != Mode::Read;
         let seen = if node == self.root {
             None
@@ -37,7 +46,7 @@ impl Host {
                 let fd = self.open_id(node, SAFE | flags_of(mode))?;
                 self.check_number(&fd).map(|()| fd)
             })?;
-            return Ok(self.enter(node, FileKind::File, mode, fd));
+            return Ok((FileKind::File, fd));
         }
         let (kind, fd) = self.node(node)?;
         self.check_open(writes, kind)?;
@@ -52,7 +61,7 @@ impl Host {
             };
             self.check_number(&fd).map(|()| fd)
         })?;
-        Ok(self.enter(node, kind, mode, fd))
+        Ok((kind, fd))
     }
 
     fn check_open(&self, writes: bool, kind: FileKind) -> Result<()> {

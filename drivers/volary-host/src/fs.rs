@@ -5,7 +5,7 @@ use crate::volume::Host;
 use std::sync::Arc;
 use volary_core::{
     Attr, Caps, ChangeSink, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Lock,
-    Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch,
+    Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch, Whole,
 };
 
 impl FileSystem for Host {
@@ -168,6 +168,10 @@ impl FileSystem for Host {
 
     fn will_read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
         self.advise(open, offset, len);
+    }
+
+    fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
+        self.read_together(cx.cancel, files)
     }
 
     fn write(&self, _: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {

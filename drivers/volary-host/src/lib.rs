@@ -69,6 +69,7 @@
 //! | `nodes`, `opens` | the nodes and opens that were given out |
 //! | `names` | look up, make, link, remove, rename |
 //! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
+//! | `together`, `ring` | whole files, many at the same time |
 //! | `watch` | news of what other processes change |
 //! | `probe` | what the host's file system can do |
 //! | `sys` | system calls that no safe library has |
@@ -96,9 +97,11 @@ mod names;
 mod nodes;
 mod opens;
 mod probe;
+mod ring;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod together;
 mod volume;
 mod watch;
 
@@ -122,6 +125,8 @@ pub struct HostOptions {
     /// How many descriptors are held for nodes, beside those of opens; `None`
     /// for half of what the process may have (`RLIMIT_NOFILE`).
     pub descriptors_max: Option<usize>,
+    /// Read whole files many at the same time (`io_uring`), where the host allows it.
+    pub rings: bool,
 }
 
 impl Default for HostOptions {
@@ -132,6 +137,7 @@ impl Default for HostOptions {
             set_ids: true,
             nodes_max: 1 << 18,
             descriptors_max: None,
+            rings: true,
         }
     }
 }

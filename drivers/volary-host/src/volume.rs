@@ -6,6 +6,7 @@ use crate::ids::Ids;
 use crate::locks::Locks;
 use crate::nodes::{Nodes, Seen, Way};
 use crate::opens::Opens;
+use crate::together::Rings;
 use crate::watch::Watcher;
 use crate::{HostOptions, probe};
 use parking_lot::RwLock;
@@ -32,6 +33,7 @@ pub(crate) struct Host {
     pub(crate) nodes: Nodes,
     pub(crate) opens: Opens,
     pub(crate) locks: Locks,
+    pub(crate) rings: Rings,
     pub(crate) watchers: RwLock<Vec<Weak<Watcher>>>,
     /// The volume is a whole file system: every node of it is beneath the root.
     whole: bool,
@@ -62,6 +64,7 @@ impl Host {
             nodes: Nodes::new(options.nodes_max, descriptors_max),
             opens: Opens::default(),
             locks: Locks::default(),
+            rings: Rings::new(options.rings),
             watchers: RwLock::default(),
             whole,
             missed: Missed::default(),

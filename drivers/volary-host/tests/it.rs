@@ -14,3 +14,5 @@ mod ids;
 mod own;
 #[path = "it/side.rs"]
 mod side;
+#[path = "it/together.rs"]
+mod together;

@@ -6,5 +6,6 @@ mod failing;
 mod modelled;
 mod order;
 mod same;
+mod together;
 mod trees;
 mod volumes;

@@ -1,0 +1,122 @@
+//! Whole files, many at the same time: while some are read, the next ones are opened.
+
+use crate::attrs::from_statx;
+use crate::ids::look;
+use crate::ring::{FLIGHTS, Flight, Ring};
+use crate::volume::Host;
+use parking_lot::Mutex;
+use volary_core::{Cancel, FileKind, Mode, Whole};
+
+/// The rings that are not in use.
+pub(crate) struct Rings(Mutex<State>);
+
+enum State {
+    /// Nobody has asked for one.
+    Unasked,
+    Idle(Vec<Ring>),
+    /// There are none: the host or the user forbids them.
+    Without,
+}
+
+impl Rings {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self(Mutex::new(match wanted {
+            true => State::Unasked,
+            false => State::Without,
+        }))
+    }
+
+    /// A ring of one's own.
+    fn take(&self) -> Option<Ring> {
+        let mut state = self.0.lock();
+        let made = match &mut *state {
+            State::Without => return None,
+            State::Idle(rings) => match rings.pop() {
+                Some(ring) => return Some(ring),
+                None => return Ring::new().ok(),
+            },
+            State::Unasked => Ring::new().ok(),
+        };
+        *state = match made {
+            Some(_) => State::Idle(Vec::new()),
+            None => State::Without,
+        };
+        made
+    }
+
+    /// Takes back a ring that is of use.
+    fn put(&self, ring: Ring) {
+        if let State::Idle(rings) = &mut *self.0.lock() {
+            rings.push(ring);
+        }
+    }
+
+    /// Notes that rings are of no use here.
+    fn forbid(&self) {
+        let before = std::mem::replace(&mut *self.0.lock(), State::Without);
+        drop(before);
+    }
+}
+
+impl Host {
+    /// See [`read_whole`](volary_core::FileSystem::read_whole).
+    pub(crate) fn read_together(&self, cancel: &Cancel, files: &mut [Whole<'_>]) -> bool {
+        let Some(mut ring) = self.rings.take() else {
+            return false;
+        };
+        let mut under_way: Option<Group<'_, '_>> = None;
+        for files in files.chunks_mut(FLIGHTS) {
+            if cancel.is_set() {
+                break;
+            }
+            let (next, flights) = self.open_group(files);
+            if let Some(group) = under_way.take()
+                && !group.land(&mut ring)
+            {
+                self.rings.forbid();
+                return true;
+            }
+            ring.start(flights);
+            under_way = Some(next);
+        }
+        match under_way.is_none_or(|group| group.land(&mut ring)) {
+            true => self.rings.put(ring),
+            false => self.rings.forbid(),
+        }
+        true
+    }
+
+    /// Opens files, as many as can be, and takes their buffers.
+    fn open_group<'a, 'b>(&self, files: &'a mut [Whole<'b>]) -> (Group<'a, 'b>, Vec<Flight>) {
+        let (mut opened, mut flights) = (Vec::new(), Vec::new());
+        for file in files {
+            if let Ok((FileKind::File, fd)) = self.descriptor(file.attr.node, Mode::Read) {
+                flights.push(Flight {
+                    fd,
+                    bytes: std::mem::take(&mut file.bytes),
+                    read: None,
+                });
+                opened.push(file);
+            }
+        }
+        (Group(opened), flights)
+    }
+}
+
+/// Files that are being read.
+struct Group<'a, 'b>(Vec<&'a mut Whole<'b>>);
+
+impl Group<'_, '_> {
+    /// Waits until they are read. Returns false if the kernel does not answer.
+    fn land(self, ring: &mut Ring) -> bool {
+        let Some(flights) = ring.finish() else {
+            return false;
+        };
+        for (file, flight) in self.0.into_iter().zip(flights) {
+            file.bytes = flight.bytes;
+            let now = look(&flight.fd, b"").and_then(|stat| from_statx(file.attr.node, &stat));
+            file.read = flight.read.zip(now.ok());
+        }
+        true
+    }
+}
