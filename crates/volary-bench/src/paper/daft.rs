@@ -3,7 +3,7 @@
 //! the other.
 //!
 //! The paper says how its volume lies: a thousand directories of a thousand files, one after the other. What it
-//! does not say is assumed, and stands in [`ASSUMED`].
+//! does not say is assumed, and stands below the table.
 
 use anyhow::Result;
 use std::io::Write;

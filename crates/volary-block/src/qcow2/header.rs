@@ -107,7 +107,7 @@ pub(super) fn check(bytes: &[u8], file_len: u64) -> Result<Option<Backing>> {
             "1 to 2^63 - 1",
         ));
     }
-    header.check_table("l1_size", 36, header.u64(40), u64::from(header.u32(36)) * 8)?;
+    header.check_l1(size, bits)?;
     let refcounts = u64::from(header.u32(56)) << bits;
     header.check_table("refcount_table_clusters", 56, header.u64(48), refcounts)?;
     header.backing()
@@ -146,6 +146,20 @@ impl Header<'_> {
         let found = format!("{len} bytes at byte {offset}");
         let expected = format!("inside the file of {} bytes", self.file_len);
         Err(Error::corrupt(what, at, found, expected))
+    }
+
+    /// Checks that the L1 table is in the file and leads to all of the content, as QEMU wants it: a
+    /// table that is too small would grow at a write to what the size claims.
+    fn check_l1(&self, size: u64, bits: u32) -> Result<()> {
+        let entries = u64::from(self.u32(36));
+        self.check_table("l1_size", 36, self.u64(40), entries * 8)?;
+        // Each entry leads to a cluster of numbers of 8 bytes, each of which leads to a cluster.
+        let needed = size.div_ceil(1 << (2 * bits - 3));
+        if entries >= needed {
+            return Ok(());
+        }
+        let expected = format!("at least {needed} for {size} bytes");
+        Err(Error::corrupt("l1_size", 36, entries.to_string(), expected))
     }
 
     fn backing(&self) -> Result<Option<Backing>> {

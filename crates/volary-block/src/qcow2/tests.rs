@@ -211,6 +211,7 @@ fn each_wrong_field_of_the_header_is_named_with_its_place() {
     let cases = [
         (20, "cluster_bits"),
         (24, "size"),
+        (25, "l1_size"),
         (36, "l1_size"),
         (40, "l1_size"),
         (48, "refcount_table_clusters"),
