@@ -8,6 +8,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 use volary_core::Time;
 use volary_fuse::MountOptions;
@@ -44,6 +45,22 @@ struct Kernel {
 pub fn requests(input: &[u8]) {
     let mut input = Input::new(input);
     heap::limit(HEAP);
+    let (volume, mut kernel, served) = mounted();
+    kernel.begin(&mut input);
+    for _ in 0..REQUESTS_MAX {
+        if input.is_empty() || !kernel.request(&mut input) {
+            break;
+        }
+    }
+    drop(kernel);
+    served.join().expect("the server's thread");
+    volume.wake_waiting();
+    let _ = volume.detach();
+    heap::limit(usize::MAX);
+}
+
+/// A volume in memory, the kernel that asks for it, and the thread that answers.
+fn mounted() -> (Arc<Volume>, Kernel, JoinHandle<()>) {
     let options = MemOptions {
         size: 8 << 20,
         ..MemOptions::default()
@@ -66,24 +83,14 @@ pub fn requests(input: &[u8]) {
             volary_fuse::fuzzing::serve(&volume, theirs, &MountOptions::default());
         })
     };
-    let mut kernel = Kernel {
+    let kernel = Kernel {
         socket: ours.into(),
         unique: 1,
         nodes: vec![1],
         opens: vec![0],
         answer: vec![0; (1 << 20) + 4096],
     };
-    kernel.begin(&mut input);
-    for _ in 0..REQUESTS_MAX {
-        if input.is_empty() || !kernel.request(&mut input) {
-            break;
-        }
-    }
-    drop(kernel);
-    served.join().expect("the server's thread");
-    volume.wake_waiting();
-    let _ = volume.detach();
-    heap::limit(usize::MAX);
+    (volume, kernel, served)
 }
 
 /// The library takes a kernel's word for granted: that the data of WRITE, SETXATTR and IOCTL are as
@@ -207,5 +214,36 @@ impl Kernel {
             }
             return true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_within_a_file_ends_where_the_file_ended() {
+        let (volume, mut kernel, served) = mounted();
+        kernel.begin(&mut Input::new(&[]));
+        // To read and write (O_RDWR).
+        let name = [
+            &[2, 0, 0, 0, 0xa4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..],
+            b"file\0",
+        ]
+        .concat();
+        assert!(kernel.say(CREATE, 1, &name));
+        let (node, open) = (kernel.nodes[1], kernel.opens[1]);
+        let words = |all: &[u64]| all.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
+        // WRITE of five bytes; COPY_FILE_RANGE of the last four, as far as there are any, to its end.
+        let write = [words(&[open, 0, 5, 0, 0]), b"12345".to_vec()].concat();
+        assert!(kernel.say(16, node, &write));
+        assert_eq!(kernel.answer[16..20], 5_u32.to_le_bytes());
+        let copy = words(&[open, 1, node, open, 5, 1 << 20, 0]);
+        assert!(kernel.say(47, node, &copy));
+        assert_eq!(kernel.answer[4..8], [0; 4], "an error");
+        assert_eq!(kernel.answer[16..20], 4_u32.to_le_bytes());
+        drop(kernel);
+        served.join().expect("the server's thread");
+        let _ = volume.detach();
     }
 }

@@ -114,10 +114,15 @@ impl Server {
 
     /// Copies within the volume, without a way through the kernel; gives the
     /// bytes copied, fewer than asked for at the end of the source or when
-    /// something fails after the first.
+    /// something fails after the first. The end is that of the source before: what a copy within a file
+    /// appends is not copied again.
     pub(crate) fn copy_part(&self, req: &Caller, from: Part, to: OpenId, at: u64) -> Result<u32> {
         let session = self.session(req);
-        let len = from.len.min(u64::from(u32::MAX - IO_MAX));
+        let left = session
+            .getattr_open(from.open)?
+            .size
+            .saturating_sub(from.offset);
+        let len = from.len.min(u64::from(u32::MAX - IO_MAX)).min(left);
         check_end(at, len)?;
         self.take_privileges(&session, to, false)?;
         let mut done = 0;
