@@ -59,7 +59,7 @@ pub fn requests(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
-/// A volume in memory, the kernel that asks for it, and the thread that answers.
+/// Returns a volume in memory, the kernel's side of its mount, and the thread that serves it.
 fn mounted() -> (Arc<Volume>, Kernel, JoinHandle<()>) {
     let options = MemOptions {
         size: 8 << 20,
@@ -120,8 +120,8 @@ fn tell_len(opcode: u32, body: &mut [u8]) {
     }
 }
 
-/// Makes the times of SETATTR such as Linux gives them (`timestamp_truncate`): less than a second of
-/// nanoseconds, and none beside the smallest second there is. The library takes them for granted too.
+/// Normalises the times of SETATTR as Linux does (`timestamp_truncate`): less than a second of nanoseconds,
+/// and none at the smallest second. The library relies on that.
 fn tell_times(body: &mut [u8]) {
     for (secs, nanos) in [(32, 56), (40, 60), (48, 64)] {
         let is_least = body.get(secs..secs + 8) == Some(&i64::MIN.to_le_bytes());
@@ -234,7 +234,7 @@ mod tests {
         assert!(kernel.say(CREATE, 1, &name));
         let (node, open) = (kernel.nodes[1], kernel.opens[1]);
         let words = |all: &[u64]| all.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
-        // WRITE of five bytes; COPY_FILE_RANGE of the last four, as far as there are any, to its end.
+        // Writes five bytes, and copies from the second on to the end of the file.
         let write = [words(&[open, 0, 5, 0, 0]), b"12345".to_vec()].concat();
         assert!(kernel.say(16, node, &write));
         assert_eq!(kernel.answer[16..20], 5_u32.to_le_bytes());

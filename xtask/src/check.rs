@@ -20,7 +20,7 @@ pub(crate) fn format() -> Result<()> {
     Step::new("cargo fmt --all --check").run()
 }
 
-/// The examples in the docs. `profile` is the one that the tests are built with.
+/// Returns the step that runs the doctests. Give it the profile of the other tests: it reuses their build.
 pub(crate) fn examples(profile: &str) -> Step {
     Step::new(&format!(
         "cargo test --workspace --doc --quiet --profile {profile}"

@@ -40,7 +40,7 @@ pub(crate) struct Harness {
     targets: String,
     /// The runs that each program gets, one after the other.
     choices: Vec<Choice>,
-    /// Whether what is built is linted and documented.
+    /// Whether clippy and rustdoc check the crates as they are built.
     lints: bool,
 }
 
@@ -66,7 +66,7 @@ impl Harness {
         }
     }
 
-    /// Lints and documents what is built, as it is built.
+    /// Has clippy and rustdoc check the crates as they are built.
     pub(crate) fn linted(mut self) -> Self {
         self.lints = true;
         self
@@ -115,7 +115,7 @@ impl Harness {
         );
         let mut step = Step::new(&line);
         if self.lints {
-            step = rustc::lent_to(step)?;
+            step = rustc::wrap(step)?;
         }
         let messages = step.output()?;
         let root = root();

@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
-        [compiler, arguments @ ..] if rustc::is_called(compiler) => {
+        [compiler, arguments @ ..] if rustc::is_wrapper_call(compiler) => {
             std::process::exit(rustc::compile(compiler, arguments)?)
         }
         ["check"] => check::gate(),

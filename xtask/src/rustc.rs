@@ -1,7 +1,6 @@
-//! The compiler that `cargo xtask test` gives to cargo for the crates of the workspace.
+//! Wraps the compiler for the crates of the workspace: lints and documents each one as it is compiled.
 //!
-//! Lints and docs are made as each crate is compiled. `cargo clippy` and `cargo doc` would read all
-//! that the crates depend on once more: a tenth of the whole run.
+//! `cargo clippy` and `cargo doc` would type-check all dependencies once more, a tenth of the whole run.
 
 use crate::run::Step;
 use anyhow::{Context, Result};
@@ -9,28 +8,28 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Libraries whose unit tests compute so long that they are optimised.
+/// Libraries whose unit tests run long enough to pay for optimisation.
 const COMPUTING: &[&str] = &["volary_cedar"];
 
-/// Makes cargo call this program, as `PROGRAM RUSTC ARGUMENT...`, for each crate of the workspace.
-pub(crate) fn lent_to(step: Step) -> Result<Step> {
+/// Sets this program as the wrapper: cargo calls `PROGRAM RUSTC ARGUMENT...` for each crate of the workspace.
+pub(crate) fn wrap(step: Step) -> Result<Step> {
     let here = std::env::current_exe().context("cannot find this program")?;
     let here = here.to_str().context("a path that is not UTF-8")?;
     Ok(step.env("RUSTC_WORKSPACE_WRAPPER", here))
 }
 
-/// Whether cargo calls: its first word is the compiler's path.
-pub(crate) fn is_called(word: &str) -> bool {
+/// Returns whether cargo calls the wrapper: the first argument is the path of the compiler.
+pub(crate) fn is_wrapper_call(word: &str) -> bool {
     Path::new(word).file_name() == Some(OsStr::new("rustc"))
 }
 
-/// Compiles as told, with clippy's lints, and checks the docs of what is not a test. Warnings are
-/// errors, and the compiler has said which: returns the code to exit with.
+/// Compiles with clippy's lints, and then builds the docs unless it is a test. Treats warnings as errors.
+/// Returns the exit code; the compiler has printed what is wrong.
 ///
 /// Fails if a program is missing.
 pub(crate) fn compile(rustc: &str, arguments: &[&str]) -> Result<i32> {
     let call = Call(arguments);
-    // Clippy's driver is the compiler with more lints; it stands beside it.
+    // `clippy-driver` is rustc with more lints, installed beside it.
     let mut driver = Command::new(Path::new(rustc).with_file_name("clippy-driver"));
     let code = run(driver.arg(rustc).args(call.compiled()))?;
     match call.documented() {
@@ -54,7 +53,7 @@ fn run(command: &mut Command) -> Result<i32> {
 struct Call<'a>(&'a [&'a str]);
 
 impl<'a> Call<'a> {
-    /// What the compiler is told.
+    /// Returns the arguments for the compiler.
     fn compiled(&self) -> Vec<&'a str> {
         let mut told = Vec::new();
         let mut rest = self.0.iter();
@@ -73,15 +72,15 @@ impl<'a> Call<'a> {
         told
     }
 
-    /// What makes the docs of a library, or of a program with its private items; none for a test and
-    /// a question to the compiler.
+    /// Returns the arguments for rustdoc; a program is documented with its private items. `None` for a
+    /// test, and for a query such as `-vV`.
     fn documented(&self) -> Option<Vec<String>> {
         let kind = self.value("--crate-type")?;
         if !["lib", "bin"].contains(&kind) {
             return None;
         }
         let deps = PathBuf::from(self.value("--out-dir")?);
-        // Of a program and a library that have one name, neither overwrites the other.
+        // A program and a library may have the same name.
         let docs = deps.join("../doc").join(kind);
         let mut told = Vec::new();
         let mut rest = self.0.iter();
@@ -100,15 +99,14 @@ impl<'a> Call<'a> {
         Some(told)
     }
 
-    /// Whether this is a library's second build, for unit tests that compute little: its code takes
-    /// longer to optimise than to run.
+    /// Returns whether this builds a library's unit tests, and they take less time to run than to optimise.
     fn is_small_test(&self) -> bool {
         let name = self.value("--crate-name").unwrap_or_default();
         let is_library = |word: &&str| word.ends_with("src/lib.rs");
         self.0.contains(&"--test") && self.0.iter().any(is_library) && !COMPUTING.contains(&name)
     }
 
-    /// The word after this one.
+    /// Returns the argument after this one.
     fn value(&self, word: &str) -> Option<&'a str> {
         let at = self.0.iter().position(|&it| it == word)?;
         self.0.get(at + 1).copied()
@@ -157,8 +155,8 @@ mod tests {
 
     #[test]
     fn questions_of_cargo_pass_through() {
-        assert!(is_called("/toolchain/bin/rustc") && is_called("rustc"));
-        assert!(!is_called("check"));
+        assert!(is_wrapper_call("/toolchain/bin/rustc") && is_wrapper_call("rustc"));
+        assert!(!is_wrapper_call("check"));
         assert_eq!(Call(&["-vV"]).compiled(), ["-vV"]);
         assert!(Call(&["-vV"]).documented().is_none());
     }

@@ -5,7 +5,7 @@ use crate::run::{Step, root};
 use crate::{check, deps, rustc, tools};
 use anyhow::Result;
 
-/// All tests, units' and those in each crate's `tests/`, built once, and all else that is linted.
+/// All targets: unit and integration tests to run, programs and examples to lint. Built once.
 const TESTS: &str = "--workspace --profile gate --lib --bins --tests --examples";
 /// Those that need more than a unit's, as soaks run them.
 const SOAK: &str = "--workspace --profile soak --test *";
@@ -23,7 +23,7 @@ pub(crate) fn everything(install: bool) -> Result<()> {
     })?;
     tests.run_beside(&programs, || {
         deps::check()?;
-        rustc::lent_to(check::examples("gate"))?.run()
+        rustc::wrap(check::examples("gate"))?.run()
     })?;
     eprintln!("\nall steps passed");
     Ok(())

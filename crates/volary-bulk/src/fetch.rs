@@ -14,12 +14,12 @@ use std::ops::ControlFlow;
 const FILES: usize = 32;
 const BYTES: u64 = 1 << 20;
 
-/// The same where the driver reads many at the same time, and threads that ask it to: one has enough
-/// under way for a device, and several would take turns at the processors with the walk.
+/// Files of a batch, and threads that read batches. One thread keeps the device busy; more would compete
+/// with the walk for processors.
 const FILES_TOGETHER: usize = 128;
 const TOGETHER: usize = 1;
 
-/// Threads that read files one after the other, unless the user sets another number.
+/// Threads that read files one by one, unless the user sets another number.
 const APART: usize = 4;
 
 /// A file, and room for it if it is not too large.
@@ -28,7 +28,7 @@ type Wanted = (u32, Option<Buf>);
 /// What is read ahead.
 pub(crate) struct Fetch<'a> {
     part: &'a Part<'a>,
-    /// Whether the driver reads many at the same time.
+    /// Whether the driver reads in batches.
     together: bool,
     files: &'a [(u32, Why)],
     /// The next file.
@@ -41,7 +41,7 @@ impl<'a> Fetch<'a> {
     pub(crate) fn new(part: &'a Part<'a>, files: &'a [(u32, Why)]) -> Self {
         Self {
             part,
-            together: !files.is_empty() && together::gains(part),
+            together: !files.is_empty() && together::has_batches(part),
             files,
             next: Mutex::default(),
             ready: Mutex::default(),
@@ -49,8 +49,8 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Reads all files on some threads, and gives them in order. Those that cannot be read like this
-    /// are read one by one when their turn comes.
+    /// Reads all files on some threads, and delivers them in order. A file that cannot be read ahead is read
+    /// when its turn comes.
     pub(crate) fn run(&self, outlet: &Outlet<'_>) -> ControlFlow<()> {
         let most = if self.together { TOGETHER } else { APART };
         let threads = self.part.run.options.depth.unwrap_or(most);
@@ -74,7 +74,7 @@ impl<'a> Fetch<'a> {
         })
     }
 
-    /// Runs on each thread: reads some files at a time until there are no more, or the run has ended.
+    /// Runs on each thread: reads the next files until there are no more, or the run has ended.
     fn work(&self) {
         while let Some((first, files)) = self.begin() {
             let fetched = match self.together {
@@ -90,14 +90,14 @@ impl<'a> Fetch<'a> {
         self.arrived.notify_all();
     }
 
-    /// Reads files one after the other. All of them are under way before the first is waited for.
+    /// Reads files one by one. Opens them all and tells the driver of their reads before it waits for the first.
     fn apart(&self, files: Vec<Wanted>) -> Vec<Option<Fetched>> {
         let begin = |(file, buf)| Fetching::begin(self.part, file, buf?);
         let fetching: Vec<_> = files.into_iter().map(begin).collect();
         fetching.into_iter().map(|one| one?.end()).collect()
     }
 
-    /// Reads files at the same time, and those that could not be read like this one after the other.
+    /// Reads files in a batch, and then one by one those that the batch has left out.
     fn together(&self, files: Vec<Wanted>) -> Vec<Option<Fetched>> {
         let is_small: Vec<bool> = files.iter().map(|(_, buf)| buf.is_some()).collect();
         let small = files

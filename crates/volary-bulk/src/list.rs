@@ -177,8 +177,7 @@ impl List {
         self.bytes >= self.max || self.content >= self.content_max
     }
 
-    /// Takes up to `max` bytes of memory from now on, and files without end. Returns whether there was an
-    /// end to files before.
+    /// Lifts the bound on content, and sets that on memory to `max` bytes. Returns whether content was bounded.
     pub(crate) fn widen(&mut self, max: u64) -> bool {
         self.max = max;
         std::mem::replace(&mut self.content_max, u64::MAX) < u64::MAX

@@ -19,8 +19,7 @@ pub enum Method {
 /// What happens when files that are being put together need more memory than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cleaning {
-    /// Completes files that are begun, those first whose rest is farthest away, and then goes on with the
-    /// sweep.
+    /// Completes begun files whose remaining fragments lie farthest away, and then continues the sweep.
     #[default]
     OnDemand,
     /// Spreads files over several sweeps beforehand, so that each sweep fits.

@@ -34,7 +34,7 @@ const WORTH_ASKING: u64 = 16 << 20;
 const SMALL: (usize, usize) = (4 << 10, 8);
 const LARGE: (usize, usize) = (1 << 20, 4);
 
-/// After so many small reads it is clear that a device moves something.
+/// Small reads after which a device is known to move something.
 const SLOW: usize = 3;
 
 /// A device that takes this long to find a place moves something.
@@ -72,13 +72,13 @@ fn ask(run: &Run<'_>, device: &dyn BlockDevice, pieces: &[Piece]) -> Option<Tune
         device.read_at(at, buf.bytes.get_mut(..len)?).ok()?;
         Some(clock().saturating_sub(before))
     };
-    // Far from each other, and not in order: a step of the golden ratio through the list.
+    // Steps through the list by the golden ratio: places far from each other, in no order.
     let place = |i: usize| pieces.get(i * pieces.len() * 618 / 1000 % pieces.len());
     let mut small = Vec::with_capacity(SMALL.1);
     for i in 1..=SMALL.1 {
         small.push(time(place(i)?.at, SMALL.0)?);
         if i == SLOW && small.iter().all(|time| *time >= MOVES) {
-            // Each further read costs what it would save. It is in place for a large one now.
+            // Further probing would cost what it saves; the arm is in place for a large read now.
             let large = time(place(i)?.at + SMALL.0 as u64, LARGE.0)?;
             let found = median(small)?;
             return Some(tune(found, found.saturating_add(large)));

@@ -81,8 +81,8 @@ impl BulkFileRead {
 
 /// Bytes of the files of a part that is read while the next one is listed.
 const PART: u64 = 64 << 20;
-/// The same of the first part: what is listed before anything is read. So are all parts of a source
-/// without a device: more gives no better order, and takes turns with the walk less often.
+/// Bytes of the first part, before which nothing is read. Also of all parts of a source without a device:
+/// larger ones would give no better order, and let the walk and the reads wait for each other.
 const FIRST: u64 = 16 << 20;
 
 /// What all of a run shares.
@@ -99,8 +99,8 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Walks on a thread of its own: while one part is read, the next one is listed, unless that
-    /// would move the device back and forth.
+    /// Walks on another thread. While one part is read, the next is listed, unless the device would have to
+    /// move back and forth.
     fn source(&self, number: usize, source: &Source) -> ControlFlow<()> {
         let (ask, asked) = sync_channel::<List>(1);
         let (give, lists) = sync_channel(0);
@@ -118,7 +118,7 @@ impl Run<'_> {
                     }
                 }
             });
-            // Two of them are there at a time.
+            // Two lists exist at a time.
             let half = self.shares.list / 2;
             // What cannot be sent is asked of nobody: the walk has ended.
             let _ = ask.send(List::new(half, FIRST));
@@ -148,7 +148,7 @@ impl Run<'_> {
         })
     }
 
-    /// Delivers what is listed. If the list `is_alone`, there is no other one meanwhile.
+    /// Delivers what is listed. `is_alone` says that no other list exists meanwhile.
     fn part(
         &self,
         (number, source): (usize, &Source),
@@ -156,7 +156,7 @@ impl Run<'_> {
         tuned: Tuned,
     ) -> ControlFlow<()> {
         let (bytes, files) = (list.bytes(), list.files.len() as u64);
-        // What lists leave is for files that are being put together.
+        // Memory that the lists do not use goes to files that are being assembled.
         let lists = if is_alone {
             bytes
         } else {

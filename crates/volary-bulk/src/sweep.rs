@@ -12,10 +12,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, Read};
 
-/// Requests that cleaning asks for at once: as many as disks hold in their queues.
+/// Requests in one batch of cleaning: the depth of a disk's queue.
 const QUEUE: usize = 32;
 
-/// Cleaning completes one in so many bytes that are begun. Those whose rest is near are passed soon.
+/// Cleaning completes this fraction (1/n) of the bytes of begun files; the sweep soon completes the others.
 const CLEANED: u64 = 4;
 
 /// A sweep over sorted fragments.
@@ -204,7 +204,7 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Makes room for a file that has none as yet; if there is none, completes some that are begun.
+    /// Allocates the buffer of a file that has none. Completes begun files if there is no room.
     fn begin(
         &mut self,
         file: u32,
@@ -290,8 +290,7 @@ impl<'a> Sweep<'a> {
         outlet.again(file, Why::Unread);
     }
 
-    /// Completes those files that the sweep would hold longest: reads the rest of them, in the order of
-    /// their places.
+    /// Completes the files that the sweep would hold longest: reads their remaining fragments in device order.
     fn clean(
         &mut self,
         device: &dyn BlockDevice,
@@ -338,8 +337,8 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// The next requests from the `from`-th fragment on, as far as there is room for them. One that is too
-    /// large for all of it comes alone and without.
+    /// Returns the next requests, from fragment `from` on, as many as there are buffers for. A request larger
+    /// than all buffers is returned alone, without one.
     fn some(&self, rest: &[Piece], from: &mut usize) -> Vec<(Span, Option<Buf>)> {
         let run = self.part.run;
         let (none, mut some) = (Done::new(0), Vec::new());
@@ -363,7 +362,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Files whose last fragments to come are farthest away, with `least` bytes together, or all.
+/// Returns the files whose last missing fragments lie farthest away: at least `least` bytes of them, or all.
 fn farthest(
     pending: &HashMap<u32, Pending>,
     least: u64,
@@ -381,8 +380,8 @@ fn farthest(
     some.map(|(_, file)| file).collect()
 }
 
-/// Asks the device for all at once: it may serve them in an order of its own. What it cannot read has no
-/// buffer then.
+/// Reads all requests in one batch; the device may choose the order. Takes the buffer from a request that
+/// fails.
 fn read_all(device: &dyn BlockDevice, some: &mut [(Span, Option<Buf>)]) {
     let with_room = some.iter_mut().filter_map(|(span, buf)| {
         let buf = buf.as_mut()?;

@@ -1,29 +1,29 @@
-//! Files that the driver reads many at the same time.
+//! Small files that the driver reads in batches.
 
 use crate::budget::Buf;
 use crate::ordinary::Fetched;
 use crate::run::{Part, is_same};
 use volary_core::{Caps, Whole};
 
-/// A file, and room for it.
-pub(crate) type Roomy = (u32, Buf);
+/// A listed file, and the buffer to read it into.
+pub(crate) type ToRead = (u32, Buf);
 
-/// Whether the driver gains from it.
-pub(crate) fn gains(part: &Part<'_>) -> bool {
+/// Returns whether the driver can read in batches.
+pub(crate) fn has_batches(part: &Part<'_>) -> bool {
     part.source.session.read_whole(&mut [])
 }
 
-/// Reads files into their buffers, which are as long as the files, or have one byte for one that says
-/// that it is empty. Returns, in the same order, those that were read; of those that were not, or are
-/// not what the walk saw, the room.
-pub(crate) fn read(part: &Part<'_>, files: Vec<Roomy>) -> Vec<Result<Fetched, Roomy>> {
+/// Reads files into their buffers. A buffer is as long as its file, but has one byte for an empty one, to
+/// see whether it has grown. Returns the results in the same order; of a file that could not be read, or
+/// has changed since the walk, the file and its buffer.
+pub(crate) fn read(part: &Part<'_>, files: Vec<ToRead>) -> Vec<Result<Fetched, ToRead>> {
     let session = &part.source.session;
     let has_holes = session.caps().has(Caps::EXTENTS);
     let mut wholes = Vec::with_capacity(files.len());
     let mut all = Vec::with_capacity(files.len());
     for (file, mut buf) in files {
         let listed = part.list.files.get(file as usize);
-        // Where there are holes is asked through an open.
+        // A file with holes is left out: its holes can only be asked for through an open.
         let whole = listed.filter(|listed| !has_holes || listed.attr.allocated >= listed.attr.size);
         let len = buf.bytes.len();
         wholes.extend(whole.map(|listed| Whole {
@@ -42,7 +42,7 @@ pub(crate) fn read(part: &Part<'_>, files: Vec<Roomy>) -> Vec<Result<Fetched, Ro
         };
         let is_good = is_good(part, &whole);
         buf.bytes = whole.bytes;
-        // What the driver did not get back is made anew.
+        // A buffer that the driver could not give back is allocated anew.
         buf.bytes.resize(len, 0);
         if !is_good {
             return Err((file, buf));
@@ -54,7 +54,7 @@ pub(crate) fn read(part: &Part<'_>, files: Vec<Roomy>) -> Vec<Result<Fetched, Ro
     ended.collect()
 }
 
-/// Whether all of the file was read, and it is what the walk saw.
+/// Returns whether the whole file was read, and its attributes are still those that the walk saw.
 fn is_good(part: &Part<'_>, whole: &Whole<'_>) -> bool {
     whole.read.is_some_and(|(read, now)| {
         let has_stayed = !part.source.is_live || is_same(&now, whole.attr);

@@ -50,7 +50,7 @@ impl Outside for Host {
     }
 
     fn append(&self, path: &str) -> Result<Box<dyn Write + Send>> {
-        let file = crate::written::appended(path.as_ref());
+        let file = crate::written::open_to_append(path.as_ref());
         Ok(Box::new(file.map_err(|e| of_host(path, &e))?))
     }
 

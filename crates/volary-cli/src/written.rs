@@ -1,6 +1,6 @@
-//! Files of the host that a command writes beside volumes: archives, logs, what the layer `audit` keeps.
+//! Files of the host that a command writes: archives, logs, the trail of the layer `audit`.
 //!
-//! The name of an image, given by mistake where such a file is wanted, costs no image.
+//! An image that is named here by mistake is refused, and stays as it is.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -9,14 +9,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// So much of a file says whether it is text: volumes have zeros there.
+/// Bytes at the start that tell text from images, which have zeros there.
 const LOOKED_AT: u64 = 4096;
 
-/// Opens a file to append lines to; makes it, readable by its owner only, if it is missing.
+/// Opens a file to append lines. Makes one that only its owner can read if there is none.
 ///
 /// # Errors
-/// The host's. `InvalidInput` for a file that holds something else than text, and for a block device.
-pub(crate) fn appended(path: &Path) -> io::Result<File> {
+/// The host's; `InvalidInput` for a file that is not text, and for a block device.
+pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     let refused = |words| Err(io::Error::new(io::ErrorKind::InvalidInput, words));
     if let Ok(meta) = path.metadata() {
         if meta.file_type().is_block_device() {
@@ -30,7 +30,7 @@ pub(crate) fn appended(path: &Path) -> io::Result<File> {
     how.append(true).create(true).mode(0o600).open(path)
 }
 
-/// Whether it begins with text. A file that only others may read is believed to.
+/// Returns whether a file begins with text; true for one that cannot be opened for reading.
 fn is_text(path: &Path, meta: &Metadata) -> io::Result<bool> {
     if meta.len() == 0 {
         return Ok(true);
@@ -44,11 +44,11 @@ fn is_text(path: &Path, meta: &Metadata) -> io::Result<bool> {
     Ok(!start.contains(&0))
 }
 
-/// Opens a file to write over; makes it if it is missing. Nobody opens it as an image meanwhile.
+/// Opens a file to overwrite, or makes it. Locks it against being opened as an image meanwhile.
 ///
 /// # Errors
-/// The host's; `ResourceBusy` if it is an image in use, or another command writes it.
-pub(crate) fn replaced(path: &Path) -> io::Result<File> {
+/// The host's; `ResourceBusy` if it is an image in use, or another command writes to it.
+pub(crate) fn open_to_replace(path: &Path) -> io::Result<File> {
     let mut how = OpenOptions::new();
     let file = how.write(true).create(true).truncate(false).open(path)?;
     let kind = file.metadata()?.file_type();

@@ -340,10 +340,9 @@ pub trait FileSystem: Send + Sync {
     /// wait for it. Errors are left to the read.
     fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {}
 
-    /// Reads the beginnings of files, many at the same time. What [`Whole::read`] tells of one is what
-    /// `open`, `read` from its start, `getattr` and `close` would have told; those of which it tells
-    /// nothing are left to these. Returns false, and has read nothing, if the driver never gains from
-    /// it; asked with no files, it only tells that.
+    /// Reads the beginnings of files in a batch. [`Whole::read`] is what `open`, `read` from byte 0,
+    /// `getattr` and `close` would return; `None` where the caller has to use these. Returns false, with
+    /// nothing read, if the driver has no batches; without files, the call only asks that.
     fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
         false
     }
@@ -461,13 +460,13 @@ pub enum Prefetch {
 /// A file for [`FileSystem::read_whole`].
 #[derive(Debug)]
 pub struct Whole<'a> {
-    /// What the caller has seen of it.
+    /// Its attributes as the caller has seen them.
     pub attr: &'a Attr,
-    /// Room for as many bytes as are to be read. What is in it is not said unless `read` tells it.
-    /// A driver that cannot take it back from the system leaves nothing here.
+    /// The buffer, as long as is to be read. Undefined unless `read` is set. Empty if the driver could not
+    /// get it back from the system.
     pub bytes: Vec<u8>,
-    /// How many bytes were read, fewer than there is room for only at the end of the file, and the
-    /// attributes just after that. `None` before, and if it was not read.
+    /// How many bytes were read, fewer than the buffer has only at the end of the file, and the attributes
+    /// just after. `None` if it was not read.
     pub read: Option<(usize, Attr)>,
 }
 

@@ -131,7 +131,7 @@ macro_rules! operations {
             fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
                 self.below().will_read(cx, open, offset, len);
             }
-            /// Not forwarded: what a layer makes of opens and reads would be missed.
+            /// Not forwarded, as it would bypass what a layer does at opens and reads.
             fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
                 let _ = (cx, files);
                 false

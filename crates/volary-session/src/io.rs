@@ -242,9 +242,9 @@ impl Session {
         }
     }
 
-    /// Reads the beginnings of files, many at the same time, if the volume gains from it; see
-    /// [`FileSystem::read_whole`](volary_core::FileSystem::read_whole). Those that could not be opened
-    /// for reading now are not read. Their attributes are as for [`open_seen`](Self::open_seen).
+    /// Reads the beginnings of files in a batch; see
+    /// [`FileSystem::read_whole`](volary_core::FileSystem::read_whole). Skips files that the caller may not
+    /// open for reading, by their attributes as in [`open_seen`](Self::open_seen).
     pub fn read_whole(&self, files: &mut [Whole<'_>]) -> bool {
         let cx = self.ctx();
         let mut rest = files;

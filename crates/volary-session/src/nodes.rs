@@ -45,18 +45,17 @@ impl Session {
         }
     }
 
-    /// The attributes of an entry that a listing of `dir` gave, or why there are none.
+    /// Returns the attributes of an entry from a listing of `dir`.
     ///
     /// # Errors
-    /// `NotFound` if the entry was removed since. `Access` and what the driver says of the node; of the
-    /// driver.
+    /// `NotFound` if the entry was removed since; `Access`; the driver's.
     pub fn attr_listed(&self, dir: NodeId, entry: &DirEntry<'_>) -> Result<Attr> {
         if let Some(attr) = entry.attr {
             return Ok(attr);
         }
         match self.getattr(entry.node) {
-            // By its name: a listing tells a damaged node by its number alone, and the name may lead
-            // elsewhere by now.
+            // Ask by name: a listing may give a damaged node a number without an inode behind it, and the
+            // name may refer to another node by now.
             Err(e) if is_unread(&e) => Ok(self.lookup(dir, entry.name)?.attr),
             attr => attr,
         }

@@ -78,66 +78,66 @@ impl Model {
         queue: 32,
     };
 
-    /// The time in which a reader in sequence comes from the outer edge to `offset`.
+    /// Returns the time of a sequential read from the outer edge to `offset`.
     fn passed(&self, offset: f64) -> f64 {
         // The integral of 1 / rate, of which the slope is constant.
         -(-offset * self.slope() / self.outer).ln_1p() / self.slope()
     }
 
-    /// Where a reader is that has passed for so long: the inverse.
+    /// Returns the offset that a sequential read reaches in this time: the inverse of `passed`.
     fn reached(&self, passed: f64) -> f64 {
         -(-passed * self.slope()).exp_m1() * self.outer / self.slope()
     }
 
-    /// What the rate falls by with each byte.
+    /// Returns by how much the rate falls with each byte.
     fn slope(&self) -> f64 {
         // A disk of one rate is nearly one.
         ((self.outer - self.inner) / self.capacity as f64).max(1e-18)
     }
 
-    /// The time that `len` bytes from `offset` on take to go past the head.
+    /// Returns the time in which `len` bytes from `offset` on pass under the head.
     pub fn transfer(&self, offset: u64, len: u64) -> f64 {
         self.passed((offset + len) as f64) - self.passed(offset as f64)
     }
 
-    /// The time that the arm takes over so many bytes; none within a track.
+    /// Returns the time of a seek; 0 within a track.
     pub fn seek(&self, from: u64, to: u64) -> f64 {
         let distance = from.abs_diff(to) as f64;
         let rate = self.outer - self.slope() * from as f64;
         if distance < rate * self.revolution {
             return 0.0;
         }
-        // The mean root of the distance of two random places is 8/15 of the root of all.
+        // For two random places, the mean of the square root of their distance is 8/15 of that of the capacity.
         let mean = self.access - self.command - self.revolution / 2.0 - self.settle;
         self.settle + mean * 15.0 / 8.0 * (distance / self.capacity as f64).sqrt()
     }
 }
 
-/// A disk whose arm, platters and segment are somewhere.
+/// A disk in a state: time, place of the arm, content of the segment.
 #[derive(Clone, Debug)]
 pub struct HardDisk {
     model: Model,
     now: f64,
-    /// Where the head was, and when: it has read on from there.
+    /// Where the head was at time `since`; it has read ahead from there.
     head: u64,
     since: f64,
-    /// What is in the segment, or comes into it as time passes.
+    /// Bytes that the segment holds, or receives as the head reads ahead.
     segment: std::ops::Range<u64>,
 }
 
-/// What a read does.
+/// The course of a read.
 struct Served {
-    /// When its first byte is there: what the disk chooses by.
+    /// When its first byte is read: the disk serves the earliest of its queue.
     begins: f64,
     ends: f64,
-    /// The disk after it.
+    /// State of the disk after it.
     head: u64,
     since: f64,
     from: u64,
 }
 
 impl HardDisk {
-    /// A disk with its arm at the outer edge and nothing in its segment.
+    /// Returns a disk at time 0, with its arm at the outer edge and an empty segment.
     pub fn new(model: Model) -> Self {
         Self {
             model,
@@ -148,45 +148,42 @@ impl HardDisk {
         }
     }
 
-    /// Where the head has come to by `time`: it reads on until the segment is full.
+    /// Returns where the head is at `time`: it reads ahead until the segment is full.
     fn head_at(&self, time: f64) -> u64 {
         let passed = self.model.passed(self.head as f64) + (time - self.since).max(0.0);
         let place = self.model.reached(passed) as u64;
         place.min(self.segment.end).max(self.head)
     }
 
-    /// The time until `offset` comes under the head on its track.
+    /// Returns the rotational delay until `offset` passes under the head.
     fn turn(&self, time: f64, offset: u64) -> f64 {
         let turns = (self.model.passed(offset as f64) - time) / self.model.revolution;
         let wait = turns.rem_euclid(1.0);
-        // Where it is there but for rounding, it waits for nothing.
+        // A whole turn that only rounding asks for is none.
         let wait = if wait > 1.0 - 1e-6 { 0.0 } else { wait };
         wait * self.model.revolution
     }
 
-    /// What a read takes that the disk begins at `time`.
+    /// Returns how a read goes that the disk starts at `time`.
     fn served(&self, time: f64, offset: u64, len: u64) -> Served {
         let (model, end) = (&self.model, offset + len);
         let sent = time + len as f64 / model.bus;
         let head = self.head_at(time);
         if self.segment.contains(&offset) || (offset == self.segment.end && offset == head) {
-            let (begins, since, at) = match head == self.segment.end {
-                // It is full: the head comes round to where it stopped.
-                true => (
-                    time + self.turn(time, head),
-                    time + self.turn(time, head),
-                    head,
-                ),
-                false => (self.since, self.since, self.head),
+            let (since, at) = match head == self.segment.end {
+                // The segment is full: the head waits until the place where it stopped comes round.
+                true => (time + self.turn(time, head), head),
+                false => (self.since, self.head),
             };
             let read = match end > at {
                 true => since + model.transfer(at, end - at),
                 false => since,
             };
-            // It reads on from where it is, not from the end of what was asked for.
+            // The head may be past the end of the request already, and stays there.
+            let begins = if offset < at { time } else { since.max(time) };
             let (head, since) = if end > at { (end, read) } else { (at, since) };
             return Served {
-                begins: if offset < at { time } else { begins.max(time) },
+                begins,
                 ends: if end <= self.head_at(time) {
                     sent
                 } else {
@@ -209,7 +206,7 @@ impl HardDisk {
         }
     }
 
-    /// Does a read that the disk begins at `time`.
+    /// Performs a read that the disk starts at `time`.
     fn serve(&mut self, time: f64, offset: u64, len: u64) {
         let served = self.served(time, offset, len);
         self.now = served.ends;
@@ -233,15 +230,15 @@ impl Timed for HardDisk {
 
     fn write(&mut self, offset: u64, len: u64) {
         let time = self.now + self.model.command;
-        // What was read ahead is let go of.
+        // A write discards what was read ahead.
         (self.head, self.since) = (self.head_at(time), time);
         self.segment = 0..0;
         self.serve(time, offset, len);
         self.segment = 0..0;
     }
 
-    /// The disk holds as many commands as its queue does, and takes that next whose first byte comes
-    /// soonest. The time of commands passes while it serves another.
+    /// Serves next, of the commands in the queue, the one whose first byte comes soonest. Command overhead
+    /// passes while another command is served.
     fn read_all(&mut self, reads: &[(u64, u64)]) {
         let mut held: Vec<(u64, u64)> = Vec::new();
         let mut coming = reads.iter().copied();
@@ -274,7 +271,7 @@ mod tests {
         assert!(off < percent, "{found} is {off:.2} % off {stated}");
     }
 
-    /// The time of reads, one after the other.
+    /// Returns the time of reads one by one.
     fn time(model: Model, reads: impl IntoIterator<Item = (u64, u64)>) -> f64 {
         let mut disk = HardDisk::new(model);
         for (offset, len) in reads {

@@ -1,13 +1,13 @@
-//! A device that knows how long a disk that turns would have taken.
+//! A device that measures requests in the time of a modelled disk.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{BlockDevice, Geometry, Read, Result};
 
-/// A disk as a model: what requests take. Times are in microseconds.
+/// A modelled disk: how long requests take. Times are in microseconds.
 pub trait Timed: Send {
-    /// The time since the beginning.
+    /// Returns the time since the beginning.
     fn now(&self) -> f64;
 
     /// Lets time pass without a request.
@@ -16,10 +16,10 @@ pub trait Timed: Send {
     /// Reads `len` bytes, not 0, from byte `offset` on.
     fn read(&mut self, offset: u64, len: u64);
 
-    /// Writes as many.
+    /// Writes `len` bytes, not 0, from byte `offset` on.
     fn write(&mut self, offset: u64, len: u64);
 
-    /// Does reads that are all asked for at once. Default: one after the other.
+    /// Performs reads that are queued together. Default: one by one.
     fn read_all(&mut self, reads: &[(u64, u64)]) {
         for (offset, len) in reads {
             self.read(*offset, *len);
@@ -27,14 +27,14 @@ pub trait Timed: Send {
     }
 }
 
-/// A device over another, of which each request takes its time on a disk that is [`Timed`].
+/// A device over another whose requests advance the time of a [`Timed`] disk.
 pub struct Spinning {
     below: Arc<dyn BlockDevice>,
     disk: Mutex<Box<dyn Timed>>,
 }
 
 impl Spinning {
-    /// Over a device, as this disk.
+    /// Returns a device over `below` with the timing of `disk`.
     pub fn new(below: Arc<dyn BlockDevice>, disk: impl Timed + 'static) -> Self {
         Self {
             below,
@@ -47,12 +47,12 @@ impl Spinning {
         self.disk.lock().wait(time);
     }
 
-    /// Microseconds since the beginning.
+    /// Returns microseconds since the beginning.
     pub fn now(&self) -> f64 {
         self.disk.lock().now()
     }
 
-    /// The same, as clocks give it.
+    /// Returns the time since the beginning as a duration.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos((self.now() * 1e3) as u64)
     }

@@ -1,4 +1,4 @@
-//! Reads inodes and directories before they are looked at, in the order in which they lie.
+//! Prefetch of inodes and directories, sorted by their place on the device.
 
 use crate::blocks::Reader;
 use crate::inode::Inode;
@@ -6,7 +6,7 @@ use crate::node::Nodes;
 use volary_core::{Ctx, FileKind, NodeId, Prefetch};
 use volary_ondisk::ahead::{AHEAD_MAX, Stretch};
 
-/// Reads what the hint is about into the cache, as far as it can be read.
+/// Reads what the hint names into the cache. Ignores errors.
 pub(crate) fn prefetch(
     (known, reader): (&Nodes, &Reader<'_>),
     cx: &Ctx<'_>,
@@ -21,7 +21,7 @@ pub(crate) fn prefetch(
     reader.cache.prefetch_all(blocks, &goes_on);
     let mut blocks = Vec::new();
     for node in nodes {
-        // One that is damaged is told of when it is looked at.
+        // Damage is reported by the call that needs the inode.
         if let Ok(inode) = known.inode(reader, node.ino.get()) {
             match what {
                 Prefetch::Attributes => add_pointers(reader, &inode, &mut blocks),
@@ -35,7 +35,7 @@ pub(crate) fn prefetch(
     }
 }
 
-/// Adds the block that an inode is in, and the head of its group, which says whether it is one.
+/// Adds the block of an inode, and the head of its group, which says whether the inode is in use.
 fn add_inode(reader: &Reader<'_>, ino: u64, blocks: &mut Vec<Stretch>) {
     let volume = reader.volume;
     if let Some(at) = volume.inode_at(ino) {
@@ -44,7 +44,7 @@ fn add_inode(reader: &Reader<'_>, ino: u64, blocks: &mut Vec<Stretch>) {
     }
 }
 
-/// Adds the first indirect block of a file that has one: it says where the rest of it lies.
+/// Adds the first indirect block of a file, if it has one.
 fn add_pointers(reader: &Reader<'_>, inode: &Inode, blocks: &mut Vec<Stretch>) {
     let volume = reader.volume;
     let first = inode.ib.first().copied().unwrap_or(0);
@@ -53,7 +53,7 @@ fn add_pointers(reader: &Reader<'_>, inode: &Inode, blocks: &mut Vec<Stretch>) {
     }
 }
 
-/// Adds where the entries of a directory are.
+/// Adds the blocks of a directory.
 fn add_entries(reader: &Reader<'_>, inode: &Inode, blocks: &mut Vec<Stretch>) {
     if inode.kind() != Some(FileKind::Dir) {
         return;

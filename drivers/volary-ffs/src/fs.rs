@@ -212,7 +212,7 @@ impl FileSystem for FfsFs {
     }
 
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
-        // What cannot be read is told by the call that needs it.
+        // Errors are reported by the call that needs the block.
         let _ = self.0.look(|state, reader| {
             ahead::prefetch((&state.nodes, &reader), cx, nodes, what);
             Ok(())

@@ -25,7 +25,7 @@ impl Host {
         Ok(self.enter(node, kind, mode, fd))
     }
 
-    /// What a node is, and a descriptor for an open of it.
+    /// Returns the kind of a node, and a descriptor for an open of it.
     ///
     /// # Errors
     /// As [`open`](volary_core::FileSystem::open).

@@ -69,7 +69,7 @@
 //! | `nodes`, `opens` | the nodes and opens that were given out |
 //! | `names` | look up, make, link, remove, rename |
 //! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
-//! | `together`, `ring` | whole files, many at the same time |
+//! | `together`, `ring` | whole files in batches |
 //! | `watch` | news of what other processes change |
 //! | `probe` | what the host's file system can do |
 //! | `sys` | system calls that no safe library has |
@@ -125,7 +125,7 @@ pub struct HostOptions {
     /// How many descriptors are held for nodes, beside those of opens; `None`
     /// for half of what the process may have (`RLIMIT_NOFILE`).
     pub descriptors_max: Option<usize>,
-    /// Read whole files many at the same time (`io_uring`), where the host allows it.
+    /// Read whole files in batches by `io_uring`, where the host allows it.
     pub rings: bool,
 }
 

@@ -1,29 +1,29 @@
-//! Reads that are under way at the same time, by an `io_uring` of the kernel's.
+//! Reads in flight together, by `io_uring`.
 
 use io_uring::{IoUring, opcode, types};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 
-/// Reads that can be under way at the same time.
-pub(crate) const FLIGHTS: usize = 32;
+/// Reads in flight: the depth of the ring.
+pub(crate) const DEPTH: usize = 32;
 
-/// How often the kernel may have no memory for a wait.
+/// Waits that may fail for want of memory before the ring is given up.
 const TRIES_MAX: usize = 16;
 
 /// A read of the beginning of a file: as much as `bytes` has room for.
 pub(crate) struct Flight {
     pub(crate) fd: OwnedFd,
     pub(crate) bytes: Vec<u8>,
-    /// How many bytes were read. `None`: it failed, or has not ended.
+    /// Bytes that were read; `None` if the read failed or has not completed.
     pub(crate) read: Option<usize>,
 }
 
-/// A ring, and what is under way in it.
+/// A ring, and its reads in flight.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// What these hold stays where it is until the kernel has answered.
+    /// Buffers and descriptors, which must not move or close before the completion.
     flights: Vec<Flight>,
-    /// How many of them have no answer.
+    /// Reads without a completion.
     open: usize,
 }
 
@@ -33,9 +33,9 @@ impl Ring {
     /// # Errors
     /// The host's, where there are none or this process may not have one.
     pub(crate) fn new() -> std::io::Result<Self> {
-        let entries = u32::try_from(FLIGHTS).unwrap_or(32);
+        let entries = u32::try_from(DEPTH).unwrap_or(32);
         let mut quiet = IoUring::builder();
-        // Whoever waits takes the answers: nobody needs to be interrupted for them.
+        // Completions are taken by the waiting thread: the kernel need not interrupt it.
         quiet.setup_coop_taskrun().dontfork();
         let ring = quiet
             .build(entries)
@@ -47,23 +47,21 @@ impl Ring {
         })
     }
 
-    /// Begins reads, of which the first [`FLIGHTS`] count, and does not wait for them. There must be
-    /// none under way.
+    /// Submits the first [`DEPTH`] of these reads, and does not wait. Does nothing while others are in flight.
     #[expect(unsafe_code, reason = "the kernel writes to the buffers later")]
     pub(crate) fn start(&mut self, mut flights: Vec<Flight>) {
         if self.open > 0 {
             return;
         }
-        flights.truncate(FLIGHTS);
+        flights.truncate(DEPTH);
         let mut queue = self.ring.submission();
         for (number, flight) in (0..).zip(&mut flights) {
             let fd = types::Fd(flight.fd.as_raw_fd());
             let len = u32::try_from(flight.bytes.len()).unwrap_or(u32::MAX);
             let read = opcode::Read::new(fd, flight.bytes.as_mut_ptr(), len);
             let entry = read.offset(0).build().user_data(number);
-            // SAFETY: the buffer has room for `len` bytes. It and the descriptor are moved into
-            // `self.flights`, which nobody looks at before the answer is there, and which is
-            // leaked if there is none.
+            // SAFETY: the buffer has room for `len` bytes. It and the descriptor live in `self.flights`,
+            // untouched until the completion, and are leaked if none comes.
             if unsafe { queue.push(&entry) }.is_err() {
                 break;
             }
@@ -71,12 +69,12 @@ impl Ring {
         }
         drop(queue);
         self.flights = flights;
-        // What was not taken now is when it is waited for.
+        // What is not submitted now is submitted by the wait.
         let _ = self.ring.submit();
     }
 
-    /// Waits for all reads that are under way. Returns `None` if the kernel does not answer: the ring
-    /// is of no use any more.
+    /// Waits for all reads in flight, and returns them. Returns `None` if waiting fails: the ring is of no
+    /// use any more.
     pub(crate) fn finish(&mut self) -> Option<Vec<Flight>> {
         let mut tries = 0;
         while self.open > 0 {
@@ -92,7 +90,7 @@ impl Ring {
         Some(std::mem::take(&mut self.flights))
     }
 
-    /// Takes what the kernel has answered.
+    /// Takes the completions.
     fn answers(&mut self) {
         for answer in self.ring.completion() {
             self.open -= 1;

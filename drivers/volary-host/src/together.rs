@@ -1,36 +1,36 @@
-//! Whole files, many at the same time: while some are read, the next ones are opened.
+//! Batches of whole files: while some are read, the next are opened.
 
 use crate::attrs::from_statx;
 use crate::ids::look;
-use crate::ring::{FLIGHTS, Flight, Ring};
+use crate::ring::{DEPTH, Flight, Ring};
 use crate::volume::Host;
 use parking_lot::Mutex;
 use volary_core::{Cancel, FileKind, Mode, Whole};
 
-/// The rings that are not in use.
+/// Rings that are idle.
 pub(crate) struct Rings(Mutex<State>);
 
 enum State {
-    /// Nobody has asked for one.
+    /// None has been asked for.
     Unasked,
     Idle(Vec<Ring>),
     /// There are none: the host or the user forbids them.
-    Without,
+    Unavailable,
 }
 
 impl Rings {
     pub(crate) fn new(wanted: bool) -> Self {
         Self(Mutex::new(match wanted {
             true => State::Unasked,
-            false => State::Without,
+            false => State::Unavailable,
         }))
     }
 
-    /// A ring of one's own.
+    /// Returns an idle ring, or a new one.
     fn take(&self) -> Option<Ring> {
         let mut state = self.0.lock();
         let made = match &mut *state {
-            State::Without => return None,
+            State::Unavailable => return None,
             State::Idle(rings) => match rings.pop() {
                 Some(ring) => return Some(ring),
                 None => return Ring::new().ok(),
@@ -39,21 +39,21 @@ impl Rings {
         };
         *state = match made {
             Some(_) => State::Idle(Vec::new()),
-            None => State::Without,
+            None => State::Unavailable,
         };
         made
     }
 
-    /// Takes back a ring that is of use.
+    /// Takes a ring back.
     fn put(&self, ring: Ring) {
         if let State::Idle(rings) = &mut *self.0.lock() {
             rings.push(ring);
         }
     }
 
-    /// Notes that rings are of no use here.
+    /// Gives up rings for good.
     fn forbid(&self) {
-        let before = std::mem::replace(&mut *self.0.lock(), State::Without);
+        let before = std::mem::replace(&mut *self.0.lock(), State::Unavailable);
         drop(before);
     }
 }
@@ -65,13 +65,13 @@ impl Host {
             return false;
         };
         let mut under_way: Option<Group<'_, '_>> = None;
-        for files in files.chunks_mut(FLIGHTS) {
+        for files in files.chunks_mut(DEPTH) {
             if cancel.is_set() {
                 break;
             }
             let (next, flights) = self.open_group(files);
             if let Some(group) = under_way.take()
-                && !group.land(&mut ring)
+                && !group.finish(&mut ring)
             {
                 self.rings.forbid();
                 return true;
@@ -79,14 +79,14 @@ impl Host {
             ring.start(flights);
             under_way = Some(next);
         }
-        match under_way.is_none_or(|group| group.land(&mut ring)) {
+        match under_way.is_none_or(|group| group.finish(&mut ring)) {
             true => self.rings.put(ring),
             false => self.rings.forbid(),
         }
         true
     }
 
-    /// Opens files, as many as can be, and takes their buffers.
+    /// Opens files and takes their buffers. Leaves out those that cannot be opened.
     fn open_group<'a, 'b>(&self, files: &'a mut [Whole<'b>]) -> (Group<'a, 'b>, Vec<Flight>) {
         let (mut opened, mut flights) = (Vec::new(), Vec::new());
         for file in files {
@@ -107,8 +107,8 @@ impl Host {
 struct Group<'a, 'b>(Vec<&'a mut Whole<'b>>);
 
 impl Group<'_, '_> {
-    /// Waits until they are read. Returns false if the kernel does not answer.
-    fn land(self, ring: &mut Ring) -> bool {
+    /// Waits until they are read. Returns false if the ring has failed.
+    fn finish(self, ring: &mut Ring) -> bool {
         let Some(flights) = ring.finish() else {
             return false;
         };

@@ -121,8 +121,8 @@ impl Volume {
     }
 
     /// Puts an entry into `out`; false if there is no room. What is gone since,
-    /// and what is hidden, is passed over. What the server cannot read, or does not let this caller ask for,
-    /// has its name alone.
+    /// and what is hidden, is passed over. An entry whose node the server cannot read, or refuses to this
+    /// caller, has no attributes.
     fn give(
         self: &Arc<Self>,
         who: Who<'_>,
@@ -160,10 +160,10 @@ impl Volume {
         Ok(out.push(Cookie(of.cookie), node.id, node.kind, &of.name, attr))
     }
 
-    /// Passes over what is wrong with one entry's node, if the server still answers for the directory.
+    /// Ignores an error of one entry's node, if the server still answers for the directory.
     ///
     /// # Errors
-    /// `e`, if it is of another kind; those of GETATTR.
+    /// `e` if it is not `Access`, `Io` or `Corrupt`; those of GETATTR.
     fn pass_over(&self, who: Who<'_>, dir: &Node, e: Error) -> Result<()> {
         match e.kind() {
             Kind::Access => Ok(()),
@@ -272,8 +272,7 @@ impl Volume {
 }
 
 impl Listed {
-    /// A number for what has no handle; unless a node with that file number has that generation, it is
-    /// [`Stale`](Kind::Stale).
+    /// Returns an id for an entry without a handle, which is [`Stale`](Kind::Stale) to all calls.
     fn unknown(&self) -> NodeId {
         NodeId {
             ino: NonZeroU64::new(self.fileid).unwrap_or(NonZeroU64::MAX),

@@ -29,7 +29,7 @@ impl Mft {
         self.len / volume.record as u64
     }
 
-    /// Returns where a record begins in the table.
+    /// Returns the byte offset of a record within the `$MFT`.
     pub(crate) fn offset_of(&self, number: u64, volume: &Volume) -> Result<u64> {
         match number < self.records(volume) {
             true => Ok(number.saturating_mul(volume.record as u64)),

@@ -12,7 +12,7 @@ pub(crate) const BOOT_LEN: usize = 512;
 /// The stride of update sequences, and the unit of index blocks smaller than a cluster, in bytes.
 pub(crate) const STRIDE: usize = 512;
 
-/// Record numbers of the volume's own files.
+/// Record numbers of the metafiles.
 pub(crate) mod number {
     pub(crate) const MFT: u64 = 0;
     pub(crate) const MIRROR: u64 = 1;
@@ -23,7 +23,7 @@ pub(crate) mod number {
     pub(crate) const BAD: u64 = 8;
     pub(crate) const SECURE: u64 = 9;
     pub(crate) const UPCASE: u64 = 10;
-    /// The first record number that files may have; those below are the volume's own.
+    /// The lowest record number of an ordinary file. Records below it hold metafiles such as `$MFT`.
     pub(crate) const FIRST_USER: u64 = 16;
     /// `$MFTMirr` holds copies of at least this many records, from record 0 on.
     pub(crate) const MIRRORED: u64 = 4;

@@ -27,11 +27,11 @@ const NO_CLIENT: u16 = 0xffff;
 /// The state of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
-    /// Nothing is in it.
+    /// The log holds no records.
     Empty,
-    /// All its operations were carried out.
+    /// All logged operations have reached the volume.
     Clean,
-    /// Operations in it may have to be carried out.
+    /// Logged operations may be missing on the volume: a replay is due.
     Open,
     /// It makes no sense.
     Unknown,

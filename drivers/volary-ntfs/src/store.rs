@@ -56,7 +56,7 @@ impl Store {
         self.cache.read_once(at, buf)
     }
 
-    /// Returns where a record stands on the device.
+    /// Returns the byte offset of a record on the device.
     ///
     /// # Errors
     /// `Stale` for a number that no record has; `Corrupt` where the table has a hole.
@@ -102,7 +102,7 @@ impl Store {
         self.cache.read(at, buf)
     }
 
-    /// Returns a record, in use or not. One of the first that is damaged is read from the mirror.
+    /// Returns a record, whether it is in use or not. Reads a damaged one from `$MFTMirr` if that has a copy.
     ///
     /// # Errors
     /// `Stale` for a number that no record has; `Corrupt`; `Io`.
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// Returns a record of the table, whatever the mirror has.
+    /// Returns a record as the `$MFT` holds it, without a look at the mirror.
     ///
     /// # Errors
     /// As [`record`](Self::record).

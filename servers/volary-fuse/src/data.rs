@@ -114,8 +114,8 @@ impl Server {
 
     /// Copies within the volume, without a way through the kernel; gives the
     /// bytes copied, fewer than asked for at the end of the source or when
-    /// something fails after the first. The end is that of the source before: what a copy within a file
-    /// appends is not copied again.
+    /// something fails after the first. The source ends where it ended before the call, so that a copy
+    /// within a file does not copy what it has appended.
     pub(crate) fn copy_part(&self, req: &Caller, from: Part, to: OpenId, at: u64) -> Result<u32> {
         let session = self.session(req);
         let left = session

@@ -1,21 +1,20 @@
 //! Table II of Guo and Chiueh, "DAFT: Disk Geometry-Aware File System Traversal", on models of the
-//! paper's two disks: how many times as fast files of one length are read in the order of the disk as one after
-//! the other.
+//! paper's two disks: the speedup of reading files in disk order over reading them one by one.
 //!
-//! The paper says how its volume lies: a thousand directories of a thousand files, one after the other. What it
-//! does not say is assumed, and stands below the table.
+//! The paper gives the layout: a thousand directories of a thousand files, in order. What it does not give is
+//! assumed, and printed below the table.
 
 use anyhow::Result;
 use std::io::Write;
 use volary_sim::Timed;
 use volary_sim::hard::{HardDisk, Model};
 
-/// Directories of the volume, and files of each.
+/// Directories of the volume, and files in each.
 const DIRS: u64 = 1000;
 const FILES: u64 = 1000;
-/// One in so many directories is read: the others would take as long.
+/// Every n-th directory is read; the others would take as long.
 const SAMPLED: u64 = 20;
-/// Bytes of a record of the MFT, and where that begins: NTFS reserves room for it.
+/// Bytes of an MFT record, and where the MFT begins: NTFS reserves room for it.
 const RECORD: u64 = 1 << 10;
 const MFT: u64 = 3_200_000_000;
 const MIB: u64 = 1 << 20;
@@ -24,7 +23,7 @@ const MIB: u64 = 1 << 20;
 const ASSUMED: &str = "Assumed: 450 us of the processor's for each file that is opened, read and closed, and 6 ns for \
     each of its bytes; 60 us for each request of DAFTNM; 64 records of the MFT a read; the disks' settling, \
     commands, bus of the slow one, and 512 KiB read ahead.";
-/// Microseconds for a file in Vanilla, for a byte of it, and for a request of DAFTNM.
+/// Host time in microseconds: for a file in Vanilla, for a byte of it, for a request of DAFTNM.
 const FILE: f64 = 450.0;
 const BYTE: f64 = 0.006;
 const REQUEST: f64 = 60.0;
@@ -98,7 +97,7 @@ impl Set {
         (0..DIRS).step_by(SAMPLED as usize)
     }
 
-    /// The time of files that are opened and read one by one.
+    /// Returns the time of opening and reading files one by one.
     fn vanilla(&self) -> f64 {
         let mut disk = HardDisk::new(self.model);
         for dir in Self::dirs() {
@@ -114,10 +113,10 @@ impl Set {
         disk.now()
     }
 
-    /// The time of all records, and then all data in their order, by requests of this length.
+    /// Returns the time of reading all records, and then all data in disk order, with requests of this length.
     fn daft(&self, request: u64, each: f64) -> f64 {
         let mut disk = HardDisk::new(self.model);
-        // The records of the sampled directories, as if they were all.
+        // The sampled directories stand for all.
         let sampled = DIRS / SAMPLED * FILES * RECORD;
         for at in (0..sampled).step_by(MIB as usize) {
             disk.read(MFT + at, MIB.min(sampled - at));
@@ -175,7 +174,7 @@ mod tests {
             assert!((0.65..1.5).contains(&ratio), "{ratio} of {row:?}");
             assert!(1.0 < row.daftnm && row.daftnm < row.daftm, "{row:?}");
         }
-        // As in the paper: less for longer files, and most on the fast disk.
+        // As in the paper: the speedup falls with the length, and is largest on the fast disk.
         for pair in rows.windows(2).filter(|pair| pair[0].disk == pair[1].disk) {
             assert!(pair[0].daftm > pair[1].daftm, "{pair:?}");
         }

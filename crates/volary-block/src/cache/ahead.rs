@@ -1,27 +1,26 @@
-//! Prefetch: reads many ranges into the cache, in the order in which they lie.
+//! Prefetch: reads many ranges into the cache, sorted by their offset on the device.
 
 use super::{Cache, PAGE};
 
 /// Gaps that are read over, in bytes.
 const GAP: u64 = 64 << 10;
 
-/// Stretches that the device is asked for at once: as many as disks hold in their queues.
+/// Ranges in one batch: the depth of a disk's queue.
 const QUEUE: usize = 32;
 
-/// Pages of these at most: they are read into buffers beside the cache.
+/// Pages in one batch, which is read into buffers outside of the cache.
 const PAGES: u64 = 64;
 
 impl Cache {
-    /// A hint that these ranges (their first byte and their length) will be read soon. What is not there is
-    /// read now, from the first place on the device to the last, what is close to each other together and some
-    /// stretches at once; half of the cache's memory at most. Ends early once `goes_on` says no. Errors are
-    /// passed over.
+    /// Hints that these ranges (offset, length in bytes) will be read soon. Reads what is not cached, by
+    /// ascending offset and in batches; merges ranges that are close. Takes half of the cache's memory at most.
+    /// Stops once `goes_on` returns false. Ignores errors.
     pub fn prefetch_all(&self, ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
         self.prefetch_stretches(self.merged(ranges, GAP), goes_on);
     }
 
-    /// The same for ranges that lie scattered among what is not wanted: no gap is read over, which would
-    /// take the memory of pages that nobody asks for.
+    /// As [`prefetch_all`](Self::prefetch_all), for scattered ranges: reads over no gap, as pages in gaps
+    /// would take memory for nothing.
     pub fn prefetch_each(&self, ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
         self.prefetch_stretches(self.merged(ranges, 0), goes_on);
     }
@@ -52,8 +51,7 @@ impl Cache {
         }
     }
 
-    /// Ranges as stretches of pages (the first one, count) on the device, in order. Those that are at most
-    /// `gap` bytes apart are one.
+    /// Returns the pages (first, count) of these ranges, sorted. Merges those at most `gap` bytes apart.
     fn merged(&self, mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
         let page = PAGE as u64;
         let device_end = self.size.div_ceil(page);

@@ -244,11 +244,11 @@ impl Cache {
         if has == Some(true) { Ok(()) } else { result }
     }
 
-    /// Loads pages as [`load`](Self::load) does, of several stretches (first page, count) at once; the
-    /// device chooses the order. What somebody else is loading is left to him, and so are errors.
+    /// Loads several runs of pages (first, count) in one batch, as [`load`](Self::load) does; the device
+    /// chooses the order. Skips pages that another thread is loading. Ignores errors.
     pub(super) fn load_all(&self, stretches: &[(u64, u64)]) {
         let count = stretches.iter().map(|(_, count)| *count as usize).sum();
-        // Room for all before the first is claimed: nobody makes room while others wait for his pages.
+        // Reserve room for all before the first claim: a thread that waits for room must hold no claimed page.
         self.reserve_for_read(count);
         let mut used = 0;
         let mut loads: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -293,7 +293,7 @@ impl Cache {
         n
     }
 
-    /// The same, in room that the caller has made. Returns also how many pages came new into the table.
+    /// As [`claim`](Self::claim), in room that the caller has reserved. Returns also how many of the pages are new.
     fn claim_reserved(&self, first: u64, count: u64) -> (u64, usize) {
         let (mut page, mut new) = (first, 0);
         'all: while page < first + count {

@@ -279,7 +279,7 @@ impl BlockDevice for FileDevice {
         }
     }
 
-    /// Has the host fetch all of them side by side, then reads one by one.
+    /// Tells the host of all ranges, which it fetches in parallel, and then reads one by one.
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         if reads.len() > 1 {
             for r in reads.iter() {

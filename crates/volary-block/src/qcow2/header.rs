@@ -23,12 +23,12 @@ pub(super) struct Backing {
     pub(super) len: usize,
 }
 
-/// Where the tables of an image are, which [`check`] has found inside the file.
+/// The tables of an image, which [`check`] has found to lie inside the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tables {
     /// The size of a cluster, as a power of two.
     pub(super) cluster_bits: u32,
-    /// Bits of a count: 1 to 64, a power of two.
+    /// Bits of a refcount: 1 to 64, a power of two.
     pub(super) count_bits: u32,
     /// Offset and length of the refcount table, in bytes.
     pub(super) refcounts: (u64, u64),
@@ -36,14 +36,14 @@ pub(super) struct Tables {
     pub(super) l1: (u64, u64),
 }
 
-/// The tables that a header names which [`check`] has let pass.
+/// Returns the tables of a header that [`check`] has accepted.
 ///
 /// # Errors
-/// `Corrupt` for counts of more than 64 bits.
+/// `Corrupt` for refcounts wider than 64 bits.
 pub(super) fn tables(bytes: &[u8]) -> Result<Tables> {
     let header = Header { bytes, file_len: 0 };
     let order = match header.u32(4) {
-        // Version 2 has counts of 16 bits.
+        // Version 2 has refcounts of 16 bits.
         2 => 4,
         _ => header.u32(96),
     };
@@ -148,12 +148,12 @@ impl Header<'_> {
         Err(Error::corrupt(what, at, found, expected))
     }
 
-    /// Checks that the L1 table is in the file and leads to all of the content, as QEMU wants it: a
-    /// table that is too small would grow at a write to what the size claims.
+    /// Checks that the L1 table lies in the file and covers the whole size, as QEMU does. At the next write
+    /// imago would enlarge a table that is too small, to whatever the size claims.
     fn check_l1(&self, size: u64, bits: u32) -> Result<()> {
         let entries = u64::from(self.u32(36));
         self.check_table("l1_size", 36, self.u64(40), entries * 8)?;
-        // Each entry leads to a cluster of numbers of 8 bytes, each of which leads to a cluster.
+        // An L1 entry refers to a cluster of L2 entries, 8 bytes each, and an L2 entry to a cluster.
         let needed = size.div_ceil(1 << (2 * bits - 3));
         if entries >= needed {
             return Ok(());

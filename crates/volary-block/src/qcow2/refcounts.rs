@@ -1,5 +1,4 @@
-//! What an image counts as used (docs/interop/qcow2.txt, "Host cluster management"), as far as it must be
-//! right before something is written.
+//! Refcounts (docs/interop/qcow2.txt, "Host cluster management"), as far as they must be right before a write.
 
 use super::header::Tables;
 use crate::file::io_error;
@@ -7,15 +6,15 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use volary_core::{Error, Result};
 
-/// The bits of an entry of the refcount table that are an offset.
+/// The bits of a refcount table entry that hold an offset.
 const OFFSET: u64 = 0xffff_ffff_ffff_fe00;
 
-/// Checks that the clusters of the header, the refcount table and the L1 table count as used. Where they
-/// do not, the next data would be put over them; without a block of counts for the header, imago
-/// looks for room without an end.
+/// Checks that the clusters of the header, the refcount table and the L1 table have a refcount above 0.
+/// Otherwise imago may allocate them for data. Without the refcount block of cluster 0 it recurses until
+/// the stack is full.
 ///
 /// # Errors
-/// `Corrupt`, with the place of the count; `Io`.
+/// `Corrupt`, with the place of the refcount; `Io`.
 pub(super) fn check(file: &File, tables: &Tables) -> Result<()> {
     let mut counts = Counts {
         file,
@@ -32,7 +31,7 @@ pub(super) fn check(file: &File, tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// Looks up counts; keeps the block that was read last.
+/// Looks up refcounts; keeps the refcount block that was read last.
 struct Counts<'a> {
     file: &'a File,
     tables: &'a Tables,
@@ -62,7 +61,7 @@ impl Counts<'_> {
         let block = self.block(at)?;
         let bytes = block.get((bit / 8) as usize..).unwrap_or_default();
         let is_used = match count_bits {
-            // Small counts begin at the lowest bits of a byte.
+            // Refcounts of less than a byte are packed from the lowest bit on.
             1 | 2 | 4 => bytes
                 .first()
                 .is_some_and(|b| b >> (bit % 8) & ((1 << count_bits) - 1) != 0),

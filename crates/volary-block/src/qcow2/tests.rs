@@ -286,7 +286,7 @@ fn a_panic_of_imago_is_told_as_an_error_alone() {
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [true, false]);
 }
 
-/// Without them, data would be put over what nothing counts; imago looks for room without an end.
+/// Written, such an image would lose its tables, or imago would recurse until the stack is full.
 #[test]
 fn an_image_that_does_not_count_its_own_tables_is_read_and_not_written() {
     for bits in ["1", "4", "16", "64"] {

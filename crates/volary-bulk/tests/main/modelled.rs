@@ -1,6 +1,6 @@
-//! How long a run takes on modelled disks, in virtual time: the same on each machine, each time.
+//! Runs on modelled disks, in virtual time: the same result on every machine.
 //!
-//! A disk's time passes with its requests and not otherwise: what the processor does is free here.
+//! Only requests advance the time; the processor's work is free.
 
 use crate::trees::{aged, fresh, walk};
 use crate::volumes::{Laid, session};
@@ -19,7 +19,7 @@ const MODELS: [Model; 3] = [Model::FAST, Model::SLOW, Model::TODAY];
 const FAT32: Shape = Shape::new(&FAT, "fat32", 272 * MIB).made("cluster=4k");
 const FFS2: Shape = Shape::new(&FFS, "ffs2", 256 * MIB).made("block=32k");
 
-/// Takes all and looks at nothing.
+/// A consumer that ignores what it is given.
 struct Null;
 
 impl Consumer for Null {
@@ -28,7 +28,7 @@ impl Consumer for Null {
     }
 }
 
-/// Milliseconds of as many bytes in sequence, in requests of a mebibyte.
+/// Returns the milliseconds of reading as many bytes in sequence, in requests of 1 MiB.
 fn sequential(model: Model, bytes: u64) -> f64 {
     let mut disk = HardDisk::new(model);
     for at in (0..bytes).step_by(MIB as usize) {
@@ -37,14 +37,14 @@ fn sequential(model: Model, bytes: u64) -> f64 {
     disk.now() / 1e3
 }
 
-/// A run: milliseconds from attaching to its end, and what it did. The disk's clock is the engine's.
+/// Runs the engine with the disk's clock. Returns milliseconds from attaching on, and the summary.
 fn run(laid: &Laid, model: Model, options: &Options) -> (f64, Summary) {
     let device = Arc::new(Spinning::new(laid.device.clone(), HardDisk::new(model)));
     let fs = attach_read_only(laid.format, device.clone(), "").expect("attach");
     let clock = device.clone();
     let options = Options {
         clock: Some(Arc::new(move || clock.elapsed())),
-        // On one thread, requests come in one order.
+        // One thread keeps the order of requests the same.
         depth: Some(1),
         ..options.clone()
     };
@@ -56,7 +56,7 @@ fn run(laid: &Laid, model: Model, options: &Options) -> (f64, Summary) {
     (device.now() / 1e3, sum)
 }
 
-/// The ordinary walk: milliseconds, files, bytes.
+/// Walks and reads file by file. Returns milliseconds, files and bytes.
 fn walked(laid: &Laid, model: Model) -> (f64, u64, u64) {
     let device = Arc::new(Spinning::new(laid.device.clone(), HardDisk::new(model)));
     let fs = attach_read_only(laid.format, device.clone(), "").expect("attach");
@@ -64,8 +64,8 @@ fn walked(laid: &Laid, model: Model) -> (f64, u64, u64) {
     (device.now() / 1e3, files, bytes)
 }
 
-/// A run with all that is unset: how many times the sequential time of the same bytes it takes, and how many
-/// times as fast as the ordinary walk it is.
+/// Runs with the defaults. Returns its time over that of the same bytes in sequence, and the walk's time
+/// over its own.
 fn compared(laid: &Laid, model: Model) -> (f64, f64, Summary) {
     let (walk, files, bytes) = walked(laid, model);
     let (time, sum) = run(laid, model, &Options::default());
@@ -81,12 +81,12 @@ fn compared(laid: &Laid, model: Model) -> (f64, f64, Summary) {
 
 #[test]
 fn a_fresh_volume_takes_little_more_than_its_bytes_in_sequence() {
-    // The directories of FAT lie scattered among the files, and cost a seek each.
+    // Directories on FAT are scattered among the files: a seek each.
     for (laid, most) in [
         (fresh(FAT32, 9000), [1.1, 1.1, 1.3]),
         (fresh(FFS2, 7000), [1.1, 1.1, 1.15]),
     ] {
-        // A walk cannot take longer than it does: what it takes in sequence bounds the gain.
+        // Reading in sequence bounds what can be gained over the walk.
         let least = [8.5, 8.0, 14.0];
         for ((model, most), least) in MODELS.into_iter().zip(most).zip(least) {
             let (times, gain, sum) = compared(&laid, model);
@@ -114,7 +114,7 @@ fn an_aged_volume_takes_a_third_more_than_its_bytes_in_sequence() {
     }
 }
 
-/// Every file is begun early and complete late: files lie among each other all over the disk.
+/// Files are interleaved all over the disk: each is begun early and completed late.
 #[test]
 fn less_memory_costs_time_and_cleaning_less_of_it_than_sweeps() {
     let laid = aged(FFS2, 8);
@@ -130,7 +130,7 @@ fn less_memory_costs_time_and_cleaning_less_of_it_than_sweeps() {
     assert_eq!(sum.cleanings, 0);
     for (part, most) in [(1, 1.2), (2, 1.8), (4, 2.4)] {
         let memory = sum.peak / part;
-        // Each run looks whether it stays within its memory.
+        // Each run asserts that it stays within its memory.
         let (cleaned, by_cleaning) = with(memory, Cleaning::OnDemand);
         let (swept, _) = with(memory, Cleaning::FirstFit);
         assert!(by_cleaning.cleanings > 0);

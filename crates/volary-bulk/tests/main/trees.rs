@@ -1,4 +1,4 @@
-//! Volumes of some hundred megabytes for modelled disks: fresh ones, and ones that have lived.
+//! Volumes of some hundred megabytes for modelled disks: fresh ones and aged ones.
 
 use crate::volumes::Laid;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use volary_testkit::volumes::{Shape, as_root, attach, make};
 
 const KIB: u64 = 1 << 10;
 
-/// Memory in which zeros take none: files are made of them here.
+/// A sparse memory device: files are zeros here, which take no memory.
 struct Hollow(Arc<MemDevice>);
 
 impl BlockDevice for Hollow {
@@ -35,7 +35,7 @@ impl BlockDevice for Hollow {
     }
 }
 
-/// Some directories, and files that come into them and go.
+/// Directories in which files are made and removed.
 struct Tree<'a> {
     fs: &'a Fs,
     cx: &'a Ctx<'a>,
@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A length as those of files are: half of them have at most 8 KiB, the largest 256 KiB.
+    /// Returns a random length: half of them up to 8 KiB, the largest 256 KiB.
     fn len(&mut self) -> u64 {
         let (least, most) = match self.rng.below(20) {
             0..10 => (1, 8 * KIB),
@@ -97,7 +97,7 @@ impl<'a> Tree<'a> {
         written.is_ok()
     }
 
-    /// Lets a file grow, as logs and mailboxes do. Returns false once the volume is full.
+    /// Appends to a file, as logs and mailboxes grow. Returns false once the volume is full.
     fn grow_any(&mut self) -> bool {
         let any = self.rng.index(self.files.len());
         let (dir, number) = self.files[any];
@@ -120,14 +120,14 @@ impl<'a> Tree<'a> {
         self.fs.unlink(self.cx, dir, name).expect("unlink");
     }
 
-    /// How many hundredths of the volume are taken.
+    /// Returns how full the volume is, in percent.
     fn taken(&self) -> u64 {
         let stat = self.fs.statfs(self.cx).expect("statfs");
         100 - stat.free * 100 / stat.size.max(1)
     }
 }
 
-/// A volume of this shape on which something was done.
+/// Makes a volume and works on it.
 fn grown(shape: Shape, name: &str, act: impl FnOnce(&mut Tree<'_>)) -> Laid {
     let device = Arc::new(MemDevice::new(shape.len));
     let hollow = Arc::new(Hollow(device.clone()));
@@ -144,7 +144,7 @@ fn grown(shape: Shape, name: &str, act: impl FnOnce(&mut Tree<'_>)) -> Laid {
     }
 }
 
-/// So many files, each in one piece.
+/// Returns a fresh volume with this many contiguous files.
 pub(crate) fn fresh(shape: Shape, files: usize) -> Laid {
     grown(shape, "fresh", |tree| {
         for i in 0..files {
@@ -173,8 +173,8 @@ pub(crate) fn aged(shape: Shape, rounds: usize) -> Laid {
     })
 }
 
-/// What a reader in directory order does: it opens, reads and closes each file where it finds it. Returns the
-/// files and their bytes.
+/// Reads in directory order: opens, reads and closes each file as it is found. Returns how many files and
+/// bytes there were.
 pub(crate) fn walk(fs: &Fs, cx: &Ctx<'_>) -> (u64, u64) {
     let (mut todo, mut files, mut bytes) = (vec![fs.root()], 0, 0);
     let mut buf = vec![0; 128 << 10];

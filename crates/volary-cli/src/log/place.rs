@@ -24,13 +24,13 @@ impl Place {
     /// is missing.
     ///
     /// # Errors
-    /// The host's; `InvalidInput` for a file that is no text.
+    /// The host's; `InvalidInput` for a file that is not text.
     pub(super) fn open(text: &Path) -> io::Result<Self> {
         match text.to_str() {
             Some("stderr") => Ok(Self::Stderr),
             Some("system") => Self::system(),
             _ => {
-                let file = crate::written::appended(text)?;
+                let file = crate::written::open_to_append(text)?;
                 Ok(Self::File(file))
             }
         }

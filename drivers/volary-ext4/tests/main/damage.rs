@@ -51,7 +51,7 @@ fn number(text: &str, key: &str) -> u64 {
         .unwrap_or_else(|| panic!("{key}: {text}"))
 }
 
-/// Where the first block of a file or directory is.
+/// Returns the offset of the first block of a file or directory.
 fn first_block(dev: &Arc<dyn BlockDevice>, ino: u64, block: u64) -> u64 {
     let text = tools::dump(dev, &format!("blocks {ino}"));
     let at = text
@@ -84,7 +84,7 @@ fn structures(dev: &Arc<dyn BlockDevice>, block: u64) -> Vec<(&'static str, u64,
     ]
 }
 
-/// Turns bits over in each of these structures, and holds that the check tells each by its code.
+/// Flips bits in each of these structures, and asserts that the check reports its code.
 fn each_is_told(good: &[u8], places: Vec<(&str, u64, u64)>) {
     for (code, at, len) in places {
         for step in 0..12 {
@@ -118,7 +118,7 @@ fn a_bit_turned_over_in_any_structure_is_told() {
     each_is_told(&good, places);
 }
 
-/// A volume with a node of extents, a block of attributes and a directory that is a hash tree.
+/// Returns a volume with an extent node, an attribute block and a directory with a hash tree.
 fn with_trees(images: &Images) -> Vec<u8> {
     let source = images.path("trees");
     std::fs::create_dir_all(source.join("dir")).expect("a directory");
@@ -139,12 +139,12 @@ fn with_trees(images: &Images) -> Vec<u8> {
         &format!("ea_set broken user.long {}\n", "x".repeat(500)),
     );
     let mut e2fsck = E2FSCK.command();
-    // It says 1 where it has changed something: directories become trees.
+    // Indexes directories (-D); exits with 1, as it has changed something.
     e2fsck.args(["-fyD"]).arg(&image).output().expect("e2fsck");
     std::fs::read(&image).expect("an image")
 }
 
-/// The only block that begins with these bytes.
+/// Returns the offset of the only block that begins with these bytes.
 fn block_of(image: &[u8], magic: &[u8]) -> u64 {
     let blocks = image.chunks(1024).enumerate();
     let mut found = blocks.filter(|(_, block)| block.starts_with(magic));

@@ -10,7 +10,7 @@ use volary::bulk::File;
 #[derive(Default)]
 pub(super) struct Names {
     before: Vec<Before>,
-    /// The directory of each in an archive.
+    /// The directory of each source in an archive.
     dirs: Vec<Vec<u8>>,
 }
 
@@ -45,14 +45,14 @@ impl Names {
         }
     }
 
-    /// Where a file of a directory of the host is.
+    /// Returns the path on the host, if the source is a directory of the host.
     pub(super) fn on_host(&self, file: &File<'_>) -> Option<PathBuf> {
         let is_of_host = matches!(self.before.get(file.source), Some(Before::Dir(_)));
         is_of_host.then(|| OsString::from_vec(self.of(file)).into())
     }
 
-    /// What an archive calls it: its path within its source, without a slash before it. Where there are
-    /// several sources, each has a directory of its own in the archive.
+    /// Returns the name in an archive: the path within the source, without a leading slash. With several
+    /// sources, the directory of the source comes before it.
     pub(super) fn within(&self, file: &File<'_>) -> Vec<u8> {
         let path = file.path.strip_prefix(b"/").unwrap_or(file.path);
         match self.dirs.get(file.source) {
@@ -62,8 +62,8 @@ impl Names {
         }
     }
 
-    /// A name that no source has yet: that of the image or directory, with a number after it if
-    /// another has that.
+    /// Returns a directory that no other source has: the name of the image or directory, with a number if
+    /// that is taken.
     fn new_dir(&self, source: &Source) -> Vec<u8> {
         let path = match source {
             Source::Host { path } | Source::Image { path, .. } => path.file_name(),

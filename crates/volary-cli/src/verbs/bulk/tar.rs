@@ -72,7 +72,7 @@ impl Tar {
             (Box::new(Raw), "standard output".to_string())
         } else {
             let name = volary::escape(file.as_os_str().as_bytes()).to_string();
-            let made = written::replaced(file).map_err(|e| Fail::host(&name, e))?;
+            let made = written::open_to_replace(file).map_err(|e| Fail::host(&name, e))?;
             own = made.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
             (Box::new(made), name)
         };
@@ -97,7 +97,7 @@ impl Tar {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a file is the archive itself.
+    /// Returns whether a file is the archive itself.
     fn is_own(&self, to: &To<'_>, file: &File<'_>) -> bool {
         let ino = file.attr.map(|attr| attr.node.ino.get());
         let own = self.own.filter(|(_, own)| ino == Some(*own));
