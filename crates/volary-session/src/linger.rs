@@ -10,6 +10,7 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,6 +28,10 @@ const NEEDED_MAX: u32 = 1024;
 
 /// Whether a thread of this process stays awake now.
 static AWAKE: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process has more than one processor. Asked once: the answer takes files of control groups, 100 us.
+static HAS_PROCESSORS: LazyLock<bool> =
+    LazyLock::new(|| thread::available_parallelism().is_ok_and(|count| count.get() > 1));
 
 /// For the threads that answer one client, or one mount.
 #[derive(Debug)]
@@ -53,7 +58,7 @@ impl Linger {
             soon: AtomicU32::new(0),
             usual: AtomicU64::new(LEAST),
             needed: AtomicU32::new(NEEDED),
-            is_able: thread::available_parallelism().is_ok_and(|count| count.get() > 1),
+            is_able: *HAS_PROCESSORS,
         }
     }
 

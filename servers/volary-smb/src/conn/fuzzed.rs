@@ -10,7 +10,7 @@ use crate::wire::header::flags;
 use crate::wire::{Command, Header, Out};
 use rustix::net::sockopt;
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{Cred, Time};
@@ -33,7 +33,8 @@ struct Client {
 /// The system's, of sockets.
 pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()> {
     let server = Server::new(config(volume))?;
-    let mut client = Client::new(&server, 0, 1)?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut client = Client::new(&server, &listener, 0, 1)?;
     let mut compound: Vec<(Command, &[u8])> = Vec::new();
     while let Some(([command, related, low, high], rest)) = bytes.split_first_chunk() {
         let len = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
@@ -61,10 +62,11 @@ pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()>
 pub(crate) fn connections(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()> {
     const USERS: [usize; 3] = [0, 0, 1];
     let server = Server::new(config(volume))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut sessions = 1;
     let mut clients = Vec::new();
     for user in USERS {
-        clients.push(Client::new(&server, user, sessions)?);
+        clients.push(Client::new(&server, &listener, user, sessions)?);
         sessions += 1;
     }
     while let Some(([whose, command, related, low, high], rest)) = bytes.split_first_chunk() {
@@ -83,7 +85,7 @@ pub(crate) fn connections(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<
         };
         if let (Some(client), Some(user)) = (clients.get_mut(ended), USERS.get(ended)) {
             client.end();
-            *client = Client::new(&server, *user, sessions)?;
+            *client = Client::new(&server, &listener, *user, sessions)?;
             sessions += 1;
         }
     }
@@ -110,14 +112,15 @@ fn config(volume: &Arc<Volume>) -> Config {
 
 impl Client {
     /// A client that has logged on as the user at this place of the configuration.
-    fn new(server: &Server, user: usize, session: u64) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    fn new(server: &Server, listener: &TcpListener, user: usize, session: u64) -> io::Result<Self> {
+        // No address of this host: nobody is asked whose the client's socket is.
+        const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
         let socket = TcpStream::connect(listener.local_addr()?)?;
         socket.set_nonblocking(true)?;
         // A port that waits after its end is not to be had for a minute, and there are 28,000.
         sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
-        let (theirs, peer) = listener.accept()?;
-        let conn = Arc::new(Conn::new(server.shared(), theirs, peer.ip())?);
+        let (theirs, _) = listener.accept()?;
+        let conn = Arc::new(Conn::new(server.shared(), theirs, PEER)?);
         let mut client = Self {
             conn,
             worker: Arc::default(),
