@@ -73,6 +73,7 @@ mod walk;
 pub use delivery::{Consumer, File, Part, Range, Way, Why};
 pub use files::{Content, Files, Read};
 pub use options::{Cleaning, Clock, Method, Options, Shuffle};
+pub use probe::moves;
 pub use run::BulkFileRead;
 pub use source::Source;
 pub use summary::Summary;

@@ -1,6 +1,7 @@
 //! What a device likes: the gap to read over, the size of requests, how many at a time.
 
 use crate::list::{List, Piece};
+use crate::options::Clock;
 use crate::run::Run;
 use crate::source::Source;
 use std::time::Duration;
@@ -39,6 +40,20 @@ const SLOW: usize = 3;
 
 /// A device that takes this long to find a place moves something.
 const MOVES: Duration = Duration::from_micros(1500);
+
+/// Returns whether a device moves something to find a place, by some reads of places far from each other: none of
+/// them comes soon then. The device must not be cached, or what is cached comes soon.
+///
+/// A device that cannot be read there, or is too small to tell, does not move.
+pub fn moves(device: &dyn BlockDevice, clock: &Clock) -> bool {
+    let size = device.geometry().size;
+    let mut buf = vec![0; SMALL.0];
+    (1..=SLOW as u64).all(|i| {
+        let at = size / 1000 * (i * 618 % 1000) / SMALL.0 as u64 * SMALL.0 as u64;
+        let before = clock();
+        device.read_at(at, &mut buf).is_ok() && clock().saturating_sub(before) >= MOVES
+    })
+}
 
 /// Asks the device, unless the user has said it all.
 pub(crate) fn tuned(run: &Run<'_>, source: &Source, list: &List) -> Tuned {

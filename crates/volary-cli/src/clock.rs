@@ -17,6 +17,13 @@ pub(crate) fn now() -> Time {
     }
 }
 
+/// Returns a clock that tells the time since now: for runs that are timed, and devices that are probed.
+#[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
+pub(crate) fn stopwatch() -> volary::bulk::Clock {
+    let begin = std::time::Instant::now();
+    std::sync::Arc::new(move || begin.elapsed())
+}
+
 /// A time in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{
     Attach, BlockDevice, Commit, Cred, Entry, Error, Follow, Kind, NodeId, OptionSpec, Options,
-    Place, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
+    Place, Raw, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
 };
 
 /// Options of every command that opens a volume.
@@ -327,11 +327,27 @@ impl Volumes {
     /// # Errors
     /// In one line why it cannot be opened.
     pub(crate) fn bulk_source(&mut self, source: &Source) -> Done<volary::bulk::Source> {
+        let is_host = matches!(source, Source::Host { .. });
+        let mut raw = Raw::Auto;
+        if is_host {
+            self.open_with(source, Use::Look, |options| {
+                match options.choice("raw", &Raw::WORDS) {
+                    Ok(Some(wanted)) => raw = wanted,
+                    Ok(None) => options.set("raw", "auto"),
+                    // Opening refuses it.
+                    Err(_) => {}
+                }
+            })?;
+        }
         let open = self.open(source, Use::Look)?;
         let read = volary::bulk::Source::new(open.session.clone());
+        // Where nothing moves, the host's own way to the content is as quick, and takes less of the processor.
+        let is_wanted = |device: &dyn BlockDevice| {
+            !is_host || raw == Raw::Always || volary::bulk::moves(device, &clock::stopwatch())
+        };
         let read = match &open.device {
-            Some(device) => read.on(device.clone()),
-            None => read,
+            Some(device) if is_wanted(&**device) => read.on(device.clone()),
+            _ => read,
         };
         Ok(match source {
             Source::Host { .. } | Source::Nfs(_) => read.live(),
@@ -340,11 +356,22 @@ impl Volumes {
     }
 
     fn open(&mut self, source: &Source, usage: Use) -> Done<&Open> {
+        self.open_with(source, usage, |_| {})
+    }
+
+    /// The same, with options besides those that were given.
+    fn open_with(
+        &mut self,
+        source: &Source,
+        usage: Use,
+        add: impl FnOnce(&mut Options),
+    ) -> Done<&Open> {
         let is_same = |held: &Open| is_same_source(&held.source, source);
         let at = match self.open.iter().position(is_same) {
             Some(at) => at,
             None => {
-                let attach = self.args.attach(usage)?;
+                let mut attach = self.args.attach(usage)?;
+                add(&mut attach.options);
                 let opened = open(source, &attach, usage, &self.args.options.layers)?;
                 self.reports.extend(opened.reports);
                 self.open.push(Open {

@@ -1,9 +1,10 @@
 //! From a [`Source`] to a device, and from a device to a file system. Every
 //! way in which that can go wrong has a line that says what to do.
 
-use crate::block::{OpenOptions, open_image, partition};
+use crate::block::{FileDevice, OpenOptions, open_image, partition};
 use crate::find::{TYPE_OPTION, find};
 use crate::{Source, demo};
+use std::path::Path;
 use std::sync::Arc;
 use volary_core::{
     Attach, BlockDevice, Caps, Error, Fs, Kind, OptionSpec, Remote, Replica, Result, Time,
@@ -112,11 +113,40 @@ fn told(how: &Attach, own: &[OptionSpec]) -> Result<Attach> {
 }
 
 /// The options of a directory of the host.
-pub const HOST_OPTIONS: &[OptionSpec] = &[OptionSpec {
-    name: "suid",
-    value: "",
-    help: "let clients set the set-uid and set-gid bits of files (default: they are taken away)",
-}];
+pub const HOST_OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "suid",
+        value: "",
+        help: "let clients set the set-uid and set-gid bits of files (default: they are taken away)",
+    },
+    OptionSpec {
+        name: "raw",
+        value: "WHEN",
+        help: "for bulk reads: from the block device below the directory; never, always, or auto: where it may be \
+               read and moves an arm (the default)",
+    },
+];
+
+/// Whether files of a directory of the host are read from the block device below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Raw {
+    /// They are not.
+    #[default]
+    Never,
+    /// The device is opened if it can be, and whoever reads files decides.
+    Auto,
+    /// They are, or the directory is not opened.
+    Always,
+}
+
+impl Raw {
+    /// Each with its word.
+    pub const WORDS: [(&str, Self); 3] = [
+        ("never", Self::Never),
+        ("auto", Self::Auto),
+        ("always", Self::Always),
+    ];
+}
 
 /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
 /// on it, as what the option `type` says if it is given, over the one that the option `remote`
@@ -145,13 +175,48 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
     given.check_known(HOST_OPTIONS)?;
     volary_host::raise_descriptor_limit();
     let nodes_max = usize::try_from(how.memory / NODE_BYTES).unwrap_or(usize::MAX);
+    let device = device_below(path, given.choice("raw", &Raw::WORDS)?.unwrap_or_default())?;
     let options = HostOptions {
         read_only: how.read_only,
         set_ids: given.flag("suid", false)?,
         nodes_max,
+        places: device.is_some(),
         ..HostOptions::default()
     };
-    volary_host::attach(path, &options).map(Opened::from)
+    Ok(Opened {
+        device,
+        ..volary_host::attach(path, &options)?.into()
+    })
+}
+
+/// Returns the device below a directory of the host, past the page cache, if it is wanted and can be read.
+///
+/// # Errors
+/// Where it must be read: `Unsupported` if the host tells no places on it, or reads it through the page cache
+/// only; as [`FileDevice::open`].
+fn device_below(dir: &Path, raw: Raw) -> Result<Option<Arc<dyn BlockDevice>>> {
+    let options = OpenOptions {
+        read_only: true,
+        direct: true,
+        unlocked: true,
+    };
+    let open = || {
+        let words = "the host does not tell where on a block device its files lie";
+        let path = volary_host::device(dir).ok_or_else(|| Error::note(Kind::Unsupported, words))?;
+        let device = FileDevice::open(path, options)?;
+        match device.is_direct() {
+            true => Ok(Arc::new(device)),
+            false => {
+                let words = "the block device below is not to be read past the page cache";
+                Err(Error::note(Kind::Unsupported, words))
+            }
+        }
+    };
+    match raw {
+        Raw::Never => Ok(None),
+        Raw::Auto => Ok(open().ok().map(|device| device as _)),
+        Raw::Always => Ok(Some(open()?)),
+    }
 }
 
 /// Attaches a volume that keeps files of another one, which `remote` names. That is opened

@@ -16,6 +16,9 @@ const PLACES: u64 = 1 << 14;
 /// go by, in nanoseconds.
 const PAST: i128 = 20_000_000;
 
+/// A change is past for good when it is this long ago, in nanoseconds: ext4 with small inodes counts seconds.
+const SETTLED: i128 = 2_000_000_000;
+
 /// A moment by the clock that file systems go by: nanoseconds since 1970.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment(i128);
@@ -24,6 +27,16 @@ impl Moment {
     pub(crate) fn now() -> Self {
         let now = clock_gettime(ClockId::RealtimeCoarse);
         Self::at(now.tv_sec, now.tv_nsec)
+    }
+
+    /// Returns when a node was last changed.
+    pub(crate) fn changed(stat: &Statx) -> Self {
+        Self::at(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec.into())
+    }
+
+    /// Whether it is so long ago that a change from now on has a later time.
+    pub(crate) fn is_past(self) -> bool {
+        Self::now().0 - self.0 >= SETTLED
     }
 
     fn at(secs: i64, nanos: i64) -> Self {
@@ -130,6 +143,13 @@ mod tests {
         assert_eq!(births.generation(&new), None);
         births.note(&new, 7, Moment(born + PAST));
         assert_eq!(births.generation(&new), Some(7));
+    }
+
+    #[test]
+    fn a_change_is_past_when_the_next_one_has_a_later_second() {
+        let now = Moment::now();
+        assert!(!now.is_past() && !Moment(now.0 - SETTLED / 2).is_past());
+        assert!(Moment(now.0 - SETTLED).is_past());
     }
 
     #[test]

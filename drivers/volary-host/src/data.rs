@@ -5,12 +5,12 @@ use crate::opens::Opened;
 use crate::path_of;
 use crate::volume::{Host, open_dir};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Advice, FallocateFlags, Mode as HostMode, OFlags, SeekFrom};
+use rustix::fs::{Advice, FallocateFlags, Mode as HostMode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::IoSlice;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use volary_core::{Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
+use volary_core::{FileKind, Kind, Mode, NodeId, OpenId, Result};
 
 /// What nothing but files is opened with: nobody waits for the other end of a
 /// fifo, and no terminal becomes ours.
@@ -99,7 +99,11 @@ impl Host {
         Ok(())
     }
 
-    fn file(&self, id: OpenId) -> Result<Arc<Opened>> {
+    /// Returns an open file.
+    ///
+    /// # Errors
+    /// `Stale`; `IsDir`.
+    pub(crate) fn file(&self, id: OpenId) -> Result<Arc<Opened>> {
         let open = self.opens.get(id)?;
         if open.kind == FileKind::Dir {
             return Err(Kind::IsDir.into());
@@ -214,56 +218,9 @@ impl Host {
         flags.set(FallocateFlags::PUNCH_HOLE, hole);
         rustix::fs::fallocate(&open.fd, flags, offset, len).map_err(from_errno)
     }
-
-    /// See [`extents`](volary_core::FileSystem::extents). Offsets on the device
-    /// would be of no use without it: what is no hole is `Encoded`.
-    pub(crate) fn places(
-        &self,
-        id: OpenId,
-        offset: u64,
-        len: u64,
-        out: &mut Vec<Extent>,
-    ) -> Result<()> {
-        let open = self.file(id)?;
-        let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
-        let _offset = open.listing.lock();
-        let mut at = offset;
-        while at < end {
-            let data = next(&open.fd, SeekFrom::Data(at), end)?;
-            push(out, at, data, Place::Hole);
-            let hole = next(&open.fd, SeekFrom::Hole(data), end)?;
-            push(out, data, hole, Place::Encoded);
-            at = hole.max(data);
-            if hole == data && data < end {
-                // The file was cut meanwhile.
-                push(out, at, end, Place::Hole);
-                break;
-            }
-        }
-        Ok(())
-    }
 }
 
 const OFFSET_MAX: u64 = i64::MAX as u64;
-
-/// The next place of that kind, or `end` if there is none before.
-fn next(fd: &OwnedFd, place: SeekFrom, end: u64) -> Result<u64> {
-    match rustix::fs::seek(fd, place) {
-        Ok(at) => Ok(at.min(end)),
-        Err(Errno::NXIO | Errno::INVAL | Errno::OVERFLOW) => Ok(end),
-        Err(e) => Err(from_errno(e)),
-    }
-}
-
-fn push(out: &mut Vec<Extent>, from: u64, to: u64, place: Place) {
-    if to > from {
-        out.push(Extent {
-            offset: from,
-            len: to - from,
-            place,
-        });
-    }
-}
 
 fn flags_of(mode: Mode) -> OFlags {
     match mode {

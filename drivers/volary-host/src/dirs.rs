@@ -5,7 +5,7 @@ use crate::opens::Opened;
 use crate::sys;
 use crate::volume::Host;
 use rustix::fd::OwnedFd;
-use rustix::fs::SeekFrom;
+use rustix::fs::{Advice, SeekFrom};
 use rustix::io::Errno;
 use volary_core::{Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
 
@@ -100,6 +100,9 @@ impl Host {
         if from == Cookie::START || !listing.goes_on_at(from) {
             listing.seek(&open, from)?;
         }
+        if from == Cookie::START {
+            read_alone(&open.fd);
+        }
         loop {
             if listing.start >= listing.end && !listing.fill(&open)? {
                 return Ok(true);
@@ -151,6 +154,16 @@ impl Host {
             self.nodes.note(node, kind, lookups, way, None);
         }
         Ok(true)
+    }
+}
+
+/// Has the host read a directory of one block without what lies behind it. ext4 takes directories that are listed
+/// in their order for one stream, and would read ahead megabytes of the files between them.
+fn read_alone(dir: &OwnedFd) {
+    const BLOCK: u64 = 4096;
+    if crate::ids::look(dir, b"").is_ok_and(|stat| stat.stx_size <= BLOCK) {
+        // It is a hint.
+        let _ = rustix::fs::fadvise(dir, 0, None, Advice::Random);
     }
 }
 

@@ -69,6 +69,7 @@
 //! | `nodes`, `opens` | the nodes and opens that were given out |
 //! | `names` | look up, make, link, remove, rename |
 //! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
+//! | `places` | holes, and places on the block device |
 //! | `together`, `ring` | whole files in batches |
 //! | `watch` | news of what other processes change |
 //! | `probe` | what the host's file system can do |
@@ -96,6 +97,7 @@ mod locks;
 mod names;
 mod nodes;
 mod opens;
+mod places;
 mod probe;
 mod ring;
 mod sys;
@@ -106,7 +108,7 @@ mod volume;
 mod watch;
 
 use rustix::fd::{AsFd, AsRawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volary_core::{Fs, Result};
 
@@ -127,6 +129,8 @@ pub struct HostOptions {
     pub descriptors_max: Option<usize>,
     /// Read whole files in batches by `io_uring`, where the host allows it.
     pub rings: bool,
+    /// Tell where on the [`device`] below the content of files lies that is not in the page cache, once it is there.
+    pub places: bool,
 }
 
 impl Default for HostOptions {
@@ -138,6 +142,7 @@ impl Default for HostOptions {
             nodes_max: 1 << 18,
             descriptors_max: None,
             rings: true,
+            places: false,
         }
     }
 }
@@ -148,6 +153,14 @@ impl Default for HostOptions {
 /// `NotFound`, `NotDir`, `Access`; `Unsupported` if `/proc` is not there.
 pub fn attach(path: &Path, options: &HostOptions) -> Result<Fs> {
     Ok(Arc::new(volume::Host::new(path, options)?))
+}
+
+/// Returns the block device on which the files of the directory lie, where the host tells places on it: on
+/// ext2, ext3, ext4 and XFS, whose data are on one device. What is read there while they are mounted is the content
+/// of a file that [`HostOptions::places`] tells of, if it passes by the host's page cache and the file's
+/// attributes are the same before and after.
+pub fn device(path: &Path) -> Option<PathBuf> {
+    places::device(path)
 }
 
 /// Lets this process have as many descriptors as the host allows it, for the

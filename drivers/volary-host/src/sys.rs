@@ -1,5 +1,5 @@
 //! The system calls that no safe library has: file handles, directory entries
-//! in bulk, locks of open file descriptions, fanotify.
+//! in bulk, locks of open file descriptions, fanotify, places of files.
 
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::{Errno, Result};
@@ -228,6 +228,107 @@ pub(crate) fn watch_add(group: impl AsFd, dir: impl AsFd) -> Result<()> {
         )
     })
     .map(drop)
+}
+
+/// Whether all pages of a range are in the page cache. False where the kernel cannot tell (before 6.5).
+#[expect(unsafe_code, reason = "no safe cachestat")]
+pub(crate) fn is_cached(file: impl AsFd, from: u64, len: u64) -> bool {
+    const CACHESTAT: libc::c_long = 451;
+    const PAGE: u64 = 4096;
+    let (range, mut found) = ([from, len], [0_u64; 5]);
+    // SAFETY: `range` and `found` have the layouts of `struct cachestat_range` and `struct cachestat`, and live
+    // through the call.
+    let answer = unsafe {
+        libc::syscall(
+            CACHESTAT,
+            file.as_fd().as_raw_fd(),
+            range.as_ptr(),
+            found.as_mut_ptr(),
+            0,
+        )
+    };
+    let [cached, ..] = found;
+    answer == 0 && cached >= len.div_ceil(PAGE)
+}
+
+/// One extent of a file, as `FIEMAP` tells it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mapping {
+    /// Where it begins in the file.
+    pub(crate) start: u64,
+    /// Where it begins on the device.
+    pub(crate) place: u64,
+    pub(crate) len: u64,
+    pub(crate) reserved: [u64; 2],
+    pub(crate) flags: u32,
+    pub(crate) more_reserved: [u32; 3],
+}
+
+pub(crate) const MAP_LAST: u32 = 1;
+pub(crate) const MAP_UNKNOWN: u32 = 2;
+pub(crate) const MAP_DELAYED: u32 = 4;
+pub(crate) const MAP_ENCODED: u32 = 8;
+pub(crate) const MAP_ENCRYPTED: u32 = 0x80;
+pub(crate) const MAP_NOT_ALIGNED: u32 = 0x100;
+pub(crate) const MAP_INLINE: u32 = 0x200;
+pub(crate) const MAP_TAIL: u32 = 0x400;
+pub(crate) const MAP_UNWRITTEN: u32 = 0x800;
+
+impl Mapping {
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add(self.len)
+    }
+}
+
+/// Extents that are asked for at once.
+const MAPPINGS: usize = 32;
+
+/// A `struct fiemap` with room for some extents.
+#[repr(C)]
+pub(crate) struct Mappings {
+    start: u64,
+    len: u64,
+    flags: u32,
+    count: u32,
+    room: u32,
+    reserved: u32,
+    all: [Mapping; MAPPINGS],
+}
+
+impl Mappings {
+    pub(crate) fn as_slice(&self) -> &[Mapping] {
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        self.all.get(..count).unwrap_or(&self.all)
+    }
+
+    /// Whether the range has no more extents.
+    pub(crate) fn is_last(&self) -> bool {
+        let last = self.as_slice().last();
+        last.is_none_or(|last| {
+            last.flags & MAP_LAST != 0 || last.end() >= self.start.saturating_add(self.len)
+        })
+    }
+}
+
+/// Returns the first extents of a range, once what was written there is on the device.
+#[expect(unsafe_code, reason = "no safe FIEMAP")]
+pub(crate) fn mappings(file: impl AsFd, start: u64, len: u64) -> Result<Mappings> {
+    const FIEMAP: libc::Ioctl = 0xc020_660b;
+    const SYNC: u32 = 1;
+    let mut asked = Mappings {
+        start,
+        len,
+        flags: SYNC,
+        count: 0,
+        room: u32::try_from(MAPPINGS).unwrap_or(0),
+        reserved: 0,
+        all: [Mapping::default(); MAPPINGS],
+    };
+    // SAFETY: `asked` has the layout of `struct fiemap`, with the room for extents that it says, and lives through
+    // the call.
+    check(unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FIEMAP, &raw mut asked) })?;
+    Ok(asked)
 }
 
 /// Numbers as the kernel gives them: in the host's byte order.

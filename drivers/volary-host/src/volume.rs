@@ -41,6 +41,7 @@ pub(crate) struct Host {
     /// What is made is given to the caller.
     pub(crate) gives_away: bool,
     pub(crate) set_ids: bool,
+    pub(crate) tells_places: bool,
     /// Descriptors with this number or a higher one are not for opens.
     first_reserved: usize,
     detached: AtomicBool,
@@ -70,6 +71,7 @@ impl Host {
             missed: Missed::default(),
             gives_away: probe::may_give_away(),
             set_ids: options.set_ids,
+            tells_places: options.places,
             first_reserved: probe::descriptors_for_opens(),
             detached: AtomicBool::new(false),
             ids: Arc::new(ids),

@@ -114,6 +114,11 @@ impl FileDevice {
         })
     }
 
+    /// Whether it is read and written past the host's page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
     fn check_write(&self, offset: u64, len: usize) -> Result<()> {
         if self.geometry.read_only {
             return Err(Kind::ReadOnly.into());

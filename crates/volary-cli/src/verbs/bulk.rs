@@ -27,15 +27,15 @@ use crate::volumes::{At, AttachArgs, Volumes};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use volary::Source;
 use volary::bulk::{BulkFileRead, Cleaning, Method, Options, Shuffle};
 
 /// Reads all files of trees, in the order in which they lie on the disk.
 ///
 /// The order is that of the disk, not of the names: a whole tree is read in one sweep, in large
-/// requests, and each file is handed over whole. What the disk cannot be asked for directly (files of
-/// a mounted directory, compressed or inline files) is read the ordinary way.
+/// requests, and each file is handed over whole. What the disk cannot be asked for directly (compressed
+/// or inline files) is read the ordinary way; so are files of a mounted directory, unless the block
+/// device below may be read and seeks (`-o raw=always` on any device, `-o raw=never`).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -206,7 +206,6 @@ impl What {
 
 impl How {
     fn options(&self, workers: usize) -> Done<Options> {
-        let begin = now();
         Ok(Options {
             memory: self.memory,
             method: match self.method.as_str() {
@@ -227,7 +226,7 @@ impl How {
                 seed,
                 window: self.window,
             }),
-            clock: Some(Arc::new(move || now().duration_since(begin))),
+            clock: Some(crate::clock::stopwatch()),
         })
     }
 }
@@ -246,14 +245,6 @@ fn one_heap() {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn one_heap() {}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "runs are timed, and devices probed"
-)]
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
-}
 
 /// What is to be read, by volume: places of one are read together.
 ///

@@ -6,6 +6,7 @@
 //! ten thousand:
 //! `VOLARY_SUITES=all cargo test --profile soak -p volary-cli --test clients -- --test-threads=1`.
 
+mod below;
 mod linux;
 mod locks;
 mod nfs;

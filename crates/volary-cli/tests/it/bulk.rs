@@ -453,3 +453,17 @@ fn each_of_several_sources_has_its_own_directory_in_an_archive() {
         .ok();
     sandbox.shell("diff -r more/src x/disk.img").ok();
 }
+
+#[test]
+fn raw_reads_of_a_directory_are_refused_in_words_where_there_are_none() {
+    let sandbox = Sandbox::with_tree();
+    let told = sandbox.run("bulk -o raw=often src").fails(2);
+    assert!(told.contains("raw") && told.contains("always"), "{told}");
+    let told = sandbox.run("bulk -o raw=always /proc/self/fdinfo").fails(3);
+    let words = "the host does not tell where on a block device its files lie";
+    assert!(told.contains(words), "{told}");
+    for how in ["auto", "never"] {
+        let line = format!("bulk --sha256 -o raw={how} src");
+        assert_eq!(sandbox.run(&line).code, 0, "{how}");
+    }
+}
