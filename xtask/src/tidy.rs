@@ -39,7 +39,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-mem", "volary-testkit"],
     ),
     ("volary-mem", &["volary-core"], &["volary-testkit"]),
-    ("volary-host", &["volary-core"], &["volary-testkit"]),
+    (
+        "volary-host",
+        &["volary-core", "volary-block"],
+        &["volary-testkit"],
+    ),
     (
         "volary-fat",
         &["volary-core", "volary-block", "volary-ondisk"],

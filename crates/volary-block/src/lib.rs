@@ -43,7 +43,7 @@ mod slice;
 
 pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};
 pub use faulty::{Faulty, How, On, When};
-pub use file::{FileDevice, OpenOptions};
+pub use file::{FileDevice, OpenOptions, cached_pages};
 pub use mem::MemDevice;
 pub use part::{Partition, Scheme, partition, partitions};
 pub use qcow2::{Qcow2, catches_panic, open_image};

@@ -73,6 +73,11 @@ impl BlockDevice for Slice {
         self.dev.is_cached()
     }
 
+    fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
+        let dev = self.dev.past_cache()?;
+        Some(Arc::new(Self { dev, ..*self }))
+    }
+
     fn will_read(&self, offset: u64, len: u64) {
         let len = len.min(self.len.saturating_sub(offset));
         if len > 0 {

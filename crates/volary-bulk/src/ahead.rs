@@ -46,7 +46,8 @@ struct Ready {
 /// A request, and its answer.
 pub(crate) struct Loaded {
     pub(crate) span: Span,
-    pub(crate) data: Result<Arc<Buf>>,
+    /// What was read, and where in it the span begins.
+    pub(crate) data: Result<(Arc<Buf>, usize)>,
 }
 
 impl<'a> Ahead<'a> {
@@ -75,10 +76,7 @@ impl<'a> Ahead<'a> {
     /// Runs on each thread: reads until there is nothing more to read, or the budget is closed.
     pub(crate) fn work(&self) {
         while let Some((number, span, buf)) = self.begin() {
-            let data = buf.and_then(|mut buf| {
-                self.device.read_at(span.at, &mut buf.bytes)?;
-                Ok(Arc::new(buf))
-            });
+            let data = buf.and_then(|buf| load(self.device, &span, buf));
             let mut ready = self.ready.lock();
             ready.loaded.insert(number, Loaded { span, data });
             drop(ready);
@@ -96,7 +94,7 @@ impl<'a> Ahead<'a> {
         };
         let buf = self
             .turn(issue.number)
-            .then(|| room(self.budget, span.len, self.merge.request));
+            .then(|| room(self.device, self.budget, span.len, self.merge.request));
         let buf = match buf.flatten() {
             Some(buf) => Ok(buf),
             None if self.budget.is_closed() => {
@@ -150,11 +148,51 @@ impl<'a> Ahead<'a> {
     }
 }
 
+/// What memory is aligned to for a device that is read past the page cache.
+const ALIGN: usize = 4096;
+
+/// Returns how much larger than a request its buffer has to be, to be aligned to sectors as the request is.
+fn around(device: &dyn BlockDevice) -> u64 {
+    match device.is_cached() {
+        true => 0,
+        false => ALIGN as u64 + 2 * u64::from(device.geometry().sector),
+    }
+}
+
 /// A buffer for a request: of the largest size, so that the next one can have it too, unless it is a
 /// small one.
-pub(crate) fn room(budget: &Arc<Budget>, len: u64, most: u64) -> Option<Buf> {
+pub(crate) fn room(
+    device: &dyn BlockDevice,
+    budget: &Arc<Budget>,
+    len: u64,
+    most: u64,
+) -> Option<Buf> {
+    let around = around(device);
     match len >= most / 4 && len < most {
-        true => budget.buffer_of(len, most),
-        false => budget.buffer(len),
+        true => budget.buffer_of(len + around, most + around),
+        false => budget.buffer(len + around),
     }
+}
+
+/// Reads a request, with the sectors at its ends whole, into a buffer of [`room`]: a device that is read past the
+/// page cache then needs no buffer of its own. Returns where in the buffer the request begins.
+pub(crate) fn load(
+    device: &dyn BlockDevice,
+    span: &Span,
+    mut buf: Buf,
+) -> Result<(Arc<Buf>, usize)> {
+    if device.is_cached() {
+        device.read_at(span.at, &mut buf.bytes)?;
+        return Ok((Arc::new(buf), 0));
+    }
+    let geometry = device.geometry();
+    let sector = u64::from(geometry.sector);
+    let first = span.at - span.at % sector;
+    let end = (span.at + span.len).next_multiple_of(sector);
+    let len = usize::try_from(end.min(geometry.size) - first).unwrap_or(usize::MAX);
+    let from = buf.bytes.as_ptr().align_offset(ALIGN).min(ALIGN);
+    let into = buf.bytes.get_mut(from..).and_then(|all| all.get_mut(..len));
+    device.read_at(first, into.ok_or(Kind::TooBig)?)?;
+    let skipped = usize::try_from(span.at - first).unwrap_or(usize::MAX);
+    Ok((Arc::new(buf), from + skipped))
 }

@@ -35,10 +35,10 @@ impl Source {
     }
 
     /// The device on which [`Place::Device`](volary_core::Place) of the volume's extents are. It is
-    /// read beside the driver, which must be done with writing.
+    /// read beside the driver, which must be done with writing; past the host's page cache where that has little of it.
     #[must_use]
     pub fn on(mut self, device: Arc<dyn BlockDevice>) -> Self {
-        self.device = Some(device);
+        self.device = Some(device.past_cache().unwrap_or(device));
         self
     }
 

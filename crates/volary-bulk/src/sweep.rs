@@ -9,7 +9,6 @@ use crate::plan::Span;
 use crate::run::Part;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, Read};
 
 /// Requests in one batch of cleaning: the depth of a disk's queue.
@@ -114,12 +113,9 @@ impl<'a> Sweep<'a> {
             };
             run.check()?;
             run.tally.read(span.pieces.len() as u64, span.len);
-            let buf = ahead::room(&run.reads, span.len, merge.request);
+            let buf = ahead::room(device, &run.reads, span.len, merge.request);
             let buf = buf.ok_or_else(|| Error::from(Kind::TooBig));
-            let data = buf.and_then(|mut buf| {
-                device.read_at(span.at, &mut buf.bytes)?;
-                Ok(Arc::new(buf))
-            });
+            let data = buf.and_then(|buf| ahead::load(device, &span, buf));
             let loaded = Loaded { span, data };
             if self.take(loaded, device, done, outlet).is_break() {
                 run.end();
@@ -172,14 +168,16 @@ impl<'a> Sweep<'a> {
             if done.has(index) || self.broken.contains(&piece.file) {
                 continue;
             }
+            let begin = data.as_ref().map_or(0, |(_, begin)| *begin);
             let from = usize::try_from(piece.at - span.at).unwrap_or(usize::MAX);
+            let from = begin.saturating_add(from);
             let range = from..from.saturating_add(piece.len as usize);
             match &data {
-                Ok(buf) if self.kept.is_none() && !self.part.is_copied(piece.file) => {
+                Ok((buf, _)) if self.kept.is_none() && !self.part.is_copied(piece.file) => {
                     done.set(index);
                     outlet.give(Job::Shared(piece.file, buf.clone(), range))?;
                 }
-                Ok(buf) => {
+                Ok((buf, _)) => {
                     self.begin(piece.file, device, done, outlet)?;
                     if done.has(index) {
                         continue;

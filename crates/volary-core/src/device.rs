@@ -1,6 +1,7 @@
 //! Block devices: the bytes below a driver.
 
 use crate::Result;
+use std::sync::Arc;
 
 /// A block device, real or simulated, shared by its users.
 ///
@@ -83,6 +84,13 @@ pub trait BlockDevice: Send + Sync {
         false
     }
 
+    /// Returns a device with the same bytes that is read past what is below and [cached](Self::is_cached), for
+    /// reads of large parts of it, once: they cost less, and leave to others what is cached. Default, and where
+    /// much of it is cached already: `None`.
+    fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
+        None
+    }
+
     /// Hints that the range will be read soon: the device may begin to fetch it, and does not wait for it.
     /// Default: nothing.
     fn will_read(&self, offset: u64, len: u64) {
@@ -151,7 +159,7 @@ pub struct Read<'a> {
     pub result: Result<()>,
 }
 
-impl<D: BlockDevice + ?Sized> BlockDevice for std::sync::Arc<D> {
+impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     fn geometry(&self) -> Geometry {
         (**self).geometry()
     }
@@ -175,6 +183,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for std::sync::Arc<D> {
     }
     fn is_cached(&self) -> bool {
         (**self).is_cached()
+    }
+    fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
+        (**self).past_cache()
     }
     fn will_read(&self, offset: u64, len: u64) {
         (**self).will_read(offset, len);

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use volary_block::cached_pages;
 use volary_core::{Extent, Kind, OpenId, Place, Result};
 
 /// What the device has in another form than `read` gives it, or not yet.
@@ -66,7 +67,8 @@ impl Host {
 fn on_device(fd: &OwnedFd, from: u64, end: u64, out: &mut Vec<Extent>) -> bool {
     let is_plain = rustix::fs::ioctl_getflags(fd).is_ok_and(|flags| !flags.intersects(ENCODED));
     let is_settled = look(fd, b"").is_ok_and(|stat| Moment::changed(&stat).is_past());
-    if !is_plain || !is_settled || sys::is_cached(fd, from, end - from) {
+    let is_cached = cached_pages(fd, from, end - from).is_some_and(|(cached, all)| cached >= all);
+    if !is_plain || !is_settled || is_cached {
         return false;
     }
     let mut at = from;

@@ -230,27 +230,6 @@ pub(crate) fn watch_add(group: impl AsFd, dir: impl AsFd) -> Result<()> {
     .map(drop)
 }
 
-/// Whether all pages of a range are in the page cache. False where the kernel cannot tell (before 6.5).
-#[expect(unsafe_code, reason = "no safe cachestat")]
-pub(crate) fn is_cached(file: impl AsFd, from: u64, len: u64) -> bool {
-    const CACHESTAT: libc::c_long = 451;
-    const PAGE: u64 = 4096;
-    let (range, mut found) = ([from, len], [0_u64; 5]);
-    // SAFETY: `range` and `found` have the layouts of `struct cachestat_range` and `struct cachestat`, and live
-    // through the call.
-    let answer = unsafe {
-        libc::syscall(
-            CACHESTAT,
-            file.as_fd().as_raw_fd(),
-            range.as_ptr(),
-            found.as_mut_ptr(),
-            0,
-        )
-    };
-    let [cached, ..] = found;
-    answer == 0 && cached >= len.div_ceil(PAGE)
-}
-
 /// One extent of a file, as `FIEMAP` tells it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@
 //! whole block of a file cannot be reached like this: they go through the
 //! page cache, and no others do.
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
 use std::io::Result;
@@ -27,7 +27,12 @@ pub(super) struct Direct {
     /// Held shared by writes of whole blocks, and alone by those that read
     /// blocks first, so that these do not undo the former.
     ragged: RwLock<()>,
+    /// Buffers of reads, for the next ones.
+    spare: Mutex<Vec<Bounce>>,
 }
+
+/// Buffers that are kept for the next reads.
+const SPARE: usize = 8;
 
 /// Bytes in memory at an aligned place.
 struct Bounce {
@@ -42,6 +47,11 @@ impl Bounce {
         let start = bytes.as_ptr().align_offset(align);
         Self { bytes, start, len }
     }
+    /// Returns how long it can be.
+    fn room(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
     fn get(&mut self) -> &mut [u8] {
         self.bytes
             .get_mut(self.start..self.start + self.len)
@@ -76,7 +86,13 @@ impl Direct {
             align,
             end,
             ragged: RwLock::default(),
+            spare: Mutex::default(),
         })
+    }
+
+    /// Returns what offsets, lengths and memory are multiples of.
+    pub(super) fn align(&self) -> u32 {
+        u32::try_from(self.align).unwrap_or(4096)
     }
 
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
@@ -86,21 +102,42 @@ impl Direct {
         } else {
             let mut at = offset;
             for part in buf.chunks_mut(BOUNCE) {
-                let (first, mut around) = self.around(at, part.len());
-                self.file.read_exact_at(around.get(), first)?;
-                let skip = (at - first) as usize;
-                part.copy_from_slice(
-                    around
-                        .get()
-                        .get(skip..skip + part.len())
-                        .unwrap_or_default(),
-                );
+                self.read_around(at, part)?;
                 at += part.len() as u64;
             }
         }
         match tail.is_empty() {
             true => Ok(()),
             false => self.buffered.read_exact_at(tail, offset + buf.len() as u64),
+        }
+    }
+
+    /// Reads a part by way of a buffer.
+    fn read_around(&self, offset: u64, part: &mut [u8]) -> Result<()> {
+        let (first, len) = self.blocks(offset, part.len());
+        let mut around = self.spare(len);
+        let read = self.file.read_exact_at(around.get(), first);
+        let skip = (offset - first) as usize;
+        if let (Ok(()), Some(bytes)) = (&read, around.get().get(skip..skip + part.len())) {
+            part.copy_from_slice(bytes);
+        }
+        let mut spare = self.spare.lock();
+        if spare.len() < SPARE {
+            spare.push(around);
+        }
+        read
+    }
+
+    /// Returns a buffer of `len` bytes; what is in it is not said.
+    fn spare(&self, len: usize) -> Bounce {
+        let kept = {
+            let mut spare = self.spare.lock();
+            let at = spare.iter().position(|kept| kept.room() >= len);
+            at.map(|at| spare.swap_remove(at))
+        };
+        match kept {
+            Some(kept) => Bounce { len, ..kept },
+            None => Bounce::new(len, self.align),
         }
     }
 
@@ -125,7 +162,8 @@ impl Direct {
     /// Writes a part by way of a buffer, after reading the blocks at its ends
     /// if they are not whole.
     fn write_around(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let (first, mut around) = self.around(offset, data.len());
+        let (first, len) = self.blocks(offset, data.len());
+        let mut around = Bounce::new(len, self.align);
         let skip = (offset - first) as usize;
         let whole = skip == 0 && data.len() == around.len;
         let (_shared, _alone) = match whole {
@@ -141,12 +179,12 @@ impl Direct {
         self.file.write_all_at(around.get(), first)
     }
 
-    /// The blocks around a range: where they begin, and room for them.
-    fn around(&self, offset: u64, len: usize) -> (u64, Bounce) {
+    /// Returns where the blocks around a range begin, and their length.
+    fn blocks(&self, offset: u64, len: usize) -> (u64, usize) {
         let align = self.align as u64;
         let first = offset - offset % align;
         let end = (offset + len as u64).next_multiple_of(align);
-        (first, Bounce::new((end - first) as usize, self.align))
+        (first, (end - first) as usize)
     }
 
     /// How much of a range lies before the end of the last whole block.

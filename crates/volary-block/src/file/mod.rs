@@ -3,12 +3,14 @@
 mod direct;
 mod lock;
 mod open;
+mod pages;
 #[cfg(test)]
 mod tests;
 
 use crate::range::check_range;
 use direct::Direct;
 pub(crate) use open::open_locked;
+pub use pages::cached_pages;
 use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
@@ -16,6 +18,7 @@ use std::io::{IoSlice, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Geometry, Kind, Read, Result, escape, zero_by_writing};
 
 /// Most parts of one gathered write: the host's `IOV_MAX`.
@@ -274,6 +277,27 @@ impl BlockDevice for FileDevice {
 
     fn is_cached(&self) -> bool {
         self.direct.is_none()
+    }
+
+    /// Returns the same file past the page cache, which has less than a quarter of it. Its sectors are what offsets,
+    /// lengths and memory are best aligned to.
+    fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
+        let size = self.geometry.size;
+        let (cached, all) = cached_pages(&self.file, 0, size)?;
+        if self.direct.is_some() || !self.geometry.read_only || cached > all / 4 {
+            return None;
+        }
+        let direct = Direct::new(&self.file, size, true)?;
+        let sector = self.geometry.sector.max(direct.align());
+        Some(Arc::new(Self {
+            direct: Some(direct),
+            file: self.file.try_clone().ok()?,
+            geometry: Geometry {
+                sector,
+                ..self.geometry
+            },
+            ..*self
+        }))
     }
 
     /// Has the host fetch it into its page cache.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Slice;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -272,4 +273,59 @@ fn each_read_of_a_batch_has_its_own_result() {
             _ => assert_eq!(read.result.unwrap_err(), Kind::Invalid),
         }
     }
+}
+
+#[test]
+fn an_image_that_the_page_cache_has_little_of_is_read_past_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image");
+    let bytes: Vec<u8> = (0..3_000_700).map(|i| (i / 300) as u8).collect();
+    std::fs::write(&path, &bytes).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    let dev = Arc::new(FileDevice::open(&path, READ_ONLY).unwrap());
+    let len = bytes.len() as u64;
+    let Some((cached, all)) = cached_pages(&file, 0, len) else {
+        return println!("skipped: this kernel does not tell what is cached");
+    };
+    assert_eq!((cached, all), (733, 733));
+    assert!(dev.past_cache().is_none(), "it is cached");
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    if cached_pages(&file, 0, len).unwrap().0 > 0 {
+        return println!("skipped: it lies in memory");
+    }
+    let unlocked = OpenOptions {
+        unlocked: true,
+        ..OpenOptions::default()
+    };
+    let writable = FileDevice::open(&path, unlocked).unwrap();
+    assert!(writable.past_cache().is_none(), "it is written");
+    let slice = Slice::new(dev.clone(), 1000, 2_000_000).unwrap();
+    for (dev, first) in [(dev.past_cache(), 0), (slice.past_cache(), 1000)] {
+        let dev = dev.unwrap();
+        assert!(!dev.is_cached() && dev.past_cache().is_none());
+        for (at, len) in [
+            (0, 512),
+            (1, 1),
+            (511, 4098),
+            (4096, 1 << 20),
+            (700_001, 1_200_000),
+        ] {
+            let mut buf = vec![0; len];
+            dev.read_at(at, &mut buf).unwrap();
+            let from = first + usize::try_from(at).unwrap();
+            assert!(buf == bytes[from..from + len], "{len} bytes at {at}");
+        }
+        let end = dev.geometry().size;
+        assert_eq!(dev.read_at(end, &mut [0]).unwrap_err(), Kind::Invalid);
+        let mut last = [0; 700];
+        dev.read_at(end - 700, &mut last).unwrap();
+        let from = first + usize::try_from(end).unwrap() - 700;
+        assert!(last == bytes[from..from + 700]);
+    }
+    let (cached, _) = cached_pages(&file, 0, len).unwrap();
+    assert!(
+        cached < 32,
+        "{cached} pages were read by way of the page cache"
+    );
 }

@@ -231,8 +231,9 @@ impl How {
     }
 }
 
-/// Has all threads allocate from one heap, which grows by a megabyte at a time. Heaps of threads that
-/// glibc makes besides grow by a system call for each page.
+/// Has all threads allocate from one heap, which grows by a megabyte at a time and keeps buffers for the next
+/// files. Heaps of threads that glibc makes besides grow by a system call for each page, and what it maps by itself
+/// is new pages each time.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "no safe mallopt")]
 fn one_heap() {
@@ -240,6 +241,8 @@ fn one_heap() {
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_TOP_PAD, 1 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
     }
 }
 
