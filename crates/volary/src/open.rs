@@ -4,6 +4,7 @@
 use crate::block::{FileDevice, OpenOptions, open_image, partition};
 use crate::find::{TYPE_OPTION, find};
 use crate::{Source, demo};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use volary_core::{
@@ -203,7 +204,10 @@ fn device_below(dir: &Path, raw: Raw) -> Result<Option<Arc<dyn BlockDevice>>> {
     let open = || {
         let words = "the host does not tell where on a block device its files lie";
         let path = volary_host::device(dir).ok_or_else(|| Error::note(Kind::Unsupported, words))?;
-        let device = FileDevice::open(path, options)?;
+        let device = FileDevice::open(&path, options).map_err(|e| {
+            let shown = volary_core::escape(path.as_os_str().as_bytes());
+            Error::note(e.kind(), format!("the block device {shown}: {e}"))
+        })?;
         match device.is_direct() {
             true => Ok(Arc::new(device)),
             false => {

@@ -65,6 +65,7 @@ pub(crate) fn each<T>(
     mut call: impl FnMut(u64, Option<FileKind>, &[u8]) -> Option<T>,
 ) -> Result<Option<T>> {
     let mut room = vec![0; ROOM];
+    read_alone(dir);
     loop {
         let got = match sys::entries(dir, &mut room) {
             // A directory without a name has no entries.

@@ -5,7 +5,7 @@ use crate::volume::Host;
 use std::sync::Arc;
 use volary_core::{
     Attr, Caps, ChangeSink, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Lock,
-    Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch, Whole,
+    Mode, Name, NodeId, OpenId, Prefetch, RenameFlags, Result, SetAttr, StatFs, Watch, Whole,
 };
 
 impl FileSystem for Host {
@@ -168,6 +168,14 @@ impl FileSystem for Host {
 
     fn will_read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
         self.advise(open, offset, len);
+    }
+
+    /// Attributes come with entries.
+    fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
+        if what == Prefetch::Entries {
+            self.look_ahead(cx.cancel, nodes);
+        }
+        true
     }
 
     fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {

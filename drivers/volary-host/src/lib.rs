@@ -70,7 +70,7 @@
 //! | `names` | look up, make, link, remove, rename |
 //! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
 //! | `places` | holes, and places on the block device |
-//! | `together`, `ring` | whole files in batches |
+//! | `ahead`, `together`, `ring` | directories that will be read; whole files in batches |
 //! | `watch` | news of what other processes change |
 //! | `probe` | what the host's file system can do |
 //! | `sys` | system calls that no safe library has |
@@ -85,6 +85,7 @@
     )
 )]
 
+mod ahead;
 mod attrs;
 mod beneath;
 mod births;

@@ -1,5 +1,6 @@
 //! One attachment, and the way from a node to a descriptor of it.
 
+use crate::ahead::Pays;
 use crate::beneath::{DEPTH_MAX, Missed};
 use crate::error::{from_errno, from_errno_on_node};
 use crate::ids::Ids;
@@ -34,6 +35,7 @@ pub(crate) struct Host {
     pub(crate) opens: Opens,
     pub(crate) locks: Locks,
     pub(crate) rings: Rings,
+    pub(crate) ahead_pays: Pays,
     pub(crate) watchers: RwLock<Vec<Weak<Watcher>>>,
     /// The volume is a whole file system: every node of it is beneath the root.
     whole: bool,
@@ -66,6 +68,7 @@ impl Host {
             opens: Opens::default(),
             locks: Locks::default(),
             rings: Rings::new(options.rings),
+            ahead_pays: Pays::default(),
             watchers: RwLock::default(),
             whole,
             missed: Missed::default(),

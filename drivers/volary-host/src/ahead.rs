@@ -1,0 +1,117 @@
+//! Directories that will be read: their entries and attributes are brought into the host's caches, several at a time.
+//!
+//! The host waits for the disk, or for a server, at each inode that it has to read. Who lists a tree waits less if
+//! others look at the next directories meanwhile: the disk has several requests to choose from.
+
+use crate::dirs::each;
+use crate::ids::look;
+use crate::volume::{Host, open_dir};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+use volary_core::{Cancel, NodeId};
+
+/// Directories that are looked at together.
+const TOGETHER: usize = 8;
+
+/// Entries of a directory that are looked at: beyond them, whoever lists it would wait longer for the others.
+const ENTRIES_MAX: usize = 4096;
+
+/// An entry that takes less was in the host's caches already.
+const CACHED: Duration = Duration::from_micros(4);
+
+/// Calls that are passed over once all was in the caches.
+const SKIPPED: u32 = 8;
+
+/// Whether it pays to look ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Pays {
+    skips: AtomicU32,
+}
+
+impl Pays {
+    /// Returns whether to look now.
+    fn now(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        let skips = &self.skips;
+        skips
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_err()
+    }
+
+    /// Takes how long it took to look at some entries.
+    fn took(&self, time: Duration, entries: usize) {
+        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
+        if entries > 0 && time < CACHED.saturating_mul(entries) {
+            self.skips.store(SKIPPED, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Host {
+    /// Looks at all entries of directories, unless those of the last ones were in the host's caches. What goes wrong
+    /// is left to whoever reads them.
+    pub(crate) fn look_ahead(&self, cancel: &Cancel, dirs: &[NodeId]) {
+        if !self.ahead_pays.now() {
+            return;
+        }
+        let begin = monotonic();
+        let (next, entries) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = || {
+            while let Some(dir) = dirs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                entries.fetch_add(self.look_at_all(cancel, *dir), Ordering::Relaxed);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..TOGETHER.min(dirs.len()) {
+                // Without another thread, this one does it all.
+                let _ = thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+        let took = monotonic().saturating_sub(begin);
+        self.ahead_pays.took(took, entries.into_inner());
+    }
+
+    /// Looks at the entries of a directory. Returns how many.
+    fn look_at_all(&self, cancel: &Cancel, dir: NodeId) -> usize {
+        let mut count = 0;
+        let opened = self.dir(dir).and_then(|fd| open_dir(&fd));
+        if let Ok(fd) = opened {
+            // Errors are those of whoever lists it.
+            let _ = each(&fd, |_, _, name| {
+                let _ = look(&fd, name);
+                count += 1;
+                (count == ENTRIES_MAX || cancel.is_set()).then_some(())
+            });
+        }
+        count
+    }
+}
+
+/// Returns the time since some moment.
+fn monotonic() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_ahead_pauses_while_all_is_cached() {
+        let pays = Pays::default();
+        assert!(pays.now() && pays.now());
+        pays.took(Duration::from_micros(4000), 1000);
+        assert!(pays.now(), "that was the disk");
+        pays.took(Duration::ZERO, 0);
+        assert!(pays.now(), "that was nothing");
+        pays.took(Duration::from_micros(3999), 1000);
+        assert_eq!(
+            (0..20).filter(|_| pays.now()).count(),
+            20 - SKIPPED as usize
+        );
+    }
+}
