@@ -164,7 +164,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "volary-cli",
-        &["volary", "volary-bench"],
+        &["volary", "volary-bench", "volary-sim"],
         &["volary-testkit"],
     ),
     (

@@ -9,6 +9,7 @@
 //! | [`Qcow2`], [`open_image`] | a qcow2 image; any image, whichever it is |
 //! | [`Recorder`] | remembers or counts requests |
 //! | [`Faulty`] | fails as it is told |
+//! | [`Overlay`] | keeps changes on another device |
 //! | [`Skipping`] | reads zeros for what cannot be read |
 //! | [`Reservations`] | which free room an allocator keeps for files that grow |
 #![deny(
@@ -31,6 +32,7 @@ pub mod cache;
 mod faulty;
 mod file;
 mod mem;
+mod overlay;
 mod part;
 mod qcow2;
 mod range;
@@ -45,6 +47,7 @@ pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};
 pub use faulty::{Faulty, How, On, When};
 pub use file::{FileDevice, OpenOptions, cached_pages};
 pub use mem::MemDevice;
+pub use overlay::Overlay;
 pub use part::{Partition, Scheme, partition, partitions};
 pub use qcow2::{Qcow2, catches_panic, open_image};
 pub use record::{Counts, Recorder, Request};

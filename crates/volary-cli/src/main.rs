@@ -8,6 +8,7 @@
 //! | `stack` | layers over volumes |
 //! | `sandbox` | what `serve` and `mount` give up |
 //! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
+//! | `modelled` | devices as `sim` has them |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
 mod alarm;
@@ -17,6 +18,7 @@ mod copy;
 mod exit;
 mod interrupt;
 mod log;
+mod modelled;
 mod out;
 mod progress;
 mod row;

@@ -3,6 +3,7 @@
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, warn};
+use crate::modelled;
 use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -441,7 +442,7 @@ struct Stacked {
 /// In one line why it cannot be opened.
 fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done<Stacked> {
     let fail = |e: Error| Fail::volume(source, &e);
-    let opened = volary::open_volume(source, attach, clock::now()).map_err(fail)?;
+    let opened = modelled::open_volume(source, attach).map_err(fail)?;
     if let Some(replica) = &opened.replica {
         tell_of_replica(source, replica, usage)?;
     }

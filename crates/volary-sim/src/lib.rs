@@ -15,6 +15,8 @@
 //! | [`fault`] | sectors that went bad: the kit |
 //! | [`seek`] | what operations cost on a disk that turns: the Cedar paper's script model |
 //! | [`hard`] | a hard disk of the years since 2000 as a model: what requests take |
+//! | [`flash`] | devices that move nothing |
+//! | [`Preset`], [`Watched`] | modelled disks by name, and what they did |
 //! | [`Spinning`], [`Timed`] | a device whose requests take the time of a disk that turns |
 //! | [`scripts`] | all short scripts, and random long ones |
 //! | [`rng`] | random numbers from a seed |
@@ -65,6 +67,7 @@ pub mod cut;
 pub mod disk;
 pub mod explore;
 pub mod fault;
+pub mod flash;
 pub mod hard;
 pub mod lazy;
 mod losing;
@@ -79,6 +82,7 @@ pub mod tape;
 mod traces;
 pub mod tree;
 mod volume;
+mod watched;
 
 pub use cow::Cow;
 pub use cut::{Bounds, Choice, Fate, Flight, choices, flights};
@@ -92,3 +96,4 @@ pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};
 pub use volume::{Aside, Between, Endured, Progress, Recovery, Volume, perform};
+pub use watched::{Doings, Log, PRESETS, Preset, Served, Watched};

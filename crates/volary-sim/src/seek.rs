@@ -42,6 +42,11 @@ impl Drive {
         seek_more: 60.0,
     };
 
+    /// Returns its size in bytes.
+    pub const fn capacity(&self) -> u64 {
+        self.track * self.heads * self.cylinders * SECTOR as u64
+    }
+
     /// The time of so many sectors to go past the head.
     pub fn transfer(&self, sectors: u64) -> f64 {
         self.revolution * sectors as f64 / self.track as f64

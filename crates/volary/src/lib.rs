@@ -64,7 +64,7 @@ pub mod torture;
 pub use find::{Found, TYPE_OPTION, find};
 pub use identify::{Identity, LOOK, identify};
 pub use kinds::{default_kind, format_of, kind_of};
-pub use open::{HOST_OPTIONS, Opened, Raw, attach, open_source, open_volume};
+pub use open::{HOST_OPTIONS, Opened, Raw, attach, open_on, open_source, open_volume};
 pub use place::{Place, Source};
 
 pub use volary_block as block;

@@ -165,11 +165,7 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
         Source::Nfs(location) => return Ok(open_export(location, &told(how, &[])?)?.into()),
         Source::Memory { size: Some(size) } => return Ok(open_memory(*size, how, now)?.into()),
         Source::Image { .. } | Source::Memory { size: None } => {
-            let dev = open_source(source, how.read_only, now)?;
-            return match how.options.get("remote") {
-                Some(name) => attach_over(dev, how, name, now),
-                None => attach(dev, how),
-            };
+            return open_on(open_source(source, how.read_only, now)?, how, now);
         }
     };
     let given = told(how, HOST_OPTIONS)?.options;
@@ -220,6 +216,18 @@ fn device_below(dir: &Path, raw: Raw) -> Result<Option<Arc<dyn BlockDevice>>> {
         Raw::Never => Ok(None),
         Raw::Auto => Ok(open().ok().map(|device| device as _)),
         Raw::Always => Ok(Some(open()?)),
+    }
+}
+
+/// Finds and attaches the volume on a device as [`open_volume`] does, over the one that the option `remote` names if it
+/// is given.
+///
+/// # Errors
+/// As [`attach`].
+pub fn open_on(dev: Arc<dyn BlockDevice>, how: &Attach, now: Time) -> Result<Opened> {
+    match how.options.get("remote") {
+        Some(name) => attach_over(dev, how, name, now),
+        None => attach(dev, how),
     }
 }
 

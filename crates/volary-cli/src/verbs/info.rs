@@ -1,8 +1,8 @@
 //! `volary info`, `volary dump`, `volary formats`, `volary layers`: what a volume is, and what
 //! it can be.
 
-use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+use crate::modelled;
 use crate::out;
 use crate::volumes::{KindArg, OPTIONS, Use, tell_of_replica, usage};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use volary::{BlockDevice, Error, Fact, Format, Found, Kind, OptionSpec, Options,
 /// In one line.
 pub(crate) fn device(arg: &OsStr, read_only: bool) -> Done<(Source, Arc<dyn BlockDevice>)> {
     let source = Source::parse(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
-    let dev = volary::open_source(&source, read_only, clock::now());
+    let dev = modelled::open_source(&source, read_only);
     dev.map(|dev| (source.clone(), dev))
         .map_err(|e| Fail::opening(&source, &e))
 }

@@ -4,6 +4,7 @@ mod owner;
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+use crate::modelled;
 use crate::out;
 use crate::verbs::attrs::Owner;
 use crate::verbs::info::{self, FactJson, facts_text};
@@ -161,6 +162,11 @@ impl Mkfs {
         let Source::Image { path, partition } = source else {
             return Ok(None);
         };
+        if self.size.is_some() && modelled::is_on() {
+            let line =
+                format!("{source}: sim makes no image; give it one that is there, without --size");
+            return Err(Fail::usage(line));
+        }
         if path.exists() || path.is_symlink() {
             return match (self.size, partition) {
                 (Some(size), None) => self.resize(source, path, size).map(|()| None),
@@ -231,7 +237,7 @@ impl Mkfs {
 
     fn make(&self, source: &Source, is_fresh: bool) -> Done<Vec<Fact>> {
         let opening = |e: volary::Error| Fail::opening(source, &e);
-        let dev = volary::open_source(source, false, clock::now()).map_err(opening)?;
+        let dev = modelled::open_source(source, false).map_err(opening)?;
         if !is_fresh && !self.force {
             refuse_to_overwrite(source, &*dev)?;
         }

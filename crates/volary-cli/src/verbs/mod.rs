@@ -16,6 +16,7 @@ mod mount;
 pub(crate) mod moving;
 mod quota;
 pub(crate) mod serve;
+mod sim;
 mod space;
 mod stat;
 mod torture;
@@ -126,6 +127,7 @@ verbs! {
     Mount(mount::Mount),
     Serve(serve::Serve),
     Torture(torture::Torture),
+    Sim(sim::Sim),
     Bench(misc::Bench),
     Formats(info::Formats),
     Layers(info::Layers),

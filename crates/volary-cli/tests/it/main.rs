@@ -36,6 +36,7 @@ mod quota;
 mod replicas;
 mod sandbox;
 mod serving;
+mod sim;
 mod suites;
 mod vanishing;
 mod verbs;

@@ -1,0 +1,96 @@
+//! Devices for `sim`: images with the timing of a modelled disk, whose changes are kept in memory.
+
+use crate::clock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use volary::block::{MemDevice, Overlay};
+use volary::{Attach, BlockDevice, Error, Kind, Opened, Result, Source};
+use volary_sim::{Doings, Log, Preset, Spinning, Watched};
+
+/// The disk that all images of this process are on.
+#[derive(Debug)]
+pub(crate) struct Modelled {
+    preset: &'static Preset,
+    /// Bytes of changes that an image takes.
+    changes: u64,
+    /// What the disk of each image does.
+    logs: Mutex<Vec<Log>>,
+}
+
+static MODELLED: OnceLock<Modelled> = OnceLock::new();
+
+/// Puts all images that are opened from now on onto modelled disks, which take changes of so many bytes each. Does
+/// nothing if that was done before.
+pub(crate) fn begin(preset: &'static Preset, changes: u64) -> &'static Modelled {
+    MODELLED.get_or_init(|| Modelled {
+        preset,
+        changes,
+        logs: Mutex::default(),
+    })
+}
+
+/// Whether images are on modelled disks.
+pub(crate) fn is_on() -> bool {
+    MODELLED.get().is_some()
+}
+
+/// Returns the clock of the modelled disks, if images are on them: what all of them took.
+pub(crate) fn clock() -> Option<volary::bulk::Clock> {
+    let modelled = MODELLED.get()?;
+    Some(Arc::new(|| {
+        let micros: f64 = modelled.all_logs().iter().map(Log::time).sum();
+        Duration::from_nanos((micros * 1e3) as u64)
+    }))
+}
+
+/// [`volary::open_source`], or the same on a modelled disk.
+///
+/// # Errors
+/// As there; `TooBig` for an image that is larger than the disk.
+pub(crate) fn open_source(source: &Source, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    let Some(modelled) = MODELLED.get() else {
+        return volary::open_source(source, read_only, clock::now());
+    };
+    modelled.over(volary::open_source(source, true, clock::now())?)
+}
+
+/// [`volary::open_volume`], or the same on a modelled disk.
+///
+/// # Errors
+/// As there; `TooBig` for an image that is larger than the disk.
+pub(crate) fn open_volume(source: &Source, how: &Attach) -> Result<Opened> {
+    match source {
+        Source::Image { .. } if is_on() => {
+            volary::open_on(open_source(source, how.read_only)?, how, clock::now())
+        }
+        _ => volary::open_volume(source, how, clock::now()),
+    }
+}
+
+impl Modelled {
+    fn over(&self, image: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>> {
+        let size = image.geometry().size;
+        if size > self.preset.capacity {
+            let words = format!(
+                "larger than the disk {}, which has {} bytes",
+                self.preset.name, self.preset.capacity
+            );
+            return Err(Error::note(Kind::TooBig, words));
+        }
+        let changes = Arc::new(MemDevice::new(size));
+        let overlay = Arc::new(Overlay::new(image, changes, self.changes));
+        let (disk, log) = Watched::new(self.preset);
+        self.all_logs().push(log);
+        Ok(Arc::new(Spinning::new(overlay, disk)))
+    }
+
+    /// Returns what each disk has done so far.
+    pub(crate) fn doings(&self) -> Vec<Doings> {
+        self.all_logs().iter().map(Log::doings).collect()
+    }
+
+    fn all_logs(&self) -> MutexGuard<'_, Vec<Log>> {
+        // A list is whole whoever panicked.
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
