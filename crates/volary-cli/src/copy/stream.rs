@@ -11,6 +11,7 @@ mod outlet;
 pub(crate) use outlet::{Budget, Outlet, Piece, Pieces};
 
 use super::links::Link;
+use super::lying::Lying;
 use crate::exit::{Done, Exit};
 use crate::volumes::Tally;
 use std::ops::Range;
@@ -93,6 +94,9 @@ enum Item {
     More(Span, bool),
     /// So many zeros that take no room; yet more comes if true.
     Hole(u64, bool),
+    /// A stretch of the file that the sink has copied where it is, if it can. More comes. Told to
+    /// the source: how many bytes it was, or none if the sink never can.
+    Lying(Lying, SyncSender<Option<u64>>),
     /// The rest of the file could not be read.
     Broken,
     Symlink(Span, Meta, Span),
@@ -238,6 +242,15 @@ pub(crate) trait Sink: Send {
     }
     /// More of the file; if `more`, it goes on yet.
     fn data(&mut self, data: &[u8], more: bool) -> Done;
+    /// Copies a stretch of the file from where it lies; the file goes on. Gives how many bytes
+    /// were copied: the rest of them comes as data. `None` if this never copies so.
+    ///
+    /// # Errors
+    /// As of [`data`](Self::data).
+    fn lying(&mut self, lying: &Lying) -> Done<Option<u64>> {
+        let _ = lying;
+        Ok(None)
+    }
     /// Zeros that take no room, where the target can; if `more`, the file goes on after them.
     fn hole(&mut self, len: u64, more: bool) -> Done {
         let mut left = len;
@@ -282,6 +295,7 @@ pub(crate) fn run(
         tally,
         progress,
         skip: Skip::No,
+        lying: 0,
     };
     std::thread::scope(|scope| {
         let mut outlet = Outlet {
@@ -289,6 +303,7 @@ pub(crate) fn run(
             batch: Batch::new(),
             sink: outlet::Writer::Here(pump, 0),
             budget,
+            takes_lying: true,
         };
         let read = source(&mut outlet);
         // What was read is worth writing, whatever ended the reading.
@@ -312,6 +327,8 @@ struct Pump<'a> {
     tally: &'a mut Tally,
     progress: &'a mut (dyn FnMut(u64, u64) + Send),
     skip: Skip,
+    /// Bytes that were copied from where they lie, and of which progress was not told.
+    lying: u64,
 }
 
 impl Pump<'_> {
@@ -371,6 +388,7 @@ impl Pump<'_> {
             let done = self.item(batch, item);
             self.tally.take(done)?;
         }
+        bytes += std::mem::take(&mut self.lying);
         (self.progress)(files, bytes);
         Ok(())
     }
@@ -401,6 +419,7 @@ impl Pump<'_> {
                 let made = sink.hole(*len, *more);
                 self.after_data(made, *more)
             }
+            Item::Lying(lying, told) => self.lying(lying, told),
             Item::Broken => sink.broken(),
             Item::Symlink(name, meta, target) => {
                 sink.symlink(batch.get(*name), meta, batch.get(*target))
@@ -414,6 +433,15 @@ impl Pump<'_> {
         }
     }
 
+    fn lying(&mut self, lying: &Lying, told: &SyncSender<Option<u64>>) -> Done {
+        let copied = self.sink.lying(lying);
+        let len = copied.as_ref().copied().unwrap_or(Some(0));
+        self.lying += len.unwrap_or(0);
+        // There is room for the one answer, and the source waits for it.
+        let _ = told.send(len);
+        self.after_data(copied.map(drop), true)
+    }
+
     fn after_data(&mut self, done: Done, more: bool) -> Done {
         if done.is_err() && more {
             self.skip = Skip::File;
@@ -423,7 +451,7 @@ impl Pump<'_> {
 
     fn skips(&mut self, item: &Item) -> bool {
         match (self.skip, item) {
-            (Skip::File, Item::More(_, true) | Item::Hole(_, true)) => true,
+            (Skip::File, Item::More(_, true) | Item::Hole(_, true) | Item::Lying(..)) => true,
             (Skip::File, Item::More(_, false) | Item::Hole(_, false) | Item::Broken) => {
                 self.skip = Skip::No;
                 true

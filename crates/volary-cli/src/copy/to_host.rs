@@ -10,6 +10,7 @@ use super::How;
 use super::helper::Helper;
 use super::links::{Link, Made, Spot};
 use super::losses::Losses;
+use super::lying::Lying;
 use super::stream::{Files, Meta, Sink, stops};
 use super::xattrs::Xattr;
 use crate::exit::{Done, Exit, Fail};
@@ -360,6 +361,16 @@ impl Sink for HostSink {
             Some(file) => self.write(file, data, more),
             None => Ok(()),
         }
+    }
+
+    fn lying(&mut self, lying: &Lying) -> Done<Option<u64>> {
+        let Some(mut file) = self.file.take() else {
+            return Ok(Some(0));
+        };
+        let copied = lying.copy_to(file.opened.fd.as_fd());
+        file.hole &= copied == Ok(0);
+        self.written(file, copied.map(drop), true)?;
+        Ok(copied.ok())
     }
 
     fn hole(&mut self, len: u64, more: bool) -> Done {

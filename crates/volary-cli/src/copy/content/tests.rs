@@ -140,3 +140,43 @@ fn where_nothing_is_told_of_holes_blocks_of_zeros_are() {
     let (all, holes, ..) = copy(fake, 4096);
     assert_eq!((all.len(), holes), (50_000, vec![8192..36_864]));
 }
+
+/// Content that lies somewhere from its beginning on.
+struct Lies;
+
+impl Bytes for Lies {
+    fn read(&mut self, _: u64, room: &mut [u8]) -> Result<usize, Unread> {
+        Ok(room.len())
+    }
+    fn holes(&mut self, _: Range<u64>) -> Option<Vec<(Range<u64>, bool)>> {
+        None
+    }
+    fn lying(&mut self, _: Range<u64>) -> Option<Lying> {
+        Some(Lying::nowhere())
+    }
+    fn place(&self) -> String {
+        "fake".into()
+    }
+}
+
+#[test]
+fn where_less_is_copied_than_lies_there_the_rest_is_read() {
+    let failed = AtomicBool::new(false);
+    let mut content = Content::new(Lies, LONG, LONG, &failed);
+    let whole = content.lying(0).unwrap().len();
+    content.lay(whole);
+    assert!(content.lying(whole).is_some());
+    content.lay(whole - 1);
+    assert!(content.lying(2 * whole - 1).is_none());
+    // Past the end, and of a short file.
+    assert!(
+        Content::new(Lies, LONG, LONG, &failed)
+            .lying(LONG)
+            .is_none()
+    );
+    assert!(
+        Content::new(Lies, LONG - 1, LONG, &failed)
+            .lying(0)
+            .is_none()
+    );
+}
