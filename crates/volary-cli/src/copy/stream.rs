@@ -25,9 +25,10 @@ const ALONE: usize = 8 << 20;
 /// Batches that are on their way at most.
 const BATCHES: usize = 4;
 
-/// Bytes in a batch: small enough to stay in a processor's cache between the
-/// read and the write, large enough for long requests.
-pub(crate) const BATCH_LEN: usize = 256 << 10;
+/// Bytes in a batch: few enough to stay in a processor's cache between the
+/// read and the write, and so many that the host writes them for less: it makes larger pieces of
+/// memory of long requests.
+pub(crate) const BATCH_LEN: usize = 1 << 20;
 
 /// Parts of a long file begin at multiples of this, in bytes.
 const STEP: u64 = 64 << 10;
