@@ -1,6 +1,7 @@
 //! A stretch of a device, as a device.
 
 use crate::range::check_range;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Geometry, Read, Result};
 
@@ -83,6 +84,12 @@ impl BlockDevice for Slice {
         if len > 0 {
             self.dev.will_read(self.offset + offset, len);
         }
+    }
+
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+        let bytes = usize::try_from(len).ok()?;
+        check_range(offset, bytes, self.len).ok()?;
+        self.dev.in_host_file(self.offset + offset, len)
     }
 
     fn read_batch(&self, reads: &mut [Read<'_>]) {

@@ -322,6 +322,15 @@ impl Volumes {
         self.open(source, usage).map(|open| open.session.clone())
     }
 
+    /// The device of a volume that is open, on which the places are that its extents name. None under
+    /// layers: these see each read, and may make something else of it.
+    pub(crate) fn device(&self, source: &Source) -> Option<Arc<dyn BlockDevice>> {
+        let has_layers = !self.args.options.layers.is_empty();
+        let mut held = self.open.iter().filter(|_| !has_layers);
+        let open = held.find(|held| is_same_source(&held.source, source))?;
+        open.device.clone()
+    }
+
     /// A volume as the bulk engine reads it: from the device it is on where that can be, and, of what
     /// others may change meanwhile, with a look whether they have.
     ///

@@ -1,6 +1,7 @@
 //! Block devices: the bytes below a driver.
 
 use crate::Result;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// A block device, real or simulated, shared by its users.
@@ -97,6 +98,14 @@ pub trait BlockDevice: Send + Sync {
         let _ = (offset, len);
     }
 
+    /// The file of the host in which the range lies byte for byte, and where it begins there. Bytes of
+    /// the file are those of the device at every moment, so the host can copy them itself. `None`
+    /// where that is not so, and where whoever reads the device must see each read. Default: `None`.
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+        let _ = (offset, len);
+        None
+    }
+
     /// Reads many ranges. Each read has its own result. Default: one by one.
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         for r in reads {
@@ -189,6 +198,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn will_read(&self, offset: u64, len: u64) {
         (**self).will_read(offset, len);
+    }
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+        (**self).in_host_file(offset, len)
     }
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         (**self).read_batch(reads);

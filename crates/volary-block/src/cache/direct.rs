@@ -5,11 +5,15 @@ use super::{Cache, PAGE, SECTOR, Stage};
 use std::sync::atomic::Ordering;
 use volary_core::Result;
 
+/// Bytes of a request to a host that keeps them: it makes larger pieces of memory of long ones,
+/// which cost it less to write back.
+const LONG: usize = 1 << 20;
+
 impl Cache {
     /// Writes `data` at byte `offset` to the device at once, one request for
-    /// each stretch of [`CacheOptions::io_size`](super::CacheOptions::io_size);
-    /// copies in the cache are kept right, and clean, whatever stage they were
-    /// dirty in. Not durable before a flush or commit. Sectors at the ends of
+    /// each stretch of [`CacheOptions::io_size`](super::CacheOptions::io_size), over a
+    /// device that keeps what it is given itself of 1 MiB at least. Copies in the
+    /// cache are kept right, and clean, whatever stage they were dirty in. Not durable before a flush or commit. Sectors at the ends of
     /// which only a part is written go by way of the cache, in stage 0.
     ///
     /// # Errors
@@ -27,7 +31,11 @@ impl Cache {
         let to_end = offset + data.len() as u64 == self.size;
         let tail = if to_end { 0 } else { rest.len() % SECTOR };
         let (middle, tail) = rest.split_at(rest.len() - tail);
-        for stretch in middle.chunks(self.io_size()) {
+        let len = match self.below_is_cached {
+            true => self.io_size().max(LONG),
+            false => self.io_size(),
+        };
+        for stretch in middle.chunks(len) {
             self.write_stretch(at, stretch)?;
             self.trim();
             at += stretch.len() as u64;

@@ -16,6 +16,7 @@ use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io::{IoSlice, Seek, SeekFrom};
 use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -306,6 +307,13 @@ impl BlockDevice for FileDevice {
             // A hint: what goes wrong is told by the read.
             let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
         }
+    }
+
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+        check_range(offset, usize::try_from(len).ok()?, self.geometry.size).ok()?;
+        // What goes past the page cache is not to come into it.
+        let is_cached = self.direct.is_none();
+        is_cached.then(|| (self.file.as_fd(), offset))
     }
 
     /// Tells the host of all ranges, which it fetches in parallel, and then reads one by one.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Slice;
+use crate::{MemDevice, Slice};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -328,4 +328,29 @@ fn an_image_that_the_page_cache_has_little_of_is_read_past_it() {
         cached < 32,
         "{cached} pages were read by way of the page cache"
     );
+}
+
+#[test]
+fn a_range_lies_in_the_file_as_it_is_but_past_the_page_cache() {
+    let (_dir, path) = image(8192);
+    let file = Arc::new(FileDevice::open(&path, READ_ONLY).unwrap());
+    let place = |dev: &dyn BlockDevice, offset, len| {
+        let (fd, at) = dev.in_host_file(offset, len)?;
+        let mut byte = [0];
+        rustix::io::pread(fd, &mut byte, at).unwrap();
+        Some((byte[0], at))
+    };
+    assert_eq!(place(&*file, 300, 7892), Some((100, 300)));
+    assert_eq!(place(&*file, 300, 7893), None);
+    assert_eq!(place(&*file, u64::MAX, 2), None);
+    let slice = Slice::new(file.clone(), 600, 1000).unwrap();
+    assert_eq!(place(&slice, 30, 970), Some((210, 630)));
+    assert_eq!(place(&slice, 30, 971), None);
+    assert_eq!(place(&slice, u64::MAX, 2), None);
+    assert_eq!(place(&MemDevice::new(8192), 0, 1), None);
+    drop((file, slice));
+    let direct = FileDevice::open(&path, DIRECT).unwrap();
+    if direct.direct.is_some() {
+        assert_eq!(place(&direct, 0, 1), None);
+    }
 }

@@ -283,6 +283,17 @@ impl BlockDevice for Keeping {
 }
 
 #[test]
+fn a_long_write_past_the_cache_is_in_long_requests_to_a_device_that_keeps_it() {
+    let (rec, other) = cache(MIB);
+    let data = vec![7; 2 << 20];
+    other.write_direct(MIB, &data).unwrap();
+    assert_eq!(sizes(&rec.take()), [-64; 32]);
+    let cache = Cache::new(Arc::new(Keeping(rec.clone())), CacheOptions::default());
+    cache.write_direct(MIB, &data).unwrap();
+    assert_eq!(sizes(&rec.take()), [-1024, -1024]);
+}
+
+#[test]
 fn over_a_device_that_keeps_it_content_takes_no_pages() {
     let (rec, other) = cache(MIB);
     assert_eq!(other.direct_from(), other.io_size());

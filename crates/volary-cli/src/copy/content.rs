@@ -3,6 +3,7 @@
 //! What the device or the volume cannot give is zeros in the copy, and has its line. A read
 //! that fails is repeated in pieces of [`GRAIN`], so that everything is delivered that can be.
 
+use super::host_range::HostRange;
 use super::stream::{Piece, Pieces};
 use crate::exit::{Done, Exit, Fail, warn};
 use std::ops::Range;
@@ -20,6 +21,9 @@ const BLOCK: usize = 4096;
 
 /// Bytes that are looked at for zeros at once.
 const LOOK: usize = 64 << 10;
+
+/// Files that are shorter than this are not asked where they lie.
+const LONG: u64 = 1 << 20;
 
 /// How far ahead holes are asked for at first.
 const AHEAD: u64 = 16 << 20;
@@ -44,6 +48,12 @@ pub(super) trait Bytes {
     /// The stretches from `range`'s beginning to its end, and which are holes. `None` if
     /// that cannot be told.
     fn holes(&mut self, range: Range<u64>) -> Option<Vec<(Range<u64>, bool)>>;
+    /// What of `range` lies in a file of the host, from its beginning on, if it is long. Default:
+    /// nothing.
+    fn host_range(&mut self, range: Range<u64>) -> Option<HostRange> {
+        let _ = range;
+        None
+    }
     /// What it is, for messages.
     fn place(&self) -> String;
 }
@@ -56,6 +66,10 @@ pub(super) struct Content<'a, B> {
     sparse: bool,
     /// Holes cannot be asked for: zeros are looked for.
     by_zeros: bool,
+    /// Stretches may be copied from where they lie.
+    asks: bool,
+    /// How long the last of these was.
+    given: u64,
     /// Stretches that are known, the nearest last.
     map: Vec<(Range<u64>, bool)>,
     /// How far to ask the next time.
@@ -82,6 +96,8 @@ impl<'a, B: Bytes> Content<'a, B> {
             len,
             sparse: allocated < len,
             by_zeros: false,
+            asks: len >= LONG,
+            given: 0,
             map: Vec::new(),
             ahead: AHEAD,
             small: 0..0,
@@ -240,6 +256,25 @@ impl<B: Bytes> Pieces for Content<'_, B> {
 
     fn ended(&mut self) -> Done {
         self.end()
+    }
+
+    fn host_range(&mut self, offset: u64) -> Option<HostRange> {
+        if !self.asks || offset >= self.len || self.small.contains(&offset) {
+            return None;
+        }
+        let host_range = self.bytes.host_range(offset..self.len)?;
+        self.given = host_range.len();
+        Some(host_range)
+    }
+
+    fn copied(&mut self, copied: u64) {
+        // What is in the way is met again by a read, which tells of it.
+        self.asks = copied == self.given;
+        if copied > 0 {
+            (self.any_good, self.some_good) = (true, true);
+            self.grain = GRAIN;
+            self.tell();
+        }
     }
 
     fn data_len(&mut self) -> Option<u64> {

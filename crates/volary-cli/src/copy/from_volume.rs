@@ -2,6 +2,7 @@
 
 use super::content::{Bytes, Content, Unread};
 use super::from_host::Shared;
+use super::host_range::{HostRange, Places};
 use super::links::{Id, Links};
 use super::losses::Loss;
 use super::stream::{Meta, Outlet};
@@ -13,13 +14,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use volary::{
-    Attr, Caps, Error, Extent, ExtentPlace, FileKind, Follow, Kind, Mode, NodeId, OpenId, Session,
+    Attr, BlockDevice, Caps, Error, Extent, ExtentPlace, FileKind, Follow, Kind, Mode, NodeId,
+    OpenId, Session,
 };
 
 /// Reads trees of a volume into an [`Outlet`].
 pub(crate) struct VolumeSource<'a, 'scope, 'env> {
     to: &'a mut Outlet<'scope, 'env>,
     session: Session,
+    /// What it is on, if the host may copy from there.
+    device: Option<Arc<dyn BlockDevice>>,
     /// Go into directories.
     recursive: bool,
     /// Follow symlinks that the user names.
@@ -33,7 +37,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     /// A source that reads into `to`.
     pub(crate) fn new(
         to: &'a mut Outlet<'scope, 'env>,
-        session: Session,
+        (session, device): (Session, Option<Arc<dyn BlockDevice>>),
         (recursive, follow): (bool, bool),
         shared: &'a Shared,
         links: &'a mut Links,
@@ -41,6 +45,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         Self {
             to,
             session,
+            device,
             recursive,
             follow,
             shared,
@@ -133,6 +138,10 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
             node: attr.node,
             len: attr.size,
             at,
+            places: self
+                .device
+                .as_ref()
+                .map(|device| Places::new(device, &self.session)),
         };
         let mut content = Content::new(bytes, attr.size, attr.allocated, &self.shared.failed);
         let done = self.to.file(name, meta, &mut content);
@@ -234,6 +243,8 @@ struct VolumeBytes<'a> {
     /// How long it was when it was opened.
     len: u64,
     at: &'a At,
+    /// Where it lies, if the host may copy from there.
+    places: Option<Places>,
 }
 
 impl VolumeBytes<'_> {
@@ -284,6 +295,16 @@ impl Bytes for VolumeBytes<'_> {
             (e.offset..end, e.place == ExtentPlace::Hole)
         };
         Some(all.into_iter().map(stretch).collect())
+    }
+
+    fn host_range(&mut self, range: Range<u64>) -> Option<HostRange> {
+        let places = self.places.as_mut()?;
+        let found = places.find((self.open, self.node), range);
+        // It is not asked again when it does not say.
+        found.unwrap_or_else(|| {
+            self.places = None;
+            None
+        })
     }
 
     fn place(&self) -> String {

@@ -8,6 +8,7 @@
 //! | `to_host`, `to_volume`, `to_output` | what writes |
 //! | `helper` | a second thread that makes files of the host |
 //! | `content` | a file's data, holes and what cannot be read |
+//! | `host_range` | stretches of a volume's file that the host copies from the image |
 //! | `links` | nodes with several names |
 //! | `xattrs` | extended attributes, and DOS attributes in one |
 //! | `losses` | what could not be kept |
@@ -16,6 +17,7 @@ mod content;
 mod from_host;
 mod from_volume;
 mod helper;
+mod host_range;
 mod links;
 mod losses;
 mod stream;
@@ -41,12 +43,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use stream::{Budget, Meta, Outlet, Sink};
 use to_host::HostSink;
 use to_output::OutputSink;
 use to_volume::VolumeSink;
-use volary::{FileKind, Follow, Kind, NodeId, Place, Session, Source, Time};
+use volary::{BlockDevice, FileKind, Follow, Kind, NodeId, Place, Session, Source, Time};
 
 /// Copies files and trees: into a volume, out of it, and between volumes.
 ///
@@ -140,7 +143,8 @@ impl How {
 enum From {
     Input,
     Host(PathBuf),
-    Volume(At, Session),
+    /// With the device that it is on, if the host may copy from there.
+    Volume(Box<At>, Session, Option<Arc<dyn BlockDevice>>),
 }
 
 /// Where to.
@@ -281,7 +285,7 @@ impl Cp {
         let masks = ["umask", "fmask", "dmask"];
         let mut places: Vec<&At> = Vec::new();
         places.extend(from.iter().filter_map(|from| match from {
-            From::Volume(at, _) => Some(at),
+            From::Volume(at, ..) => Some(&**at),
             _ => None,
         }));
         if let Into::Volume(at, _) = into {
@@ -343,9 +347,9 @@ impl Cp {
             From::Host(path) => HostSource::new(outlet, how, shared, links).tree(path, name),
             From::Input => HostSource::new(outlet, how, shared, links)
                 .standard_input(name.unwrap_or_default(), clock::now()),
-            From::Volume(at, session) => {
-                let session = session.clone();
-                VolumeSource::new(outlet, session, how, shared, links).tree(at, name)
+            From::Volume(at, session, device) => {
+                let volume = (session.clone(), device.clone());
+                VolumeSource::new(outlet, volume, how, shared, links).tree(at, name)
             }
         }
     }
@@ -368,7 +372,8 @@ fn from(volumes: &mut Volumes, arg: &OsStr) -> Done<From> {
         Place::Host(path) => Ok(From::Host(path)),
         Place::Volume { source, path } => {
             let session = volumes.session(&source, Use::Look)?;
-            Ok(From::Volume(At { source, path }, session))
+            let device = volumes.device(&source);
+            Ok(From::Volume(Box::new(At { source, path }), session, device))
         }
     }
 }
@@ -383,7 +388,7 @@ fn named(from: Vec<From>, name: Option<&[u8]>) -> Done<Vec<Job>> {
                     path if path.ends_with(b"/.") || path == b"." => None,
                     _ => path.file_name().map(|n| n.as_bytes().to_vec()),
                 },
-                (None, From::Volume(at, _)) => match at.name() {
+                (None, From::Volume(at, ..)) => match at.name() {
                     b"" | b"." | b".." => None,
                     name => Some(name.to_vec()),
                 },
@@ -442,12 +447,12 @@ fn volume_target(session: &Session, at: &At, count: usize) -> Done<(NodeId, At, 
 }
 
 fn is_on(from: &From, session: &Session) -> bool {
-    matches!(from, From::Volume(_, s) if std::sync::Arc::ptr_eq(s.volume(), session.volume()))
+    matches!(from, From::Volume(_, s, _) if Arc::ptr_eq(s.volume(), session.volume()))
 }
 
 /// A directory cannot be copied into itself: it would never end.
 fn refuse_into_itself(from: &From, session: &Session, target: NodeId) -> Done {
-    let From::Volume(at, _) = from else {
+    let From::Volume(at, ..) = from else {
         return Ok(());
     };
     if !is_on(from, session) {

@@ -10,6 +10,7 @@ mod outlet;
 
 pub(crate) use outlet::{Budget, Outlet, Piece, Pieces};
 
+use super::host_range::HostRange;
 use super::links::Link;
 use crate::exit::{Done, Exit};
 use crate::volumes::Tally;
@@ -24,9 +25,10 @@ const ALONE: usize = 8 << 20;
 /// Batches that are on their way at most.
 const BATCHES: usize = 4;
 
-/// Bytes in a batch: small enough to stay in a processor's cache between the
-/// read and the write, large enough for long requests.
-pub(crate) const BATCH_LEN: usize = 256 << 10;
+/// Bytes in a batch: few enough to stay in a processor's cache between the
+/// read and the write, and so many that the host writes them for less: it makes larger pieces of
+/// memory of long requests.
+pub(crate) const BATCH_LEN: usize = 1 << 20;
 
 /// Parts of a long file begin at multiples of this, in bytes.
 const STEP: u64 = 64 << 10;
@@ -93,6 +95,9 @@ enum Item {
     More(Span, bool),
     /// So many zeros that take no room; yet more comes if true.
     Hole(u64, bool),
+    /// A stretch of the file that the sink has copied where it is, if it can. More comes. Told to
+    /// the source: how many bytes it was, or none if the sink never can.
+    HostRange(HostRange, SyncSender<Option<u64>>),
     /// The rest of the file could not be read.
     Broken,
     Symlink(Span, Meta, Span),
@@ -238,6 +243,15 @@ pub(crate) trait Sink: Send {
     }
     /// More of the file; if `more`, it goes on yet.
     fn data(&mut self, data: &[u8], more: bool) -> Done;
+    /// Copies a stretch of the file from where it lies; the file goes on. Gives how many bytes
+    /// were copied: the rest of them comes as data. `None` if this never copies so.
+    ///
+    /// # Errors
+    /// As of [`data`](Self::data).
+    fn host_range(&mut self, host_range: &HostRange) -> Done<Option<u64>> {
+        let _ = host_range;
+        Ok(None)
+    }
     /// Zeros that take no room, where the target can; if `more`, the file goes on after them.
     fn hole(&mut self, len: u64, more: bool) -> Done {
         let mut left = len;
@@ -282,6 +296,7 @@ pub(crate) fn run(
         tally,
         progress,
         skip: Skip::No,
+        host_copied: 0,
     };
     std::thread::scope(|scope| {
         let mut outlet = Outlet {
@@ -289,6 +304,7 @@ pub(crate) fn run(
             batch: Batch::new(),
             sink: outlet::Writer::Here(pump, 0),
             budget,
+            takes_ranges: true,
         };
         let read = source(&mut outlet);
         // What was read is worth writing, whatever ended the reading.
@@ -312,6 +328,8 @@ struct Pump<'a> {
     tally: &'a mut Tally,
     progress: &'a mut (dyn FnMut(u64, u64) + Send),
     skip: Skip,
+    /// Bytes that were copied from where they lie, and of which progress was not told.
+    host_copied: u64,
 }
 
 impl Pump<'_> {
@@ -371,6 +389,7 @@ impl Pump<'_> {
             let done = self.item(batch, item);
             self.tally.take(done)?;
         }
+        bytes += std::mem::take(&mut self.host_copied);
         (self.progress)(files, bytes);
         Ok(())
     }
@@ -401,6 +420,7 @@ impl Pump<'_> {
                 let made = sink.hole(*len, *more);
                 self.after_data(made, *more)
             }
+            Item::HostRange(host_range, told) => self.host_range(host_range, told),
             Item::Broken => sink.broken(),
             Item::Symlink(name, meta, target) => {
                 sink.symlink(batch.get(*name), meta, batch.get(*target))
@@ -414,6 +434,15 @@ impl Pump<'_> {
         }
     }
 
+    fn host_range(&mut self, host_range: &HostRange, told: &SyncSender<Option<u64>>) -> Done {
+        let copied = self.sink.host_range(host_range);
+        let len = copied.as_ref().copied().unwrap_or(Some(0));
+        self.host_copied += len.unwrap_or(0);
+        // There is room for the one answer, and the source waits for it.
+        let _ = told.send(len);
+        self.after_data(copied.map(drop), true)
+    }
+
     fn after_data(&mut self, done: Done, more: bool) -> Done {
         if done.is_err() && more {
             self.skip = Skip::File;
@@ -423,7 +452,7 @@ impl Pump<'_> {
 
     fn skips(&mut self, item: &Item) -> bool {
         match (self.skip, item) {
-            (Skip::File, Item::More(_, true) | Item::Hole(_, true)) => true,
+            (Skip::File, Item::More(_, true) | Item::Hole(_, true) | Item::HostRange(..)) => true,
             (Skip::File, Item::More(_, false) | Item::Hole(_, false) | Item::Broken) => {
                 self.skip = Skip::No;
                 true

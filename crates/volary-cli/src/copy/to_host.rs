@@ -8,6 +8,7 @@ mod folder;
 
 use super::How;
 use super::helper::Helper;
+use super::host_range::HostRange;
 use super::links::{Link, Made, Spot};
 use super::losses::Losses;
 use super::stream::{Files, Meta, Sink, stops};
@@ -360,6 +361,16 @@ impl Sink for HostSink {
             Some(file) => self.write(file, data, more),
             None => Ok(()),
         }
+    }
+
+    fn host_range(&mut self, host_range: &HostRange) -> Done<Option<u64>> {
+        let Some(mut file) = self.file.take() else {
+            return Ok(Some(0));
+        };
+        let copied = host_range.copy_to(file.opened.fd.as_fd());
+        file.hole &= copied == Ok(0);
+        self.written(file, copied.map(drop), true)?;
+        Ok(copied.ok())
     }
 
     fn hole(&mut self, len: u64, more: bool) -> Done {

@@ -121,7 +121,7 @@ fn a_copy_goes_on_past_what_cannot_be_read_at_all() {
 #[test]
 fn a_read_that_fails_once_costs_nothing_and_a_dead_device_leaves_no_zeros() {
     let sandbox = Sandbox::new();
-    let whole = noise(1_000_000);
+    let whole = noise(3_000_000);
     sandbox.write("big", &whole);
     sandbox.run("cp big disk.img:/a").ok();
     sandbox
@@ -132,7 +132,7 @@ fn a_read_that_fails_once_costs_nothing_and_a_dead_device_leaves_no_zeros() {
         .run("cp --layer fault=read@3+ disk.img:/a some")
         .fails(1);
     assert!(
-        said.contains("to 999999 cannot be read and are zeros in the copy"),
+        said.contains("to 2999999 cannot be read and are zeros in the copy"),
         "{said}"
     );
     let some = sandbox.read("some");

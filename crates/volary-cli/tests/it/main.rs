@@ -9,6 +9,7 @@ mod claiming;
 mod claims;
 mod confined;
 mod copying;
+mod copying_out;
 mod damaged;
 mod examples;
 mod ext4;

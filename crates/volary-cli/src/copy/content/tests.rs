@@ -140,3 +140,43 @@ fn where_nothing_is_told_of_holes_blocks_of_zeros_are() {
     let (all, holes, ..) = copy(fake, 4096);
     assert_eq!((all.len(), holes), (50_000, vec![8192..36_864]));
 }
+
+/// Content that lies somewhere from its beginning on.
+struct InHostFile;
+
+impl Bytes for InHostFile {
+    fn read(&mut self, _: u64, room: &mut [u8]) -> Result<usize, Unread> {
+        Ok(room.len())
+    }
+    fn holes(&mut self, _: Range<u64>) -> Option<Vec<(Range<u64>, bool)>> {
+        None
+    }
+    fn host_range(&mut self, _: Range<u64>) -> Option<HostRange> {
+        Some(HostRange::nowhere())
+    }
+    fn place(&self) -> String {
+        "fake".into()
+    }
+}
+
+#[test]
+fn where_less_is_copied_than_lies_there_the_rest_is_read() {
+    let failed = AtomicBool::new(false);
+    let mut content = Content::new(InHostFile, LONG, LONG, &failed);
+    let whole = content.host_range(0).unwrap().len();
+    content.copied(whole);
+    assert!(content.host_range(whole).is_some());
+    content.copied(whole - 1);
+    assert!(content.host_range(2 * whole - 1).is_none());
+    // Past the end, and of a short file.
+    assert!(
+        Content::new(InHostFile, LONG, LONG, &failed)
+            .host_range(LONG)
+            .is_none()
+    );
+    assert!(
+        Content::new(InHostFile, LONG - 1, LONG, &failed)
+            .host_range(0)
+            .is_none()
+    );
+}

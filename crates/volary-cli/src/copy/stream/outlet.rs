@@ -1,6 +1,7 @@
 //! Where a source puts what it reads.
 
 use super::{ALONE, BATCH_LEN, BATCHES, Batch, ITEMS_MAX, Item, Meta, Pump, STEP, Span};
+use crate::copy::host_range::HostRange;
 use crate::exit::{Done, Exit, Fail};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
@@ -28,6 +29,15 @@ pub(crate) trait Pieces {
     /// If what was read is no copy after all.
     fn ended(&mut self) -> Done {
         Ok(())
+    }
+    /// The stretch that begins at `offset`, if it is long and lies in a file of the host.
+    fn host_range(&mut self, offset: u64) -> Option<HostRange> {
+        let _ = offset;
+        None
+    }
+    /// So much was copied of the stretch that was given last.
+    fn copied(&mut self, copied: u64) {
+        let _ = copied;
     }
     /// Bytes without holes, where that is known.
     fn data_len(&mut self) -> Option<u64> {
@@ -81,6 +91,8 @@ pub(crate) struct Outlet<'scope, 'env> {
     pub(super) batch: Batch,
     pub(super) sink: Writer<'scope, 'env>,
     pub(super) budget: &'env mut Option<Budget>,
+    /// Whether the sink may copy stretches from where they lie.
+    pub(super) takes_ranges: bool,
 }
 
 /// Who empties the batches.
@@ -258,7 +270,7 @@ impl Outlet<'_, '_> {
             }
         };
         let offset = data.len();
-        let more = next != Next::End;
+        let more = !matches!(next, Next::End);
         self.batch.items.push(Item::File(name, meta, data, more));
         let done = self.rest((offset, len), next, content);
         if done.is_err() {
@@ -274,6 +286,7 @@ impl Outlet<'_, '_> {
             match next {
                 Next::End => return Ok(()),
                 Next::More => self.send()?,
+                Next::HostRange(host_range) => offset += self.host_range(host_range, content)?,
                 Next::Hole(hole) => {
                     offset = offset.saturating_add(hole).min(len);
                     let more = offset < len;
@@ -291,8 +304,9 @@ impl Outlet<'_, '_> {
             offset += data.len();
             next = after;
             // Between two holes there is nothing.
-            if data.len() > 0 || next == Next::End {
-                self.batch.items.push(Item::More(data, next != Next::End));
+            let is_end = matches!(next, Next::End);
+            if data.len() > 0 || is_end {
+                self.batch.items.push(Item::More(data, !is_end));
             }
         }
     }
@@ -311,9 +325,16 @@ impl Outlet<'_, '_> {
         let mut next = if end < len { Next::More } else { Next::End };
         while self.batch.used < limit {
             let at = offset + (self.batch.used - start) as u64;
+            if let Some(host_range) = content.host_range(at).filter(|_| self.takes_ranges) {
+                next = Next::HostRange(host_range);
+                break;
+            }
             let room = self.batch.bytes.get_mut(self.batch.used..limit);
             match content.next(at, room.unwrap_or_default())? {
-                Piece::Data(n) => self.batch.used += self.spend(n, content)?,
+                Piece::Data(n) => {
+                    self.spend(n as u64, content)?;
+                    self.batch.used += n;
+                }
                 Piece::Hole(n) => {
                     next = Next::Hole(n);
                     break;
@@ -324,7 +345,7 @@ impl Outlet<'_, '_> {
                 }
             }
         }
-        if next == Next::End {
+        if matches!(next, Next::End) {
             content.ended()?;
         }
         let span = Span {
@@ -334,20 +355,34 @@ impl Outlet<'_, '_> {
         Ok((span, next))
     }
 
+    /// Has the sink copy a stretch, after all that came before it. Gives how many bytes it copied.
+    fn host_range(&mut self, host_range: HostRange, content: &mut dyn Pieces) -> Done<u64> {
+        let (tell, told) = sync_channel(1);
+        self.batch.items.push(Item::HostRange(host_range, tell));
+        self.send()?;
+        // No answer: the sink passes over the file.
+        let copied = told.recv().unwrap_or(Some(0));
+        self.takes_ranges = copied.is_some();
+        let copied = copied.unwrap_or(0);
+        content.copied(copied);
+        self.spend(copied, content)
+    }
+
     /// Counts bytes that were read.
-    fn spend(&mut self, len: usize, content: &dyn Pieces) -> Done<usize> {
+    fn spend(&mut self, len: u64, content: &dyn Pieces) -> Done<u64> {
         if let Some(budget) = self.budget {
-            budget.check(len as u64, content)?;
-            budget.left -= len as u64;
+            budget.check(len, content)?;
+            budget.left -= len;
         }
         Ok(len)
     }
 }
 
 /// What follows a stretch of content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Next {
     More,
     Hole(u64),
+    HostRange(HostRange),
     End,
 }

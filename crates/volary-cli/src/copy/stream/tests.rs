@@ -7,6 +7,8 @@ use std::fmt::Write;
 struct Notes {
     text: String,
     fails_at: &'static str,
+    /// What it answers to stretches that lie somewhere.
+    host_range: Option<u64>,
 }
 
 impl Notes {
@@ -40,6 +42,11 @@ impl Sink for Notes {
             "",
             format!("={}{}", data.len(), if more { "+" } else { "" }).as_bytes(),
         )
+    }
+    fn host_range(&mut self, _: &HostRange) -> Done<Option<u64>> {
+        let copied = self.host_range.map_or("-".into(), |len| len.to_string());
+        self.note("@", copied.as_bytes())?;
+        Ok(self.host_range)
     }
     fn hole(&mut self, len: u64, more: bool) -> Done {
         self.note(
@@ -374,4 +381,67 @@ fn a_budget_counts_data_and_stops_before_the_file_that_is_too_much() {
     assert_eq!(fail.exit, Exit::Stopped);
     assert!(fail.line.contains("more than 39 bytes"), "{}", fail.line);
     assert!(notes.text.contains('a') && !notes.text.contains('b'));
+}
+
+/// Content that lies somewhere but for its first bytes, and a sink that copies it so.
+struct InHostFile(Vec<u64>);
+
+impl Pieces for InHostFile {
+    fn next(&mut self, _: u64, room: &mut [u8]) -> Done<Piece> {
+        let len = room.len().min(10);
+        room[..len].fill(b'x');
+        Ok(Piece::Data(len))
+    }
+    fn host_range(&mut self, offset: u64) -> Option<HostRange> {
+        let goes = self.0.last().is_none_or(|copied| *copied > 0);
+        (offset >= 10 && goes).then(HostRange::nowhere)
+    }
+    fn copied(&mut self, copied: u64) {
+        self.0.push(copied);
+    }
+}
+
+#[test]
+fn stretches_that_lie_somewhere_are_copied_after_what_comes_before() {
+    let all = [Some(30), Some(0), None].map(|answer| [(answer, 0), (answer, 2 * ALONE as u64)]);
+    for (answer, before) in all.into_iter().flatten() {
+        let mut content = InHostFile(Vec::new());
+        let mut notes = Notes {
+            host_range: answer,
+            ..Notes::default()
+        };
+        let mut bytes = 0;
+        let source = |to: &mut Outlet<'_, '_>| {
+            // From so many bytes on, the sink has a thread of its own.
+            to.file(b"c", meta(Some(before)), &mut zeros(before))?;
+            to.file(b"a", meta(Some(70)), &mut content)?;
+            to.file(b"b", meta(Some(1)), &mut zeros(1))
+        };
+        let progress = &mut |_, len| bytes += len;
+        let tally = &mut Tally::default();
+        run(source, &mut notes, &mut None, tally, progress).unwrap();
+        let (text, lay) = match answer {
+            Some(30) => ("a=10+ @30 @30 =0 b=1 ", vec![30, 30]),
+            Some(_) => ("a=10+ @0 =60 b=1 ", vec![0]),
+            None => ("a=10+ @- =60 b=1 ", vec![0]),
+        };
+        assert!(notes.text.ends_with(text), "{}", notes.text);
+        assert_eq!((content.0, bytes), (lay, before + 71));
+    }
+}
+
+#[test]
+fn a_file_that_fails_is_not_copied_from_where_it_lies() {
+    let mut content = InHostFile(Vec::new());
+    let mut notes = Notes {
+        host_range: Some(30),
+        fails_at: "a=10+",
+        ..Notes::default()
+    };
+    let source = |to: &mut Outlet<'_, '_>| to.file(b"a", meta(Some(40)), &mut content);
+    let mut budget = Some(Budget::new(1000));
+    let tally = &mut Tally::default();
+    let done = run(source, &mut notes, &mut budget, tally, &mut |_, _| {});
+    assert!(done.is_ok() && !notes.text.contains('@'), "{}", notes.text);
+    assert_eq!(tally.exit(), Exit::Failed);
 }
