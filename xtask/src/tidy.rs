@@ -56,6 +56,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-sim"],
     ),
     (
+        "volary-v7",
+        &["volary-core", "volary-block", "volary-ondisk"],
+        &["volary-testkit", "volary-sim"],
+    ),
+    (
         "volary-iso9660",
         &["volary-core", "volary-block", "volary-ondisk"],
         &["volary-testkit"],

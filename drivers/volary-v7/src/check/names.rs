@@ -1,0 +1,302 @@
+//! Phases 2 and 3: names, and whether all directories hang together.
+
+use super::findings::{Findings, finding};
+use super::inodes::Inodes;
+use super::plan::Plan;
+use crate::blocks::Reader;
+use crate::dir;
+use crate::ondisk::{ENTRY_LEN, ROOT_INO};
+use std::collections::{BTreeMap, HashSet};
+use volary_core::{FileKind, Finding, Name, Result, Severity};
+
+/// A name of a directory.
+#[derive(Clone, Copy)]
+struct Home {
+    /// What holds it.
+    dir: u32,
+    /// Where its entry is on the device.
+    place: u64,
+}
+
+struct Phase<'a, 'b> {
+    reader: Reader<'a>,
+    findings: &'a mut Findings<'b>,
+    plan: &'a mut Plan,
+    inodes: &'a mut Inodes,
+    /// Names of each directory.
+    homes: BTreeMap<u32, Vec<Home>>,
+    /// What `..` of each directory leads to.
+    above: BTreeMap<u32, u32>,
+    /// First entries that are not as they must be.
+    bent: BTreeMap<u32, bool>,
+}
+
+/// Goes through all directories.
+///
+/// # Errors
+/// `Interrupted`; `Io`.
+pub(super) fn check(
+    reader: Reader<'_>,
+    inodes: &mut Inodes,
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
+) -> Result<()> {
+    let dirs: Vec<u32> = inodes
+        .all
+        .iter()
+        .filter(|(_, seen)| seen.kind == FileKind::Dir)
+        .map(|(&ino, _)| ino)
+        .collect();
+    let mut phase = Phase {
+        reader,
+        findings,
+        plan,
+        inodes,
+        homes: BTreeMap::new(),
+        above: BTreeMap::new(),
+        bent: BTreeMap::new(),
+    };
+    let total = dirs.len() as u64;
+    for (done, &dir) in (0..).zip(&dirs) {
+        phase.findings.progress("directories", done, total)?;
+        phase.directory(dir)?;
+    }
+    phase.choose(&dirs);
+    phase.connect(&dirs);
+    phase.dots(&dirs);
+    Ok(())
+}
+
+impl Phase<'_, '_> {
+    /// Goes through the entries of a directory, as far as its blocks are its own.
+    fn directory(&mut self, ino: u32) -> Result<()> {
+        let volume = self.reader.volume;
+        let Some(seen) = self.inodes.all.get_mut(&ino) else {
+            return Ok(());
+        };
+        let (size, blocks) = (seen.size, std::mem::take(&mut seen.blocks));
+        let mut names = HashSet::new();
+        let mut bytes = vec![0; volume.block_len()];
+        let mut dots = [false; 2];
+        for (lbn, block) in blocks {
+            let place = u64::from(block) * volume.bsize;
+            self.reader.cache.read(place, &mut bytes)?;
+            for (i, entry) in bytes.chunks_exact(ENTRY_LEN).enumerate() {
+                let within = (i * ENTRY_LEN) as u64;
+                let at = u64::from(lbn) * volume.bsize + within;
+                if at >= size {
+                    break;
+                }
+                let entry = dir::parse(volume, at, entry);
+                match usize::try_from(at / ENTRY_LEN as u64) {
+                    Ok(n @ 0..2) => {
+                        if let Some(is_right) = dots.get_mut(n) {
+                            *is_right = self.dot(ino, n, &entry);
+                        }
+                    }
+                    _ if entry.ino != 0 => self.entry(ino, place + within, &entry, &mut names),
+                    _ => {}
+                }
+            }
+        }
+        self.bent.insert(ino, dots != [true; 2]);
+        Ok(())
+    }
+
+    /// One of the first two entries; returns whether it is as it must be, but for what `..` leads to.
+    fn dot(&mut self, dir: u32, n: usize, entry: &dir::Entry<'_>) -> bool {
+        if n == 0 {
+            return entry.ino == dir && entry.name == b".";
+        }
+        if entry.name == b".." {
+            self.above.insert(dir, entry.ino);
+        }
+        entry.name == b".." && entry.ino != 0
+    }
+
+    fn tell(&mut self, code: &'static str, severity: Severity, at: u64, message: String) -> bool {
+        self.findings.tell(&Finding {
+            code,
+            ..finding(severity, at, message)
+        })
+    }
+
+    /// Takes an entry out, if that is wished.
+    fn take_out(&mut self, is_mended: bool, place: u64) {
+        if is_mended {
+            self.plan.entries.push((place, [0; ENTRY_LEN]));
+        }
+    }
+
+    fn entry(
+        &mut self,
+        dir: u32,
+        place: u64,
+        entry: &dir::Entry<'_>,
+        names: &mut HashSet<Vec<u8>>,
+    ) {
+        let ino = entry.ino;
+        let shown = volary_core::escape(entry.name);
+        if Name::new(entry.name).is_err() {
+            let message = format!("directory {dir} has the name '{shown}' for inode {ino}");
+            let is_mended = self.tell("name", Severity::Damage, place, message);
+            return self.take_out(is_mended, place);
+        }
+        let Some(seen) = self.inodes.all.get_mut(&ino).filter(|_| ino >= ROOT_INO) else {
+            let message =
+                format!("'{shown}' in directory {dir} leads to inode {ino}, which is not in use");
+            let is_mended = self.tell("unallocated", Severity::Damage, place, message);
+            return self.take_out(is_mended, place);
+        };
+        if !names.insert(entry.name.to_vec()) {
+            let message = format!("directory {dir} has the name '{shown}' twice");
+            let is_mended = self.tell("same-name", Severity::Damage, place, message);
+            return self.take_out(is_mended, place);
+        }
+        match seen.kind {
+            FileKind::Dir => {
+                let homes = self.homes.entry(ino).or_default();
+                homes.push(Home { dir, place });
+            }
+            _ => seen.names += 1,
+        }
+    }
+
+    /// Of several names of a directory, keeps the one that its `..` leads to. The root has none.
+    fn choose(&mut self, dirs: &[u32]) {
+        for &ino in dirs {
+            let homes = self.homes.remove(&ino).unwrap_or_default();
+            let above = self.above.get(&ino).copied();
+            let by_dots = homes.iter().position(|home| Some(home.dir) == above);
+            let kept = match ino {
+                ROOT_INO => None,
+                _ => by_dots.or_else(|| (!homes.is_empty()).then_some(0)),
+            };
+            for (i, home) in homes.iter().enumerate() {
+                if Some(i) == kept {
+                    self.homes.insert(ino, vec![*home]);
+                    continue;
+                }
+                let message = match ino {
+                    ROOT_INO => format!("directory {} has a name for the root", home.dir),
+                    _ => format!(
+                        "directory {ino} has another name, in directory {}",
+                        home.dir
+                    ),
+                };
+                let severity = match ino {
+                    ROOT_INO => Severity::Damage,
+                    _ => self.findings.severity(),
+                };
+                let is_mended = self.tell("twice", severity, home.place, message);
+                self.take_out(is_mended, home.place);
+            }
+        }
+    }
+
+    fn home(&self, dir: u32) -> Option<Home> {
+        self.homes
+            .get(&dir)
+            .and_then(|homes| homes.first())
+            .copied()
+    }
+
+    /// Finds directories that nothing leads to from the root: one at the head of each such tree, and
+    /// one of each circle.
+    fn connect(&mut self, dirs: &[u32]) {
+        let mut settled: HashSet<u32> = HashSet::from([ROOT_INO]);
+        for &ino in dirs {
+            let (mut at, mut way) = (ino, HashSet::new());
+            while !settled.contains(&at) {
+                way.insert(at);
+                let Some(home) = self.home(at) else {
+                    self.unconnected(at);
+                    break;
+                };
+                if way.contains(&home.dir) {
+                    self.circle(at, home);
+                    break;
+                }
+                at = home.dir;
+            }
+            settled.extend(way);
+        }
+        for &ino in dirs {
+            if let Some(home) = self.home(ino) {
+                if let Some(seen) = self.inodes.all.get_mut(&ino) {
+                    seen.parent = home.dir;
+                    seen.names = 1;
+                }
+                if let Some(above) = self.inodes.all.get_mut(&home.dir) {
+                    above.children += 1;
+                }
+            }
+        }
+    }
+
+    fn unconnected(&mut self, ino: u32) {
+        let at = self.reader.volume.inode_at(ino);
+        let message = format!("no name leads to directory {ino}");
+        let severity = self.findings.severity();
+        if self.tell("unconnected", severity, at, message) {
+            match self.findings.frees_unreferenced() {
+                true => self.plan.inode(ino).free = true,
+                false => {
+                    self.plan.lost.insert(ino);
+                }
+            }
+        }
+    }
+
+    fn circle(&mut self, ino: u32, home: Home) {
+        let message = format!("directory {ino} lies in a circle of directories");
+        let is_mended = self.tell("circle", Severity::Damage, home.place, message);
+        self.take_out(is_mended, home.place);
+        self.homes.remove(&ino);
+    }
+
+    /// Looks at `.` and `..` of directories that have a place.
+    fn dots(&mut self, dirs: &[u32]) {
+        for &ino in dirs {
+            let parent = match (ino, self.home(ino)) {
+                (ROOT_INO, _) => ROOT_INO,
+                (_, Some(home)) => home.dir,
+                // It gets one in lost+found, and its dots then.
+                (_, None) => continue,
+            };
+            let is_bent = self.bent.get(&ino).copied().unwrap_or(true);
+            if !is_bent && self.above.get(&ino) == Some(&parent) {
+                continue;
+            }
+            let at = self.reader.volume.inode_at(ino);
+            let message = format!("directory {ino} does not begin with '.' and '..'");
+            if self.tell("dots", Severity::Damage, at, message) {
+                self.mend_dots(ino, parent);
+            }
+        }
+    }
+
+    fn mend_dots(&mut self, ino: u32, parent: u32) {
+        let volume = self.reader.volume;
+        let inode = self.reader.inode_as_it_is(ino.into());
+        let first = inode.as_ref().ok().and_then(|inode| inode.addr.first());
+        let block = u64::from(first.copied().unwrap_or(0));
+        if !volume.data().contains(&block) {
+            self.plan.inode(ino).dots = Some(parent);
+            return;
+        }
+        let place = block * volume.bsize;
+        let dots = [
+            (place, ino, &b"."[..]),
+            (place + ENTRY_LEN as u64, parent, b".."),
+        ];
+        for (place, ino, name) in dots {
+            let bytes = dir::bytes(volume, ino, name);
+            self.plan.entries.push((place, bytes));
+        }
+        let size = self.inodes.all.get(&ino).map_or(0, |seen| seen.size);
+        if size < 2 * ENTRY_LEN as u64 {
+            self.plan.inode(ino).size = Some(2 * ENTRY_LEN as u64);
+        }
+    }
+}
