@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_fuzz::{
-    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, ntfs, parts, qcow2, smb, users,
+    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, ntfs, parts, qcow2, smb, users, v7,
 };
 
 #[global_allocator]
@@ -12,7 +12,7 @@ static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 24] = [
+const TARGETS: [(&str, Target); 26] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
@@ -20,6 +20,8 @@ const TARGETS: [(&str, Target); 24] = [
     ("ntfs", ntfs::driver),
     ("ffs_check", ffs::check),
     ("ffs", ffs::driver),
+    ("v7_check", v7::check),
+    ("v7", v7::driver),
     ("cedar_check", cedar::check),
     ("cedar", cedar::driver),
     ("driver", fat::driver),

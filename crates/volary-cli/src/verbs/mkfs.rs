@@ -29,7 +29,7 @@ pub(crate) struct Mkfs {
     /// IMAGE, IMAGE#2 or a block device
     #[arg(value_name = "IMAGE")]
     image: OsString,
-    /// The kind of volume: fat12, fat16, fat32, ffs1, ffs2, cedar (default: a FAT by the size)
+    /// The kind of volume: fat12, fat16, fat32, ffs1, ffs2, cedar, v7, sysv (default: a FAT by the size)
     #[arg(short = 't', long = "type", value_name = "KIND")]
     kind: Option<String>,
     /// The size of an image that is not there: 64M, 0x1000

@@ -55,7 +55,7 @@ fn what_moves_out_of_a_directory_is_not_lost_when_that_goes() {
     for gone in ["rmdir /d", "rename /e /d"] {
         let script = format!("{before}; {gone}; sync");
         for name in [
-            "fat12", "fat16", "fat32", "ffs1", "ffs1-old", "ffs2", "cedar",
+            "fat12", "fat16", "fat32", "ffs1", "ffs1-old", "ffs2", "v7", "sysv", "cedar",
         ] {
             explore(name, Depth::default(), &script);
         }

@@ -135,3 +135,9 @@ fn every_request_of_ffs_may_fail() {
     every_request_fails("ffs1", 1);
     every_request_fails("ffs2", 1);
 }
+
+#[test]
+fn every_request_of_v7_may_fail() {
+    every_request_fails("v7", 1);
+    every_request_fails("sysv", 1);
+}

@@ -5,4 +5,5 @@ mod conformance;
 mod differential;
 mod make;
 mod mend;
+mod oracle;
 mod volumes;
