@@ -33,6 +33,7 @@ const FAT_ROW: Volume = Volume {
     attach: "",
     own: &[],
     preset: scripts::PRESET,
+    names: 255,
     turns: 0,
     recovery: Recovery::Preen,
     promise: Promise::Synced,
@@ -84,6 +85,7 @@ const V7_ROW: Volume = Volume {
     kind: "v7",
     size: 200 << 10,
     make: "inodes=128",
+    names: 14,
     ..FAT_ROW
 };
 

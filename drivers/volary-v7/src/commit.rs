@@ -10,11 +10,13 @@
 //! 2. inodes, with as many links as they may have while the epoch is brought to the disk;
 //!    those of directories that were there as they were, but for links; addresses in indirect
 //!    blocks that were there;
-//! 3. sectors of directories, and inodes of directories that have grown;
-//! 4. `..` of directories that were moved;
-//! 5. sectors that a rename took an entry out of;
-//! 6. inodes as they are, those that are free too;
-//! 7. the free list and the superblock: only now may blocks that were given back hold the list.
+//! 3. inodes of directories that have grown: an entry may come behind their old end, in a sector that a
+//!    rename takes another out of;
+//! 4. sectors of directories;
+//! 5. `..` of directories that were moved;
+//! 6. sectors that a rename took an entry out of;
+//! 7. inodes as they are, those that are free too;
+//! 8. the free list and the superblock: only now may blocks that were given back hold the list.
 //!
 //! What was given back in the epoch can be taken again then. The list on the disk is right only when
 //! the volume is detached: what is taken of it is written over before the superblock knows. What
@@ -160,7 +162,7 @@ pub(crate) fn commit(
         write(reader, &node.mem, node.links_most())?;
     }
     clear_tails(reader, nodes, epoch)?;
-    cache.write_stage(Stage::DATA)?;
+    step(reader, Stage::DATA)?;
     for stage in [ADDITIONS, PARENTS, REMOVALS] {
         step(reader, stage)?;
     }

@@ -12,7 +12,8 @@ use volary_sim::{Moment, Recovered, Subject, Taped};
 const SIZE_MAX: u64 = 3000;
 
 pub(crate) fn script(volume: &Volume, seed: u64, steps: usize) -> Ops {
-    scripts::random(seed, steps, &volume.preset_tree().unwrap(), SIZE_MAX)
+    let script = scripts::random(seed, steps, &volume.preset_tree().unwrap(), SIZE_MAX);
+    script.with_names(volume.names)
 }
 
 /// Runs a script with requests failing, and holds what is left of the volume to
