@@ -22,8 +22,8 @@ const KINDS: [(&str, u64, &str); 7] = [
     ("cedar", 4 << 20, "page=512"),
     ("ffs1", 4 << 20, ""),
     ("ffs2", 4 << 20, ""),
-    ("v7", 4 << 20, ""),
-    ("sysv", 4 << 20, ""),
+    ("v7", 1 << 20, ""),
+    ("sysv", 1 << 20, ""),
 ];
 
 /// Makes directories of one file each that is called so, and one beside it.

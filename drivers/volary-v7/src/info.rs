@@ -20,7 +20,7 @@ pub(crate) fn info(dev: &dyn BlockDevice) -> Result<Vec<Fact>> {
     let blocks = data.end - data.start;
     Ok(vec![
         Fact::word("format", words),
-        Fact::word("byte order", volume.order.word()),
+        Fact::word("byte order", volume.order.words()),
         Fact::maybe("label", volume.text(fields.fname)),
         Fact::maybe("pack", volume.text(fields.fpack)),
         Fact::number("block size", volume.bsize, "bytes"),

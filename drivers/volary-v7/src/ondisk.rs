@@ -62,6 +62,15 @@ impl Order {
         }
     }
 
+    /// The same in words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Pdp => "PDP-11",
+            Self::Little => "little-endian",
+            Self::Big => "big-endian",
+        }
+    }
+
     /// A number of 16 bits. What lies past the end reads as zeros.
     pub(crate) fn get16(self, bytes: &[u8], at: usize) -> u16 {
         let raw: [u8; 2] = read(bytes, at);

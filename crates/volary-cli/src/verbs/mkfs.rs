@@ -130,6 +130,8 @@ Examples:
   volary mkfs -t fat12 --size 1440k -o floppy=1440k floppy.img
   volary mkfs -t cedar --size 64M -o log=3M log.img
   volary mkfs -t ffs2 --size 64M --owner 1000:1000 theirs.img
+  volary mkfs -t v7 --label usr --size 2M -o order=pdp pack.img
+  volary mkfs -t sysv --size 8M -o block=1024 s5.img
   volary mkfs --force blank.img";
 
 /// The examples, and the options of each format.

@@ -37,6 +37,7 @@ mod replicas;
 mod sandbox;
 mod serving;
 mod suites;
+mod v7;
 mod vanishing;
 mod verbs;
 mod writers;

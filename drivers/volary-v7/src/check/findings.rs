@@ -20,6 +20,7 @@ const REPAIRS: &[(&str, &str)] = &[
     ),
     ("dots", "they are made anew"),
     ("name", "the entry is taken out"),
+    ("padding", "they become zeros"),
     ("same-name", "the second is taken out"),
     ("unallocated", "the entry is taken out"),
     ("twice", "one of the names is taken out"),

@@ -81,20 +81,23 @@ impl Phase<'_, '_> {
         for (lbn, block) in blocks {
             let place = u64::from(block) * volume.bsize;
             self.reader.cache.read(place, &mut bytes)?;
-            for (i, entry) in bytes.chunks_exact(ENTRY_LEN).enumerate() {
+            for (i, raw) in bytes.chunks_exact(ENTRY_LEN).enumerate() {
                 let within = (i * ENTRY_LEN) as u64;
                 let at = u64::from(lbn) * volume.bsize + within;
                 if at >= size {
                     break;
                 }
-                let entry = dir::parse(volume, at, entry);
+                let entry = dir::parse(volume, at, raw);
                 match usize::try_from(at / ENTRY_LEN as u64) {
                     Ok(n @ 0..2) => {
                         if let Some(is_right) = dots.get_mut(n) {
                             *is_right = self.dot(ino, n, &entry);
                         }
                     }
-                    _ if entry.ino != 0 => self.entry(ino, place + within, &entry, &mut names),
+                    _ if entry.ino != 0 => {
+                        self.padding(ino, place + within, &entry, raw);
+                        self.entry(ino, place + within, &entry, &mut names);
+                    }
                     _ => {}
                 }
             }
@@ -125,6 +128,20 @@ impl Phase<'_, '_> {
     fn take_out(&mut self, is_mended: bool, place: u64) {
         if is_mended {
             self.plan.entries.push((place, [0; ENTRY_LEN]));
+        }
+    }
+
+    /// What is behind a name must be zeros: the Seventh Edition compares it too.
+    fn padding(&mut self, dir: u32, place: u64, entry: &dir::Entry<'_>, raw: &[u8]) {
+        let behind = raw.get(2 + entry.name.len()..).unwrap_or_default();
+        if behind.iter().all(|&b| b == 0) {
+            return;
+        }
+        let shown = volary_core::escape(entry.name);
+        let message = format!("directory {dir} has bytes behind the end of the name '{shown}'");
+        if self.tell("padding", Severity::Damage, place, message) {
+            let bytes = dir::bytes(self.reader.volume, entry.ino, entry.name);
+            self.plan.entries.push((place, bytes));
         }
     }
 

@@ -146,6 +146,7 @@ const ALL: &[Damage] = &[
     ("dots", |b| b.put(b.inode(b.dir, 12), &[0; 3])),
     ("name", |b| b.put(b.entry(2, 2) + 2, b"a/b")),
     ("name", |b| b.put(b.entry(2, 2) + 2, &[0; 14])),
+    ("padding", |b| b.put(b.entry(2, 3) + 10, b"x")),
     ("same-name", |b| b.put(b.entry(2, 3) + 2, b"dir\0\0\0")),
     ("unallocated", |b| b.put16(b.entry(2, 3), 99)),
     ("unallocated", |b| b.put16(b.entry(2, 3), 1)),

@@ -203,9 +203,9 @@ fn linux_reads_what_we_write_and_we_what_linux_writes() {
     let mut script = String::from("set -e\n");
     for (letter, shape) in ('a'..).zip(&theirs) {
         let kind = shape.kind;
-        write!(
+        writeln!(
             script,
-            "mount -t {kind} /dev/vd{letter} /mnt{LINUX}umount /mnt\n"
+            "mount -t {kind} /dev/vd{letter} /mnt{LINUX}umount /mnt"
         )
         .expect("words");
     }
