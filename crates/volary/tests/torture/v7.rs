@@ -44,3 +44,28 @@ fn a_directory_that_moves_with_one_that_moved_into_it_has_one_name() {
         explore(name, Depth::default(), script);
     }
 }
+
+/// Their inodes come to the disk in any order: the directory's may be there, and theirs not.
+#[test]
+fn a_new_directory_without_a_name_may_have_entries_that_lead_to_nothing() {
+    let long = "another-name-with-a-rather-long-end-in-five-slots-of-a-directory.data";
+    let script = format!(
+        "create /B.TXT; mkdir /d/{long}; create /full/{long}; create /d/{long}/x; create /e/c; \
+         create /a-long-name-that-takes-three-slots; mkdir /c; create /c/B.TXT; create /c/c; sync"
+    );
+    for name in ROWS {
+        explore(name, plan().depth, &script);
+    }
+}
+
+/// The size came after the sector, in which the new name stood behind the old end.
+#[test]
+fn a_rename_by_which_a_directory_grows_keeps_the_file() {
+    for name in ["v7", "v7-sync", "sysv"] {
+        explore(
+            name,
+            plan().depth,
+            "rename /a /new; sync; create /new; sync",
+        );
+    }
+}

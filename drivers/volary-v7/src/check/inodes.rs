@@ -287,7 +287,7 @@ impl Phase<'_, '_> {
                 let fix = self.plan.inode(walk.inode.ino);
                 fix.addresses.insert(slot, put);
             }
-            Stored::Indirect(place) => self.plan.addresses.push((place, put)),
+            Stored::Indirect(place) => self.plan.address(place, put),
         }
     }
 }

@@ -5,9 +5,15 @@ use super::inodes::Inodes;
 use super::plan::Plan;
 use crate::blocks::Reader;
 use crate::dir;
-use crate::ondisk::{ENTRY_LEN, ROOT_INO};
-use std::collections::{BTreeMap, HashSet};
+use crate::ondisk::{ENTRY_LEN, NAME_MAX, ROOT_INO};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use volary_core::{FileKind, Finding, Name, Result, Severity};
+
+/// Entries that lead to nothing and are judged by where they stand: a power cut leaves few.
+const DANGLING_MAX: usize = 1 << 16;
+
+/// A name, with zeros behind.
+type Padded = [u8; NAME_MAX];
 
 /// A name of a directory.
 #[derive(Clone, Copy)]
@@ -29,6 +35,8 @@ struct Phase<'a, 'b> {
     above: BTreeMap<u32, u32>,
     /// First entries that are not as they must be.
     bent: BTreeMap<u32, bool>,
+    /// Entries that lead to nothing: of which directory, where, and what is to be told.
+    dangling: Vec<(u32, u64, String)>,
 }
 
 /// Goes through all directories.
@@ -55,6 +63,7 @@ pub(super) fn check(
         homes: BTreeMap::new(),
         above: BTreeMap::new(),
         bent: BTreeMap::new(),
+        dangling: Vec::new(),
     };
     let total = dirs.len() as u64;
     for (done, &dir) in (0..).zip(&dirs) {
@@ -63,6 +72,7 @@ pub(super) fn check(
     }
     phase.choose(&dirs);
     phase.connect(&dirs);
+    phase.dangling();
     phase.dots(&dirs);
     Ok(())
 }
@@ -127,7 +137,7 @@ impl Phase<'_, '_> {
     /// Takes an entry out, if that is wished.
     fn take_out(&mut self, is_mended: bool, place: u64) {
         if is_mended {
-            self.plan.entries.push((place, [0; ENTRY_LEN]));
+            self.plan.entry(place, [0; ENTRY_LEN]);
         }
     }
 
@@ -141,17 +151,11 @@ impl Phase<'_, '_> {
         let message = format!("directory {dir} has bytes behind the end of the name '{shown}'");
         if self.tell("padding", Severity::Damage, place, message) {
             let bytes = dir::bytes(self.reader.volume, entry.ino, entry.name);
-            self.plan.entries.push((place, bytes));
+            self.plan.entry(place, bytes);
         }
     }
 
-    fn entry(
-        &mut self,
-        dir: u32,
-        place: u64,
-        entry: &dir::Entry<'_>,
-        names: &mut HashSet<Vec<u8>>,
-    ) {
+    fn entry(&mut self, dir: u32, place: u64, entry: &dir::Entry<'_>, names: &mut HashSet<Padded>) {
         let ino = entry.ino;
         let shown = volary_core::escape(entry.name);
         if Name::new(entry.name).is_err() {
@@ -162,10 +166,17 @@ impl Phase<'_, '_> {
         let Some(seen) = self.inodes.all.get_mut(&ino).filter(|_| ino >= ROOT_INO) else {
             let message =
                 format!("'{shown}' in directory {dir} leads to inode {ino}, which is not in use");
+            if self.dangling.len() < DANGLING_MAX {
+                return self.dangling.push((dir, place, message));
+            }
             let is_mended = self.tell("unallocated", Severity::Damage, place, message);
             return self.take_out(is_mended, place);
         };
-        if !names.insert(entry.name.to_vec()) {
+        let mut padded = [0; NAME_MAX];
+        for (to, from) in padded.iter_mut().zip(entry.name) {
+            *to = *from;
+        }
+        if !names.insert(padded) {
             let message = format!("directory {dir} has the name '{shown}' twice");
             let is_mended = self.tell("same-name", Severity::Damage, place, message);
             return self.take_out(is_mended, place);
@@ -209,6 +220,37 @@ impl Phase<'_, '_> {
                 self.take_out(is_mended, home.place);
             }
         }
+    }
+
+    /// Tells of entries that lead to nothing. A directory that was new at a power cut can have them, if
+    /// it has no name as yet: its inode and theirs come to the disk in any order.
+    fn dangling(&mut self) {
+        let mut known = HashMap::from([(ROOT_INO, true)]);
+        for (dir, place, message) in std::mem::take(&mut self.dangling) {
+            let severity = match self.is_connected(dir, &mut known) {
+                true => Severity::Damage,
+                false => self.findings.severity(),
+            };
+            let is_mended = self.tell("unallocated", severity, place, message);
+            self.take_out(is_mended, place);
+        }
+    }
+
+    /// Whether a way leads from the root to a directory, where there are no circles any more.
+    fn is_connected(&self, dir: u32, known: &mut HashMap<u32, bool>) -> bool {
+        let (mut at, mut way) = (dir, Vec::new());
+        let answer = loop {
+            if let Some(&answer) = known.get(&at) {
+                break answer;
+            }
+            way.push(at);
+            match self.home(at) {
+                Some(home) if way.len() <= self.homes.len() => at = home.dir,
+                _ => break false,
+            }
+        };
+        known.extend(way.into_iter().map(|dir| (dir, answer)));
+        answer
     }
 
     fn home(&self, dir: u32) -> Option<Home> {
@@ -309,7 +351,7 @@ impl Phase<'_, '_> {
         ];
         for (place, ino, name) in dots {
             let bytes = dir::bytes(volume, ino, name);
-            self.plan.entries.push((place, bytes));
+            self.plan.entry(place, bytes);
         }
         let size = self.inodes.all.get(&ino).map_or(0, |seen| seen.size);
         if size < 2 * ENTRY_LEN as u64 {

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use volary_block::Stage;
 use volary_core::Result;
 
+/// Entries, and addresses, that are mended in a round at most.
+const EACH_MAX: usize = 1 << 20;
+
 /// What an address becomes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Put {
@@ -50,6 +53,20 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn inode(&mut self, ino: u32) -> &mut Fix {
         self.inodes.entry(ino).or_default()
+    }
+
+    /// Notes what an entry becomes. What is too much for a round is found again in the next.
+    pub(super) fn entry(&mut self, place: u64, bytes: [u8; ENTRY_LEN]) {
+        if self.entries.len() < EACH_MAX {
+            self.entries.push((place, bytes));
+        }
+    }
+
+    /// Notes what an address in an indirect block becomes, in the same way.
+    pub(super) fn address(&mut self, place: u64, put: Put) {
+        if self.addresses.len() < EACH_MAX {
+            self.addresses.push((place, put));
+        }
     }
 
     /// Whether there is anything to be done about inodes or names.
