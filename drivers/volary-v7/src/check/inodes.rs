@@ -10,7 +10,7 @@ use crate::ondisk::{ADDRESSES, BAD_INO, ENTRY_LEN, ROOT_INO, TARGET_MAX};
 use crate::volume::DIR_MAX;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use volary_core::{FileKind, Finding, Kind, Result, Severity};
+use volary_core::{FileKind, Finding, Result, Severity};
 
 /// An inode that is in use.
 pub(super) struct Seen {
@@ -118,11 +118,12 @@ impl Phase<'_, '_> {
                     true
                 };
             }
-            // The blocks of inode 1 are bad, whatever it says of itself.
             if ino != BAD_INO {
                 return Ok(());
             }
-            inode.mode = 0o100_000;
+        }
+        if ino == BAD_INO {
+            self.bad_file(&mut inode);
         }
         let kind = match inode.kind() {
             Some(kind) => kind,
@@ -142,6 +143,18 @@ impl Phase<'_, '_> {
         }
         self.inodes.all.insert(ino, seen);
         Ok(())
+    }
+
+    /// The blocks of inode 1 are bad, whatever it says of itself.
+    fn bad_file(&mut self, inode: &mut Inode) {
+        const MODE: u16 = 0o100_000;
+        let is_other = inode.mode != 0 && inode.kind() != Some(FileKind::File);
+        let message = "inode 1, which has the bad blocks, is no file".to_owned();
+        if is_other && self.tell("inode", Severity::Damage, inode.at, message) {
+            self.plan.pointers = true;
+            self.plan.inode(BAD_INO).mode = Some(MODE);
+        }
+        inode.mode = MODE;
     }
 
     /// Tells of an inode of no known kind; it becomes a directory if it begins as one.
@@ -248,6 +261,17 @@ impl Phase<'_, '_> {
             self.mend(is_mended, walk, stored, Put::Hole);
             return Ok(());
         }
+        let len = span.end - span.start;
+        let below = match len {
+            1 => Vec::new(),
+            _ => self.reader.indirect(walk.inode, block)?,
+        };
+        if !self.can_be_indirect(&below) {
+            let message = format!("inode {ino} leads to block {block}, which holds no addresses");
+            let is_mended = self.tell("bad-block", Severity::Damage, at, message);
+            self.mend(is_mended, walk, stored, Put::Hole);
+            return Ok(());
+        }
         if !self.inodes.owned.set(block.into(), true) {
             let message = format!("inode {ino} leads to block {block}, which another has");
             let is_mended = self.tell("duplicate-block", Severity::Damage, at, message);
@@ -255,7 +279,6 @@ impl Phase<'_, '_> {
             walk.last = walk.last.max(span.start + 1);
             return Ok(());
         }
-        let len = span.end - span.start;
         if len == 1 {
             walk.last = walk.last.max(span.end);
             if walk.is_dir {
@@ -264,17 +287,22 @@ impl Phase<'_, '_> {
             }
             return Ok(());
         }
-        let all = match self.reader.indirect(walk.inode, block) {
-            Err(e) if e == Kind::Corrupt => return Ok(()),
-            all => all?,
-        };
         let each = len / volume.pointers();
-        for (i, next) in all.into_iter().enumerate() {
+        for (i, next) in below.into_iter().enumerate() {
             let start = span.start + each * i as u64;
             let place = Stored::Indirect(u64::from(block) * volume.bsize + 4 * i as u64);
             self.address(walk, place, next, start..start + each)?;
         }
         Ok(())
+    }
+
+    /// Whether what a block holds can be addresses: more of them lead to data than elsewhere. What is
+    /// another's must not be mended as if it were.
+    fn can_be_indirect(&self, addresses: &[u32]) -> bool {
+        let data = self.reader.volume.data();
+        let used = addresses.iter().filter(|block| **block != 0);
+        let (good, bad): (Vec<u32>, Vec<u32>) = used.partition(|&&b| data.contains(&b.into()));
+        bad.is_empty() || good.len() > bad.len()
     }
 
     fn mend(&mut self, is_mended: bool, walk: &Walk<'_>, stored: Stored, put: Put) {

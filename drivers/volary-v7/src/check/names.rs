@@ -35,6 +35,8 @@ struct Phase<'a, 'b> {
     above: BTreeMap<u32, u32>,
     /// First entries that are not as they must be.
     bent: BTreeMap<u32, bool>,
+    /// Where the first block of a directory is, if it is its own.
+    first: HashMap<u32, u64>,
     /// Entries that lead to nothing: of which directory, where, and what is to be told.
     dangling: Vec<(u32, u64, String)>,
 }
@@ -63,6 +65,7 @@ pub(super) fn check(
         homes: BTreeMap::new(),
         above: BTreeMap::new(),
         bent: BTreeMap::new(),
+        first: HashMap::new(),
         dangling: Vec::new(),
     };
     let total = dirs.len() as u64;
@@ -90,6 +93,9 @@ impl Phase<'_, '_> {
         let mut dots = [false; 2];
         for (lbn, block) in blocks {
             let place = u64::from(block) * volume.bsize;
+            if lbn == 0 {
+                self.first.insert(ino, place);
+            }
             self.reader.cache.read(place, &mut bytes)?;
             for (i, raw) in bytes.chunks_exact(ENTRY_LEN).enumerate() {
                 let within = (i * ENTRY_LEN) as u64;
@@ -337,14 +343,16 @@ impl Phase<'_, '_> {
 
     fn mend_dots(&mut self, ino: u32, parent: u32) {
         let volume = self.reader.volume;
-        let inode = self.reader.inode_as_it_is(ino.into());
-        let first = inode.as_ref().ok().and_then(|inode| inode.addr.first());
-        let block = u64::from(first.copied().unwrap_or(0));
-        if !volume.data().contains(&block) {
-            self.plan.inode(ino).dots = Some(parent);
+        let Some(&place) = self.first.get(&ino) else {
+            let inode = self.reader.inode_as_it_is(ino.into());
+            let first = inode.as_ref().ok().and_then(|inode| inode.addr.first());
+            let block = u64::from(first.copied().unwrap_or(0));
+            // One that another has is copied first: the next round makes them in the copy.
+            if !volume.data().contains(&block) {
+                self.plan.inode(ino).dots = Some(parent);
+            }
             return;
-        }
-        let place = block * volume.bsize;
+        };
         let dots = [
             (place, ino, &b"."[..]),
             (place + ENTRY_LEN as u64, parent, b".."),

@@ -3,7 +3,7 @@
 use crate::volumes::{MIB, attach, check, clean, name, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
-use volary_core::{BlockDevice, CheckMode, Create, Ctx, Format, Fs, Kind, NodeId, SetAttr};
+use volary_core::{BlockDevice, CheckMode, Create, Ctx, Format, Fs, Kind, Mode, NodeId, SetAttr};
 use volary_testkit::rng::{Rng, pattern};
 use volary_testkit::volumes::{Shape, as_root, look};
 use volary_v7::V7;
@@ -109,6 +109,7 @@ const ALL: &[Damage] = &[
     }),
     ("inode", |b| b.put16(b.inode(b.small, 0), 0o150_644)),
     ("inode", |b| b.put16(b.inode(100, 2), 3)),
+    ("inode", |b| b.put16(b.inode(1, 0), 0o040_755)),
     ("root", |b| b.put16(b.inode(2, 0), 0o100_644)),
     ("size", |b| match b.shape.kind {
         "v7" => b.put(b.inode(b.dir, 8), &[0, 0, 0x21, 0]),
@@ -227,6 +228,44 @@ fn each_kind_of_damage_is_found_by_its_name_and_mended() {
             let is_lost = names.iter().any(|n| n.starts_with(b"#"));
             assert!(is_there(b"deep") || is_lost, "{what}: {found:?}");
         }
+    }
+}
+
+/// What a file holds, wherever it is.
+fn content(fs: &Fs, cx: &Ctx<'_>, path: &[&str]) -> Vec<u8> {
+    let mut node = fs.root();
+    for text in path {
+        node = fs.lookup(cx, node, name(text)).expect("lookup").node;
+    }
+    let open = fs.open(cx, node, Mode::Read).expect("open");
+    let mut bytes = vec![0; 1000];
+    let len = fs.read(cx, open, 0, &mut bytes).expect("read");
+    fs.close(cx, open).expect("close");
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn what_is_another_files_is_not_mended_as_a_directory_or_as_addresses() {
+    for shape in SHAPES {
+        let base = Base::new(shape);
+        let fs = attach(base.dev.clone(), "");
+        let late = as_root(|cx| {
+            let made = fs.mkdir(cx, fs.root(), name("late"), &SetAttr::default());
+            let late = made.expect("mkdir").node.ino.get() as u32;
+            fs.detach(cx).expect("detach");
+            late
+        });
+        base.put(base.inode(late, 12), &base.address(base.small, 0).0);
+        let deep = base.large + 1;
+        base.put(base.inode(base.large, 12 + 30), &base.address(deep, 0).0);
+        mend(&base, &shape.name());
+        let fs = attach(base.dev.clone(), "");
+        as_root(|cx| {
+            assert_eq!(content(&fs, cx, &["small"]), pattern(300, 300));
+            let deep = content(&fs, cx, &["dir", "inner", "deep"]);
+            assert_eq!(deep, pattern(10, 10));
+        });
     }
 }
 
