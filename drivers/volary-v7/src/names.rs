@@ -190,12 +190,12 @@ impl Edit<'_> {
 
     /// # Errors
     /// `NotDir`, `NotEmpty`, for the root too; [`Stop::Commit`] for a directory whose entries went
-    /// elsewhere: these places must be on the disk before it goes.
+    /// elsewhere, or that moved itself: these places must be on the disk before it goes.
     fn check_removable(&self, dir: &Inode) -> Step<()> {
         if !self.is_empty(dir)? || dir.is_root() {
             return Err(Kind::NotEmpty.into());
         }
-        match self.epoch.was_left(dir.ino) {
+        match self.epoch.was_left(dir.ino) || self.epoch.moved.contains(&dir.ino) {
             true => Err(Stop::Commit),
             false => Ok(()),
         }
@@ -325,6 +325,7 @@ impl Edit<'_> {
             if !self.epoch.note_parent(home, dots) {
                 return Err(Stop::Commit);
             }
+            self.epoch.moved.insert(ino);
             self.redirect(ino, at, target.ino, Some(PARENTS))?;
             self.drop_link(old.dir.ino)?;
             added.push(dots);
