@@ -69,17 +69,3 @@ fn a_rename_by_which_a_directory_grows_keeps_the_file() {
         );
     }
 }
-
-/// Its `..` led to where it had been for a moment, and its name was still the old one.
-#[test]
-fn a_directory_that_moves_and_goes_has_no_wrong_parent() {
-    let long = "another-name-with-a-rather-long-end-in-five-slots-of-a-directory.data";
-    let script = format!(
-        "rename /full/{long} /full/c; create /e/x; mkdir /full/{long}; fsync /full/1; \
-         mkdir /full/{long}/c; rename /full/{long}/c /full/{long}/x; \
-         rename /full/{long}/x /d/Mixed.Case; rmdir /d/Mixed.Case; fsync /e/x"
-    );
-    for name in ROWS {
-        explore(name, plan().depth, &script);
-    }
-}
