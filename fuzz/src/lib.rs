@@ -24,4 +24,5 @@ pub mod parts;
 pub mod qcow2;
 pub mod smb;
 pub mod users;
+pub mod v7;
 mod volume;

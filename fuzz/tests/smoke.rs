@@ -1,10 +1,11 @@
 //! Every target on inputs from seeds: what CI can afford of the fuzzing.
 //! `VOLARY_FUZZ_RUNS` sets how many (default 2000 a target: a quarter of a minute);
-//! `VOLARY_SEED` runs one seed again, or with both that many from there on.
+//! `VOLARY_SEED` runs one seed again, or with both that many from there on; `VOLARY_TARGET` only the targets
+//! whose names begin so.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_fuzz::{
-    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, ntfs, parts, qcow2, smb, users,
+    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, ntfs, parts, qcow2, smb, users, v7,
 };
 
 #[global_allocator]
@@ -12,7 +13,7 @@ static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 24] = [
+const TARGETS: [(&str, Target); 26] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
@@ -20,6 +21,8 @@ const TARGETS: [(&str, Target); 24] = [
     ("ntfs", ntfs::driver),
     ("ffs_check", ffs::check),
     ("ffs", ffs::driver),
+    ("v7_check", v7::check),
+    ("v7", v7::driver),
     ("cedar_check", cedar::check),
     ("cedar", cedar::driver),
     ("driver", fat::driver),
@@ -75,6 +78,14 @@ fn damaged_volumes_cannot_hurt_any_target() {
     fuse::requests(EACH_REQUEST);
 }
 
+/// All of them, or the ones whose names begin as `VOLARY_TARGET` says.
+fn targets() -> impl Iterator<Item = (&'static str, Target)> {
+    let wanted = std::env::var("VOLARY_TARGET").unwrap_or_default();
+    TARGETS
+        .into_iter()
+        .filter(move |(name, _)| name.starts_with(&wanted))
+}
+
 fn seeds() {
     let variable = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let runs = variable("VOLARY_FUZZ_RUNS");
@@ -84,7 +95,7 @@ fn seeds() {
     };
     for seed in first..first.saturating_add(runs) {
         let input = bytes(seed);
-        for (name, target) in TARGETS {
+        for (name, target) in targets() {
             if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
                 panic!(
                     "target {name} fails; again: VOLARY_SEED={seed} cargo test --profile soak \

@@ -60,6 +60,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-sim"],
     ),
     (
+        "volary-v7",
+        &["volary-core", "volary-block", "volary-ondisk"],
+        &["volary-testkit", "volary-sim"],
+    ),
+    (
         "volary-iso9660",
         &["volary-core", "volary-block", "volary-ondisk"],
         &["volary-testkit"],
@@ -145,6 +150,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-ext4",
             "volary-fat",
             "volary-ffs",
+            "volary-v7",
             "volary-iso9660",
             "volary-ntfs",
             "volary-mem",
@@ -183,6 +189,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-ext4",
             "volary-fat",
             "volary-ffs",
+            "volary-v7",
             "volary-iso9660",
             "volary-ntfs",
         ],

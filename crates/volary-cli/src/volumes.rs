@@ -26,7 +26,7 @@ pub(crate) struct AttachArgs {
 /// What a volume is.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct KindArg {
-    /// What the images are, which are not recognised then: fat, ffs, cedar, ext4, iso9660, ntfs
+    /// What the images are, which are not recognised then: fat, ffs, cedar, ext4, iso9660, ntfs, v7
     #[arg(long = "type", value_name = "KIND", value_parser = kind)]
     kind: Option<String>,
 }

@@ -177,7 +177,8 @@ pub trait FileSystem: Send + Sync {
     /// Makes a fifo, socket or device node; `rdev` counts for devices only.
     ///
     /// # Errors
-    /// `Unsupported` without [`Caps::DEVICES`]; `Exists`.
+    /// `Unsupported` without [`Caps::DEVICES`]; `Exists`; `Unsupported` for a number that the
+    /// format has no room for.
     fn mknod(
         &self,
         cx: &Ctx<'_>,

@@ -28,6 +28,31 @@ pub enum Op {
     Detach,
 }
 
+impl Op {
+    /// The same, with the ends of names that are longer than `max` bytes.
+    #[must_use]
+    pub fn with_names(&self, max: usize) -> Self {
+        let short = |path: &String| {
+            let names = path.split('/').map(|name| {
+                let from = name.len().saturating_sub(max);
+                name.get(from..).unwrap_or(name)
+            });
+            names.collect::<Vec<_>>().join("/")
+        };
+        match self {
+            Self::Create(path) => Self::Create(short(path)),
+            Self::Write(path, at, len) => Self::Write(short(path), *at, *len),
+            Self::Truncate(path, len) => Self::Truncate(short(path), *len),
+            Self::Unlink(path) => Self::Unlink(short(path)),
+            Self::Mkdir(path) => Self::Mkdir(short(path)),
+            Self::Rmdir(path) => Self::Rmdir(short(path)),
+            Self::Rename(from, to) => Self::Rename(short(from), short(to)),
+            Self::Fsync(path) => Self::Fsync(short(path)),
+            Self::Sync | Self::Detach => self.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,6 +120,14 @@ impl fmt::Display for Ops {
     }
 }
 
+impl Ops {
+    /// The same, with the ends of names that are longer than `max` bytes.
+    #[must_use]
+    pub fn with_names(&self, max: usize) -> Self {
+        Self(self.0.iter().map(|op| op.with_names(max)).collect())
+    }
+}
+
 impl FromStr for Ops {
     type Err = String;
 
@@ -107,6 +140,13 @@ impl FromStr for Ops {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_names_that_are_too_long_the_ends_are_taken() {
+        let op: Op = "rename /dir/a-long-name /other/x".parse().unwrap();
+        assert_eq!(op.with_names(4).to_string(), "rename /dir/name /ther/x");
+        assert_eq!(op.with_names(255), op);
+    }
 
     #[test]
     fn a_script_reads_as_it_is_written() {

@@ -58,6 +58,8 @@ pub struct Volume {
     pub own: &'static [&'static str],
     /// A script that is done before the others, in words.
     pub preset: &'static str,
+    /// Longest name that it keeps, in bytes: of longer ones in scripts, the end is taken.
+    pub names: usize,
     /// Random scripts are of files that grow in turns, by so many bytes; 0 for all kinds of
     /// operations alike.
     pub turns: u64,
@@ -189,6 +191,7 @@ fn told(
         detached: ops.iter().position(|op| *op == Op::Detach),
     };
     for (i, op) in ops.iter().enumerate() {
+        let op = &op.with_names(volume.names);
         let mut then = tree.clone();
         let new = tag(i);
         let can = apply(&mut then, op, new);
@@ -285,7 +288,7 @@ impl Volume {
         let ops: Ops = self.preset.parse()?;
         let mut tree = Tree::new();
         for (i, op) in ops.0.iter().enumerate() {
-            if !apply(&mut tree, op, of_preset(i)) {
+            if !apply(&mut tree, &op.with_names(self.names), of_preset(i)) {
                 return Err(format!("{op}: cannot be done"));
             }
         }

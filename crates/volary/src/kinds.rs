@@ -23,6 +23,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("ufs2", "ffs2"),
     ("iso", "iso9660"),
     ("cd9660", "iso9660"),
+    ("s5", "sysv"),
+    ("s5fs", "sysv"),
 ];
 
 /// The name here of what the user calls so.
@@ -97,6 +99,8 @@ mod tests {
             ("ffs", "ffs", "ffs2"),
             ("UFS1", "ffs", "ffs1"),
             ("cedar", "cedar", "cedar"),
+            ("V7", "v7", "v7"),
+            ("s5", "v7", "sysv"),
         ] {
             let (found, made) = kind_of(name, 64 << 20).unwrap();
             assert_eq!((found.name(), made), (format, kind), "{name}");
@@ -109,7 +113,7 @@ mod tests {
     fn only_what_can_be_made_is_offered_to_be_made() {
         let told = kind_of("hfs", 1 << 20).err().unwrap().to_string();
         let (_, offered) = told.split_once("there are: ").unwrap();
-        assert_eq!(offered, "fat12, fat16, fat32, cedar, ffs1, ffs2");
+        assert_eq!(offered, "fat12, fat16, fat32, cedar, ffs1, ffs2, v7, sysv");
         let told = format_of("hfs").err().unwrap().to_string();
         assert!(told.contains("iso9660"), "{told}");
     }

@@ -87,13 +87,15 @@ pub use volary_smb as smb;
 
 /// The formats that volary has.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 6] = [
+    static FORMATS: [&dyn Format; 7] = [
         &volary_fat::FAT,
         &volary_iso9660::ISO9660,
         &volary_cedar::CEDAR,
         &volary_ffs::FFS,
         &volary_ext4::EXT4,
         &volary_ntfs::NTFS,
+        // Told by what is plausible: after those that have a sign.
+        &volary_v7::V7,
     ];
     &FORMATS
 }

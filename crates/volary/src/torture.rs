@@ -18,6 +18,7 @@ pub use volary_sim::{
     Bounds, Choice, Cut, Depth, Explorer, Failure, Op, Ops, Progress, Promise, Recovery, Tally,
     Volume, scripts,
 };
+use volary_v7::V7;
 
 /// Bytes that a file of a random script has, at most: some clusters.
 pub const SIZE_MAX: u64 = 8192;
@@ -32,6 +33,7 @@ const FAT_ROW: Volume = Volume {
     attach: "",
     own: &[],
     preset: scripts::PRESET,
+    names: 255,
     turns: 0,
     recovery: Recovery::Preen,
     promise: Promise::Synced,
@@ -73,6 +75,17 @@ const FFS_ROW: Volume = Volume {
     kind: "ffs1",
     size: 400 << 10,
     make: "block=4096,fragment=512,density=4096",
+    ..FAT_ROW
+};
+
+/// A volume of the Seventh Edition.
+const V7_ROW: Volume = Volume {
+    name: "v7",
+    format: &V7,
+    kind: "v7",
+    size: 200 << 10,
+    make: "inodes=128",
+    names: 14,
     ..FAT_ROW
 };
 
@@ -158,6 +171,19 @@ pub const VOLUMES: &[Volume] = &[
         make: "block=4096,fragment=512,density=2048,order=big",
         turns: 4096,
         ..FFS_ROW
+    },
+    V7_ROW,
+    Volume {
+        name: "sysv",
+        kind: "sysv",
+        make: "inodes=128,order=big",
+        ..V7_ROW
+    },
+    Volume {
+        name: "v7-sync",
+        attach: "sync",
+        synchronous: true,
+        ..V7_ROW
     },
     CEDAR_ROW,
     Volume {

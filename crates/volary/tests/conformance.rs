@@ -1,5 +1,5 @@
 //! The conformance suite through each server on volumes that the servers' own tests have not:
-//! FFS, Cedar, ISO 9660, an NFS export.
+//! FFS, V7, Cedar, ISO 9660, an NFS export.
 
 mod servers;
 
@@ -158,6 +158,15 @@ fn ufs2_keeps_its_word() {
     through_all(
         &made(Shape::new(format("ffs"), "ffs2", 8 * MIB)),
         &[FRAGMENTS],
+        &[NUMBERS, BY_PARTS],
+    );
+}
+
+#[test]
+fn the_seventh_edition_keeps_its_word() {
+    through_all(
+        &made(Shape::new(format("v7"), "v7", 8 * MIB)),
+        &[],
         &[NUMBERS, BY_PARTS],
     );
 }

@@ -16,12 +16,14 @@ const PATCHES: [(&[u8], &[u8]); 4] = [
     (b"SHRTQ", b"SH/TQ"),
 ];
 
-const KINDS: [(&str, u64, &str); 5] = [
+const KINDS: [(&str, u64, &str); 7] = [
     ("fat12", 2 << 20, ""),
     ("fat32", 40 << 20, ""),
     ("cedar", 4 << 20, "page=512"),
     ("ffs1", 4 << 20, ""),
     ("ffs2", 4 << 20, ""),
+    ("v7", 1 << 20, ""),
+    ("sysv", 1 << 20, ""),
 ];
 
 /// Makes directories of one file each that is called so, and one beside it.

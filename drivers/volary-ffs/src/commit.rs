@@ -58,6 +58,8 @@ pub(crate) struct Epoch {
     /// Sectors with the new names of directories that moved into others, and with their `..`.
     homes: HashSet<u64>,
     dots: HashSet<u64>,
+    /// Directories that moved into others: their `..` comes to the disk before their old names go.
+    pub(crate) moved: HashSet<u32>,
     /// Directories that were made.
     pub(crate) born: HashSet<u32>,
     /// Files that were cut: what is behind their end becomes zeros.

@@ -217,13 +217,13 @@ impl Edit<'_> {
     }
 
     /// # Errors
-    /// `NotDir`, `NotEmpty`; [`Stop::Commit`] for a directory whose entries went elsewhere:
-    /// these places must be on the disk before it goes.
+    /// `NotDir`, `NotEmpty`; [`Stop::Commit`] for a directory whose entries went elsewhere,
+    /// or that moved itself: these places must be on the disk before it goes.
     fn check_removable(&self, dir: &Inode) -> Step<()> {
         if !self.is_empty(dir)? {
             return Err(Kind::NotEmpty.into());
         }
-        match self.epoch.was_left(dir.ino) {
+        match self.epoch.was_left(dir.ino) || self.epoch.moved.contains(&dir.ino) {
             true => Err(Stop::Commit),
             false => Ok(()),
         }
@@ -354,6 +354,7 @@ impl Edit<'_> {
             if !self.epoch.note_parent(home, dots) {
                 return Err(Stop::Commit);
             }
+            self.epoch.moved.insert(ino);
             self.set_parent(ino, at, target.ino)?;
             self.drop_link(old.dir.ino)?;
             added.push(dots);

@@ -15,6 +15,7 @@ const VOLUME: Volume = Volume {
     attach: "",
     own: &[],
     preset: "",
+    names: 255,
     turns: 4096,
     recovery: Recovery::Preen,
     promise: Promise::Synced,

@@ -38,7 +38,7 @@ pub(crate) struct Fsck {
     /// Mends everything, without asking
     #[arg(short = 'y', long)]
     yes: bool,
-    /// What it is, if it is not to be recognised: fat, ffs, cedar
+    /// What it is, if it is not to be recognised: fat, ffs, cedar, v7
     #[arg(short = 't', long = "type", value_name = "KIND", value_parser = kind)]
     kind: Option<String>,
     /// The format's own options, with commas between them; fsck --help lists them

@@ -30,7 +30,7 @@ pub(crate) struct Mkfs {
     /// IMAGE, IMAGE#2 or a block device
     #[arg(value_name = "IMAGE")]
     image: OsString,
-    /// The kind of volume: fat12, fat16, fat32, ffs1, ffs2, cedar (default: a FAT by the size)
+    /// The kind of volume: fat12, fat16, fat32, ffs1, ffs2, cedar, v7, sysv (default: a FAT by the size)
     #[arg(short = 't', long = "type", value_name = "KIND")]
     kind: Option<String>,
     /// The size of an image that is not there: 64M, 0x1000
@@ -131,6 +131,8 @@ Examples:
   volary mkfs -t fat12 --size 1440k -o floppy=1440k floppy.img
   volary mkfs -t cedar --size 64M -o log=3M log.img
   volary mkfs -t ffs2 --size 64M --owner 1000:1000 theirs.img
+  volary mkfs -t v7 --label usr --size 2M -o order=pdp pack.img
+  volary mkfs -t sysv --size 8M -o block=1024 s5.img
   volary mkfs --force blank.img";
 
 /// The examples, and the options of each format.

@@ -32,6 +32,7 @@ const README: Claims = &[
         &[
             "fsck_fat_mtools_and_sleuthkit_read_what_we_write",
             "ffs_volumes_are_made_in_both_formats_and_byte_orders",
+            "linux_reads_what_we_write_and_we_what_linux_writes",
             "a_tree_goes_in_and_comes_out_the_same",
             "a_directory_of_the_host_is_a_volume_like_any_other",
             "an_nfs_export_keeps_its_word",

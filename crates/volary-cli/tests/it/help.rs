@@ -58,6 +58,7 @@ fn help_lists_the_options_of_each_format() {
             "ffs",
             "ext4",
             "ntfs",
+            "v7",
             "nfs://HOST/EXPORT"
         ]
     );
@@ -67,13 +68,18 @@ fn help_lists_the_options_of_each_format() {
 #[test]
 fn what_help_lists_is_what_the_commands_know() {
     let sandbox = Sandbox::new();
-    for kind in ["cedar", "ffs2"] {
+    for kind in ["cedar", "ffs2", "sysv"] {
         sandbox
             .run(&format!("mkfs -q -t {kind} --size 16M {kind}.img"))
             .ok();
     }
     let formats = json(&sandbox, "formats --json");
-    for (image, format) in [("disk.img", 0), ("cedar.img", 2), ("ffs2.img", 3)] {
+    for (image, format) in [
+        ("disk.img", 0),
+        ("cedar.img", 2),
+        ("ffs2.img", 3),
+        ("sysv.img", 6),
+    ] {
         for (line, code, key) in [
             ("ls -o bogus", 2, "attach_options"),
             ("fsck -n -o bogus", 16, "fsck_options"),

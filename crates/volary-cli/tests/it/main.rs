@@ -39,6 +39,7 @@ mod sandbox;
 mod serving;
 mod sim;
 mod suites;
+mod v7;
 mod vanishing;
 mod verbs;
 mod writers;

@@ -30,7 +30,10 @@ fn only_kinds_that_can_be_made_are_offered_by_mkfs() {
     let sandbox = Sandbox::empty();
     let told = sandbox.run("mkfs -t hfs --size 16M a.img").fails(2);
     let (_, offered) = told.split_once("there are: ").unwrap();
-    assert_eq!(offered, "fat12, fat16, fat32, cedar, ffs1, ffs2\n");
+    assert_eq!(
+        offered,
+        "fat12, fat16, fat32, cedar, ffs1, ffs2, v7, sysv\n"
+    );
     let told = sandbox.run("mkfs -t iso --size 16M a.img").fails(1);
     assert!(told.contains("xorriso"), "{told}");
     assert!(!sandbox.path("a.img").exists());

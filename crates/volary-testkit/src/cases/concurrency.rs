@@ -207,7 +207,7 @@ fn creating_and_removing_in_one_directory(c: &Case) {
     let dir = c.dir(c.root(), "d");
     together(|t| {
         for i in 0..100 {
-            let name = format!("file {i} of thread {t}");
+            let name = c.fitting(format!("file {i} of thread {t}"));
             let node = c.file(dir, &name, name.as_bytes());
             assert_eq!(c.content(node), name.as_bytes());
             if i % 4 != 0 {
@@ -225,12 +225,12 @@ fn creating_and_removing_in_one_directory(c: &Case) {
 fn listing_while_others_come_and_go(c: &Case) {
     let dir = c.dir(c.root(), "d");
     for i in 0..30 {
-        c.touch(dir, format!("file that stays {i}"));
+        c.touch(dir, format!("it stays {i}"));
     }
     beside(
         || {
             for i in 0..150 {
-                let name = format!("file that goes again {i}");
+                let name = c.fitting(format!("file that goes again {i}"));
                 c.touch(dir, &name);
                 c.rename(dir, &name, dir, "shorter").expect("rename");
                 c.unlink(dir, "shorter").expect("unlink");
@@ -240,9 +240,7 @@ fn listing_while_others_come_and_go(c: &Case) {
             let open = c.open_to_read(dir);
             let items = c.list_from(open, Cookie::START, 5);
             c.close(open);
-            let staying = items
-                .iter()
-                .filter(|i| i.name.starts_with(b"file that stays"));
+            let staying = items.iter().filter(|i| i.name.starts_with(b"it stays"));
             assert_eq!(staying.count(), 30, "those that stay, each once");
         },
     );

@@ -188,16 +188,16 @@ fn mkdir_in_a_removed_directory_is_stale(c: &Case) {
 fn a_name_can_be_used_again_at_once(c: &Case) {
     let mut seen = Vec::new();
     for round in 0..20_u8 {
-        let node = c.file(c.root(), "again and again", &[round; 100]);
+        let node = c.file(c.root(), "again, again", &[round; 100]);
         assert_eq!(c.content(node), [round; 100]);
-        c.unlink(c.root(), "again and again").expect("unlink");
-        let dir = c.dir(c.root(), "again and again");
+        c.unlink(c.root(), "again, again").expect("unlink");
+        let dir = c.dir(c.root(), "again, again");
         assert!(c.names(dir).is_empty());
-        c.rmdir(c.root(), "again and again").expect("rmdir");
+        c.rmdir(c.root(), "again, again").expect("rmdir");
         seen.extend([node, dir]);
     }
     // What is gone is gone, whatever came to lie in its place.
-    c.touch(c.root(), "again and again");
+    c.touch(c.root(), "again, again");
     for node in seen {
         assert_eq!(c.getattr(node).unwrap_err(), Kind::Stale);
         assert_eq!(c.try_open(node, Mode::Read).unwrap_err(), Kind::Stale);

@@ -31,16 +31,16 @@ case_list! {
 fn filled(c: &Case, count: usize) -> NodeId {
     let dir = c.dir(c.root(), "d");
     for i in 0..count {
-        c.touch(dir, name(i));
+        c.touch(dir, name(c, i));
     }
     dir
 }
 
-fn name(i: usize) -> String {
+fn name(c: &Case, i: usize) -> String {
     if i.is_multiple_of(3) {
         format!("f{i}")
     } else {
-        format!("a longer name, number {i}")
+        c.fitting(format!("a longer name, number {i}"))
     }
 }
 
@@ -108,7 +108,7 @@ fn room_for_one_entry_is_enough(c: &Case) {
     let items = c.list_from(open, Cookie::START, 1);
     c.close(open);
     assert_eq!(items.len(), 40);
-    assert_each_once(&items, (0..40).map(name));
+    assert_each_once(&items, (0..40).map(|i| name(c, i)));
 }
 
 fn room_for_no_name_still_gives_an_entry(c: &Case) {
@@ -126,7 +126,7 @@ fn room_for_no_name_still_gives_an_entry(c: &Case) {
         assert!(all.len() <= 10, "no end of it");
     }
     c.close(open);
-    assert_each_once(&all, (0..10).map(name));
+    assert_each_once(&all, (0..10).map(|i| name(c, i)));
 }
 
 fn a_thousand_entries_are_each_given_once(c: &Case) {
@@ -135,7 +135,7 @@ fn a_thousand_entries_are_each_given_once(c: &Case) {
     for room in [7, 100, 5000] {
         let items = c.list_from(open, Cookie::START, room);
         assert_eq!(items.len(), 1000, "in buffers of {room}");
-        assert_each_once(&items, (0..1000).map(name));
+        assert_each_once(&items, (0..1000).map(|i| name(c, i)));
     }
     c.close(open);
 }
@@ -158,11 +158,11 @@ fn listing_from_the_start_again_sees_what_is_new(c: &Case) {
     let open = c.open_to_read(dir);
     assert_eq!(c.list_from(open, Cookie::START, 3).len(), 5);
     c.touch(dir, "new");
-    c.unlink(dir, name(1)).expect("unlink");
+    c.unlink(dir, name(c, 1)).expect("unlink");
     let items = c.list_from(open, Cookie::START, 3);
     c.close(open);
     assert_eq!(items.len(), 5);
-    assert_each_once(&items, ["new".into(), name(0)]);
+    assert_each_once(&items, ["new".into(), name(c, 0)]);
 }
 
 /// Lists `dir` four entries at a time and does `change(step)` after each step.
@@ -197,10 +197,10 @@ fn what_stays_is_given_once_while_others_are_removed(c: &Case) {
             } else {
                 going.len() - 1
             };
-            c.unlink(dir, name(going.remove(at))).expect("unlink");
+            c.unlink(dir, name(c, going.remove(at))).expect("unlink");
         }
     });
-    assert_each_once(&items, (0..60).filter(|i| i % 2 == 0).map(name));
+    assert_each_once(&items, (0..60).filter(|i| i % 2 == 0).map(|i| name(c, i)));
     assert!(counted(&items).values().all(|&n| n == 1));
 }
 
@@ -208,14 +208,14 @@ fn what_stays_is_given_once_while_others_come(c: &Case) {
     let dir = filled(c, 40);
     // Holes first, so that new entries can land before the place of reading.
     for i in 0..10 {
-        c.unlink(dir, name(i)).expect("unlink");
+        c.unlink(dir, name(c, i)).expect("unlink");
     }
     let items = list_under_change(c, dir, |step| {
         if step < 30 {
-            c.touch(dir, format!("new and with a long name {step}"));
+            c.touch(dir, c.fitting(format!("new and with a long name {step}")));
         }
     });
-    assert_each_once(&items, (10..40).map(name));
+    assert_each_once(&items, (10..40).map(|i| name(c, i)));
     assert!(counted(&items).values().all(|&n| n == 1));
 }
 
@@ -223,11 +223,11 @@ fn what_stays_is_given_once_while_others_are_renamed(c: &Case) {
     let dir = filled(c, 40);
     let items = list_under_change(c, dir, |step| {
         if step < 10 {
-            let new = format!("renamed to something longer {step}");
-            c.rename(dir, name(step), dir, new).expect("rename");
+            let new = c.fitting(format!("renamed to something longer {step}"));
+            c.rename(dir, name(c, step), dir, new).expect("rename");
         }
     });
-    assert_each_once(&items, (10..40).map(name));
+    assert_each_once(&items, (10..40).map(|i| name(c, i)));
 }
 
 fn everything_can_be_removed_while_listing(c: &Case) {
@@ -306,7 +306,7 @@ fn two_listings_at_once_do_not_disturb_each_other(c: &Case) {
     c.close(b);
     for (all, _) in &ends {
         assert_eq!(all.len(), 50);
-        assert_each_once(all, (0..50).map(name));
+        assert_each_once(all, (0..50).map(|i| name(c, i)));
     }
 }
 

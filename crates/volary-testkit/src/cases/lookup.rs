@@ -19,7 +19,7 @@ case_list! {
 
 fn a_missing_name_is_not_found(c: &Case) {
     for name in ["no-such-name", "x", "no such name with blanks and a dot."] {
-        let got = c.lookup(c.root(), name);
+        let got = c.lookup(c.root(), c.fitting(name));
         assert_eq!(got.unwrap_err(), Kind::NotFound, "{name}");
     }
 }

@@ -54,18 +54,18 @@ fn come_back(c: &Case, names: &[&str]) {
 }
 
 fn ordinary_names_come_back_as_they_were_given(c: &Case) {
-    come_back(c, &ordinary(c));
+    come_back(c, &short(c, ORDINARY));
 }
 
 /// Those that are not too long for the volume.
-fn ordinary(c: &Case) -> Vec<&'static str> {
+fn short(c: &Case, names: &[&'static str]) -> Vec<&'static str> {
     let max = usize::from(c.caps().name_max);
-    let all = ORDINARY.iter().copied();
+    let all = names.iter().copied();
     all.filter(|name| name.len() <= max).collect()
 }
 
 fn names_in_other_scripts_come_back(c: &Case) {
-    come_back(c, SCRIPTS);
+    come_back(c, &short(c, SCRIPTS));
 }
 
 fn names_that_are_told_apart_by_case(c: &Case) {
@@ -125,7 +125,7 @@ const MIXED: &[&str] = &[
 ];
 
 fn case_is_kept(c: &Case) {
-    come_back(c, MIXED);
+    come_back(c, &short(c, MIXED));
 }
 
 fn case_is_not_kept(c: &Case) {
@@ -222,7 +222,7 @@ fn a_name_that_the_format_cannot_keep_is_invalid(c: &Case) {
 
 fn names_with_the_same_beginning_are_all_kept(c: &Case) {
     let names: Vec<String> = (0..300)
-        .map(|i| format!("the same beginning {i:03}.text"))
+        .map(|i| c.fitting(format!("the same beginning {i:03}.text")))
         .collect();
     for (i, name) in names.iter().enumerate() {
         c.file(c.root(), name, i.to_string().as_bytes());
@@ -235,9 +235,9 @@ fn names_with_the_same_beginning_are_all_kept(c: &Case) {
 }
 
 fn names_are_kept_after_reattaching(c: &Case) {
-    let mut all = ordinary(c);
-    all.extend(SCRIPTS);
-    all.extend(&MIXED[..1]);
+    let mut all = short(c, ORDINARY);
+    all.extend(short(c, SCRIPTS));
+    all.extend(short(c, &MIXED[..1]));
     come_back(c, &all);
     let before = c.names(c.root());
     if c.reattach() {

@@ -83,7 +83,7 @@ fn mkdir_on_a_full_volume_changes_nothing(c: &Case) {
     // Some take a cluster each, some no room that is counted.
     for i in 0..100 {
         let before = c.names(c.root());
-        if let Err(e) = c.mkdir(c.root(), format!("a directory {i}")) {
+        if let Err(e) = c.mkdir(c.root(), format!("dir no {i}")) {
             assert_eq!(e, Kind::NoSpace);
             assert_eq!(c.names(c.root()), before);
             return;

@@ -187,12 +187,23 @@ const SPECIAL: &[(&str, FileKind, u64)] = &[
 ];
 
 fn fifos_sockets_and_devices_are_kept(c: &Case) {
-    for (name, kind, rdev) in SPECIAL {
-        let entry = c.mknod(c.root(), name, *kind, *rdev).expect("mknod");
+    let mut made = Vec::new();
+    for special @ (name, kind, rdev) in SPECIAL {
+        let entry = match c.mknod(c.root(), name, *kind, *rdev) {
+            // Numbers of 16 bits are all that some formats keep; a mount says that as EPERM.
+            Err(e)
+                if [Kind::Unsupported, Kind::NotPermitted].contains(&e.kind())
+                    && *rdev >> 32 > 0xff =>
+            {
+                continue;
+            }
+            entry => entry.expect("mknod"),
+        };
         assert_eq!((entry.attr.kind, entry.attr.rdev), (*kind, *rdev), "{name}");
+        made.push(special);
     }
     let look = || {
-        for (name, kind, rdev) in SPECIAL {
+        for (name, kind, rdev) in &made {
             let a = c.lookup(c.root(), name).expect("lookup").attr;
             assert_eq!((a.kind, a.rdev), (*kind, *rdev), "{name}");
         }

@@ -78,6 +78,14 @@ impl Case {
         self.caps
     }
 
+    /// A name as it is, or its end where the volume keeps no names of that length.
+    pub fn fitting(&self, name: impl Into<String>) -> String {
+        let name = name.into();
+        let over = name.len().saturating_sub(self.caps.name_max.into());
+        let from = (over..name.len()).find(|&at| name.is_char_boundary(at));
+        name[from.unwrap_or(name.len())..].to_owned()
+    }
+
     /// Whether the volume claims all of `bits`.
     pub fn has(&self, bits: u32) -> bool {
         self.caps.has(bits)

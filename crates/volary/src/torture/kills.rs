@@ -73,12 +73,8 @@ pub struct Killed {
 
 /// What is run in round `seed`, on a volume that holds the preset.
 fn script(volume: &Volume, steps: usize, seed: u64) -> Words<Ops> {
-    Ok(scripts::random(
-        seed,
-        steps,
-        &volume.preset_tree()?,
-        SIZE_MAX,
-    ))
+    let script = scripts::random(seed, steps, &volume.preset_tree()?, SIZE_MAX);
+    Ok(script.with_names(volume.names))
 }
 
 fn open(image: &Path) -> Words<Arc<dyn BlockDevice>> {

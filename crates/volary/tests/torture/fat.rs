@@ -55,10 +55,24 @@ fn what_moves_out_of_a_directory_is_not_lost_when_that_goes() {
     for gone in ["rmdir /d", "rename /e /d"] {
         let script = format!("{before}; {gone}; sync");
         for name in [
-            "fat12", "fat16", "fat32", "ffs1", "ffs1-old", "ffs2", "cedar",
+            "fat12", "fat16", "fat32", "ffs1", "ffs1-old", "ffs2", "v7", "sysv", "cedar",
         ] {
             explore(name, Depth::default(), &script);
         }
+    }
+}
+
+/// Its `..` led to where it had been for a moment, and its name was still the old one.
+#[test]
+fn a_directory_that_moves_and_goes_has_no_wrong_parent() {
+    let long = "another-name-with-a-rather-long-end-in-five-slots-of-a-directory.data";
+    let script = format!(
+        "rename /full/{long} /full/c; create /e/x; mkdir /full/{long}; fsync /full/1; \
+         mkdir /full/{long}/c; rename /full/{long}/c /full/{long}/x; \
+         rename /full/{long}/x /d/Mixed.Case; rmdir /d/Mixed.Case; fsync /e/x"
+    );
+    for name in ["fat12", "fat32", "ffs1", "ffs1-old", "ffs2", "v7", "sysv"] {
+        explore(name, Depth::default(), &script);
     }
 }
 

@@ -12,7 +12,8 @@ use volary_sim::{Moment, Recovered, Subject, Taped};
 const SIZE_MAX: u64 = 3000;
 
 pub(crate) fn script(volume: &Volume, seed: u64, steps: usize) -> Ops {
-    scripts::random(seed, steps, &volume.preset_tree().unwrap(), SIZE_MAX)
+    let script = scripts::random(seed, steps, &volume.preset_tree().unwrap(), SIZE_MAX);
+    script.with_names(volume.names)
 }
 
 /// Runs a script with requests failing, and holds what is left of the volume to
@@ -134,4 +135,10 @@ fn every_request_of_fat_may_fail() {
 fn every_request_of_ffs_may_fail() {
     every_request_fails("ffs1", 1);
     every_request_fails("ffs2", 1);
+}
+
+#[test]
+fn every_request_of_v7_may_fail() {
+    every_request_fails("v7", 1);
+    every_request_fails("sysv", 1);
 }

@@ -17,6 +17,7 @@ fn run(
     between: fn(Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>,
 ) -> std::result::Result<(), String> {
     let script = scripts::random(seed, STEPS, &volume.preset_tree()?, SIZE_MAX);
+    let script = script.with_names(volume.names);
     let mem: Arc<dyn BlockDevice> = Arc::new(MemDevice::from_vec(volume.make()?.to_vec()));
     let mut progress = Progress::default();
     let mut say = |line: &str| assert!(progress.hear(line), "{line}");

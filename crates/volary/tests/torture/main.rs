@@ -12,3 +12,4 @@ mod planted;
 mod room;
 mod same;
 mod unread;
+mod v7;

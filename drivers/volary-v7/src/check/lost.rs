@@ -1,0 +1,95 @@
+//! `lost+found`: names for what has lost its own.
+
+use crate::attached::Attached;
+use crate::edit::{Edit, Step};
+use crate::inode::Inode;
+use crate::names::New;
+use crate::ondisk::{Order, ROOT_INO};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use volary_block::Recorder;
+use volary_core::{BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Name, Result, SetAttr, Time};
+
+/// Where they are put: in the first of these that can be a directory.
+const DIRECTORIES: [&[u8]; 2] = [b"lost+found", b"lost+found.1"];
+
+/// Gives names to inodes, on a volume whose lists are right, as far as there is room. Gives how many
+/// sectors were written.
+///
+/// # Errors
+/// `Corrupt`; `Io`.
+pub(super) fn mend(
+    dev: &Arc<dyn BlockDevice>,
+    order: Option<Order>,
+    lost: &BTreeSet<u32>,
+    now: Time,
+) -> Result<u64> {
+    let counted = Arc::new(Recorder::counting(dev.clone()));
+    let attached = Attached::to_mend(counted.clone(), order)?;
+    let (cred, cancel) = (Cred::root(), Cancel::new());
+    let cx = Ctx {
+        cred: &cred,
+        now,
+        cancel: &cancel,
+    };
+    for &ino in lost {
+        match attached.change(&cx, |edit| connect(edit, ino)) {
+            Err(e) if e == Kind::NoSpace => break,
+            done => done?,
+        }
+    }
+    attached.sync()?;
+    Ok(counted.counts().write_bytes / 512)
+}
+
+fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
+    let inode = match edit.inode(ino) {
+        Err(e) if e == Kind::Stale => return Ok(()),
+        inode => inode?,
+    };
+    let into = directory(edit)?;
+    let text = free_text(edit, &into, ino)?;
+    edit.add_entry(into.ino, text.as_bytes(), ino)?;
+    if inode.kind() == Some(FileKind::Dir) {
+        // The counts of links are put right by the next round, and `..`, if there is none.
+        edit.node(ino)?.mem.nlink = inode.nlink.max(2);
+        edit.node(into.ino)?.mem.nlink += 1;
+        if let Some((_, at)) = edit.search(&inode, b"..")? {
+            edit.redirect(ino, at, into.ino, None)?;
+        }
+        return Ok(());
+    }
+    edit.node(ino)?.mem.nlink = 1;
+    Ok(())
+}
+
+/// A name for an inode that is not taken.
+fn free_text(edit: &Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
+    let mut taken = format!("#{ino:05}");
+    for number in 1_u32.. {
+        if edit.search(into, taken.as_bytes())?.is_none() {
+            break;
+        }
+        taken = format!("#{ino:05}.{number}");
+    }
+    Ok(taken)
+}
+
+/// The directory, made if it is not there.
+///
+/// # Errors
+/// `NotDir` if something else has both names; as [`Edit::make`].
+fn directory(edit: &mut Edit<'_>) -> Step<Inode> {
+    let root = edit.inode(ROOT_INO)?;
+    for text in DIRECTORIES {
+        let Some((ino, _)) = edit.search(&root, text)? else {
+            let name = Name::new(text).map_err(|_| Kind::Invalid)?;
+            return edit.make(root.id()?, name, &New::Dir, &SetAttr::mode(0o700));
+        };
+        let inode = edit.inode(ino)?;
+        if inode.kind() == Some(FileKind::Dir) {
+            return Ok(inode);
+        }
+    }
+    Err(Kind::NotDir.into())
+}
