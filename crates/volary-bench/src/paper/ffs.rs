@@ -39,6 +39,9 @@ pub fn tables(which: Option<&str>, tree: Option<&Path>, out: &mut dyn Write) -> 
             rates::table2b(&rows, out)?;
         }
         rates::notes(&rows, out)?;
+        if is_wanted("2a") {
+            writeln!(out, "\n{}", rates::FAR)?;
+        }
     }
     Ok(())
 }

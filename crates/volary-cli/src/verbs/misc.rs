@@ -187,6 +187,9 @@ fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit>
     if paper != "ffs" && (table.is_some() || tree.is_some()) {
         return Err(Fail::usage("bench: --table and DIR are for the paper ffs"));
     }
+    if tree.is_some() && table.is_some_and(|table| table != "1") {
+        return Err(Fail::usage("bench: DIR is for table 1"));
+    }
     let mut text = Vec::new();
     let printed = match paper {
         "fifs" => {
