@@ -14,8 +14,8 @@ const SHARDS: usize = 16;
 
 type Chunks = BTreeMap<u64, Box<[u8]>>;
 
-/// A device in memory. Parts that were never written read as zeros and take
-/// none; discarded parts read as zeros and are given back.
+/// A device in memory. Parts to which nothing but zeros was written take none;
+/// discarded parts read as zeros and are given back.
 pub struct MemDevice {
     size: u64,
     sector: u32,
@@ -84,6 +84,9 @@ impl MemDevice {
             return;
         };
         let mut chunks = shard.write();
+        if is_zero(data) && !chunks.contains_key(&chunk) {
+            return;
+        }
         let held = chunks
             .entry(chunk)
             .or_insert_with(|| vec![0; CHUNK].into_boxed_slice());

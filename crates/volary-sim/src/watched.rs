@@ -20,7 +20,13 @@ pub struct Preset {
 }
 
 /// All of them: those of the papers first.
-pub const PRESETS: &[Preset] = &[
+pub static PRESETS: &[Preset] = &[
+    Preset {
+        name: "capricorn",
+        what: "AMPEX Capricorn of the FFS paper, 3,600 revolutions a minute",
+        capacity: Drive::CAPRICORN.capacity(),
+        make: || Box::new(Turning::new(Drive::CAPRICORN)),
+    },
     Preset {
         name: "t300",
         what: "Trident T-300 of the Cedar paper, 3,600 revolutions a minute",

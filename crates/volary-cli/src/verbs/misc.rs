@@ -117,7 +117,7 @@ Examples:
   volary bench paper dosfs
   volary bench paper cedar
   volary bench paper daft
-  volary bench paper ffs /usr/share
+  volary bench paper ffs --table 2a
   volary bench peers fat
   volary bench peers fat --only 'tree in' --json
   sudo volary bench peers servers --only nfs")]
@@ -132,15 +132,21 @@ enum What {
     #[command(after_help = "\
 Examples:
   volary bench paper dosfs
-  volary bench paper ffs /usr/share")]
+  volary bench paper ffs
+  volary bench paper ffs --table 2a
+  volary bench paper ffs --table 1 /usr/share")]
     Paper {
         /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
         /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
         #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
         paper: String,
-        /// ffs: the directory of which files are measured
-        #[arg(default_value = "/usr/share", value_name = "DIR")]
-        tree: PathBuf,
+        /// ffs: only this table (1 waste, 2a reading, 2b writing); otherwise all
+        #[arg(long, value_name = "TABLE", value_parser = ["1", "2a", "2b"])]
+        table: Option<String>,
+        /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
+        /// of such lengths as the paper's)
+        #[arg(value_name = "DIR")]
+        tree: Option<PathBuf>,
     },
     /// Beside other programs of today
     #[command(after_help = "\
@@ -177,14 +183,20 @@ Examples:
 }
 
 /// Prints a paper's tables.
-fn of_paper(paper: &str, tree: &Path) -> Done<Exit> {
+fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit> {
+    if paper != "ffs" && (table.is_some() || tree.is_some()) {
+        return Err(Fail::usage("bench: --table and DIR are for the paper ffs"));
+    }
+    if tree.is_some() && table.is_some_and(|table| table != "1") {
+        return Err(Fail::usage("bench: DIR is for table 1"));
+    }
     let mut text = Vec::new();
     let printed = match paper {
         "fifs" => {
             let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
             paper::fifs::run(&volary, &mut out::Raw)
         }
-        "ffs" => paper::ffs::table1(tree, &mut text),
+        "ffs" => paper::ffs::tables(table, tree, &mut text),
         "cedar" => paper::cedar::table2(&mut text),
         "daft" => paper::daft::table2(&mut text),
         _ => paper::dosfs::table2(&mut text).and_then(|()| {
@@ -202,7 +214,9 @@ impl Bench {
     pub(crate) fn run(&self) -> Done<Exit> {
         let failed = |e: String| Fail::new(Exit::Failed, format!("bench: {e}"));
         match &self.what {
-            What::Paper { paper, tree } => of_paper(paper, tree),
+            What::Paper { paper, table, tree } => {
+                of_paper(paper, table.as_deref(), tree.as_deref())
+            }
             What::Peers {
                 what,
                 only,

@@ -85,7 +85,7 @@ fn the_head_s_path_is_drawn() {
 fn what_makes_no_sense_is_told_in_a_line() {
     let sandbox = image();
     for (line, code, words) in [
-        ("sim --disk drum -- ls disk.img", 2, "none of t300"),
+        ("sim --disk drum -- ls disk.img", 2, "none of capricorn"),
         ("sim --disk hdd -- serve disk.img", 2, "not serve"),
         ("sim --disk hdd -- lz disk.img", 2, "no such command"),
         ("sim --disk hdd -- ls --wide", 2, "--wide"),
