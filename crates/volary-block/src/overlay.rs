@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Geometry, Result};
 
-/// What is written, and kept above, at a time, in bytes.
+/// Bytes that are kept above as a whole.
 const PAGE: u64 = 4096;
 
-/// A device with the content of one below, which is never written: what is written goes to one above, in pages.
-/// Takes 50 bytes or so of memory for each page that was written.
+/// A device with the content of one below, which is never written. Changes go to one above, in pages. Takes about 50
+/// bytes of memory for each changed page.
 pub struct Overlay {
     below: Arc<dyn BlockDevice>,
     above: Arc<dyn BlockDevice>,
@@ -21,8 +21,8 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// A device that reads as `below` does. `above` is at least as large; what it holds is not looked at. Takes changes of
-    /// up to `most` bytes, and is full then ([`Error::host_full`]).
+    /// Returns a device with the content of `below`. `above` must be at least as large; its content is ignored. Changes
+    /// of more than `most` bytes fail as on a full host ([`Error::host_full`]).
     pub fn new(below: Arc<dyn BlockDevice>, above: Arc<dyn BlockDevice>, most: u64) -> Self {
         Self {
             below,
@@ -32,7 +32,7 @@ impl Overlay {
         }
     }
 
-    /// Brings a page above that will be written in part.
+    /// Copies a page from below to above, before a part of it is written.
     fn lift(&self, page: u64, written: &mut HashSet<u64>) -> Result<()> {
         if written.contains(&page) {
             return Ok(());

@@ -151,7 +151,7 @@ impl<'a> Ahead<'a> {
 /// What memory is aligned to for a device that is read past the page cache.
 const ALIGN: usize = 4096;
 
-/// Returns how much larger than a request its buffer has to be, to be aligned to sectors as the request is.
+/// Returns by how much a buffer exceeds its request, so that both can be aligned.
 fn around(device: &dyn BlockDevice) -> u64 {
     match device.is_cached() {
         true => 0,
@@ -174,8 +174,8 @@ pub(crate) fn room(
     }
 }
 
-/// Reads a request, with the sectors at its ends whole, into a buffer of [`room`]: a device that is read past the
-/// page cache then needs no buffer of its own. Returns where in the buffer the request begins.
+/// Reads a request into a buffer of [`room`], with whole sectors at its ends: so a device that bypasses the page cache
+/// needs no buffer of its own. Returns where in the buffer the request begins.
 pub(crate) fn load(
     device: &dyn BlockDevice,
     span: &Span,

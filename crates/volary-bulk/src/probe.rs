@@ -41,10 +41,8 @@ const SLOW: usize = 3;
 /// A device that takes this long to find a place moves something.
 const MOVES: Duration = Duration::from_micros(1500);
 
-/// Returns whether a device moves something to find a place, by some reads of places far from each other: none of
-/// them comes soon then. The device must not be cached, or what is cached comes soon.
-///
-/// A device that cannot be read there, or is too small to tell, does not move.
+/// Returns whether a device moves something to find a place: a few reads, far from each other, are all slow. The
+/// device must bypass caches, which would answer fast. False if it cannot be read.
 pub fn moves(device: &dyn BlockDevice, clock: &Clock) -> bool {
     let size = device.geometry().size;
     let mut buf = vec![0; SMALL.0];

@@ -351,7 +351,7 @@ impl Volumes {
         }
         let open = self.open(source, Use::Look)?;
         let read = volary::bulk::Source::new(open.session.clone());
-        // Where nothing moves, the host's own way to the content is as quick, and takes less of the processor.
+        // Where nothing moves, the file system is as fast, and takes less processor time.
         let is_wanted = |device: &dyn BlockDevice| {
             !is_host || raw == Raw::Always || volary::bulk::moves(device, &clock::stopwatch())
         };

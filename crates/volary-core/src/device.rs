@@ -85,9 +85,9 @@ pub trait BlockDevice: Send + Sync {
         false
     }
 
-    /// Returns a device with the same bytes that is read past what is below and [cached](Self::is_cached), for
-    /// reads of large parts of it, once: they cost less, and leave to others what is cached. Default, and where
-    /// much of it is cached already: `None`.
+    /// Returns a device with the same bytes whose reads bypass the [cache](Self::is_cached) below. Reading large
+    /// parts once costs less so, and evicts nothing. `None` if there is no such way, the default, or if much of the
+    /// device is cached already.
     fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
         None
     }

@@ -131,12 +131,12 @@ pub const HOST_OPTIONS: &[OptionSpec] = &[
 /// Whether files of a directory of the host are read from the block device below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Raw {
-    /// They are not.
+    /// Reads go through the file system.
     #[default]
     Never,
-    /// The device is opened if it can be, and whoever reads files decides.
+    /// The device is opened if possible; the reader of files decides.
     Auto,
-    /// They are, or the directory is not opened.
+    /// Reads go to the device, or opening fails.
     Always,
 }
 

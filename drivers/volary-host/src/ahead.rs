@@ -1,7 +1,7 @@
-//! Directories that will be read: their entries and attributes are brought into the host's caches, several at a time.
+//! Brings the entries and attributes of directories that will be read into the host's caches, several at a time.
 //!
-//! The host waits for the disk, or for a server, at each inode that it has to read. Who lists a tree waits less if
-//! others look at the next directories meanwhile: the disk has several requests to choose from.
+//! The host waits for the disk, or for a server, at each inode that it reads. With several directories at a time it
+//! waits for several inodes together.
 
 use crate::dirs::each;
 use crate::ids::look;
@@ -15,7 +15,7 @@ use volary_core::{Cancel, NodeId};
 /// Directories that are looked at together.
 const TOGETHER: usize = 8;
 
-/// Entries of a directory that are looked at: beyond them, whoever lists it would wait longer for the others.
+/// Most entries of a directory that are looked at, so that one large directory does not hold up the others.
 const ENTRIES_MAX: usize = 4096;
 
 /// An entry that takes less was in the host's caches already.

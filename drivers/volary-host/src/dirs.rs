@@ -158,8 +158,8 @@ impl Host {
     }
 }
 
-/// Has the host read a directory of one block without what lies behind it. ext4 takes directories that are listed
-/// in their order for one stream, and would read ahead megabytes of the files between them.
+/// Turns off read-ahead for a directory of one block. ext4 takes directories listed in their order for one sequential
+/// stream, and would read megabytes of the files between them.
 fn read_alone(dir: &OwnedFd) {
     const BLOCK: u64 = 4096;
     if crate::ids::look(dir, b"").is_ok_and(|stat| stat.stx_size <= BLOCK) {

@@ -130,7 +130,8 @@ pub struct HostOptions {
     pub descriptors_max: Option<usize>,
     /// Read whole files in batches by `io_uring`, where the host allows it.
     pub rings: bool,
-    /// Tell where on the [`device`] below the content of files lies that is not in the page cache, once it is there.
+    /// Tell where on the [`device`] the content of files lies. Dirty content is written there first; content that is
+    /// in the page cache has no place.
     pub places: bool,
 }
 
@@ -156,10 +157,11 @@ pub fn attach(path: &Path, options: &HostOptions) -> Result<Fs> {
     Ok(Arc::new(volume::Host::new(path, options)?))
 }
 
-/// Returns the block device on which the files of the directory lie, where the host tells places on it: on
-/// ext2, ext3, ext4 and XFS, whose data are on one device. What is read there while they are mounted is the content
-/// of a file that [`HostOptions::places`] tells of, if it passes by the host's page cache and the file's
-/// attributes are the same before and after.
+/// Returns the block device that holds the files of the directory, if the host tells places on it: for ext2, ext3,
+/// ext4 and XFS with all data on one device.
+///
+/// [`HostOptions::places`] has the driver tell places there. A read of a place is the file's content if it bypasses
+/// the host's page cache, and if the file's attributes are the same before and after.
 pub fn device(path: &Path) -> Option<PathBuf> {
     places::device(path)
 }

@@ -1,8 +1,8 @@
 //! Where a file lies: its holes, and its fragments on the block device below.
 //!
-//! Places on the device are told only of file systems whose `FIEMAP` names bytes of the block device that
-//! `stat` tells of: ext2, ext3, ext4 and XFS. They hold while the file does not change, and whoever reads
-//! there has to pass by the page cache of the device.
+//! Places on the device are known for ext2, ext3, ext4 and XFS: their `FIEMAP` names bytes of the block device
+//! that `stat` names. A place holds while the file does not change. Reads there must bypass the device's page
+//! cache, which the file system does not keep up to date.
 
 use crate::births::Moment;
 use crate::error::from_errno;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use volary_block::cached_pages;
 use volary_core::{Extent, Kind, OpenId, Place, Result};
 
-/// What the device has in another form than `read` gives it, or not yet.
+/// Content that the device holds in another form than `read` returns, or does not hold yet.
 const ENCODED: IFlags = IFlags::COMPRESSED
     .union(IFlags::JOURNALING)
     .union(IFlags::from_bits_retain(ENCRYPTED | VERITY));
@@ -62,8 +62,8 @@ impl Host {
     }
 }
 
-/// Adds the places from `from` to `end` on the device. Returns false if the file is not to be read there:
-/// it may just be changing, is in the page cache already, or lies there in another form.
+/// Adds the places from `from` to `end` on the device. Returns false if the file must not be read there: it may
+/// be changing, is in the page cache already, or is stored in another form.
 fn on_device(fd: &OwnedFd, from: u64, end: u64, out: &mut Vec<Extent>) -> bool {
     let is_plain = rustix::fs::ioctl_getflags(fd).is_ok_and(|flags| !flags.intersects(ENCODED));
     let is_settled = look(fd, b"").is_ok_and(|stat| Moment::changed(&stat).is_past());
@@ -97,7 +97,7 @@ fn on_device(fd: &OwnedFd, from: u64, end: u64, out: &mut Vec<Extent>) -> bool {
     true
 }
 
-/// Returns where an extent of `FIEMAP` lies; `None` if that is not known or only its file system understands it.
+/// Returns where an extent of `FIEMAP` lies. `None` if that is unknown, or if only the file system can decode it.
 fn place_of(mapping: &Mapping) -> Option<Place> {
     const OTHER: u32 = sys::MAP_UNKNOWN
         | sys::MAP_DELAYED
@@ -113,7 +113,7 @@ fn place_of(mapping: &Mapping) -> Option<Place> {
     }
 }
 
-/// Returns the place `by` bytes further on.
+/// Returns the place that is `by` bytes later.
 fn ahead(place: Place, by: u64) -> Place {
     match place {
         Place::Device(at) => Place::Device(at.saturating_add(by)),
@@ -142,8 +142,8 @@ pub(crate) fn device(dir: &Path) -> Option<PathBuf> {
     [source, by_number].into_iter().find(is_it)
 }
 
-/// Returns what a mount is of, from its line of `/proc/self/mountinfo`: of a file system that tells places
-/// on one device.
+/// Returns the source of a mount from its line of `/proc/self/mountinfo`, if its file system tells places on one
+/// device.
 fn on(line: &[u8], mount: i32) -> Option<PathBuf> {
     let mut fields = line.split(|&b| b == b' ');
     if fields.next() != Some(mount.to_string().as_bytes()) {
@@ -159,7 +159,7 @@ fn on(line: &[u8], mount: i32) -> Option<PathBuf> {
     (kinds.contains(&kind) && !has_others).then(|| PathBuf::from(OsStr::from_bytes(source)))
 }
 
-/// The next place of that kind, or `end` if there is none before.
+/// Returns the next place of that kind, or `end` if there is none before.
 fn next(fd: impl AsFd, place: SeekFrom, end: u64) -> Result<u64> {
     match rustix::fs::seek(fd, place) {
         Ok(at) => Ok(at.min(end)),
