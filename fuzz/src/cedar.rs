@@ -64,7 +64,7 @@ fn versions(fs: &Fs, cx: &Ctx<'_>, nodes: &[(NodeId, FileKind)], input: &mut Inp
     }
 }
 
-/// A good volume with the changes that the input asks for. Most keep the
+/// Returns a good volume with the changes that the input asks for. Most keep the
 /// checksum right, and both copies of a page of the name table alike.
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASES: OnceLock<[Base; 2]> = OnceLock::new();
@@ -104,7 +104,7 @@ struct Base {
     pages: Vec<u32>,
 }
 
-/// A volume with checksums that was left, or one without whose log is to be replayed.
+/// Returns a volume with checksums that was left, or one without whose log is to be replayed.
 fn make_base(left: bool) -> Base {
     heap::limit(usize::MAX);
     let dev = Arc::new(Overlay::new(Arc::from(vec![0; SIZE]), u64::MAX));

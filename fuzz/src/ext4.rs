@@ -76,7 +76,7 @@ pub fn driver(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
-/// A good volume with the changes that the input asks for.
+/// Returns a good volume with the changes that the input asks for.
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASE: OnceLock<Arc<[u8]>> = OnceLock::new();
     let base = BASE.get_or_init(|| image().into()).clone();
@@ -129,7 +129,7 @@ const EXTENTS: u32 = 0x8_0000;
 const INLINE: u32 = 0x1000_0000;
 const INDEX: u32 = 0x1000;
 
-/// A header and entries of an extent tree; entries are block, length and place.
+/// Returns a header and entries of an extent tree; entries are block, length and place.
 fn tree(depth: u16, entries: &[(u32, u16, u32)]) -> Vec<u8> {
     let mut out = [0xf30a, entries.len() as u16, 4, depth, 0, 0]
         .map(u16::to_le_bytes)
@@ -144,7 +144,7 @@ fn tree(depth: u16, entries: &[(u32, u16, u32)]) -> Vec<u8> {
     out
 }
 
-/// Entries that fill `len` bytes.
+/// Returns entries that fill `len` bytes.
 fn entries(len: usize, all: &[(u32, u8, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, (ino, kind, name)) in all.iter().enumerate() {

@@ -85,7 +85,7 @@ fn check_options(choice: u8) -> &'static str {
     }
 }
 
-/// A good volume with the changes that the input asks for.
+/// Returns a good volume with the changes that the input asks for.
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     let base = base(input.byte());
     let size = base.bytes.len() as u64;

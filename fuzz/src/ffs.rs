@@ -16,7 +16,7 @@ const FUEL: u64 = 4_000_000;
 const SIZE: usize = 512 << 10;
 const BLOCK: u64 = 4096;
 const FRAGMENT: u64 = 512;
-/// Bytes of a structure in which damage falls.
+/// Bytes from the start of a structure that damage may hit.
 const STRUCTURE: u64 = 520;
 
 /// Attach, walk, read, write, detach, attach again; info, map, dump.
@@ -52,7 +52,7 @@ pub fn check(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
-/// A good volume with the changes that the input asks for.
+/// Returns a good volume with the changes that the input asks for.
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASES: OnceLock<Vec<Base>> = OnceLock::new();
     let bases = BASES.get_or_init(|| WAYS.map(make_base).into());
@@ -123,7 +123,7 @@ fn make_base((kind, options): (&str, &str)) -> Base {
     }
 }
 
-/// A node of each kind, links, holes, two blocks by way of an indirect one; where the content of
+/// Returns a node of each kind, links, holes, two blocks by way of an indirect one; where the content of
 /// the root, of a directory and of a file lies.
 fn fill(fs: &Fs, cx: &Ctx<'_>) -> [u64; 3] {
     let (root, set) = (fs.root(), SetAttr::default());
@@ -156,7 +156,7 @@ fn fill(fs: &Fs, cx: &Ctx<'_>) -> [u64; 3] {
     })
 }
 
-/// A file with 700 bytes at each of these places.
+/// Returns a file with 700 bytes at each of these places.
 fn file(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, text: &[u8], at: &[u64]) -> NodeId {
     let made = fs.create(cx, dir, name(text), Create::New, &SetAttr::default());
     let (entry, open) = made.expect("create");

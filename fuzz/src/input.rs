@@ -9,7 +9,7 @@ impl<'a> Input<'a> {
         Self(bytes)
     }
 
-    /// Whether there are no more.
+    /// Returns whether there are no more.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

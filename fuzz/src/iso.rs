@@ -37,7 +37,7 @@ pub fn driver(input: &[u8]) {
     heap::limit(usize::MAX);
 }
 
-/// A good volume with the changes that the input asks for.
+/// Returns a good volume with the changes that the input asks for.
 fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASE: OnceLock<Arc<[u8]>> = OnceLock::new();
     let base = BASE.get_or_init(|| image().into()).clone();
@@ -61,7 +61,7 @@ fn both(n: u32) -> Vec<u8> {
     [n.to_le_bytes(), n.to_be_bytes()].concat()
 }
 
-/// A directory record.
+/// Returns a directory record.
 fn record(name: &[u8], block: u32, len: u32, flags: u8, system_use: &[u8]) -> Vec<u8> {
     let mut out = vec![0, 0];
     out.extend([both(block), both(len)].concat());

@@ -76,7 +76,7 @@ fn edits(input: &mut Input<'_>) -> Edits {
     edits
 }
 
-/// Where the server listens: one for all inputs.
+/// Returns where the server listens: one for all inputs.
 fn address() -> SocketAddr {
     static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
     *ADDRESS.get_or_init(|| {

@@ -67,7 +67,7 @@ fn seal_label(disk: &mut [u8], sector: usize) {
     put(disk, at + 136, &sum.to_le_bytes());
 }
 
-/// A GPT with two partitions, and its copy at the end.
+/// Returns a GPT with two partitions, and its copy at the end.
 fn gpt() -> Vec<u8> {
     let mut disk = vec![0; SIZE];
     let last = (SIZE / SECTOR - 1) as u64;

@@ -14,7 +14,7 @@ const SIZE: u64 = 8 << 20;
 const HEAP: usize = 32 << 20;
 const CHANGES_MAX: usize = 16;
 
-/// A file in memory, and the path that leads to it.
+/// Returns a file in memory, and the path that leads to it.
 fn file() -> (std::fs::File, String) {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let file: std::fs::File = rustix::fs::memfd_create("qcow2", flags)
@@ -24,7 +24,7 @@ fn file() -> (std::fs::File, String) {
     (file, path)
 }
 
-/// A good image with some data.
+/// Returns a good image with some data.
 fn good() -> &'static [u8] {
     static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
     GOOD.get_or_init(|| {

@@ -44,7 +44,7 @@ pub(crate) fn make(format: &dyn Format, dev: &Arc<Overlay>, kind: &str, options:
     format.make(dev.clone(), kind, &how).expect("make");
 }
 
-/// All of a device.
+/// Returns all of a device.
 pub(crate) fn bytes_of(dev: &Overlay) -> Vec<u8> {
     let size = usize::try_from(dev.geometry().size).unwrap_or(usize::MAX);
     let mut bytes = vec![0; size];
@@ -62,7 +62,7 @@ pub(crate) fn with_ctx<T>(work: impl FnOnce(&Ctx<'_>) -> T) -> T {
     })
 }
 
-/// A name that is one.
+/// Returns a name that is one.
 pub(crate) fn name(bytes: &[u8]) -> Name<'_> {
     Name::new(bytes).expect("a name")
 }
@@ -243,7 +243,7 @@ pub(crate) fn tell(format: &dyn Format, dev: &Arc<Overlay>, dumps: &[&str]) {
     }
 }
 
-/// What a check found but notes, and how much of it is left; none if it gave up.
+/// Returns what a check found but notes, and how much of it is left; none if it gave up.
 pub(crate) fn check(
     format: &dyn Format,
     dev: &Arc<Overlay>,

@@ -58,12 +58,12 @@ impl Drive {
         self.track * self.heads * self.cylinders * SECTOR as u64
     }
 
-    /// The time of so many sectors to go past the head.
+    /// Returns the time of so many sectors to go past the head.
     pub fn transfer(&self, sectors: u64) -> f64 {
         self.revolution * sectors as f64 / self.track as f64
     }
 
-    /// The time that the arm takes for so many cylinders; none for none.
+    /// Returns the time that the arm takes for so many cylinders; none for none.
     pub fn seek(&self, cylinders: u64) -> f64 {
         match cylinders {
             0 => 0.0,
@@ -71,17 +71,17 @@ impl Drive {
         }
     }
 
-    /// An average seek: a third of the way over the disk.
+    /// Returns an average seek: a third of the way over the disk.
     pub fn average_seek(&self) -> f64 {
         self.seek(self.cylinders / 3)
     }
 
-    /// The cylinder that a sector is on.
+    /// Returns the cylinder that a sector is on.
     pub fn cylinder(&self, sector: u64) -> u64 {
         sector / (self.track * self.heads)
     }
 
-    /// Where in a revolution a sector begins, from 0 to 1.
+    /// Returns where in a revolution a sector begins, from 0 to 1.
     fn angle(&self, sector: u64) -> f64 {
         (sector % self.track) as f64 / self.track as f64
     }
@@ -105,7 +105,7 @@ pub enum Step {
     Transfer(u64),
 }
 
-/// What a script predicts, in microseconds.
+/// Returns what a script predicts, in microseconds.
 pub fn predict(drive: &Drive, script: &[Step]) -> f64 {
     let time = |step: &Step| match *step {
         Step::Seek => drive.average_seek(),
@@ -118,7 +118,7 @@ pub fn predict(drive: &Drive, script: &[Step]) -> f64 {
     script.iter().map(time).sum()
 }
 
-/// What an operation costs that finds what it needs in a cache in `hits` of all
+/// Returns what an operation costs that finds what it needs in a cache in `hits` of all
 /// cases (0 to 1), by its scripts for a hit and for a miss.
 pub fn weighted(drive: &Drive, hits: f64, hit: &[Step], miss: &[Step]) -> f64 {
     hits * predict(drive, hit) + (1.0 - hits) * predict(drive, miss)
@@ -133,7 +133,7 @@ pub struct Turning {
 }
 
 impl Turning {
-    /// A disk with its arm at the first cylinder, at the beginning of a
+    /// Returns a disk with its arm at the first cylinder, at the beginning of a
     /// revolution.
     pub fn new(drive: Drive) -> Self {
         Self {
@@ -205,7 +205,7 @@ mod tests {
 
     const DRIVE: Drive = Drive::TRIDENT;
 
-    /// The mean time of `work` on disks whose arm and platter are anywhere.
+    /// Returns the mean time of `work` on disks whose arm and platter are anywhere.
     fn mean(work: impl Fn(&mut Turning, &mut Rng)) -> f64 {
         let mut rng = Rng::new(1);
         let rounds = 4000;

@@ -52,7 +52,7 @@ impl Spinning {
         self.disk.lock().now()
     }
 
-    /// Returns the time since the beginning as a duration.
+    /// Returns [`now`](Self::now) as a `Duration`.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos((self.now() * 1e3) as u64)
     }

@@ -94,23 +94,23 @@ impl Alloc {
         })
     }
 
-    /// What it takes in memory for a volume, before anything is changed.
+    /// Returns what it takes in memory for a volume, before anything is changed.
     pub(crate) fn cost(volume: &Volume) -> u64 {
         volume.ncg.saturating_mul(size_of::<Sums>() as u64 + 1)
     }
 
-    /// Whether the disk does not lead to the piece that begins at this fragment.
+    /// Returns whether the disk does not lead to the piece that begins at this fragment.
     pub(crate) fn is_fresh(&self, first: u64) -> bool {
         self.fresh.contains(&first)
     }
 
-    /// How much is remembered for the commit.
+    /// Returns how much is remembered for the commit.
     pub(crate) fn held(&self) -> usize {
         let raised = self.groups.len().saturating_sub(self.groups_max);
         self.fresh.len() + self.pending.len() + raised * 256
     }
 
-    /// Whether a commit gives anything back.
+    /// Returns whether a commit gives anything back.
     pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty() || !self.pending_inodes.is_empty()
     }
@@ -133,7 +133,7 @@ impl Alloc {
         self.sums.get(at).copied().unwrap_or_default()
     }
 
-    /// A group, brought into memory.
+    /// Returns a group, brought into memory.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -181,7 +181,7 @@ impl Alloc {
         }
     }
 
-    /// The groups in the order in which room is looked for: the one that is wanted, then by
+    /// Returns the groups in the order in which room is looked for: the one that is wanted, then by
     /// quadratic rehash, then all.
     fn order(volume: &Volume, wanted: u64) -> impl Iterator<Item = u64> + use<> {
         let ncg = volume.ncg;

@@ -186,7 +186,7 @@ impl Attached {
         }
     }
 
-    /// Whether it was attached to take changes.
+    /// Returns whether it was attached to take changes.
     pub(crate) fn takes_changes(&self) -> bool {
         self.read_only.is_none()
     }
@@ -206,7 +206,7 @@ impl Attached {
         Ok(())
     }
 
-    /// An open, to change what it is of.
+    /// Returns an open, to change what it is of.
     ///
     /// # Errors
     /// `Stale`; `ReadOnly`.
@@ -321,7 +321,7 @@ impl Attached {
         }
     }
 
-    /// A change, at a time; whether it is root's.
+    /// Returns a change, at a time; whether it is root's.
     fn edit<'a>(&'a self, state: &'a mut State, by: (Time, bool)) -> Option<Edit<'a>> {
         let nodes = &mut state.nodes;
         let more = (&mut state.epoch, &mut state.quotas, &state.opens);
@@ -503,7 +503,7 @@ fn why_not(
     .find_map(|(is_so, why)| is_so.then_some(why))
 }
 
-/// The root directory.
+/// Returns the root directory.
 ///
 /// # Errors
 /// `Corrupt` if it is none; `Io`.
@@ -516,7 +516,7 @@ pub(crate) fn root(reader: &Reader<'_>) -> Result<Inode> {
     inode.check(reader.volume)
 }
 
-/// A cache for reading: requests of up to 1 MiB where memory allows.
+/// Returns a cache for reading: requests of up to 1 MiB where memory allows.
 pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
     let io_size = (memory / 16).clamp(64 << 10, 1 << 20);
     let io_size = u32::try_from(io_size).map_or(64 << 10, u32::next_power_of_two);

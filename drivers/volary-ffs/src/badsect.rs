@@ -54,7 +54,7 @@ pub(crate) fn mark(dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fac
     ])
 }
 
-/// The fragment that a sector is in, if it is one for data.
+/// Returns the fragment that a sector is in, if it is one for data.
 fn fragment(volume: &Volume, sector: u64) -> Result<u64> {
     let refuse = |words: String| Err(Error::note(Kind::Invalid, words));
     let fragment = sector / (volume.fsize / SECTOR);
@@ -94,7 +94,7 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// Whether an inode is that of a fragment put aside.
+    /// Returns whether an inode is that of a fragment put aside.
     fn is_aside(&self, inode: &Inode) -> bool {
         let volume = self.reader.volume;
         let is_one = inode.size == volume.fsize && inode.mode & 0o7777 == 0;

@@ -40,7 +40,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// An inode that is in use.
+    /// Returns an inode that is in use.
     ///
     /// # Errors
     /// `Stale` if there is none, or it is free; `Corrupt`; `Io`.
@@ -52,7 +52,7 @@ impl Reader<'_> {
         inode.check(self.volume)
     }
 
-    /// Whether an inode was written once. UFS2 initialises them as they are needed; what its
+    /// Returns whether an inode was written once. UFS2 initialises them as they are needed; what its
     /// group says of that counts only if it looks like one.
     fn is_initialised(&self, ino: u64) -> Result<bool> {
         if self.volume.variant != Variant::Ufs2 {
@@ -68,7 +68,7 @@ impl Reader<'_> {
         Ok(!counts || ino % self.volume.ipg < written)
     }
 
-    /// An inode, whatever is in it.
+    /// Returns an inode, whatever is in it.
     ///
     /// # Errors
     /// `Stale` if there is none; `Io`.
@@ -82,7 +82,7 @@ impl Reader<'_> {
         Ok(Inode::parse(self.volume, ino, at, &bytes))
     }
 
-    /// The runs that make up a range of a file, which ends with it.
+    /// Returns the runs that make up a range of a file, which ends with it.
     ///
     /// # Errors
     /// `Corrupt` for a pointer to outside of the volume, or for more blocks than the volume
@@ -153,7 +153,7 @@ impl Reader<'_> {
         Ok(stopped.unwrap_or(end))
     }
 
-    /// All blocks of an inode, of data and of pointers, those of extended attributes too.
+    /// Returns all blocks of an inode, of data and of pointers, those of extended attributes too.
     ///
     /// # Errors
     /// As [`runs`](Self::runs).
@@ -181,7 +181,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A block, if it is on the volume.
+    /// Returns a block, if it is on the volume.
     pub(crate) fn checked(
         &self,
         inode: &Inode,
@@ -256,7 +256,7 @@ impl Reader<'_> {
         Ok(done)
     }
 
-    /// What a symlink holds.
+    /// Returns what a symlink holds.
     ///
     /// # Errors
     /// `Corrupt` for a target that is too long; as [`runs`](Self::runs).
@@ -293,7 +293,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Blocks that an indirect block of a level leads to.
+    /// Returns blocks that an indirect block of a level leads to.
     fn span(&self, level: u32) -> u64 {
         self.reader.volume.nindir.saturating_pow(level)
     }

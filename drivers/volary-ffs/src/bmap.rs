@@ -18,7 +18,7 @@ enum Slot {
     Indirect { block: u64, at: u64 },
 }
 
-/// What is past the direct blocks: the level of indirection, and the index there.
+/// Returns what is past the direct blocks: the level of indirection, and the index there.
 fn level(nindir: u64, lbn: u64) -> Option<(u32, u64)> {
     let mut past = lbn.checked_sub(UFS_NDADDR)?;
     for level in 1..=3 {
@@ -32,7 +32,7 @@ fn level(nindir: u64, lbn: u64) -> Option<(u32, u64)> {
 }
 
 impl Edit<'_> {
-    /// Bytes of a pointer.
+    /// Returns bytes of a pointer.
     fn width(&self) -> u64 {
         match self.volume.variant {
             Variant::Ufs2 => 8,
@@ -63,7 +63,7 @@ impl Edit<'_> {
         self.put(at, bytes.first_chunk::<4>().unwrap_or(&[0; 4]), stage)
     }
 
-    /// The block that a pointer leads to, checked; `None` for a hole.
+    /// Returns the block that a pointer leads to, checked; `None` for a hole.
     fn indirect(&self, inode: &Inode, pointer: u64) -> Result<Option<u64>> {
         if pointer == 0 {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Edit<'_> {
         Ok(Some(block.first))
     }
 
-    /// Where the pointer to block `lbn` stands; `None` in a hole, unless indirect blocks are
+    /// Returns where the pointer to block `lbn` stands; `None` in a hole, unless indirect blocks are
     /// to be made.
     fn slot(&mut self, ino: u32, lbn: u64, make: bool) -> Step<Option<Slot>> {
         let Some((level, index)) = level(self.volume.nindir, lbn) else {
@@ -119,7 +119,7 @@ impl Edit<'_> {
         Ok(None)
     }
 
-    /// A new indirect block, all holes, at the start of the section that it leads to.
+    /// Returns a new indirect block, all holes, at the start of the section that it leads to.
     fn new_indirect(&mut self, ino: u32, lbn: u64) -> Step<u64> {
         let before = self.pointer_before(ino, lbn)?;
         let wish = policy::block(self.volume, self.alloc, ino, lbn, before);
@@ -133,7 +133,7 @@ impl Edit<'_> {
         Ok(run.first)
     }
 
-    /// The block before `lbn`, if it is none of a hole.
+    /// Returns the block before `lbn`, if it is none of a hole.
     pub(crate) fn pointer_before(&mut self, ino: u32, lbn: u64) -> Step<Option<u64>> {
         match lbn.checked_sub(1) {
             Some(before) => Ok(Some(self.pointer(ino, before)?).filter(|&first| first != 0)),
@@ -141,7 +141,7 @@ impl Edit<'_> {
         }
     }
 
-    /// The first fragment of block `lbn`; 0 in a hole.
+    /// Returns the first fragment of block `lbn`; 0 in a hole.
     ///
     /// # Errors
     /// `TooBig`; `Corrupt`; `Io`.
@@ -170,7 +170,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Room for block `lbn`: `count` fragments. Indirect blocks are made first, so that the
+    /// Returns room for block `lbn`: `count` fragments. Indirect blocks are made first, so that the
     /// block comes behind them.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl Edit<'_> {
         Ok(run)
     }
 
-    /// A file that is open and grows by block `lbn`, unless that is the first that it gets.
+    /// Returns a file that is open and grows by block `lbn`, unless that is the first that it gets.
     pub(crate) fn grower(&self, ino: u32, lbn: u64) -> Option<Grower> {
         let is_open = self.opens.is_open(ino.into());
         let node = self.nodes.get(ino).filter(|_| is_open)?;

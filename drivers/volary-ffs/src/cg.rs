@@ -101,17 +101,17 @@ impl Group {
         })
     }
 
-    /// Whether inode `index` of the group is in use.
+    /// Returns whether inode `index` of the group is in use.
     pub(crate) fn is_used(&self, index: u64) -> bool {
         self.bit(self.iusedoff, index)
     }
 
-    /// Whether fragment `index` of the group is free.
+    /// Returns whether fragment `index` of the group is free.
     pub(crate) fn is_free(&self, index: u64) -> bool {
         self.bit(self.freeoff, index)
     }
 
-    /// The free ones among the fragments of a block, a bit each, the first lowest; `frag`, 1 to 8,
+    /// Returns the free ones among the fragments of a block, a bit each, the first lowest; `frag`, 1 to 8,
     /// is how many a block has. Those past the group's end are not free.
     pub(crate) fn free_of(&self, block: u64, frag: u64) -> u8 {
         let first = block * frag;
@@ -130,7 +130,7 @@ impl Group {
         byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
     }
 
-    /// The blocks of a range of which a fitting byte of the free map tells, in order.
+    /// Returns the blocks of a range of which a fitting byte of the free map tells, in order.
     pub(crate) fn blocks_where(
         &self,
         blocks: Range<u64>,
@@ -140,7 +140,7 @@ impl Group {
         self.marks_where(self.freeoff, blocks, 8 / frag.clamp(1, 8), fits)
     }
 
-    /// The free inodes of a range, in order.
+    /// Returns the free inodes of a range, in order.
     pub(crate) fn free_inodes(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
         let all = self.marks_where(self.iusedoff, range, 8, |byte| byte != 0xff);
         all.filter(|&index| !self.is_used(index))
@@ -214,7 +214,7 @@ fn check_magic(order: Order, at: u64, bytes: &[u8], is_42: bool) -> Result<()> {
     Err(Error::corrupt("cg_magic", at, found, expected))
 }
 
-/// The field by which a map or the summary of clusters stands over another or beyond the head's
+/// Returns the field by which a map or the summary of clusters stands over another or beyond the head's
 /// end, with what was expected. Counting would write over what it counts.
 fn misplaced(
     volume: &Volume,

@@ -100,7 +100,7 @@ impl Epoch {
         true
     }
 
-    /// Whether a rename took an entry out of this directory.
+    /// Returns whether a rename took an entry out of this directory.
     pub(crate) fn was_left(&self, dir: u32) -> bool {
         self.left.contains(&dir)
     }
@@ -134,13 +134,13 @@ impl Head {
         }
     }
 
-    /// The bytes to be written, with their check hash.
+    /// Returns the bytes to be written, with their check hash.
     pub(crate) fn sealed(&mut self, volume: &Volume) -> &[u8] {
         seal_superblock(volume, self.at, &mut self.bytes);
         &self.bytes
     }
 
-    /// Whether it says that the volume was cleanly left.
+    /// Returns whether it says that the volume was cleanly left.
     pub(crate) fn is_clean(&self) -> bool {
         self.bytes.get(sb::CLEAN).is_some_and(|byte| byte & 1 == 1)
     }
@@ -183,7 +183,7 @@ fn put_total(volume: &Volume, bytes: &mut [u8], total: [i64; 4]) {
     }
 }
 
-/// Whether so much has been changed that it is time for a commit.
+/// Returns whether so much has been changed that it is time for a commit.
 pub(crate) fn is_due(reader: &Reader<'_>, nodes: &Nodes, alloc: &Alloc, held_max: u64) -> bool {
     nodes.dirty() > DIRTY_MAX || alloc.held() > PIECES_MAX || reader.cache.held() > held_max
 }
@@ -253,7 +253,7 @@ fn write(reader: &Reader<'_>, inode: &Inode, links: i16) -> Result<()> {
     reader.cache.write(inode.at, &inode.bytes, Stage::DATA)
 }
 
-/// Whether it is a directory that the disk has, so that its names show as soon as its inode
+/// Returns whether it is a directory that the disk has, so that its names show as soon as its inode
 /// leads to them.
 fn is_shown(node: &Node) -> bool {
     let was_dir = node.disk.kind() == Some(FileKind::Dir);

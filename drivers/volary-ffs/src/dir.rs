@@ -13,7 +13,7 @@ const WINDOW: usize = 8192;
 /// The longest directory, in bytes: the BSDs' offsets in directories have 31 bits.
 const SIZE_MAX: u64 = 0x7fff_fe00;
 
-/// The longest directory that a volume can have, in bytes.
+/// Returns the longest directory that a volume can have, in bytes.
 pub(crate) fn size_max(volume: &Volume) -> u64 {
     volume.size.saturating_mul(volume.fsize).min(SIZE_MAX)
 }
@@ -34,12 +34,12 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Whether it leads to a node: free room does not, nor do holes in a union mount.
+    /// Returns whether it leads to a node: free room does not, nor do holes in a union mount.
     pub(crate) fn is_used(&self) -> bool {
         self.ino != 0 && self.ino != UFS_WINO
     }
 
-    /// Whether it is `.` or `..`.
+    /// Returns whether it is `.` or `..`.
     pub(crate) fn is_dots(&self) -> bool {
         self.name == b"." || self.name == b".."
     }
@@ -107,7 +107,7 @@ impl<'a> Dir<'a> {
         (self.step, self.start) = (DIRBLKSIZ, None);
     }
 
-    /// The entry at `at`, free room or not; `None` at the end of the directory.
+    /// Returns the entry at `at`, free room or not; `None` at the end of the directory.
     ///
     /// # Errors
     /// `Corrupt` for what is no entry; `Io`.
@@ -132,7 +132,7 @@ impl<'a> Dir<'a> {
         }
     }
 
-    /// The first place at or after `at` where an entry begins.
+    /// Returns the first place at or after `at` where an entry begins.
     ///
     /// # Errors
     /// As [`entry`](Self::entry).
@@ -147,7 +147,7 @@ impl<'a> Dir<'a> {
         Ok(here)
     }
 
-    /// The next chunk after `at`: where to go on after damage.
+    /// Returns the next chunk after `at`: where to go on after damage.
     pub(crate) fn next_chunk(at: u64) -> u64 {
         (at / DIRBLKSIZ as u64 + 1) * DIRBLKSIZ as u64
     }
@@ -174,7 +174,7 @@ impl<'a> Dir<'a> {
         }
     }
 
-    /// Where a place of the directory is on the device.
+    /// Returns where a place of the directory is on the device.
     pub(crate) fn place(&self, at: u64) -> Result<u64> {
         let mut found = None;
         self.reader.runs(self.inode, at, 1, &mut |run| {
@@ -184,7 +184,7 @@ impl<'a> Dir<'a> {
         Ok(found.unwrap_or(self.inode.at))
     }
 
-    /// Where the entry `name` is, searched from the border of the chunk of `from` on, and then from
+    /// Returns where the entry `name` is, searched from the border of the chunk of `from` on, and then from
     /// the start.
     ///
     /// # Errors
@@ -224,7 +224,7 @@ impl<'a> Dir<'a> {
     }
 }
 
-/// The entry at `at` in whole chunks of a directory: inode, kind, name, length.
+/// Returns the entry at `at` in whole chunks of a directory: inode, kind, name, length.
 fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed, Wrong> {
     let order = volume.order;
     let room = (DIRBLKSIZ - at % DIRBLKSIZ).min(bytes.len().saturating_sub(at));
@@ -249,7 +249,7 @@ fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed
     Ok((ino, kind, name, reclen as u64))
 }
 
-/// The entry at `at` of a chunk, if it is whole: inode, name, where it ends.
+/// Returns the entry at `at` of a chunk, if it is whole: inode, name, where it ends.
 pub(crate) fn whole<'a>(
     volume: &Volume,
     chunk: &'a [u8],
@@ -260,7 +260,7 @@ pub(crate) fn whole<'a>(
     Some((ino, chunk.get(name)?, end))
 }
 
-/// The first chunk of a directory: itself, and its parent.
+/// Returns the first chunk of a directory: itself, and its parent.
 pub(crate) fn dots(volume: &Volume, dir: u32, parent: u32) -> [u8; DIRBLKSIZ] {
     let (order, mut bytes) = (volume.order, [0; DIRBLKSIZ]);
     let rest = DIRBLKSIZ as u16 - 12;
@@ -280,12 +280,12 @@ pub(crate) fn dots(volume: &Volume, dir: u32, parent: u32) -> [u8; DIRBLKSIZ] {
     bytes
 }
 
-/// What an entry says that an inode of this kind is.
+/// Returns what an entry says that an inode of this kind is.
 pub(crate) fn d_type(kind: FileKind) -> u8 {
     u8::try_from(kind.mode_bits() >> 12).unwrap_or(0)
 }
 
-/// The entries of a chunk, their places counted in it; damage ends them.
+/// Returns the entries of a chunk, their places counted in it; damage ends them.
 pub(crate) fn entries<'a>(volume: &Volume, chunk: &'a [u8]) -> impl Iterator<Item = Entry<'a>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -302,12 +302,12 @@ pub(crate) fn entries<'a>(volume: &Volume, chunk: &'a [u8]) -> impl Iterator<Ite
     })
 }
 
-/// Bytes that an entry needs: its name ends with a zero, at a multiple of four.
+/// Returns bytes that an entry needs: its name ends with a zero, at a multiple of four.
 pub(crate) fn needed(name: usize) -> u64 {
     (DIRECT_HEAD + name + 1).next_multiple_of(4) as u64
 }
 
-/// The room that an entry leaves: where it begins and ends in the directory.
+/// Returns the room that an entry leaves: where it begins and ends in the directory.
 pub(crate) fn slack(entry: &Entry<'_>) -> Option<(u64, u64)> {
     let start = match entry.ino {
         0 => entry.at,

@@ -137,7 +137,7 @@ fn bitmap(reader: &Reader<'_>, number: u64) -> Result<Vec<String>> {
     ])
 }
 
-/// Numbers for which something holds, counted from `first`: `3-9, 12`.
+/// Returns numbers for which something holds, counted from `first`: `3-9, 12`.
 fn ranges(count: u64, first: u64, holds: impl Fn(u64) -> bool) -> String {
     let mut words = Vec::new();
     let mut begin = None;

@@ -80,7 +80,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// An inode as it is now.
+    /// Returns an inode as it is now.
     ///
     /// # Errors
     /// `Stale` if it is free; `Corrupt`; `Io`.
@@ -88,7 +88,7 @@ impl<'a> Edit<'a> {
         self.nodes.inode(&self.reader(), ino.into())
     }
 
-    /// The inode of a node.
+    /// Returns the inode of a node.
     ///
     /// # Errors
     /// `Stale`; `Corrupt`; `Io`.
@@ -96,7 +96,7 @@ impl<'a> Edit<'a> {
         self.nodes.load(&self.reader(), id)
     }
 
-    /// An inode in memory, to be changed: it is dirty from now on.
+    /// Returns an inode in memory, to be changed: it is dirty from now on.
     ///
     /// # Errors
     /// As [`inode`](Self::inode).
@@ -115,7 +115,7 @@ impl<'a> Edit<'a> {
         self.nodes.get_mut(ino).ok_or_else(|| Kind::Stale.into())
     }
 
-    /// The inodes that it has touched, as they were before and as they are now.
+    /// Returns the inodes that it has touched, as they were before and as they are now.
     pub(crate) fn touched(&self) -> impl Iterator<Item = (&Inode, &Inode)> {
         self.undo.iter().filter_map(|undo| {
             let Undo::Node(ino, before) = undo else {
@@ -300,7 +300,7 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// The stage of a pointer in the indirect block that begins at `first`.
+    /// Returns the stage of a pointer in the indirect block that begins at `first`.
     pub(crate) fn pointer_stage(&self, first: u64) -> Stage {
         match self.alloc.is_fresh(first) {
             true => Stage::DATA,
@@ -308,7 +308,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// The stage of a directory's sector at `at`, in the piece that begins at `first`: any if
+    /// Returns the stage of a directory's sector at `at`, in the piece that begins at `first`: any if
     /// the disk does not lead there.
     pub(crate) fn entry_stage(&self, dir: &Node, at: u64, first: u64) -> Stage {
         match dir.is_new() || at >= dir.disk.size || self.alloc.is_fresh(first) {

@@ -33,7 +33,7 @@ impl Edit<'_> {
         }
     }
 
-    /// The first chunk with room for an entry of `need` bytes.
+    /// Returns the first chunk with room for an entry of `need` bytes.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.
@@ -53,7 +53,7 @@ impl Edit<'_> {
         Ok(None)
     }
 
-    /// Whether a directory holds nothing but itself and its parent.
+    /// Returns whether a directory holds nothing but itself and its parent.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.
@@ -108,7 +108,7 @@ impl Edit<'_> {
         Ok(chunk.place)
     }
 
-    /// The first room for an entry of `need` bytes in a chunk: the entry that has it, and where it
+    /// Returns the first room for an entry of `need` bytes in a chunk: the entry that has it, and where it
     /// begins and ends.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Edit<'_> {
         Ok((within(at), within(start), within(end)))
     }
 
-    /// The longest room of a chunk.
+    /// Returns the longest room of a chunk.
     fn longest(&self, chunk: &Chunk) -> usize {
         let rooms = dir::entries(self.volume, &chunk.bytes).filter_map(|entry| slack(&entry));
         let longest = rooms.map(|(start, end)| end - start).max();
@@ -188,7 +188,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// The sector of an entry.
+    /// Returns the sector of an entry.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -196,7 +196,7 @@ impl Edit<'_> {
         Ok(self.chunk(dir, at)?.place)
     }
 
-    /// The sector of an entry, if the disk leads there.
+    /// Returns the sector of an entry, if the disk leads there.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -205,7 +205,7 @@ impl Edit<'_> {
         Ok(Some(chunk.place).filter(|_| chunk.stage != Stage::DATA))
     }
 
-    /// The sector of an entry that is taken out by a rename. One that the disk has elsewhere
+    /// Returns the sector of an entry that is taken out by a rename. One that the disk has elsewhere
     /// as yet would go with the directory's inode, before the new name is there.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl Edit<'_> {
         Ok(at)
     }
 
-    /// The chunk that holds byte `at` of a directory.
+    /// Returns the chunk that holds byte `at` of a directory.
     fn chunk(&mut self, dir: u32, at: u64) -> Step<Chunk> {
         let start = at - at % DIRBLKSIZ as u64;
         let inode = self.inode(dir)?;
@@ -318,7 +318,7 @@ impl Edit<'_> {
         }
     }
 
-    /// The kind that an entry has to tell.
+    /// Returns the kind that an entry has to tell.
     ///
     /// # Errors
     /// `NotFound` if there is no such inode any more.

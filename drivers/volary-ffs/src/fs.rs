@@ -55,14 +55,14 @@ impl FfsFs {
         })
     }
 
-    /// What a change has made.
+    /// Returns what a change has made.
     fn made(&self, inode: Result<Inode>) -> Result<Entry> {
         let inode = inode?;
         self.0
             .look(|state, reader| Self::entry_of(state, &reader, &inode))
     }
 
-    /// The inode that an entry leads to.
+    /// Returns the inode that an entry leads to.
     ///
     /// # Errors
     /// `Corrupt` if it is none, or free; `Io`.
@@ -101,7 +101,7 @@ impl FfsFs {
         self.made(self.0.change(cx, |edit| edit.make(dir, name, new, set)))
     }
 
-    /// A file's inode by an open of it, for a change.
+    /// Returns a file's inode by an open of it, for a change.
     fn to_change(&self, open: OpenId) -> Result<Open> {
         let open = self.0.to_change(open)?;
         match open.mode {

@@ -39,7 +39,7 @@ impl Hashes {
         }
     }
 
-    /// All that there are.
+    /// Returns all that there are.
     pub(crate) fn all() -> Self {
         Self {
             bits: CK_SUPPORTED,
@@ -58,7 +58,7 @@ impl Hashes {
         }
     }
 
-    /// Whether a group's hash is right, or none is kept.
+    /// Returns whether a group's hash is right, or none is kept.
     pub(crate) fn is_group_right(self, order: Order, bytes: &[u8]) -> bool {
         !self.has(CK_CYLGRP) || is_right(order, bytes, CG_CKHASH)
     }
@@ -81,7 +81,7 @@ impl Hashes {
         }
     }
 
-    /// Whether an inode's hash is right, or none is kept.
+    /// Returns whether an inode's hash is right, or none is kept.
     pub(crate) fn is_inode_right(self, order: Order, bytes: &[u8]) -> bool {
         !self.has(CK_INODE) || !is_in_use(order, bytes) || is_right(order, bytes, DI_CKHASH)
     }
@@ -98,13 +98,13 @@ impl Hashes {
     }
 }
 
-/// Whether it is UFS2's, and FreeBSD made the volume.
+/// Returns whether it is UFS2's, and FreeBSD made the volume.
 pub(crate) fn is_freebsd(found: &Found) -> bool {
     let raw = &found.raw;
     found.is_ufs2 && (raw.fs_providersize != 0 || raw.fs_sblockactualloc != 0)
 }
 
-/// How many bytes a superblock has in which its hash, or UFS1's rotational tables, are.
+/// Returns how many bytes a superblock has in which its hash, or UFS1's rotational tables, are.
 pub(crate) fn superblock_len(found: &Found) -> usize {
     let raw = &found.raw;
     let goes_on = match found.is_ufs2 {
@@ -139,7 +139,7 @@ pub(crate) fn seal_made(raw: &Superblock, order: Order, bytes: &mut [u8]) {
     }
 }
 
-/// Whether a superblock's hash is right, or none is kept.
+/// Returns whether a superblock's hash is right, or none is kept.
 pub(crate) fn is_superblock_right(found: &Found) -> bool {
     let is_kept = Hashes::of(found).has(CK_SUPERBLOCK);
     !is_kept || is_right(found.order, &found.bytes, sb::CKHASH)
@@ -177,7 +177,7 @@ fn is_right(order: Order, bytes: &[u8], field: usize) -> bool {
     u32::get(order, bytes, field) == hash(bytes, field)
 }
 
-/// The hash of a structure that has one at byte `field`.
+/// Returns the hash of a structure that has one at byte `field`.
 fn hash(bytes: &[u8], field: usize) -> u32 {
     let before = bytes.get(..field).unwrap_or(bytes);
     let after = bytes.get(field + 4..).unwrap_or_default();

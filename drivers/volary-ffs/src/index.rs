@@ -68,7 +68,7 @@ impl Index {
         self.names.len() * NAME_COST + self.rooms.len() * CHUNK_COST
     }
 
-    /// Whether it is of a directory of that size.
+    /// Returns whether it is of a directory of that size.
     fn is_of(&self, size: u64) -> bool {
         self.rooms.len() as u64 * DIRBLKSIZ as u64 == size
     }
@@ -211,7 +211,7 @@ impl Indexes {
         });
     }
 
-    /// The first chunk of a directory with room for an entry of `need` bytes, if there is one;
+    /// Returns the first chunk of a directory with room for an entry of `need` bytes, if there is one;
     /// `None` if the directory is not indexed.
     pub(crate) fn room(&self, dir: u32, size: u64, need: u64) -> Option<Option<u64>> {
         let index = self.dirs.get(&dir)?.index.as_ref()?;
@@ -221,7 +221,7 @@ impl Indexes {
     }
 }
 
-/// Where the first entry of a directory with this name is: its inode, and its place.
+/// Returns where the first entry of a directory with this name is: its inode, and its place.
 ///
 /// # Errors
 /// `NotFound`; `Corrupt` for what is no entry on the way; `Io`; of `go_on`, which is asked on a

@@ -6,7 +6,7 @@ use crate::volume::{Variant, Volume};
 use std::ops::Range;
 use volary_core::{BlockDevice, Fact, Result};
 
-/// What the volume is.
+/// Returns what the volume is.
 ///
 /// # Errors
 /// As [`Volume::new`].
@@ -58,14 +58,14 @@ fn variant_words(variant: Variant) -> &'static str {
     }
 }
 
-/// The flags that are known.
+/// Returns the flags that are known.
 fn flags(volume: &Volume) -> impl Iterator<Item = &'static str> {
     let set = volume.flags();
     let known = FS_FLAGS.iter().filter(move |(bit, _)| set & bit != 0);
     known.map(|&(_, words)| words)
 }
 
-/// The volume's name.
+/// Returns the volume's name.
 pub(crate) fn label(found: &Found) -> Option<String> {
     if found.is_ufs2 || found.has_new_fields() {
         return text(found, VOLNAME);

@@ -136,12 +136,12 @@ impl Inode {
         }
     }
 
-    /// What it is, if it is in use.
+    /// Returns what it is, if it is in use.
     pub(crate) fn kind(&self) -> Option<FileKind> {
         FileKind::from_mode(self.mode.into())
     }
 
-    /// The node that it is.
+    /// Returns the node that it is.
     ///
     /// # Errors
     /// `Stale` for inode 0, which is none.
@@ -185,7 +185,7 @@ impl Inode {
         Ok(self)
     }
 
-    /// What the block pointers hold where they point to no blocks.
+    /// Returns what the block pointers hold where they point to no blocks.
     fn db_bytes(&self, variant: Variant) -> &[u8] {
         let range = match variant {
             Variant::Ufs2 => UFS2_DB..UFS2_DB + 120,
@@ -194,7 +194,7 @@ impl Inode {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// The target of a short symlink: one that is kept in the inode.
+    /// Returns the target of a short symlink: one that is kept in the inode.
     pub(crate) fn short_target(&self, volume: &Volume) -> Option<Vec<u8>> {
         let room = self.db_bytes(volume.variant);
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
@@ -205,7 +205,7 @@ impl Inode {
         Some(target.to_vec())
     }
 
-    /// The length of the text in place of block pointers, if it looks like a short symlink's target
+    /// Returns the length of the text in place of block pointers, if it looks like a short symlink's target
     /// with zeros behind it.
     pub(crate) fn text_len(&self, volume: &Volume) -> Option<u64> {
         let room = self.db_bytes(volume.variant);
@@ -218,7 +218,7 @@ impl Inode {
         Some(len as u64).filter(|&len| is_text && len < volume.symlink_max)
     }
 
-    /// Whether block pointers are blocks: not those of devices, fifos, sockets and short
+    /// Returns whether block pointers are blocks: not those of devices, fifos, sockets and short
     /// symlinks.
     pub(crate) fn has_blocks(&self, volume: &Volume) -> bool {
         match self.kind() {
@@ -228,12 +228,12 @@ impl Inode {
         }
     }
 
-    /// Whether it is a snapshot: its pointers lead to the volume itself.
+    /// Returns whether it is a snapshot: its pointers lead to the volume itself.
     pub(crate) fn is_snapshot(&self, volume: &Volume) -> bool {
         volume.variant != Variant::Bsd43 && self.flags & SF_SNAPSHOT != 0
     }
 
-    /// The bytes of block `lbn` that it has: the last one of a small file is some fragments.
+    /// Returns the bytes of block `lbn` that it has: the last one of a small file is some fragments.
     pub(crate) fn block_len(&self, volume: &Volume, lbn: u64) -> u64 {
         let end = (lbn + 1).saturating_mul(volume.bsize);
         if lbn >= crate::ondisk::UFS_NDADDR || self.size >= end {
@@ -277,7 +277,7 @@ impl Inode {
     }
 }
 
-/// The `dev_t` of major number in the upper half, minor in the lower; `None` for one that it
+/// Returns the `dev_t` of major number in the upper half, minor in the lower; `None` for one that it
 /// has no room for. The reverse of [`device`].
 pub(crate) fn dev_t(rdev: u64, is_freebsd: bool) -> Option<u64> {
     let (major, minor) = (rdev >> 32, rdev & 0xffff_ffff);

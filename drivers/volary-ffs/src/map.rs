@@ -106,7 +106,7 @@ impl Drawing<'_> {
     }
 }
 
-/// The fragments of a group that hold no data: from its superblock, in the first group from
+/// Returns the fragments of a group that hold no data: from its superblock, in the first group from
 /// the begin of the volume, to its first data block.
 pub(crate) fn reserved(volume: &Volume, group: u64) -> (u64, u64) {
     let start = volume.start(group);

@@ -39,7 +39,7 @@ struct Found {
 }
 
 impl Edit<'_> {
-    /// The directory of a name that is to be made there.
+    /// Returns the directory of a name that is to be made there.
     ///
     /// # Errors
     /// `NotDir`; `Exists`; `NotFound` in a directory that was removed; `NameTooLong`.
@@ -107,7 +107,7 @@ impl Edit<'_> {
         Ok(self.inode(ino)?)
     }
 
-    /// A directory of the root's, made for root alone if it is not there.
+    /// Returns a directory of the root's, made for root alone if it is not there.
     ///
     /// # Errors
     /// `NotDir` if something else has the name; as [`make`](Self::make).
@@ -385,7 +385,7 @@ impl Edit<'_> {
         self.add_links(parent, 1).map_err(Stop::from)
     }
 
-    /// Where `..` of a directory is in it, and in which sector.
+    /// Returns where `..` of a directory is in it, and in which sector.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -408,7 +408,7 @@ impl Edit<'_> {
             .map(drop)
     }
 
-    /// Whether a directory is inode `node`, or lies in it: the loop check of rename (section 5.3 of
+    /// Returns whether a directory is inode `node`, or lies in it: the loop check of rename (section 5.3 of
     /// the paper).
     ///
     /// # Errors

@@ -32,17 +32,17 @@ impl Node {
         }
     }
 
-    /// Whether the disk has it as free.
+    /// Returns whether the disk has it as free.
     pub(crate) fn is_new(&self) -> bool {
         self.disk.mode == 0
     }
 
-    /// Whether it has been freed.
+    /// Returns whether it has been freed.
     pub(crate) fn is_gone(&self) -> bool {
         self.mem.mode == 0
     }
 
-    /// The links that the disk may show while the epoch is brought there, at most.
+    /// Returns the links that the disk may show while the epoch is brought there, at most.
     pub(crate) fn links_most(&self) -> i16 {
         let most = i32::from(self.disk.nlink.max(0)).saturating_add_unsigned(self.adds);
         i16::try_from(most).unwrap_or(i16::MAX)
@@ -106,12 +106,12 @@ impl Nodes {
         self.floor
     }
 
-    /// How many are dirty.
+    /// Returns how many are dirty.
     pub(crate) fn dirty(&self) -> usize {
         self.dirty
     }
 
-    /// The numbers of dirty nodes, in order.
+    /// Returns the numbers of dirty nodes, in order.
     pub(crate) fn all_dirty(&self) -> Vec<u32> {
         let dirty = self.map.iter().filter(|(_, node)| node.is_dirty);
         let mut all: Vec<u32> = dirty.map(|(&ino, _)| ino).collect();
@@ -140,7 +140,7 @@ impl Nodes {
             .retain(|&ino, node| opens.is_open(ino.into()) && !node.is_gone());
     }
 
-    /// An inode that is in use, as it is now.
+    /// Returns an inode that is in use, as it is now.
     ///
     /// # Errors
     /// `Stale` if there is none, or it is free; `Corrupt`; `Io`.
@@ -153,10 +153,10 @@ impl Nodes {
         }
     }
 
-    /// The inode of a node.
+    /// Returns the inode of a node.
     ///
     /// # Errors
-    /// As [`inode`](Self::inode); `Stale` for another generation.
+    /// As [`inode`](Self::inode); `Stale` if `id` has another generation.
     pub(crate) fn load(&self, reader: &Reader<'_>, id: NodeId) -> Result<Inode> {
         let inode = self.inode(reader, id.ino.get())?;
         if inode.generation != id.generation {
@@ -165,7 +165,7 @@ impl Nodes {
         Ok(inode)
     }
 
-    /// Attributes of an inode.
+    /// Returns attributes of an inode.
     ///
     /// # Errors
     /// `Stale` for inode 0.

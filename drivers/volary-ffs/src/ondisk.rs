@@ -21,7 +21,7 @@ impl Order {
 
 /// A number, or an array of them, as it is stored.
 pub(crate) trait Stored: Sized {
-    /// The number that stands at `at`; 0 past the end, which callers have excluded.
+    /// Returns the number that stands at `at`; 0 past the end, which callers have excluded.
     fn get(order: Order, bytes: &[u8], at: usize) -> Self;
     /// Stores it at `at`; past the end, which callers have excluded, nothing.
     fn put(&self, order: Order, bytes: &mut [u8], at: usize);
@@ -98,7 +98,7 @@ macro_rules! layout {
             pub(crate) fn write(&self, order: Order, bytes: &mut [u8]) {
                 $(self.$field.put(order, bytes, $at);)*
             }
-            /// The fields, in order.
+            /// Returns the fields, in order.
             pub(crate) fn fields(&self) -> Vec<Field> {
                 vec![$((stringify!($field), $at, self.$field.show()),)*]
             }

@@ -52,7 +52,7 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// What the superblock says, as it is in memory.
+    /// Returns what the superblock says, as it is in memory.
     pub(crate) fn new(volume: &Volume, raw: &Superblock) -> Self {
         let number = |n: i32| u64::try_from(n).unwrap_or(0);
         Self {
@@ -65,7 +65,7 @@ impl Policy {
         }
     }
 
-    /// How many blocks of a file, block `lbn` among them, may be kept in a row for it: what is
+    /// Returns how many blocks of a file, block `lbn` among them, may be kept in a row for it: what is
     /// left of its section. None where blocks are to have gaps between them, or to follow each
     /// other by the turn of the disk.
     pub(crate) fn row(&self, volume: &Volume, lbn: u64) -> u64 {
@@ -83,7 +83,7 @@ impl Policy {
         }
     }
 
-    /// How many blocks of its section are before block `lbn`. The direct blocks are a section,
+    /// Returns how many blocks of its section are before block `lbn`. The direct blocks are a section,
     /// and those of each indirect block, or each `fs_maxbpg` of them.
     pub(crate) fn within_section(&self, volume: &Volume, lbn: u64) -> u64 {
         let index = match lbn.checked_sub(UFS_NDADDR) {
@@ -93,7 +93,7 @@ impl Policy {
         index % self.maxbpg
     }
 
-    /// The block that begins the next section of the one that `lbn` is in.
+    /// Returns the block that begins the next section of the one that `lbn` is in.
     fn section_end(&self, volume: &Volume, lbn: u64) -> u64 {
         let map = match lbn.checked_sub(UFS_NDADDR) {
             None => UFS_NDADDR,
@@ -103,7 +103,7 @@ impl Policy {
     }
 }
 
-/// The group for a new directory: of those with at least the average of free inodes, the one
+/// Returns the group for a new directory: of those with at least the average of free inodes, the one
 /// with the fewest directories.
 pub(crate) fn directory(volume: &Volume, alloc: &Alloc) -> u64 {
     let groups = i64::try_from(volume.ncg).unwrap_or(1).max(1);
@@ -112,7 +112,7 @@ pub(crate) fn directory(volume: &Volume, alloc: &Alloc) -> u64 {
     fit.min_by_key(|&group| alloc.sums(group)[0]).unwrap_or(0)
 }
 
-/// The place for block `lbn` of a file, after the one at `before`, if there is one: beside
+/// Returns the place for block `lbn` of a file, after the one at `before`, if there is one: beside
 /// the inode; after 48 KB (twelve blocks), and at each megabyte (an indirect block's worth,
 /// or `fs_maxbpg` blocks), in another group with at least the average of free blocks; else
 /// behind the block before, with `rotdelay` between where `fs_maxcontig` blocks are in a row.
@@ -142,7 +142,7 @@ pub(crate) fn block(
     Wish::at(volume, ino, next)
 }
 
-/// The blocks of a file, `lbn` among them, that are to be one cluster (`ffs_reallocblks` of
+/// Returns the blocks of a file, `lbn` among them, that are to be one cluster (`ffs_reallocblks` of
 /// 4.4BSD): `fs_maxcontig` of a section, as long as clusters are counted. `None` where none
 /// are: on 4.3BSD's format, and where no two blocks are to be in a row.
 pub(crate) fn cluster(volume: &Volume, policy: &Policy, lbn: u64) -> Option<Range<u64>> {
@@ -155,7 +155,7 @@ pub(crate) fn cluster(volume: &Volume, policy: &Policy, lbn: u64) -> Option<Rang
     Some(start..end)
 }
 
-/// The place for a cluster that begins with block `lbn` of a file, which is at `first` now,
+/// Returns the place for a cluster that begins with block `lbn` of a file, which is at `first` now,
 /// after the block at `before`: behind that one, but for the start of a section, for which
 /// the group has been chosen.
 pub(crate) fn of_cluster(
@@ -183,7 +183,7 @@ fn skip(volume: &Volume, raw: &Superblock) -> u64 {
     fragments.unwrap_or(0).next_multiple_of(volume.frag)
 }
 
-/// A group for another section of a file: the next with at least the average of free blocks.
+/// Returns a group for another section of a file: the next with at least the average of free blocks.
 fn section(volume: &Volume, alloc: &Alloc, start: u64) -> u64 {
     let groups = i64::try_from(volume.ncg).unwrap_or(1).max(1);
     let average = alloc.total[1] / groups;

@@ -27,7 +27,7 @@ struct Row {
 }
 
 impl Row {
-    /// How many blocks at its start are in each piece, a piece being blocks that follow each
+    /// Returns how many blocks at its start are in each piece, a piece being blocks that follow each
     /// other on the disk too.
     fn pieces(&self, frag: u64) -> Vec<usize> {
         let pieces = self.places.chunk_by(|a, b| a + frag == *b);
@@ -100,7 +100,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// The rows of whole new blocks in a range of a file.
+    /// Returns the rows of whole new blocks in a range of a file.
     fn rows(&mut self, ino: u32, blocks: Range<u64>) -> Step<Vec<Row>> {
         let volume = self.volume;
         let inode = self.inode(ino)?;

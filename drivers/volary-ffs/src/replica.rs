@@ -17,7 +17,7 @@ const HEADS_MAX: usize = 8;
 /// Groups of which the heads must mostly be there for a replica to be believed.
 const SAMPLES: u64 = 8;
 
-/// A replica to go by: `None` where the first superblock makes sense, or nothing else does.
+/// Returns a replica to go by: `None` where the first superblock makes sense, or nothing else does.
 ///
 /// # Errors
 /// `Io`.
@@ -59,7 +59,7 @@ fn at_beginning(dev: &dyn BlockDevice) -> Result<Option<Volume>> {
     Ok(believed)
 }
 
-/// A superblock at this place, if it is a replica of a volume that is there.
+/// Returns a superblock at this place, if it is a replica of a volume that is there.
 fn believable(dev: &dyn BlockDevice, at: u64) -> Result<Option<Volume>> {
     let Some(found) = Found::read(dev, at)? else {
         return Ok(None);
@@ -74,13 +74,13 @@ fn believable(dev: &dyn BlockDevice, at: u64) -> Result<Option<Volume>> {
     })
 }
 
-/// Whether it stands where it says that one of its groups has a replica.
+/// Returns whether it stands where it says that one of its groups has a replica.
 pub(crate) fn is_replica(volume: &Volume, at: u64) -> bool {
     let group = volume.group_of(at / volume.fsize);
     volume.replica_at(group) == at
 }
 
-/// Whether most of the groups that are looked at have heads: what was put over a volume leaves
+/// Returns whether most of the groups that are looked at have heads: what was put over a volume leaves
 /// replicas, and few heads.
 fn is_there(dev: &dyn BlockDevice, volume: &Volume) -> Result<bool> {
     let count = volume.ncg.min(SAMPLES);
@@ -153,7 +153,7 @@ fn heads(dev: &dyn BlockDevice) -> Result<Vec<Head>> {
     Ok(all)
 }
 
-/// Where the two groups after one may have their replicas: for each size of fragments, a head is
+/// Returns where the two groups after one may have their replicas: for each size of fragments, a head is
 /// as far into each group as into this one, and a replica one block, or 8 KiB, before it.
 fn after(head: &Head) -> impl Iterator<Item = u64> {
     let sizes = (9..=16).map(|shift| 1_u64 << shift);

@@ -21,7 +21,7 @@ pub(crate) fn time_step(variant: Variant) -> u64 {
     }
 }
 
-/// A time as the variant keeps it: rounded down, and what is out of range as the nearest.
+/// Returns a time as the variant keeps it: rounded down, and what is out of range as the nearest.
 pub(crate) fn kept(variant: Variant, time: Time) -> Time {
     if variant == Variant::Ufs2 {
         return time;
@@ -32,7 +32,7 @@ pub(crate) fn kept(variant: Variant, time: Time) -> Time {
 }
 
 impl Inode {
-    /// An inode that is free, of that generation.
+    /// Returns an inode that is free, of that generation.
     pub(crate) fn free(volume: &Volume, ino: u32, at: u64, generation: u32) -> Self {
         let len = usize::try_from(volume.inode_size()).unwrap_or(0);
         let mut inode = Self::parse(volume, ino, at, &vec![0; len]);

@@ -7,7 +7,7 @@ use crate::ondisk::{
 use std::ops::Range;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
-/// Whether there is a superblock's magic in the bytes of one, whatever their order.
+/// Returns whether there is a superblock's magic in the bytes of one, whatever their order.
 fn has_magic(bytes: &[u8]) -> bool {
     let magic = |order| u32::get(order, bytes, 1372);
     let is_known = |magic| magic == FS_UFS1_MAGIC || magic == FS_UFS2_MAGIC;
@@ -56,7 +56,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// What has a superblock's magic at byte `at`.
+    /// Returns what has a superblock's magic at byte `at`.
     ///
     /// # Errors
     /// `Io`.
@@ -96,7 +96,7 @@ impl Found {
         })
     }
 
-    /// The first superblock: looked for where the BSDs put it, those that stand in the
+    /// Returns the first superblock: looked for where the BSDs put it, those that stand in the
     /// place of another's replica passed over.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Found {
         Ok(None)
     }
 
-    /// Whether it is the first one. UFS2's says where it stands; of UFS1 there is a replica
+    /// Returns whether it is the first one. UFS2's says where it stands; of UFS1 there is a replica
     /// at byte 65536 where blocks have that length.
     fn is_at_home(&self) -> bool {
         if self.is_ufs2 || self.has_new_fields() {
@@ -120,7 +120,7 @@ impl Found {
         self.at <= 8192
     }
 
-    /// Where the first superblock stands, as this one or a replica says.
+    /// Returns where the first superblock stands, as this one or a replica says.
     pub(crate) fn home(&self) -> u64 {
         let said = u64::try_from(self.raw.fs_sblockloc).ok();
         let said = said.filter(|_| self.is_ufs2 || self.has_new_fields());
@@ -153,7 +153,7 @@ impl Found {
         })
     }
 
-    /// The superblock at a sector that the user names.
+    /// Returns the superblock at a sector that the user names.
     ///
     /// # Errors
     /// `Corrupt` if there is none; `Io`.
@@ -170,7 +170,7 @@ impl Found {
         Self::read(dev, at)?.ok_or_else(missing)
     }
 
-    /// The superblock that an attachment goes by.
+    /// Returns the superblock that an attachment goes by.
     ///
     /// # Errors
     /// `Corrupt` if there is none; `Io`.
@@ -186,7 +186,7 @@ impl Found {
         Self::first(dev)?.ok_or_else(missing)
     }
 
-    /// Whether UFS1's wider fields past byte 860 are kept; 4.3BSD has other things there.
+    /// Returns whether UFS1's wider fields past byte 860 are kept; 4.3BSD has other things there.
     pub(crate) fn has_new_fields(&self) -> bool {
         let raw = &self.raw;
         raw.fs_old_flags & FS_FLAGS_UPDATED != 0 && raw.fs_maxbsize == raw.fs_bsize

@@ -48,7 +48,7 @@ pub(crate) enum Below {
     Skip,
 }
 
-/// Bytes of a pointer.
+/// Returns bytes of a pointer.
 pub(crate) fn width(variant: Variant) -> usize {
     match variant {
         Variant::Ufs2 => 8,
@@ -179,7 +179,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// The first pointers of an indirect block, zeros for those that cannot be read; true if
+    /// Returns the first pointers of an indirect block, zeros for those that cannot be read; true if
     /// there are such.
     fn pointers(&self, block: &Block, count: u64) -> (Vec<u64>, bool) {
         let volume = self.reader.volume;

@@ -38,7 +38,7 @@ impl Tally {
         }
     }
 
-    /// The fragments of a block that are free, a bit each.
+    /// Returns the fragments of a block that are free, a bit each.
     pub(crate) fn free_of(&self, volume: &Volume, block: u64) -> u8 {
         self.group.free_of(block, volume.frag)
     }
@@ -154,7 +154,7 @@ impl Tally {
         sum.put(order, bytes, count);
     }
 
-    /// The bytes to be stored: what is counted brought into them.
+    /// Returns the bytes to be stored: what is counted brought into them.
     pub(crate) fn stored(&mut self, volume: &Volume) -> &[u8] {
         let (order, raw) = (volume.order, &self.group.raw);
         let bytes = &mut self.group.bytes;
@@ -169,7 +169,7 @@ impl Tally {
     }
 }
 
-/// The runs of bits that are set: where each begins, and how long it is.
+/// Returns the runs of bits that are set: where each begins, and how long it is.
 pub(crate) fn runs(bits: u8) -> impl Iterator<Item = (u8, u8)> {
     let mut rest = u16::from(bits);
     let mut at = 0;

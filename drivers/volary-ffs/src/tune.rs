@@ -70,7 +70,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// What a line of options asks for, as an attached volume takes it.
+    /// Returns what a line of options asks for, as an attached volume takes it.
     ///
     /// # Errors
     /// `Invalid`; `Unsupported` for what the format has no place for.
@@ -183,7 +183,7 @@ impl Changes {
     }
 }
 
-/// Whether there is room for a label and the like.
+/// Returns whether there is room for a label and the like.
 fn has_new_fields(volume: &Volume) -> bool {
     volume.found.is_ufs2 || volume.found.has_new_fields()
 }

@@ -220,7 +220,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Bytes of an inode.
+    /// Returns bytes of an inode.
     pub(crate) fn inode_size(&self) -> u64 {
         match self.variant {
             Variant::Ufs2 => Ufs2Dinode::SIZE as u64,
@@ -228,27 +228,27 @@ impl Volume {
         }
     }
 
-    /// Inodes of a block.
+    /// Returns inodes of a block.
     pub(crate) fn inopb(&self) -> u64 {
         self.bsize / self.inode_size()
     }
 
-    /// How many inodes there are, used or not.
+    /// Returns how many inodes there are, used or not.
     pub(crate) fn inodes(&self) -> u64 {
         self.ncg * self.ipg
     }
 
-    /// Whether cylinder groups are of 4.2BSD.
+    /// Returns whether cylinder groups are of 4.2BSD.
     pub(crate) fn is_42_groups(&self) -> bool {
         self.variant == Variant::Bsd43 && self.found.raw.fs_old_postblformat == FS_42POSTBLFMT
     }
 
-    /// The first fragment of a cylinder group (`cgbase`).
+    /// Returns the first fragment of a cylinder group (`cgbase`).
     pub(crate) fn base(&self, group: u64) -> u64 {
         group * self.fpg
     }
 
-    /// How far into a group its structures begin: UFS1 lets them spiral down the pack, so
+    /// Returns how far into a group its structures begin: UFS1 lets them spiral down the pack, so
     /// that no one surface holds them all (section 3.1 of the paper).
     fn skew(&self, group: u64) -> u64 {
         if self.variant == Variant::Ufs2 {
@@ -274,22 +274,22 @@ impl Volume {
         }
     }
 
-    /// Where a group's structures begin (`cgstart`).
+    /// Returns where a group's structures begin (`cgstart`).
     pub(crate) fn start(&self, group: u64) -> u64 {
         self.base(group) + self.skew(group)
     }
 
-    /// The first fragment after a group.
+    /// Returns the first fragment after a group.
     pub(crate) fn end(&self, group: u64) -> u64 {
         self.size.min(self.base(group + 1))
     }
 
-    /// Where a group's head stands, in bytes.
+    /// Returns where a group's head stands, in bytes.
     pub(crate) fn head_at(&self, group: u64) -> u64 {
         (self.start(group) + self.cblkno) * self.fsize
     }
 
-    /// Where an inode stands, in bytes; `None` for a number that no inode has, or one that
+    /// Returns where an inode stands, in bytes; `None` for a number that no inode has, or one that
     /// is past the end of a short last group.
     pub(crate) fn inode_at(&self, ino: u64) -> Option<u64> {
         if ino >= self.inodes() {
@@ -301,7 +301,7 @@ impl Volume {
         (at + self.inode_size() <= self.size * self.fsize).then_some(at)
     }
 
-    /// The longest file that block pointers reach, in bytes.
+    /// Returns the longest file that block pointers reach, in bytes.
     pub(crate) fn size_max(&self) -> u64 {
         let n = self.nindir;
         let blocks = UFS_NDADDR + n + n * n + n.saturating_mul(n * n);
@@ -318,12 +318,12 @@ impl Volume {
         )
     }
 
-    /// The cylinder group that a fragment is in.
+    /// Returns the cylinder group that a fragment is in.
     pub(crate) fn group_of(&self, fragment: u64) -> u64 {
         (fragment / self.fpg).min(self.ncg - 1)
     }
 
-    /// The longest run that the summary of clusters counts; 0 where none is kept.
+    /// Returns the longest run that the summary of clusters counts; 0 where none is kept.
     pub(crate) fn contigsumsize(&self) -> u64 {
         match self.is_42_groups() {
             true => 0,
@@ -378,19 +378,19 @@ impl Volume {
         }
     }
 
-    /// Whether the superblock knows this inode as a snapshot.
+    /// Returns whether the superblock knows this inode as a snapshot.
     pub(crate) fn has_snapshot(&self, ino: u32) -> bool {
         let is_kept = self.found.is_ufs2 || self.found.has_new_fields();
         is_kept && self.found.raw.fs_snapinum.contains(&ino)
     }
 
-    /// Where each group's replica of the superblock stands, in bytes.
+    /// Returns where each group's replica of the superblock stands, in bytes.
     pub(crate) fn replica_at(&self, group: u64) -> u64 {
         (self.start(group) + self.sblkno) * self.fsize
     }
 }
 
-/// A number that is not negative; others count as 0, which no check lets pass where it
+/// Returns a number that is not negative; others count as 0, which no check lets pass where it
 /// matters.
 fn number(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)

@@ -11,7 +11,7 @@ pub(crate) struct Xattr {
     pub(crate) value: Vec<u8>,
 }
 
-/// All extended attributes of an inode. Those of namespaces that are not known are passed
+/// Returns all extended attributes of an inode. Those of namespaces that are not known are passed
 /// over.
 ///
 /// # Errors
@@ -61,7 +61,7 @@ pub(crate) fn all(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<Xattr>> {
     Ok(found)
 }
 
-/// The bytes that attributes are in.
+/// Returns the bytes that attributes are in.
 pub(crate) fn area(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u8>> {
     let volume = reader.volume;
     let mut bytes = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn area(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The attributes of an area, with one set, or taken away where there is no value. Those of
+/// Returns the attributes of an area, with one set, or taken away where there is no value. Those of
 /// other namespaces stay.
 ///
 /// # Errors
@@ -130,19 +130,19 @@ const ACL_ENTRIES: usize = 32;
 const ACL_ENTRY: usize = 12;
 const ACL_LEN: usize = 4 + ACL_ENTRIES * ACL_ENTRY;
 
-/// The name that the attribute is stored by.
+/// Returns the name that the attribute is stored by.
 pub(crate) fn stored_name(name: &[u8]) -> &[u8] {
     let found = ACLS.iter().find(|(shown, _)| *shown == name);
     found.map_or(name, |(_, stored)| *stored)
 }
 
-/// The name that the attribute is shown by.
+/// Returns the name that the attribute is shown by.
 pub(crate) fn shown_name(name: Vec<u8>) -> Vec<u8> {
     let found = ACLS.iter().find(|(_, stored)| *stored == name);
     found.map_or(name, |(shown, _)| shown.to_vec())
 }
 
-/// The value that is stored for one that was given by this name.
+/// Returns the value that is stored for one that was given by this name.
 ///
 /// # Errors
 /// For an access list `Invalid`, and `TooBig` for more entries than the format has room for.
@@ -167,7 +167,7 @@ pub(crate) fn stored_value(order: Order, name: &[u8], value: &[u8]) -> Result<Ve
     Ok(out)
 }
 
-/// The value that is shown by this name for one that is stored.
+/// Returns the value that is shown by this name for one that is stored.
 ///
 /// # Errors
 /// `Corrupt` for what is no sound access list.
@@ -208,7 +208,7 @@ pub(crate) fn shown_value(order: Order, name: &[u8], stored: Vec<u8>) -> Result<
     Ok(Acl::from_entries(&entries).map_err(|_| bad())?.emit())
 }
 
-/// An attribute as it is stored.
+/// Returns an attribute as it is stored.
 fn stored(order: Order, (space, name, name_len): (u8, &[u8], u8), value: &[u8]) -> Vec<u8> {
     let content = (EXTATTR_HEAD + name.len()).next_multiple_of(8);
     let len = (content + value.len()).next_multiple_of(8);

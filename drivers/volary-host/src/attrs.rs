@@ -13,7 +13,7 @@ use volary_core::{Attr, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
 
 const SET_IDS: u32 = 0o6000;
 
-/// The host's attributes as ours. The count of changes is the time of the last
+/// Returns the host's attributes as ours. The count of changes is the time of the last
 /// one, whose steps are fine where somebody looked in between (since Linux
 /// 6.13), and a tick of the kernel's clock before.
 ///
@@ -62,7 +62,7 @@ impl Host {
         self.attr_by(node, &fd)
     }
 
-    /// The attributes of a node by a descriptor of it.
+    /// Returns the attributes of a node by a descriptor of it.
     ///
     /// # Errors
     /// `Stale` if it has neither a name nor an open.
@@ -89,7 +89,7 @@ impl Host {
         self.attr_by(node, &fd)
     }
 
-    /// What may be set of this: see [`HostOptions::set_ids`].
+    /// Returns what may be set of this: see [`HostOptions::set_ids`].
     pub(crate) fn allowed(&self, kind: FileKind, set: &SetAttr) -> SetAttr {
         let keeps = self.set_ids || kind == FileKind::Dir;
         let mode = set.mode.map(|mode| match keeps {
@@ -155,7 +155,7 @@ impl Host {
         Ok(())
     }
 
-    /// What a symlink holds.
+    /// Returns what a symlink holds.
     ///
     /// # Errors
     /// `Invalid` if it is not a symlink.

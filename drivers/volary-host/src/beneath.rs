@@ -33,7 +33,7 @@ enum Told {
 }
 
 impl Host {
-    /// Whether a node is in the tree: a directory if the way up from it meets the
+    /// Returns whether a node is in the tree: a directory if the way up from it meets the
     /// root; anything else if the name by which the kernel remembers it, gone down
     /// from the root, leads to it; and if the kernel remembers none, or it has other
     /// names, if it is found by going through the tree.
@@ -48,7 +48,7 @@ impl Host {
         }
     }
 
-    /// What the kernel's name for a node tells; asked again if it changes meanwhile.
+    /// Returns what the kernel's name for a node tells; asked again if it changes meanwhile.
     fn told(&self, attr: &Attr, fd: &OwnedFd) -> Result<Told> {
         let mut path = link_of(fd);
         for _ in 0..TRIES_MAX {
@@ -72,7 +72,7 @@ impl Host {
         }
     }
 
-    /// Whether `path`, which begins with that of the root, leads to the node without
+    /// Returns whether `path`, which begins with that of the root, leads to the node without
     /// leaving the tree.
     fn leads_to(&self, root: &[u8], path: &[u8], node: NodeId) -> Result<bool> {
         let rest = if root == b"/" {
@@ -89,7 +89,7 @@ impl Host {
         }
     }
 
-    /// Whether the way up from a directory meets the root.
+    /// Returns whether the way up from a directory meets the root.
     pub(crate) fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
         let mut at = node;
         let mut up = None;
@@ -110,7 +110,7 @@ impl Host {
         Ok(false)
     }
 
-    /// Whether a node that is no directory is found by going through the tree, as
+    /// Returns whether a node that is no directory is found by going through the tree, as
     /// far as the bounds let.
     fn is_found(&self, node: NodeId) -> Result<bool> {
         let mut missed = self.missed.0.lock();
@@ -158,7 +158,7 @@ impl Host {
         Ok(false)
     }
 
-    /// A descriptor by which a directory can be listed; its own root for the root.
+    /// Returns a descriptor by which a directory can be listed; its own root for the root.
     fn open_listed(&self, dir: NodeId) -> Result<OwnedFd> {
         if dir == self.root {
             return self.real_root();
@@ -168,7 +168,7 @@ impl Host {
     }
 }
 
-/// Where the kernel says that a descriptor's node is, if it knows.
+/// Returns where the kernel says that a descriptor's node is, if it knows.
 fn link_of(fd: &OwnedFd) -> Option<Vec<u8>> {
     let link = rustix::fs::readlink(path_of(fd), Vec::new());
     link.map(std::ffi::CString::into_bytes).ok()

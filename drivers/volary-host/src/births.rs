@@ -34,7 +34,7 @@ impl Moment {
         Self::at(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec.into())
     }
 
-    /// Whether it is so long ago that a change from now on has a later time.
+    /// Returns whether it is so long ago that a change from now on has a later time.
     pub(crate) fn is_past(self) -> bool {
         Self::now().0 - self.0 >= SETTLED
     }
@@ -59,7 +59,7 @@ impl Births {
         Self((0..PLACES).map(|_| Mutex::default()).collect())
     }
 
-    /// The generation of a node that was seen before.
+    /// Returns the generation of a node that was seen before.
     pub(crate) fn generation(&self, stat: &Statx) -> Option<u32> {
         let birth = birth(stat)?;
         let seen = *self.place(stat.stx_ino)?.lock();
@@ -67,7 +67,7 @@ impl Births {
         is_same.then_some(seen.generation)
     }
 
-    /// Whether something is known of a number.
+    /// Returns whether something is known of a number.
     pub(crate) fn has(&self, ino: u64) -> bool {
         self.place(ino).is_some_and(|place| place.lock().ino == ino)
     }
@@ -110,7 +110,7 @@ fn birth(stat: &Statx) -> Option<i128> {
 mod tests {
     use super::*;
 
-    /// A node of this machine's root, as if it were born at `birth`.
+    /// Returns a node of this machine's root, as if it were born at `birth`.
     fn node(ino: u64, birth: i64) -> Statx {
         let mut stat = crate::ids::look(rustix::fs::CWD, b".").unwrap();
         stat.stx_mask |= StatxFlags::BTIME.bits();

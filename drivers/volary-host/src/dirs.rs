@@ -169,7 +169,7 @@ fn read_alone(dir: &OwnedFd) {
 }
 
 impl Raw<'_> {
-    /// What the host tells of the entry without a look at the node, where that is
+    /// Returns what the host tells of the entry without a look at the node, where that is
     /// enough: a directory may be one on which another file system is mounted.
     fn leaf(&self) -> Option<(NodeId, FileKind)> {
         let kind = FileKind::from_mode(u32::from(self.kind) << 12)?;
@@ -179,7 +179,7 @@ impl Raw<'_> {
 }
 
 impl Listing {
-    /// Whether the place is among what the host gave last; then it is gone on from
+    /// Returns whether the place is among what the host gave last; then it is gone on from
     /// there. Servers ask again for what had no room in their last answer.
     fn goes_on_at(&mut self, from: Cookie) -> bool {
         if self.at == Some(from) {

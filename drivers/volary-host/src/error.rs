@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use volary_core::{Error, Kind};
 
-/// The error for what the host answered.
+/// Returns the error for what the host answered.
 pub(crate) fn from_errno(errno: Errno) -> Error {
     let kind = match errno {
         Errno::NOENT => Kind::NotFound,

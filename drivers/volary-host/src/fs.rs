@@ -170,7 +170,7 @@ impl FileSystem for Host {
         self.advise(open, offset, len);
     }
 
-    /// Attributes come with entries.
+    /// Returns attributes come with entries.
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
         if what == Prefetch::Entries {
             self.look_ahead(cx.cancel, nodes);

@@ -104,7 +104,7 @@ impl Ids {
         Ok(ids)
     }
 
-    /// A real descriptor of the root, if nodes can be opened by their handles.
+    /// Returns a real descriptor of the root, if nodes can be opened by their handles.
     fn open_root(&self, root: &OwnedFd) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let real = rustix::fs::openat(root, ".", flags, rustix::fs::Mode::empty()).ok()?;
@@ -113,27 +113,27 @@ impl Ids {
         (self.of(&again).ok()?.node == self.of(root).ok()?.node).then_some(real)
     }
 
-    /// Whether nodes are opened by their ids alone.
+    /// Returns whether nodes are opened by their ids alone.
     pub(crate) fn open_by_handle(&self) -> bool {
         self.opens.is_some()
     }
 
-    /// What nodes are opened through: a real descriptor of the root, if they are.
+    /// Returns what nodes are opened through: a real descriptor of the root, if they are.
     pub(crate) fn opener(&self) -> Option<&OwnedFd> {
         self.opens.as_ref()
     }
 
-    /// Whether the generation is the file system's own.
+    /// Returns whether the generation is the file system's own.
     pub(crate) fn are_exact(&self) -> bool {
         self.form != Form::Birth
     }
 
-    /// The mount, as `/proc/self/mountinfo` numbers them.
+    /// Returns the mount, as `/proc/self/mountinfo` numbers them.
     pub(crate) fn mount(&self) -> i32 {
         self.mount
     }
 
-    /// The node that `name` leads to in `dir`, with its attributes.
+    /// Returns the node that `name` leads to in `dir`, with its attributes.
     ///
     /// # Errors
     /// `CrossVolume` for a mount point or a subvolume; `Busy` for a name that
@@ -172,7 +172,7 @@ impl Ids {
         self.at(dir, name)
     }
 
-    /// The node that was asked for, if its generation is known without asking.
+    /// Returns the node that was asked for, if its generation is known without asking.
     fn seen_before(&self, stat: &Statx) -> Option<NodeId> {
         let is_here = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0
             && i32::try_from(stat.stx_mnt_id).is_ok_and(|mount| mount == self.mount)
@@ -183,7 +183,7 @@ impl Ids {
         NodeId::new(stat.stx_ino, self.births.generation(stat)?)
     }
 
-    /// The node that `fd` is open for.
+    /// Returns the node that `fd` is open for.
     ///
     /// # Errors
     /// As [`at`](Self::at).
@@ -191,7 +191,7 @@ impl Ids {
         self.at(fd, b"")
     }
 
-    /// The node alone.
+    /// Returns the node alone.
     ///
     /// # Errors
     /// As [`at`](Self::at).
@@ -245,7 +245,7 @@ impl Ids {
         Ok(fd)
     }
 
-    /// The node that a handle names; `None` if it is of another form.
+    /// Returns the node that a handle names; `None` if it is of another form.
     pub(crate) fn node_of(&self, handle: &Handle) -> Option<NodeId> {
         let bytes = handle.bytes();
         match (self.form, handle.kind(), bytes.len()) {
@@ -302,7 +302,7 @@ impl Ids {
     }
 }
 
-/// What `statx(2)` tells of an entry of `dir`, or of `dir` itself.
+/// Returns what `statx(2)` tells of an entry of `dir`, or of `dir` itself.
 ///
 /// # Errors
 /// The host's.

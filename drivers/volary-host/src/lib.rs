@@ -182,7 +182,7 @@ pub fn opens_max() -> usize {
     probe::descriptors_for_opens()
 }
 
-/// The path by which the host opens the node of a descriptor once more.
+/// Returns the path by which the host opens the node of a descriptor once more.
 fn path_of(fd: impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }

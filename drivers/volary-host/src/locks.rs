@@ -94,7 +94,7 @@ impl Host {
     }
 }
 
-/// A description of the open's file for locks alone: one that can hold both
+/// Returns a description of the open's file for locks alone: one that can hold both
 /// kinds, if the host lets us have it.
 fn own_description(open: &Opened) -> Result<OwnedFd> {
     let again = |flags| {

@@ -27,7 +27,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// The permission bits to make it with; the host's umask may take some.
+    /// Returns the permission bits to make it with; the host's umask may take some.
     fn mode(&self) -> HostMode {
         let usual = match self.kind {
             FileKind::Dir => 0o755,
@@ -45,7 +45,7 @@ impl Host {
             .map_err(|e| self.in_dir(dir, &fd, e))
     }
 
-    /// The node that `name` leads to, given out.
+    /// Returns the node that `name` leads to, given out.
     fn find_in(&self, dir: NodeId, fd: &OwnedFd, name: &[u8]) -> Result<Entry> {
         let way = Some((dir, name));
         if self.ids.open_by_handle() {
@@ -55,7 +55,7 @@ impl Host {
         self.given(self.ids.of(&found)?, way, Some(found))
     }
 
-    /// A descriptor of what `name` leads to, for anything but its content.
+    /// Returns a descriptor of what `name` leads to, for anything but its content.
     fn open_path(&self, dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
         self.open_in(dir, name, PATH, HostMode::empty())
             .map_err(from_errno)
@@ -258,7 +258,7 @@ impl Host {
         self.given(attr, way, Some(made))
     }
 
-    /// What has to be set on a new node with these attributes.
+    /// Returns what has to be set on a new node with these attributes.
     fn lacks(&self, made: &Attr, making: &Making<'_>) -> SetAttr {
         let (set, cred) = (making.set, making.cx.cred);
         let mut lacking = SetAttr { size: None, ..set };
@@ -348,7 +348,7 @@ impl Host {
         Ok(())
     }
 
-    /// The node that is about to lose a name.
+    /// Returns the node that is about to lose a name.
     fn glance(&self, dir: &OwnedFd, name: Name<'_>) -> Option<NodeId> {
         self.ids.node_at(dir, name.as_bytes()).ok()
     }
@@ -437,7 +437,7 @@ impl Host {
         }
     }
 
-    /// Whether the directory is the node, or lies in it.
+    /// Returns whether the directory is the node, or lies in it.
     fn is_at_or_below(&self, dir: &OwnedFd, top: NodeId) -> bool {
         let Ok(here) = self.ids.node_at(dir, b"") else {
             return false;

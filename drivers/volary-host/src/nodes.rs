@@ -62,7 +62,7 @@ struct Known {
 }
 
 impl Nodes {
-    /// Room for so many nodes and descriptors.
+    /// Returns room for so many nodes and descriptors.
     pub(crate) fn new(nodes_max: usize, fds_max: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
@@ -76,14 +76,14 @@ impl Nodes {
         shard.map_or_else(T::default, |shard| look(&shard.read()))
     }
 
-    /// What `change` gives back is dropped with no lock held: it may close
+    /// Returns what `change` gives back is dropped with no lock held: it may close
     /// descriptors.
     fn with_mut<T: Default>(&self, node: NodeId, change: impl FnOnce(&mut Shard) -> T) -> T {
         let shard = self.shards.get(place(node));
         shard.map_or_else(T::default, |shard| change(&mut shard.write()))
     }
 
-    /// What is known of a node.
+    /// Returns what is known of a node.
     pub(crate) fn get(&self, node: NodeId) -> Option<Seen> {
         self.with(node, |shard| {
             let known = shard.known.get(&node)?;
@@ -170,7 +170,7 @@ impl Nodes {
         ended.is_some_and(|(_, last)| last)
     }
 
-    /// An open of the node through which it can be written.
+    /// Returns an open of the node through which it can be written.
     pub(crate) fn open_to_write(&self, node: NodeId) -> Option<Arc<Opened>> {
         self.with(node, |shard| {
             let known = shard.known.get(&node)?;
@@ -178,7 +178,7 @@ impl Nodes {
         })
     }
 
-    /// Whether the node is open.
+    /// Returns whether the node is open.
     pub(crate) fn is_open(&self, node: NodeId) -> bool {
         self.with(node, |shard| {
             let known = shard.known.get(&node);
@@ -219,7 +219,7 @@ impl Nodes {
         }
     }
 
-    /// The descriptors held for directories.
+    /// Returns the descriptors held for directories.
     pub(crate) fn dirs(&self) -> Vec<Arc<OwnedFd>> {
         let mut all = Vec::new();
         for shard in &self.shards {
@@ -238,7 +238,7 @@ impl Nodes {
         }
     }
 
-    /// How many nodes are known, and descriptors held for them.
+    /// Returns how many nodes are known, and descriptors held for them.
     #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize) {
         let sums = self.shards.iter().map(|shard| {
@@ -341,7 +341,7 @@ impl Shard {
 }
 
 impl Known {
-    /// Whether it is not its turn in the queue to make room: it is open, or was asked for
+    /// Returns whether it is not its turn in the queue to make room: it is open, or was asked for
     /// since it was last looked at.
     fn stays(&self, queue: u8) -> bool {
         !self.opens.is_empty() || self.used.fetch_and(!queue, Ordering::Relaxed) & queue != 0

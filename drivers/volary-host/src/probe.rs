@@ -24,7 +24,7 @@ const UNIX: u32 = Caps::MODES
     | Caps::SWAP
     | Caps::ANY_NAME;
 
-/// The abilities of the volume at `root`. Some are tried, on a file without a
+/// Returns the abilities of the volume at `root`. Some are tried, on a file without a
 /// name that is gone at once.
 ///
 /// # Errors
@@ -70,7 +70,7 @@ pub(crate) fn caps(root: &OwnedFd, ids: &Ids, read_only: bool) -> Result<Caps> {
 const OFFSET_MAX: u64 = i64::MAX as u64;
 const USUAL: u32 = Caps::HOLES | Caps::PREALLOCATE | Caps::XATTRS;
 
-/// A file without a name.
+/// Returns a file without a name.
 fn scratch(root: &OwnedFd) -> Option<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::openat(root, ".", flags, HostMode::RUSR | HostMode::WUSR).ok()
@@ -92,7 +92,7 @@ fn tried(file: &OwnedFd) -> u32 {
     bits
 }
 
-/// The greatest size that the file can have. Past the process's own limit it
+/// Returns the greatest size that the file can have. Past the process's own limit it
 /// would be sent a signal, so that is not tried.
 fn size_max(file: &OwnedFd) -> u64 {
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(OFFSET_MAX);
@@ -110,7 +110,7 @@ fn size_max(file: &OwnedFd) -> u64 {
     good
 }
 
-/// Whether the mount `mount`, of which `root` is the root directory, shows a
+/// Returns whether the mount `mount`, of which `root` is the root directory, shows a
 /// whole file system rather than a directory of one.
 pub(crate) fn is_whole(root: &OwnedFd, mount: i32) -> bool {
     let top = crate::ids::look(root, b"").is_ok_and(|stat| {
@@ -125,7 +125,7 @@ pub(crate) fn is_whole(root: &OwnedFd, mount: i32) -> bool {
     })
 }
 
-/// Whether this process may give files to others.
+/// Returns whether this process may give files to others.
 pub(crate) fn may_give_away() -> bool {
     use rustix::thread::{CapabilitySet, capabilities};
     let wanted = CapabilitySet::CHOWN | CapabilitySet::FOWNER;
@@ -135,7 +135,7 @@ pub(crate) fn may_give_away() -> bool {
 /// Descriptors that opens leave to the rest of the process: to whoever listens, answers and logs.
 const RESERVE: usize = 512;
 
-/// How many of the process's descriptors opens may take: all but [`RESERVE`], or a quarter.
+/// Returns how many of the process's descriptors opens may take: all but [`RESERVE`], or a quarter.
 pub(crate) fn descriptors_for_opens() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     let limit = usize::try_from(limit).unwrap_or(1 << 20);

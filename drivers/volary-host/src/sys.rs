@@ -19,7 +19,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// A handle of a kind and its bytes; no more than [`HANDLE_MAX`] count.
+    /// Returns a handle of a kind and its bytes; no more than [`HANDLE_MAX`] count.
     pub(crate) fn new(kind: i32, bytes: &[u8]) -> Self {
         let mut data = [0; HANDLE_MAX];
         let len = bytes.len().min(HANDLE_MAX);
@@ -55,7 +55,7 @@ fn last_error() -> Errno {
     Errno::from_raw_os_error(code.unwrap_or(libc::EIO))
 }
 
-/// The handle of what `name` leads to in `dir`, or of what `dir` itself is open
+/// Returns the handle of what `name` leads to in `dir`, or of what `dir` itself is open
 /// for if `name` is empty; and the mount that it was found on. A symlink is not
 /// followed.
 #[expect(unsafe_code, reason = "no safe name_to_handle_at")]
@@ -150,7 +150,7 @@ pub(crate) fn set_lock(file: impl AsFd, start: i64, len: i64, lock: RangeLock) -
     range_lock(file, libc::F_OFD_SETLK, start, len, lock).map(drop)
 }
 
-/// Whether the lock could be had now.
+/// Returns whether the lock could be had now.
 pub(crate) fn could_lock(file: impl AsFd, start: i64, len: i64, lock: RangeLock) -> Result<bool> {
     let found = range_lock(file, libc::F_OFD_GETLK, start, len, lock)?;
     Ok(found == RangeLock::None)
@@ -186,7 +186,7 @@ fn range_lock(
     })
 }
 
-/// A fanotify group that tells, for each event, the directory, the name and
+/// Returns a fanotify group that tells, for each event, the directory, the name and
 /// the node, by handles.
 #[expect(unsafe_code, reason = "no safe fanotify_init")]
 pub(crate) fn watch_new() -> Result<OwnedFd> {
@@ -281,7 +281,7 @@ impl Mappings {
         self.all.get(..count).unwrap_or(&self.all)
     }
 
-    /// Whether the range has no more extents.
+    /// Returns whether the range has no more extents.
     pub(crate) fn is_last(&self) -> bool {
         let last = self.as_slice().last();
         last.is_none_or(|last| {

@@ -120,17 +120,17 @@ impl Host {
         true
     }
 
-    /// The descriptor of the root: nothing is read through it.
+    /// Returns the descriptor of the root: nothing is read through it.
     pub(crate) fn root_fd(&self) -> &OwnedFd {
         &self.root_fd
     }
 
-    /// A real descriptor of the root directory.
+    /// Returns a real descriptor of the root directory.
     pub(crate) fn real_root(&self) -> Result<OwnedFd> {
         open_dir(&self.root_fd)
     }
 
-    /// What a node is, and a descriptor of it.
+    /// Returns what a node is, and a descriptor of it.
     ///
     /// # Errors
     /// `Stale`.
@@ -153,7 +153,7 @@ impl Host {
         Ok((kind.ok_or(Kind::Stale)?, self.by_way(node)?))
     }
 
-    /// A descriptor of a directory.
+    /// Returns a descriptor of a directory.
     ///
     /// # Errors
     /// `Stale`, `NotDir`.
@@ -342,7 +342,7 @@ impl Host {
         Ok(Entry { node, attr })
     }
 
-    /// What the host says of an entry that is not there, or of a directory that
+    /// Returns what the host says of an entry that is not there, or of a directory that
     /// is not: `Stale` for the latter.
     pub(crate) fn in_dir(&self, dir: NodeId, fd: impl AsFd, e: Error) -> Error {
         if e != Kind::NotFound {
@@ -356,13 +356,13 @@ impl Host {
     }
 }
 
-/// The directory that holds the one that `fd` is open for.
+/// Returns the directory that holds the one that `fd` is open for.
 pub(crate) fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
     let flags = PATH | OFlags::DIRECTORY;
     rustix::fs::openat(fd, "..", flags, HostMode::empty()).map_err(from_errno_on_node)
 }
 
-/// A descriptor by which the directory can be listed.
+/// Returns a descriptor by which the directory can be listed.
 pub(crate) fn open_dir(dir: &OwnedFd) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(dir, ".", flags, HostMode::empty()).map_err(from_errno_on_node)

@@ -178,7 +178,7 @@ impl Event<'_> {
         }
     }
 
-    /// The directory, and the node that changed in it or is it.
+    /// Returns the directory, and the node that changed in it or is it.
     fn nodes(&self, ids: &Ids) -> (Option<NodeId>, Option<NodeId>) {
         let (mut dir, mut node) = (None, None);
         let mut rest = self.infos;
@@ -202,7 +202,7 @@ impl Event<'_> {
     }
 }
 
-/// The handle in a `struct fanotify_event_info_fid`, after a head of 4 bytes and
+/// Returns the handle in a `struct fanotify_event_info_fid`, after a head of 4 bytes and
 /// the file system's id of 8.
 fn handle(info: &[u8]) -> Option<Handle> {
     let len = usize::try_from(sys::u32_at(info, 12)?).ok()?;

@@ -12,7 +12,7 @@ pub(crate) const BOOT_LEN: usize = 512;
 /// The stride of update sequences, and the unit of index blocks smaller than a cluster, in bytes.
 pub(crate) const STRIDE: usize = 512;
 
-/// Record numbers of the metafiles.
+/// MFT record numbers of NTFS's own files (`$MFT`, `$MFTMirr`, …).
 pub(crate) mod number {
     pub(crate) const MFT: u64 = 0;
     pub(crate) const MIRROR: u64 = 1;

@@ -17,7 +17,7 @@ use volary_core::{Error, Kind, Result};
 pub(crate) struct Map(Vec<u64>);
 
 impl Map {
-    /// An empty one for numbers below `end`.
+    /// Returns an empty one for numbers below `end`.
     pub(crate) fn new(end: u64) -> Self {
         let words = usize::try_from(end.div_ceil(64)).unwrap_or(0);
         Self(vec![0; words])
@@ -78,7 +78,7 @@ pub(crate) fn chunk(reader: &Reader<'_>, block: u32) -> Result<Vec<u32>> {
     Ok(places.map(|at| volume.order.get32(&bytes, at)).collect())
 }
 
-/// The bytes of a block of the free list.
+/// Returns the bytes of a block of the free list.
 fn chunk_bytes(volume: &Volume, list: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; volume.block_len()];
     let count = u16::try_from(list.len()).unwrap_or(0);
@@ -143,7 +143,7 @@ pub(crate) fn each_free(
 }
 
 impl Alloc {
-    /// What is free, by the list and the inodes.
+    /// Returns what is free, by the list and the inodes.
     ///
     /// # Errors
     /// `Corrupt` for a list that makes no sense; `Io`.
@@ -181,27 +181,27 @@ impl Alloc {
         Ok(alloc)
     }
 
-    /// Blocks that are free.
+    /// Returns blocks that are free.
     pub(crate) fn free_blocks(&self) -> u64 {
         self.free_count + self.pending.len() as u64
     }
 
-    /// Inodes that are free.
+    /// Returns inodes that are free.
     pub(crate) fn free_inodes(&self) -> u32 {
         self.free_inodes + u32::try_from(self.pending_inodes.len()).unwrap_or(0)
     }
 
-    /// Whether a commit gives room.
+    /// Returns whether a commit gives room.
     pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty() || !self.pending_inodes.is_empty()
     }
 
-    /// How much was taken and given back since the last commit.
+    /// Returns how much was taken and given back since the last commit.
     pub(crate) fn held(&self) -> usize {
         self.pending.len() + self.fresh.len()
     }
 
-    /// Whether nothing on the disk leads to a block.
+    /// Returns whether nothing on the disk leads to a block.
     pub(crate) fn is_fresh(&self, block: u32) -> bool {
         self.fresh.contains(&block)
     }
@@ -353,7 +353,7 @@ impl Alloc {
     }
 }
 
-/// Which inodes are in use, and how many are not. What lies past the last counts as used.
+/// Returns which inodes are in use, and how many are not. What lies past the last counts as used.
 fn used_inodes(reader: &Reader<'_>) -> Result<(Map, u32)> {
     let volume = reader.volume;
     let end = u64::from(volume.inodes) + 1;

@@ -141,7 +141,7 @@ impl Attached {
         self.writable(&self.state.read())
     }
 
-    /// Whether it was attached to take changes.
+    /// Returns whether it was attached to take changes.
     pub(crate) fn takes_changes(&self) -> bool {
         self.read_only.is_none()
     }
@@ -161,7 +161,7 @@ impl Attached {
         Ok(())
     }
 
-    /// An open, to change what it is of.
+    /// Returns an open, to change what it is of.
     ///
     /// # Errors
     /// `Stale`; `ReadOnly`; `Invalid` for one that only reads.
@@ -393,7 +393,7 @@ fn why_not(sector: u32, is_clean: bool, alloc: &Result<Alloc>) -> Option<String>
     alloc.as_ref().err().map(why)
 }
 
-/// The root directory.
+/// Returns the root directory.
 ///
 /// # Errors
 /// `Corrupt` if it is none; `Io`.
@@ -406,7 +406,7 @@ pub(crate) fn root(reader: &Reader<'_>) -> Result<Inode> {
     inode.check(reader.volume)
 }
 
-/// A cache for reading: requests of up to 1 MiB where memory allows.
+/// Returns a cache for reading: requests of up to 1 MiB where memory allows.
 pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
     let io_size = (memory / 16).clamp(64 << 10, 1 << 20);
     let io_size = u32::try_from(io_size).map_or(64 << 10, u32::next_power_of_two);

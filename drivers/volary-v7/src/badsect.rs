@@ -57,7 +57,7 @@ pub(crate) fn mark_bad(dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec
     ])
 }
 
-/// The block that a sector is in, if it is one for data.
+/// Returns the block that a sector is in, if it is one for data.
 fn block_of(volume: &Volume, sector: u64) -> Result<u32> {
     let block = sector.saturating_mul(512) / volume.bsize;
     let data = volume.data();
@@ -74,7 +74,7 @@ fn block_of(volume: &Volume, sector: u64) -> Result<u32> {
     }
 }
 
-/// The blocks that are aside already.
+/// Returns the blocks that are aside already.
 fn there(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u32>> {
     let mut walker = Walker::new(*reader, inode);
     let mut all = Vec::new();
@@ -87,7 +87,7 @@ fn there(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u32>> {
     Ok(all)
 }
 
-/// Blocks that can be aside: those that one indirect block leads to.
+/// Returns blocks that can be aside: those that one indirect block leads to.
 fn most(volume: &Volume) -> u64 {
     DIRECT as u64 + volume.pointers()
 }

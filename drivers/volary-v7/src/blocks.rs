@@ -46,7 +46,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The address of a block of the file, and of how many blocks from there on it is known: more
+    /// Returns the address of a block of the file, and of how many blocks from there on it is known: more
     /// than one only of a hole.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl<'a> Walker<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// An inode, in use or not.
+    /// Returns an inode, in use or not.
     ///
     /// # Errors
     /// `Stale` if there is no such number; `Io`.
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         Ok(Inode::parse(self.volume, number, &bytes))
     }
 
-    /// An inode that is in use.
+    /// Returns an inode that is in use.
     ///
     /// # Errors
     /// `Stale` if there is none, and for that of bad blocks; `Corrupt`; `Io`.
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Err(Error::corrupt("di_addr", inode.at, found, expected))
     }
 
-    /// The addresses in an indirect block.
+    /// Returns the addresses in an indirect block.
     ///
     /// # Errors
     /// `Corrupt` if there can be none; `Io`.
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
         Ok(done)
     }
 
-    /// What a symlink holds.
+    /// Returns what a symlink holds.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Blocks that a file takes, with its indirect ones. Damage counts as nothing, and of very
+    /// Returns blocks that a file takes, with its indirect ones. Damage counts as nothing, and of very
     /// large files what was not looked at counts as if it had no holes.
     pub(crate) fn taken(&self, inode: &Inode) -> u64 {
         if !inode.has_blocks() {
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         1 + below.sum::<u64>()
     }
 
-    /// The attributes of an inode; [`Attr::change`] is the caller's.
+    /// Returns the attributes of an inode; [`Attr::change`] is the caller's.
     ///
     /// # Errors
     /// `Stale` for inode 0; `Corrupt` for one that makes no sense.

@@ -15,7 +15,7 @@ struct Tree {
 }
 
 impl Edit<'_> {
-    /// A block of a file, and whether it was taken for it just now: what is in it is rubbish then.
+    /// Returns a block of a file, and whether it was taken for it just now: what is in it is rubbish then.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.

@@ -97,7 +97,7 @@ impl Epoch {
         true
     }
 
-    /// Whether a rename took an entry out of this directory.
+    /// Returns whether a rename took an entry out of this directory.
     pub(crate) fn was_left(&self, dir: u32) -> bool {
         self.left.contains(&dir)
     }
@@ -126,7 +126,7 @@ pub(crate) fn mark(volume: &Volume, head: &mut [u8], is_clean: bool, now: Time) 
     }
 }
 
-/// Whether so much has been changed that it is time for a commit.
+/// Returns whether so much has been changed that it is time for a commit.
 pub(crate) fn is_due(reader: &Reader<'_>, nodes: &Nodes, alloc: &Alloc, held_max: u64) -> bool {
     nodes.dirty() > DIRTY_MAX || alloc.held() > BLOCKS_MAX || reader.cache.held() > held_max
 }
@@ -195,7 +195,7 @@ fn write(reader: &Reader<'_>, inode: &Inode, links: u16) -> Result<()> {
     reader.cache.write(inode.at, &bytes, Stage::DATA)
 }
 
-/// Whether it is a directory that the disk has, so that its names show as soon as its inode
+/// Returns whether it is a directory that the disk has, so that its names show as soon as its inode
 /// leads to them.
 fn is_shown(node: &Node) -> bool {
     let was_dir = node.disk.kind() == Some(FileKind::Dir);

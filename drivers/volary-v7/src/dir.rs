@@ -18,13 +18,13 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Whether it is `.` or `..`.
+    /// Returns whether it is `.` or `..`.
     pub(crate) fn is_dots(&self) -> bool {
         self.name == b"." || self.name == b".."
     }
 }
 
-/// An entry out of its bytes.
+/// Returns an entry out of its bytes.
 pub(crate) fn parse<'a>(volume: &Volume, at: u64, bytes: &'a [u8]) -> Entry<'a> {
     let name = bytes.get(2..ENTRY_LEN).unwrap_or_default();
     let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
@@ -35,7 +35,7 @@ pub(crate) fn parse<'a>(volume: &Volume, at: u64, bytes: &'a [u8]) -> Entry<'a> 
     }
 }
 
-/// The bytes of an entry. A name that is too long is cut.
+/// Returns the bytes of an entry. A name that is too long is cut.
 pub(crate) fn bytes(volume: &Volume, ino: u32, name: &[u8]) -> [u8; ENTRY_LEN] {
     let mut bytes = [0; ENTRY_LEN];
     volume

@@ -65,7 +65,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// An inode as it is now.
+    /// Returns an inode as it is now.
     ///
     /// # Errors
     /// `Stale` if it is free; `Corrupt`; `Io`.
@@ -73,7 +73,7 @@ impl<'a> Edit<'a> {
         self.nodes.inode(&self.reader(), ino.into())
     }
 
-    /// The inode of a node.
+    /// Returns the inode of a node.
     ///
     /// # Errors
     /// `Stale`; `Corrupt`; `Io`.
@@ -89,7 +89,7 @@ impl<'a> Edit<'a> {
         dir::search(&self.reader(), dir, name)
     }
 
-    /// An inode in memory, to be changed: it is dirty from now on.
+    /// Returns an inode in memory, to be changed: it is dirty from now on.
     ///
     /// # Errors
     /// As [`inode`](Self::inode).
@@ -189,7 +189,7 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// The stage of an address in an indirect block.
+    /// Returns the stage of an address in an indirect block.
     pub(crate) fn pointer_stage(&self, block: u32) -> Stage {
         match self.alloc.is_fresh(block) {
             true => Stage::DATA,
@@ -197,7 +197,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// The stage of an entry in a block of a directory: any if the disk does not lead there.
+    /// Returns the stage of an entry in a block of a directory: any if the disk does not lead there.
     pub(crate) fn entry_stage(&self, dir: u32, block: u32) -> Stage {
         let is_new = self.nodes.get(dir).is_some_and(Node::is_new);
         match is_new || self.alloc.is_fresh(block) {

@@ -19,19 +19,19 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// The sector that it is in.
+    /// Returns the sector that it is in.
     pub(crate) fn sector(&self) -> u64 {
         self.place / SECTOR as u64
     }
 
-    /// The sector, if the disk leads there.
+    /// Returns the sector, if the disk leads there.
     pub(crate) fn shown(&self) -> Option<u64> {
         (self.stage != Stage::DATA).then(|| self.sector())
     }
 }
 
 impl Edit<'_> {
-    /// Whether a directory holds nothing but itself and its parent.
+    /// Returns whether a directory holds nothing but itself and its parent.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.
@@ -47,7 +47,7 @@ impl Edit<'_> {
         Ok(is_empty)
     }
 
-    /// Where the first free entry is, behind the end if there is none.
+    /// Returns where the first free entry is, behind the end if there is none.
     fn room(&self, dir: &Inode) -> Result<u64> {
         let mut room = dir.size;
         dir::entries(&self.reader(), dir, 0, &mut |entry| {
@@ -60,7 +60,7 @@ impl Edit<'_> {
         Ok(room)
     }
 
-    /// Where an entry of a directory is on the device.
+    /// Returns where an entry of a directory is on the device.
     ///
     /// # Errors
     /// `Corrupt` in a hole; `Io`.

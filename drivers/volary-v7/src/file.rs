@@ -116,7 +116,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Makes a hole of a range of a file, as far as whole blocks go; the rest becomes zeros.
+    /// Frees the whole blocks in a range of a file, and zeros the rest of the range.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

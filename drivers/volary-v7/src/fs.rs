@@ -41,14 +41,14 @@ impl V7Fs {
         })
     }
 
-    /// What a change has made.
+    /// Returns what a change has made.
     fn made(&self, inode: Result<Inode>) -> Result<Entry> {
         let inode = inode?;
         self.0
             .look(|state, reader| Self::entry_of(state, &reader, &inode))
     }
 
-    /// The inode that an entry leads to.
+    /// Returns the inode that an entry leads to.
     ///
     /// # Errors
     /// `Corrupt` if it is none, or free; `Io`.
@@ -105,7 +105,7 @@ impl V7Fs {
     }
 }
 
-/// What a create finds or makes.
+/// Returns what a create finds or makes.
 fn create(
     edit: &mut Edit<'_>,
     (dir, name): (NodeId, Name<'_>),

@@ -4,7 +4,7 @@ use crate::ondisk::Variant;
 use crate::volume::Volume;
 use volary_core::{BlockDevice, Fact, Result};
 
-/// What the volume is.
+/// Returns what the volume is.
 ///
 /// # Errors
 /// As [`Volume::new`].

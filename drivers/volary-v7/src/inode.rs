@@ -26,7 +26,7 @@ pub(crate) struct Inode {
 }
 
 impl Inode {
-    /// An inode out of its bytes.
+    /// Returns an inode out of its bytes.
     pub(crate) fn parse(volume: &Volume, ino: u32, bytes: &[u8]) -> Self {
         let order = volume.order;
         let short = |at| order.get16(bytes, at);
@@ -86,7 +86,7 @@ impl Inode {
         }
     }
 
-    /// What it is; none of one that is free or makes no sense.
+    /// Returns what it is; none of one that is free or makes no sense.
     pub(crate) fn kind(&self) -> Option<FileKind> {
         match self.mode & 0o170_000 {
             S_IFMPC => Some(FileKind::CharDevice),
@@ -95,7 +95,7 @@ impl Inode {
         }
     }
 
-    /// Whether its addresses lead to blocks.
+    /// Returns whether its addresses lead to blocks.
     pub(crate) fn has_blocks(&self) -> bool {
         use FileKind::{Dir, File, Symlink};
         matches!(self.kind(), Some(File | Dir | Symlink))
@@ -123,7 +123,7 @@ impl Inode {
         Ok(self)
     }
 
-    /// Which node it is.
+    /// Returns which node it is.
     ///
     /// # Errors
     /// `Stale` for inode 0.
@@ -131,7 +131,7 @@ impl Inode {
         NodeId::new(self.ino.into(), self.generation.into()).ok_or_else(|| Kind::Stale.into())
     }
 
-    /// A device's number: major in the upper half, minor in the lower.
+    /// Returns the device number: the major number in the upper 32 bits, the minor in the lower. 0 for other nodes.
     pub(crate) fn rdev(&self) -> u64 {
         use FileKind::{BlockDevice, CharDevice};
         if !matches!(self.kind(), Some(CharDevice | BlockDevice)) {
@@ -141,20 +141,20 @@ impl Inode {
         number >> 8 << 32 | number & 0xff
     }
 
-    /// Whether it is the root's.
+    /// Returns whether it is the root's.
     pub(crate) fn is_root(&self) -> bool {
         self.ino == ROOT_INO
     }
 }
 
-/// A device's number as it is stored, if it fits.
+/// Returns a device's number as it is stored, if it fits.
 pub(crate) fn dev_t(rdev: u64) -> Option<u32> {
     let (major, minor) = (rdev >> 32, rdev & 0xffff_ffff);
     let fits = major <= 0xff && minor <= 0xff;
     fits.then(|| u32::try_from(major << 8 | minor).unwrap_or(0))
 }
 
-/// A time as it is kept: whole seconds, and what is out of range as the nearest.
+/// Returns a time as it is kept: whole seconds, and what is out of range as the nearest.
 pub(crate) fn kept(time: Time) -> Time {
     Time::from_secs(time.secs.clamp(i32::MIN.into(), i32::MAX.into()))
 }

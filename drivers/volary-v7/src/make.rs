@@ -107,7 +107,7 @@ impl Plan {
         cache.commit()
     }
 
-    /// The free blocks, in the order in which they are to be taken: within each cylinder, every
+    /// Returns the free blocks, in the order in which they are to be taken: within each cylinder, every
     /// m-th, then those that were passed over.
     fn turns(&self) -> Vec<u32> {
         let (step, cylinder) = self.interleave;
@@ -180,7 +180,7 @@ impl Plan {
     }
 }
 
-/// A volume of that shape, with a superblock that says no more than that.
+/// Returns a volume of that shape, with a superblock that says no more than that.
 fn volume(variant: Variant, order: Order, bsize: u64, (first, blocks): (u64, u64)) -> Volume {
     let mut head = vec![0; SUPER_LEN];
     order.put16(&mut head, ISIZE, u16::try_from(first).unwrap_or(0));
@@ -243,7 +243,7 @@ fn interleave(options: &Options) -> Result<(u64, u64)> {
         })
 }
 
-/// A name of six bytes at most, as the superblock keeps it.
+/// Returns a name of six bytes at most, as the superblock keeps it.
 pub(crate) fn name(text: &str, what: &str) -> Result<Vec<u8>> {
     let bytes = text.as_bytes();
     if bytes.len() > 6 || !bytes.iter().all(|b| (0x20..0x7f).contains(b)) {

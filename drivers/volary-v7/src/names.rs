@@ -39,7 +39,7 @@ struct Found {
 }
 
 impl Edit<'_> {
-    /// The directory of a name that is to be made there.
+    /// Returns the directory of a name that is to be made there.
     ///
     /// # Errors
     /// `NotDir`; `Exists`; `NotFound` in a directory that was removed; `NameTooLong`.
@@ -341,7 +341,7 @@ impl Edit<'_> {
         self.remove_entry(old.dir.ino, old.at, stage)
     }
 
-    /// Where `..` of a directory is in it.
+    /// Returns where `..` of a directory is in it.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -355,7 +355,7 @@ impl Edit<'_> {
         Ok(at)
     }
 
-    /// Whether a directory is inode `node`, or lies in it.
+    /// Returns whether a directory is inode `node`, or lies in it.
     ///
     /// # Errors
     /// `Corrupt` where no way leads to the root; `Io`.

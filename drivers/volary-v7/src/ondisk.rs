@@ -53,7 +53,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// What users call it.
+    /// Returns what users call it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Pdp => "pdp",
@@ -71,7 +71,7 @@ impl Order {
         }
     }
 
-    /// A number of 16 bits. What lies past the end reads as zeros.
+    /// Returns a number of 16 bits. What lies past the end reads as zeros.
     pub(crate) fn get16(self, bytes: &[u8], at: usize) -> u16 {
         let raw: [u8; 2] = read(bytes, at);
         match self {
@@ -80,7 +80,7 @@ impl Order {
         }
     }
 
-    /// A number of 32 bits.
+    /// Returns a number of 32 bits.
     pub(crate) fn get32(self, bytes: &[u8], at: usize) -> u32 {
         let [a, b, c, d]: [u8; 4] = read(bytes, at);
         match self {
@@ -90,7 +90,7 @@ impl Order {
         }
     }
 
-    /// An address in an inode: three bytes of a number of 32 bits, without the highest.
+    /// Returns an address in an inode: three bytes of a number of 32 bits, without the highest.
     pub(crate) fn get24(self, bytes: &[u8], at: usize) -> u32 {
         let [a, b, c]: [u8; 3] = read(bytes, at);
         match self {
@@ -109,7 +109,7 @@ impl Order {
         write(bytes, at, &raw);
     }
 
-    /// The bytes of a number of 32 bits.
+    /// Returns the bytes of a number of 32 bits.
     pub(crate) fn bytes32(self, n: u32) -> [u8; 4] {
         let [a, b, c, d] = n.to_le_bytes();
         match self {
@@ -182,7 +182,7 @@ pub(crate) const MAGIC: usize = 504;
 pub(crate) const TYPE: usize = 508;
 
 impl Variant {
-    /// Where the fields of its superblock lie.
+    /// Returns where the fields of its superblock lie.
     pub(crate) fn fields(self) -> &'static Fields {
         match self {
             Self::V7 => &Fields {
@@ -216,7 +216,7 @@ impl Variant {
         }
     }
 
-    /// Where the addresses of a block of the free list begin; their number is at its start.
+    /// Returns where the addresses of a block of the free list begin; their number is at its start.
     pub(crate) fn chunk_free(self) -> usize {
         match self {
             Self::V7 => 2,

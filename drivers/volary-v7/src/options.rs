@@ -58,7 +58,7 @@ pub(crate) const MAKE: &[OptionSpec] = &[
     ),
 ];
 
-/// The order that the volume is believed to have.
+/// Returns the order that the volume is believed to have.
 ///
 /// # Errors
 /// `Invalid`.

@@ -42,7 +42,7 @@ pub(crate) struct Path {
 }
 
 impl Volume {
-    /// What the device holds, if that is such a volume.
+    /// Returns what the device holds, if that is such a volume.
     ///
     /// # Errors
     /// `Io`.
@@ -66,7 +66,7 @@ impl Volume {
         Ok(None)
     }
 
-    /// The volume that the device holds; of one that is hard to tell by its looks, with `order` it
+    /// Returns the volume that the device holds; of one that is hard to tell by its looks, with `order` it
     /// is believed.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Volume {
         }
     }
 
-    /// The first field that makes no sense, and what it is.
+    /// Returns the first field that makes no sense, and what it is.
     fn misfit(&self, size: u64) -> Option<(&'static str, u64)> {
         let fits = self.first > INODES_FROM && self.first < self.blocks;
         if !fits {
@@ -146,7 +146,7 @@ impl Volume {
         (usize::from(ninode) > NICINOD).then_some(("s_ninode", ninode.into()))
     }
 
-    /// Whether the lists in the superblock hold nothing but what can be free, and flags are flags.
+    /// Returns whether the lists in the superblock hold nothing but what can be free, and flags are flags.
     fn lists_fit(&self) -> bool {
         let fields = self.variant.fields();
         let flags = self.head.get(fields.flags..fields.flags + 4);
@@ -159,7 +159,7 @@ impl Volume {
             && inodes.iter().all(|&ino| u32::from(ino) <= self.inodes)
     }
 
-    /// Whether the root is a directory that begins with itself, twice.
+    /// Returns whether the root is a directory that begins with itself, twice.
     fn has_root(&self, dev: &dyn BlockDevice) -> Result<bool> {
         let mut inode = [0; INODE_LEN];
         dev.read_at(self.inode_at(ROOT_INO), &mut inode)?;
@@ -184,22 +184,22 @@ impl Volume {
         Ok(dots == expected)
     }
 
-    /// The blocks that hold data.
+    /// Returns the blocks that hold data.
     pub(crate) fn data(&self) -> Range<u64> {
         self.first..self.blocks
     }
 
-    /// Where an inode is, in bytes.
+    /// Returns where an inode is, in bytes.
     pub(crate) fn inode_at(&self, ino: u32) -> u64 {
         INODES_FROM * self.bsize + u64::from(ino.saturating_sub(1)) * INODE_LEN as u64
     }
 
-    /// A block's length.
+    /// Returns a block's length.
     pub(crate) fn block_len(&self) -> usize {
         usize::try_from(self.bsize).unwrap_or(512)
     }
 
-    /// Addresses in an indirect block.
+    /// Returns addresses in an indirect block.
     pub(crate) fn pointers(&self) -> u64 {
         self.bsize / 4
     }
@@ -211,7 +211,7 @@ impl Volume {
         SIZE_MAX.min(blocks * self.bsize)
     }
 
-    /// The way to a block of a file; none past the longest.
+    /// Returns the way to a block of a file; none past the longest.
     pub(crate) fn path(&self, lbn: u64) -> Option<Path> {
         if lbn < DIRECT as u64 {
             return Some(Path {
@@ -239,7 +239,7 @@ impl Volume {
         None
     }
 
-    /// The first block of a file that an address of the inode leads to, and how many there are.
+    /// Returns the first block of a file that an address of the inode leads to, and how many there are.
     pub(crate) fn span(&self, slot: usize) -> Range<u64> {
         let n = self.pointers();
         let (mut first, mut count) = (slot as u64, 1);
@@ -277,7 +277,7 @@ impl Volume {
         (free, self.order.get16(&self.head, fields.tinode))
     }
 
-    /// Whether the superblock says that the volume was cleanly left: see `FORMAT.md`.
+    /// Returns whether the superblock says that the volume was cleanly left: see `FORMAT.md`.
     pub(crate) fn is_clean(&self) -> bool {
         let fields = self.variant.fields();
         match self.variant {
@@ -290,7 +290,7 @@ impl Volume {
         }
     }
 
-    /// A name in the superblock: `s_fname` or `s_fpack`.
+    /// Returns a name in the superblock: `s_fname` or `s_fpack`.
     pub(crate) fn text(&self, at: usize) -> Option<String> {
         let bytes = self.head.get(at..at + 6)?;
         let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
@@ -298,7 +298,7 @@ impl Volume {
         (!bytes.is_empty()).then(|| volary_core::escape(bytes).to_string())
     }
 
-    /// The volume's kind, as mkfs calls it.
+    /// Returns the volume's kind, as mkfs calls it.
     pub(crate) fn kind(&self) -> &'static str {
         match self.variant {
             Variant::V7 => "v7",
@@ -307,7 +307,7 @@ impl Volume {
     }
 }
 
-/// The order of the magic number, if it is there.
+/// Returns the order of the magic number, if it is there.
 fn magic(head: &[u8]) -> Option<Order> {
     let orders = [Order::Little, Order::Big];
     orders

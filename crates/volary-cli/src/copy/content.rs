@@ -45,16 +45,16 @@ pub(super) enum Unread {
 pub(super) trait Bytes {
     /// Reads at `offset`; 0 bytes at the end.
     fn read(&mut self, offset: u64, room: &mut [u8]) -> Result<usize, Unread>;
-    /// The stretches from `range`'s beginning to its end, and which are holes. `None` if
+    /// Returns the stretches from `range`'s beginning to its end, and which are holes. `None` if
     /// that cannot be told.
     fn holes(&mut self, range: Range<u64>) -> Option<Vec<(Range<u64>, bool)>>;
-    /// What of `range` lies in a file of the host, from its beginning on, if it is long. Default:
+    /// Returns what of `range` lies in a file of the host, from its beginning on, if it is long. Default:
     /// nothing.
     fn host_range(&mut self, range: Range<u64>) -> Option<HostRange> {
         let _ = range;
         None
     }
-    /// What it is, for messages.
+    /// Returns what it is, for messages.
     fn place(&self) -> String;
 }
 
@@ -111,7 +111,7 @@ impl<'a, B: Bytes> Content<'a, B> {
         }
     }
 
-    /// The stretch that begins at `offset`: where it ends, and whether it is a hole.
+    /// Returns the stretch that begins at `offset`: where it ends, and whether it is a hole.
     fn stretch(&mut self, offset: u64) -> (u64, bool) {
         let whole = (self.len, false);
         if !self.sparse || self.by_zeros {
@@ -298,7 +298,7 @@ impl<B: Bytes> Pieces for Content<'_, B> {
     }
 }
 
-/// The zeros or the data at the beginning, in whole blocks.
+/// Returns the zeros or the data at the beginning, in whole blocks.
 fn zeros_of(data: &[u8]) -> Piece {
     let mut blocks = data.chunks(BLOCK).map(is_zero);
     let Some(is_hole) = blocks.next() else {

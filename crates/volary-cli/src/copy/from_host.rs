@@ -56,7 +56,7 @@ struct Listing {
 }
 
 impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
-    /// A source that reads into `to`.
+    /// Returns a source that reads into `to`.
     pub(crate) fn new(
         to: &'a mut Outlet<'scope, 'env>,
         (recursive, follow): (bool, bool),

@@ -34,7 +34,7 @@ pub(crate) struct VolumeSource<'a, 'scope, 'env> {
 }
 
 impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
-    /// A source that reads into `to`.
+    /// Returns a source that reads into `to`.
     pub(crate) fn new(
         to: &'a mut Outlet<'scope, 'env>,
         (session, device): (Session, Option<Arc<dyn BlockDevice>>),

@@ -1,9 +1,8 @@
-//! Stretches of a volume's file that lie in a file of the host as they are: the host copies them
-//! itself. That is one copy where a read and a write are two, and none where files can share blocks.
+//! Copies stretches of a volume's file inside the kernel, from the image to a file of the host. A read and a write
+//! copy twice; the kernel copies once, or not at all where files can share blocks.
 //!
-//! What was written through the volume is in the image before it says where a stretch lies. A file
-//! that changed until the copy was done is copied again, in the ordinary way; so is all that the
-//! host does not copy, for whatever reason.
+//! The driver writes dirty data to the image before it tells where a stretch lies. If the file changes before the
+//! copy ends, or if the kernel does not copy, the stretch is read and written in the ordinary way.
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
@@ -13,17 +12,17 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use volary::{BlockDevice, Extent, ExtentPlace, NodeId, OpenId, Session};
 
-/// Shorter stretches are read and written: many fit into one batch.
+/// Shortest stretch that the kernel copies; many shorter ones fit into one batch of the ordinary way.
 const LEN_MIN: u64 = 128 << 10;
 
-/// Bytes of one stretch at most: how long an interrupt waits.
+/// Longest stretch of one copy, which bounds how long an interrupt waits.
 const LEN_MAX: u64 = 8 << 20;
 
-/// An ext4 of the host, in `statfs`. It writes into room that it gave before for three quarters of the
-/// processor time; others take longer so, or share blocks and need no room.
+/// `f_type` of ext4. There, writing into preallocated room takes three quarters of the processor time; elsewhere
+/// preallocation costs time, or prevents shared blocks.
 const EXT4: u64 = 0xef53;
 
-/// How far ahead places are asked for.
+/// Bytes for which places are asked at once.
 const AHEAD: u64 = 16 << 20;
 
 /// A stretch, and how to find out whether it still is where it was.
@@ -136,7 +135,7 @@ impl Places {
         }
     }
 
-    /// What lies in a file of the host from the beginning of `range` on, if it is long. The outer
+    /// Returns what lies in a file of the host from the beginning of `range` on, if it is long. The outer
     /// `None` is a volume or a device that does not say.
     #[expect(clippy::option_option, reason = "the outer one is who does not say")]
     pub(super) fn find(
@@ -167,7 +166,7 @@ impl Places {
         }))
     }
 
-    /// Where on the device, and how many bytes.
+    /// Returns where on the device, and how many bytes.
     fn place(&self, range: &Range<u64>) -> Option<(u64, u64)> {
         let before = |extent: &Extent| extent.offset <= range.start;
         let last = self.known.partition_point(before).checked_sub(1)?;

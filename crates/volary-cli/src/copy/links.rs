@@ -50,7 +50,7 @@ impl Made {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the node is, if it is made.
+    /// Returns where the node is, if it is made.
     pub(crate) fn get(&self, id: Id) -> Option<Spot> {
         self.map().get(&id).cloned()
     }
@@ -79,12 +79,12 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// What the sink remembers.
+    /// Returns what the sink remembers.
     pub(crate) fn made(&self) -> Made {
         self.made.clone()
     }
 
-    /// A name of a node that has `names` of them; `None` if it is the only one.
+    /// Returns a name of a node that has `names` of them; `None` if it is the only one.
     pub(crate) fn meet(&mut self, id: Id, names: u32) -> Option<Link> {
         if names < 2 && !self.left.contains_key(&id) {
             return None;
@@ -103,7 +103,7 @@ impl Links {
         })
     }
 
-    /// Whether the sink needs no content for this name. If it does not know of the first name
+    /// Returns whether the sink needs no content for this name. If it does not know of the first name
     /// yet, content comes once more, and the sink leaves it.
     pub(crate) fn is_made(&self, link: Option<Link>) -> bool {
         link.is_some_and(|link| link.again && self.made.get(link.id).is_some())

@@ -29,7 +29,7 @@ impl Loss {
         }
     }
 
-    /// Whether `mv` leaves the source in its place for it: what it had would be gone.
+    /// Returns whether `mv` leaves the source in its place for it: what it had would be gone.
     const fn is_of_content(self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl Losses {
         }
     }
 
-    /// Whether this kind is told.
+    /// Returns whether this kind is told.
     pub(crate) fn tells(&self, loss: Loss) -> bool {
         match self.told {
             Told::None => false,

@@ -124,7 +124,7 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Whether what is there is to be left.
+    /// Returns whether what is there is to be left.
     fn keeps(&self, there: Time, new: Time) -> bool {
         self.no_clobber || self.update && there >= new
     }
@@ -403,7 +403,7 @@ fn named(from: Vec<From>, name: Option<&[u8]>) -> Done<Vec<Job>> {
         .collect()
 }
 
-/// The directory to write into, and the name to write as, if the target is
+/// Returns the directory to write into, and the name to write as, if the target is
 /// not a directory that is there.
 fn host_target(path: &Path, count: usize) -> Done<(PathBuf, Option<Vec<u8>>)> {
     if path.is_dir() {

@@ -26,7 +26,7 @@ const ALONE: usize = 8 << 20;
 const BATCHES: usize = 4;
 
 /// Bytes in a batch: few enough to stay in a processor's cache between the
-/// read and the write, and so many that the host writes them for less: it makes larger pieces of
+/// read and the write, and so many that the host writes them for less: it uses larger pieces of
 /// memory of long requests.
 pub(crate) const BATCH_LEN: usize = 1 << 20;
 
@@ -137,7 +137,7 @@ impl Batch {
         self.bytes.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// How many items from this one on are whole files of which there is nothing but names,
+    /// Returns how many items from this one on are whole files of which there is nothing but names,
     /// attributes and bytes.
     fn whole_files(&self, at: usize) -> usize {
         let items = self.items.get(at..).unwrap_or_default().iter();
@@ -148,7 +148,7 @@ impl Batch {
         whole.count()
     }
 
-    /// Bytes of content of these items.
+    /// Returns bytes of content of these items.
     fn content(&self, items: Range<usize>) -> u64 {
         let items = self.items.get(items).unwrap_or_default().iter();
         let len = |item: &Item| match item {
@@ -215,7 +215,7 @@ impl Files {
     }
 }
 
-/// Whether nothing more is to be made.
+/// Returns whether nothing more is to be made.
 pub(crate) fn stops<T>(done: &Done<T>) -> bool {
     matches!(done, Err(fail) if fail.exit == Exit::Stopped)
 }
@@ -243,8 +243,8 @@ pub(crate) trait Sink: Send {
     }
     /// More of the file; if `more`, it goes on yet.
     fn data(&mut self, data: &[u8], more: bool) -> Done;
-    /// Copies a stretch of the file from where it lies; the file goes on. Gives how many bytes
-    /// were copied: the rest of them comes as data. `None` if this never copies so.
+    /// Copies a stretch of the file inside the kernel. Returns how many bytes were copied; the rest comes as data.
+    /// Returns `None` if this sink never copies so.
     ///
     /// # Errors
     /// As of [`data`](Self::data).
@@ -328,7 +328,7 @@ struct Pump<'a> {
     tally: &'a mut Tally,
     progress: &'a mut (dyn FnMut(u64, u64) + Send),
     skip: Skip,
-    /// Bytes that were copied from where they lie, and of which progress was not told.
+    /// Bytes that the kernel copied and that progress does not show yet.
     host_copied: u64,
 }
 

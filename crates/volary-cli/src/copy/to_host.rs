@@ -81,7 +81,7 @@ const HELPED_FROM: usize = 16;
 const HELPED: usize = 16;
 
 impl HostSink {
-    /// A sink that writes into the directory at `path`.
+    /// Returns a sink that writes into the directory at `path`.
     ///
     /// # Errors
     /// In one line why it cannot be opened.
@@ -117,7 +117,7 @@ impl HostSink {
         })
     }
 
-    /// The innermost directory.
+    /// Returns the innermost directory.
     fn folder(&self) -> Done<Arc<Folder>> {
         let dir = self.dirs.last().map(|dir| Arc::clone(&dir.folder));
         dir.ok_or_else(|| Fail::new(Exit::Failed, "no directory to write into"))

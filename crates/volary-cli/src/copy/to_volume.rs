@@ -64,7 +64,7 @@ struct Writing {
 }
 
 impl<'a> VolumeSink<'a> {
-    /// A sink that writes into the directory `dir`, which is at `at`.
+    /// Returns a sink that writes into the directory `dir`, which is at `at`.
     pub(crate) fn new(
         session: Session,
         dir: NodeId,
@@ -125,7 +125,7 @@ impl<'a> VolumeSink<'a> {
         }
     }
 
-    /// What a new node is to be like.
+    /// Returns what a new node is to be like.
     fn attr(&self, meta: &Meta) -> SetAttr {
         let owner = self.how.owner(meta);
         let mode = match meta.keeps_modes {
@@ -561,7 +561,7 @@ impl VolumeSink<'_> {
     }
 }
 
-/// Whether two times differ by more than the steps in which they are kept, of this many
+/// Returns whether two times differ by more than the steps in which they are kept, of this many
 /// nanoseconds.
 fn is_far(a: Time, b: Time, step: u64) -> bool {
     let nanos = |t: Time| i128::from(t.secs) * 1_000_000_000 + i128::from(t.nanos);

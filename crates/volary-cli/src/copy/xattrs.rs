@@ -17,13 +17,13 @@ pub(crate) const DOS_HIDING: u8 = 2 | 4;
 /// The DOS attributes that a volume can keep.
 const DOS_ALL: u32 = 1 | 2 | 4 | 0x20;
 
-/// Whether an attribute stands for something that its volume does, such as keeping versions, and
+/// Returns whether an attribute stands for something that its volume does, such as keeping versions, and
 /// is no data of the file.
 pub(crate) fn is_virtual(name: &[u8]) -> bool {
     name.starts_with(b"user.cedar.")
 }
 
-/// Whether the target sets the attribute by itself, so that nothing is lost if it cannot be set:
+/// Returns whether the target sets the attribute by itself, so that nothing is lost if it cannot be set:
 /// labels of the host's policy.
 pub(crate) fn is_label(name: &[u8]) -> bool {
     name == b"security.selinux"
@@ -34,7 +34,7 @@ pub(crate) fn dos_value(dos: u8) -> Vec<u8> {
     format!("{dos:#x}").into_bytes()
 }
 
-/// The DOS attributes in a value of [`DOS`]: a hexadecimal number, which Samba has more behind.
+/// Returns the DOS attributes in a value of [`DOS`]: a hexadecimal number, which Samba has more behind.
 pub(crate) fn dos_of(value: &[u8]) -> Option<u8> {
     let digits = value.strip_prefix(b"0x")?;
     let len = digits.iter().take_while(|b| b.is_ascii_hexdigit()).count();
@@ -46,7 +46,7 @@ pub(crate) fn dos_of(value: &[u8]) -> Option<u8> {
 /// Longest list of names, and longest value, as Linux has it.
 const LONGEST: usize = 64 << 10;
 
-/// What a call of the host puts into the room that it is given.
+/// Returns what a call of the host puts into the room that it is given.
 ///
 /// # Errors
 /// Of the call.

@@ -77,7 +77,7 @@ impl Alloc {
     }
 }
 
-/// The first of `count` free blocks in a row of a group, from block `from` on. The counts of
+/// Returns the first of `count` free blocks in a row of a group, from block `from` on. The counts of
 /// clusters tell whether to look; the map of fragments, what is free.
 fn find(field: &Field<'_>, volume: &Volume, count: u64, from: u64) -> Option<u64> {
     let group = &field.tally.group;

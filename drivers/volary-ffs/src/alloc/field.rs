@@ -21,7 +21,7 @@ pub(super) struct Field<'a> {
 }
 
 impl Alloc {
-    /// A group that is in memory.
+    /// Returns a group that is in memory.
     pub(super) fn field<'a>(
         &'a self,
         volume: &'a Volume,
@@ -39,30 +39,30 @@ impl Alloc {
 }
 
 impl Field<'_> {
-    /// How many whole blocks the group has.
+    /// Returns how many whole blocks the group has.
     pub(super) fn blocks(&self) -> u64 {
         self.tally.group.fragments / self.volume.frag
     }
 
-    /// Whether all of a block is free, whoever it is kept for.
+    /// Returns whether all of a block is free, whoever it is kept for.
     fn is_whole(&self, block: u64) -> bool {
         let free = self.tally.free_of(self.volume, block);
         u64::from(free.count_ones()) == self.volume.frag
     }
 
-    /// Where the stretch of another ends that a block lies in: the block behind it.
+    /// Returns where the stretch of another ends that a block lies in: the block behind it.
     fn others_end(&self, block: u64) -> Option<u64> {
         let at = self.base + block * self.volume.frag;
         let others = self.kept.others_at(at, self.owner)?;
         Some((others.end - self.base).div_ceil(self.volume.frag))
     }
 
-    /// Whether a block can be had as a whole.
+    /// Returns whether a block can be had as a whole.
     pub(super) fn is_free(&self, block: u64) -> bool {
         block < self.blocks() && self.is_whole(block) && self.others_end(block).is_none()
     }
 
-    /// The first block of a range that can be had as a whole.
+    /// Returns the first block of a range that can be had as a whole.
     pub(super) fn first_free(&self, blocks: Range<u64>) -> Option<u64> {
         let frag = self.volume.frag;
         let some = |byte| byte == 0xff || byte != 0 && frag < 8;
@@ -81,7 +81,7 @@ impl Field<'_> {
         }
     }
 
-    /// How many blocks from one that is free on can be had in a row, at most `most`.
+    /// Returns how many blocks from one that is free on can be had in a row, at most `most`.
     pub(super) fn row(&self, block: u64, most: u64) -> u64 {
         let at = self.base + block * self.volume.frag;
         let above = self.kept.others_above(at, self.owner) - at;
@@ -91,13 +91,13 @@ impl Field<'_> {
         row.count() as u64
     }
 
-    /// How many blocks before one can be had in a row, at most `most`.
+    /// Returns how many blocks before one can be had in a row, at most `most`.
     pub(super) fn row_before(&self, block: u64, most: u64) -> u64 {
         let before = (block.saturating_sub(most)..block).rev();
         before.take_while(|&block| self.is_free(block)).count() as u64
     }
 
-    /// The first row of `count` free blocks from block `from` on, else before it; else the longest
+    /// Returns the first row of `count` free blocks from block `from` on, else before it; else the longest
     /// of the [`ROWS`] rows that it looks at: its first block and its length.
     pub(super) fn longest(&self, from: u64, count: u64) -> Option<(u64, u64)> {
         let mut best: Option<(u64, u64)> = None;
@@ -137,7 +137,7 @@ impl Field<'_> {
         in_pieces.or_else(|| self.find_block(near))
     }
 
-    /// A free block: that at `near`; the rotationally closest of its cylinder; the next of the
+    /// Returns a free block: that at `near`; the rotationally closest of its cylinder; the next of the
     /// group.
     fn find_block(&self, near: Option<u64>) -> Option<u64> {
         let (volume, group) = (self.volume, &self.tally.group);
@@ -159,7 +159,7 @@ impl Field<'_> {
         found.map(|block| block * volume.frag)
     }
 
-    /// A free run of exactly `len` fragments.
+    /// Returns a free run of exactly `len` fragments.
     fn find_run(&self, len: usize, near: Option<u64>) -> Option<u64> {
         let (volume, group) = (self.volume, &self.tally.group);
         let blocks = group.fragments.div_ceil(volume.frag);
@@ -179,7 +179,7 @@ impl Field<'_> {
     }
 }
 
-/// The block of the same cylinder that comes under the head first after `block`.
+/// Returns the block of the same cylinder that comes under the head first after `block`.
 fn closest(
     volume: &Volume,
     block: u64,

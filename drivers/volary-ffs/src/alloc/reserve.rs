@@ -48,7 +48,7 @@ impl Grower {
         self.ino.into()
     }
 
-    /// Where its block is to be in what is kept for it.
+    /// Returns where its block is to be in what is kept for it.
     fn place_in(&self, kept: &Reservation, frag: u64) -> Option<u64> {
         let first = kept.first + self.lbn.checked_sub(kept.at)? * frag;
         kept.range().contains(&first).then_some(first)
@@ -56,7 +56,7 @@ impl Grower {
 }
 
 impl Alloc {
-    /// The place for a block of a file that grows, with the block before it at `before`: where it
+    /// Returns the place for a block of a file that grows, with the block before it at `before`: where it
     /// is wished for, if it is free and nobody else's; else at the start of a long stretch.
     ///
     /// # Errors
@@ -157,14 +157,14 @@ impl Alloc {
         Ok(())
     }
 
-    /// Whether a block of a file lies in a stretch of at least so many blocks that is kept for it.
+    /// Returns whether a block of a file lies in a stretch of at least so many blocks that is kept for it.
     pub(crate) fn is_in_row(&self, volume: &Volume, ino: u32, first: u64, count: u64) -> bool {
         let kept = self.kept.others_at(first, None);
         let own = self.kept.others_at(first, Some(ino.into()));
         own.is_none() && kept.is_some_and(|kept| kept.end - kept.start >= count * volume.frag)
     }
 
-    /// Where a block is to be in what is kept for its file, if that place fits.
+    /// Returns where a block is to be in what is kept for its file, if that place fits.
     fn own_place(
         &mut self,
         reader: &Reader<'_>,
@@ -206,14 +206,14 @@ impl Alloc {
         self.kept.give_all_back();
     }
 
-    /// How many blocks are to be kept for a file.
+    /// Returns how many blocks are to be kept for a file.
     fn ahead(&self, reader: &Reader<'_>, grower: &Grower) -> u64 {
         let free = u64::try_from(self.total[1]).unwrap_or(0);
         let bsize = reader.volume.bsize;
         self.kept.ahead(grower.owner(), grower.blocks, free, bsize)
     }
 
-    /// Whether the block at `first` is free, and nobody else's.
+    /// Returns whether the block at `first` is free, and nobody else's.
     fn is_free_block(&mut self, reader: &Reader<'_>, first: u64, wish: Wish) -> Result<bool> {
         let volume = reader.volume;
         if first.saturating_add(volume.frag) > volume.size {
@@ -226,7 +226,7 @@ impl Alloc {
         Ok(field.is_some_and(|field| field.is_free(block)))
     }
 
-    /// The first fragment of `count` free blocks in a row, and how many there are: in the group
+    /// Returns the first fragment of `count` free blocks in a row, and how many there are: in the group
     /// that is wished for, from the place that is wished for on; else in others. Where there are
     /// not so many, the longest row that it has seen.
     fn seek(&mut self, reader: &Reader<'_>, wish: Wish, count: u64) -> Result<Option<(u64, u64)>> {

@@ -27,7 +27,7 @@ pub(super) struct Salvage<'a> {
 }
 
 impl Salvage<'_> {
-    /// The chunk with the entries that are whole, those of which only a length is damaged, and
+    /// Returns the chunk with the entries that are whole, those of which only a length is damaged, and
     /// what follows the damage, if it fills the chunk with entries to its end.
     pub(super) fn whole(&self, chunk: &Chunk) -> Chunk {
         let (mut kept, mut at) = (Vec::new(), 0);
@@ -82,7 +82,7 @@ impl Salvage<'_> {
         self.filled(&chunk, &kept)
     }
 
-    /// The entry at `at` if it is whole, unless it is free room, and where it ends.
+    /// Returns the entry at `at` if it is whole, unless it is free room, and where it ends.
     fn entry(&self, chunk: &Chunk, at: usize) -> Option<(Option<Kept>, usize)> {
         let (ino, name, end) = dir::whole(self.volume, chunk, at)?;
         if ino == 0 {
@@ -95,7 +95,7 @@ impl Salvage<'_> {
         is_name(name).then_some((Some(one), end))
     }
 
-    /// The entry at `at` by its name alone, which ends with a zero.
+    /// Returns the entry at `at` by its name alone, which ends with a zero.
     fn named(&self, chunk: &Chunk, at: usize) -> Option<Kept> {
         let ino = u32::get(self.volume.order, chunk.get(at..at + DIRECT_HEAD)?, 0);
         let rest = chunk.get(at + DIRECT_HEAD..)?;
@@ -104,7 +104,7 @@ impl Salvage<'_> {
         is_one.then_some(Kept { at, name_len })
     }
 
-    /// Whether entries of inodes in use, and free room, fill the chunk from `at` on.
+    /// Returns whether entries of inodes in use, and free room, fill the chunk from `at` on.
     fn goes_on(&self, chunk: &Chunk, mut at: usize) -> bool {
         while at < DIRBLKSIZ {
             match self.entry(chunk, at) {
@@ -120,7 +120,7 @@ impl Salvage<'_> {
         true
     }
 
-    /// The chunk with these entries, each as long as up to the next one.
+    /// Returns the chunk with these entries, each as long as up to the next one.
     fn filled(&self, chunk: &Chunk, kept: &[Kept]) -> Chunk {
         let order = self.volume.order;
         let mut chunk = *chunk;

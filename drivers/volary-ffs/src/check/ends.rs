@@ -7,7 +7,7 @@ use crate::inode::Inode;
 use crate::ondisk::{DIRBLKSIZ, UFS_NDADDR};
 use volary_core::{Kind, Result};
 
-/// Where a directory ends, if that is before its size says: by its own count of sectors it has
+/// Returns where a directory ends, if that is before its size says: by its own count of sectors it has
 /// blocks up to there, and nothing that stands behind is an entry of it.
 ///
 /// # Errors
@@ -32,7 +32,7 @@ fn cut(dir: &Inode, size: u64) -> Inode {
     }
 }
 
-/// Sectors that an inode's blocks take; `None` where one cannot be.
+/// Returns sectors that an inode's blocks take; `None` where one cannot be.
 fn sectors(reader: &Reader<'_>, inode: &Inode) -> Result<Option<u64>> {
     let mut fragments = 0;
     let all = reader.blocks(inode, &mut |block: Block| {
@@ -45,7 +45,7 @@ fn sectors(reader: &Reader<'_>, inode: &Inode) -> Result<Option<u64>> {
     }
 }
 
-/// Whether there are entries from a place on that can be a directory's own: in a chunk of nothing
+/// Returns whether there are entries from a place on that can be a directory's own: in a chunk of nothing
 /// but entries, none of which is of a directory itself or of its parent.
 fn goes_on(reader: &Reader<'_>, inode: &Inode, from: u64) -> Result<bool> {
     let mut dir = Dir::new(*reader, inode)?;

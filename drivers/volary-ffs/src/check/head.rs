@@ -22,7 +22,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The first superblock. Where it makes no sense, or differs from that at a sector which the
+    /// Returns the first superblock. Where it makes no sense, or differs from that at a sector which the
     /// user names: that one; if none is named, the first replica that makes sense.
     ///
     /// What cannot be read makes no sense.
@@ -78,12 +78,12 @@ impl Chosen {
         }
     }
 
-    /// Whether it is not the first.
+    /// Returns whether it is not the first.
     pub(super) fn is_instead(&self) -> bool {
         self.instead.is_some()
     }
 
-    /// Whether it is the first, with a wrong check hash: how the volume was left is not known.
+    /// Returns whether it is the first, with a wrong check hash: how the volume was left is not known.
     pub(super) fn is_torn(&self) -> bool {
         self.instead.is_none() && !is_superblock_right(&self.volume.found)
     }
@@ -100,7 +100,7 @@ impl Chosen {
     }
 }
 
-/// The first replica that makes sense, and where it is.
+/// Returns the first replica that makes sense, and where it is.
 fn replica(dev: &dyn BlockDevice, progress: &dyn Progress) -> Result<Option<(Volume, u64)>> {
     let size = dev.geometry().size;
     let end = size.min(SEARCH_MAX);
@@ -123,7 +123,7 @@ fn replica(dev: &dyn BlockDevice, progress: &dyn Progress) -> Result<Option<(Vol
     Ok(replica)
 }
 
-/// Whether two superblocks agree in what does not change.
+/// Returns whether two superblocks agree in what does not change.
 pub(super) fn is_alike(one: &Found, other: &Found) -> bool {
     let fixed = |found: &Found| {
         let raw = &found.raw;

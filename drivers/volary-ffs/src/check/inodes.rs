@@ -102,7 +102,7 @@ impl Inodes {
         Ok(())
     }
 
-    /// An inode, as it likely was where its fields are damaged.
+    /// Returns an inode, as it likely was where its fields are damaged.
     ///
     /// # Errors
     /// As of [`Reader::inode`].
@@ -120,7 +120,7 @@ impl Inodes {
         }
     }
 
-    /// Whether it was not taken before.
+    /// Returns whether it was not taken before.
     pub(super) fn take(&mut self, fragment: u64) -> bool {
         let is_new = fragment < self.size && self.taken.insert(fragment);
         self.free -= u64::from(is_new);
@@ -138,7 +138,7 @@ impl Inodes {
         }
     }
 
-    /// Whether two claim it, as far as the sweep has come.
+    /// Returns whether two claim it, as far as the sweep has come.
     pub(super) fn is_shared(&self, fragment: u64) -> bool {
         self.shared.has(fragment)
     }
@@ -172,7 +172,7 @@ impl Phase<'_, '_> {
         self.reader.volume
     }
 
-    /// An inode's blocks: sectors that it takes.
+    /// Returns an inode's blocks: sectors that it takes.
     fn blocks(&mut self, inode: &Inode) -> Result<u64> {
         let taken = self.pointers.take(&self.reader, inode, &mut self.inodes)?;
         if taken.twice.is_some() {
@@ -211,7 +211,7 @@ impl Phase<'_, '_> {
         Ok(())
     }
 
-    /// A directory's inode up to where it ends, if its size says otherwise; others as they are.
+    /// Returns a directory's inode up to where it ends, if its size says otherwise; others as they are.
     ///
     /// `is_sound`: its fields do not contradict each other. Rubbish is no long directory.
     fn up_to_its_end(&mut self, inode: Inode, is_sound: bool) -> Result<Inode> {
@@ -310,7 +310,7 @@ impl Phase<'_, '_> {
 }
 
 impl Phase<'_, '_> {
-    /// An inode as it likely was, if its fields contradict each other; `None` if it holds nothing.
+    /// Returns an inode as it likely was, if its fields contradict each other; `None` if it holds nothing.
     fn likely(&mut self, inode: Inode, used: Option<bool>) -> Result<Option<Inode>> {
         let Some(e) = likely::contradiction(&self.reader, &inode, used) else {
             if likely::is_no_directory(&self.reader, &inode)? {

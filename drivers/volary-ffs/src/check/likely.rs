@@ -47,7 +47,7 @@ impl Fields {
         }
     }
 
-    /// The kind, if it changes.
+    /// Returns the kind, if it changes.
     pub(super) fn kind(&self) -> Option<FileKind> {
         self.mode.and_then(|mode| FileKind::from_mode(mode.into()))
     }
@@ -60,7 +60,7 @@ impl Fields {
         }
     }
 
-    /// The inode with these fields.
+    /// Returns the inode with these fields.
     pub(super) fn apply(&self, inode: &Inode) -> Inode {
         let mut inode = inode.clone();
         inode.mode = self.mode.unwrap_or(inode.mode);
@@ -127,7 +127,7 @@ pub(super) fn contradiction(
     }
 }
 
-/// Where a directory ends that says that it has no bytes, if it has.
+/// Returns where a directory ends that says that it has no bytes, if it has.
 ///
 /// # Errors
 /// `Io`.
@@ -138,7 +138,7 @@ pub(super) fn end_of_empty(reader: &Reader<'_>, inode: &Inode) -> Result<Option<
     Ok(Some(size(reader, inode)?).filter(|&size| size > 0))
 }
 
-/// Whether a directory's inode has nothing of one: it does not begin with an entry of itself, and
+/// Returns whether a directory's inode has nothing of one: it does not begin with an entry of itself, and
 /// none of its chunks is full of entries.
 ///
 /// # Errors
@@ -173,7 +173,7 @@ pub(super) fn is_no_directory(reader: &Reader<'_>, inode: &Inode) -> Result<bool
     Ok(true)
 }
 
-/// What an inode with such a contradiction was.
+/// Returns what an inode with such a contradiction was.
 ///
 /// # Errors
 /// `Io`.
@@ -221,7 +221,7 @@ fn bits(kind: FileKind) -> u16 {
     u16::try_from(kind.mode_bits()).unwrap_or(0)
 }
 
-/// The kind that an inode's content looks like: a directory begins with an entry of itself, a
+/// Returns the kind that an inode's content looks like: a directory begins with an entry of itself, a
 /// short symlink has text in place of pointers.
 fn kind(reader: &Reader<'_>, inode: &Inode) -> Result<FileKind> {
     if holds_itself(reader, inode)? {
@@ -235,7 +235,7 @@ fn kind(reader: &Reader<'_>, inode: &Inode) -> Result<FileKind> {
     })
 }
 
-/// Whether the first block of an inode begins as its own directory's.
+/// Returns whether the first block of an inode begins as its own directory's.
 ///
 /// # Errors
 /// `Io`.
@@ -253,7 +253,7 @@ pub(super) fn holds_itself(reader: &Reader<'_>, inode: &Inode) -> Result<bool> {
     Ok(own.is_some_and(|entry| entry.ino == inode.ino && entry.name == b"."))
 }
 
-/// The size of an inode by the blocks that it has: if the damage is one bit, the size without it;
+/// Returns the size of an inode by the blocks that it has: if the damage is one bit, the size without it;
 /// else where the last block ends.
 fn size(reader: &Reader<'_>, inode: &Inode) -> Result<u64> {
     let (end, unit) = end(reader, inode)?;
@@ -264,7 +264,7 @@ fn size(reader: &Reader<'_>, inode: &Inode) -> Result<u64> {
     Ok(one_bit.find(fits).unwrap_or(end))
 }
 
-/// Where the last block of an inode ends, and the room in which the file may end before that.
+/// Returns where the last block of an inode ends, and the room in which the file may end before that.
 fn end(reader: &Reader<'_>, inode: &Inode) -> Result<(u64, u64)> {
     let volume = reader.volume;
     let all = Inode {
@@ -306,7 +306,7 @@ fn end(reader: &Reader<'_>, inode: &Inode) -> Result<(u64, u64)> {
     )
 }
 
-/// The bytes of extended attributes, if all but one bit of their count is right; else 0.
+/// Returns the bytes of extended attributes, if all but one bit of their count is right; else 0.
 fn extsize(reader: &Reader<'_>, inode: &Inode) -> u32 {
     let one_bit = (0..u32::BITS).map(|bit| inode.extsize ^ 1 << bit);
     let mut fitting = one_bit.filter(|&extsize| {

@@ -77,7 +77,7 @@ fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
     Ok(())
 }
 
-/// The name that an inode gets.
+/// Returns the name that an inode gets.
 pub(super) fn text(ino: u32) -> String {
     format!("#{ino:08}")
 }
@@ -94,7 +94,7 @@ fn free_text(edit: &mut Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
     Ok(taken)
 }
 
-/// The directory, made if it is not there.
+/// Returns the directory, made if it is not there.
 ///
 /// # Errors
 /// As [`Edit::directory_of_root`].

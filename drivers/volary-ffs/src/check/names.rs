@@ -100,12 +100,12 @@ impl Names<'_, '_> {
             .is_some_and(|seen| seen.parent != 0)
     }
 
-    /// The path of a directory, or of a name in it.
+    /// Returns the path of a directory, or of a name in it.
     fn path(&self, dir: u32, name: Option<&[u8]>) -> Vec<u8> {
         paths::path(&self.paths, dir, name)
     }
 
-    /// Whether it is to be mended.
+    /// Returns whether it is to be mended.
     fn tell(&mut self, path: Vec<u8>, finding: Finding) -> bool {
         self.findings.tell(&Finding {
             path: Some(path),
@@ -174,7 +174,7 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// Whether the volume can have a directory of these blocks beside those that were gone through.
+    /// Returns whether the volume can have a directory of these blocks beside those that were gone through.
     fn has_room(&mut self, dir: &Inode, holes: &Ranges, unread: &Ranges) -> bool {
         let gaps = holes.iter().chain(unread);
         let gaps = gaps.map(|gap| gap.end - gap.start).sum::<u64>();
@@ -230,7 +230,7 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// A chunk of a directory, made whole.
+    /// Returns a chunk of a directory, made whole.
     fn salvaged(&self, dir: &Inode, start: u64) -> Result<Chunk> {
         let mut chunk = [0; DIRBLKSIZ];
         let place = Dir::new(self.reader, dir)?.place(start)?;
@@ -264,7 +264,7 @@ impl Names<'_, '_> {
         }
     }
 
-    /// Where a directory has no blocks, which it should have everywhere; and where it has some
+    /// Returns where a directory has no blocks, which it should have everywhere; and where it has some
     /// that phase 1 has told of.
     fn holes(&mut self, dir: &Inode) -> Result<(Ranges, Ranges)> {
         let (mut holes, mut unread) = (Vec::new(), Vec::new());
@@ -472,7 +472,7 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// What an inode is whose entry says that it is a directory: that, if it begins with an entry
+    /// Returns what an inode is whose entry says that it is a directory: that, if it begins with an entry
     /// of itself; only its mode is damaged then.
     fn as_directory(
         &mut self,
@@ -541,7 +541,7 @@ impl Names<'_, '_> {
             .collect()
     }
 
-    /// What entries of these directories lead to.
+    /// Returns what entries of these directories lead to.
     fn held_by(&self, dirs: &[u32]) -> Result<HashSet<u32>> {
         let mut held = HashSet::new();
         let mut left = self.bytes_left;

@@ -106,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// Whether anything is to be mended before the maps.
+    /// Returns whether anything is to be mended before the maps.
     pub(super) fn has_structures(&self) -> bool {
         let is_empty = self.entries.is_empty() && self.chunks.is_empty() && self.inodes.is_empty();
         !is_empty || self.root || !self.copies.is_empty() || !self.pointers.is_empty()
@@ -411,7 +411,7 @@ fn behind(
     Ok(())
 }
 
-/// A check of something that a mend must leave whole.
+/// Returns a check of something that a mend must leave whole.
 pub(super) fn too_damaged(what: &str) -> Error {
     Error::note(Kind::Corrupt, format!("{what} cannot be made good"))
 }

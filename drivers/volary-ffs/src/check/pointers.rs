@@ -46,7 +46,7 @@ enum Fix {
 }
 
 impl Fix {
-    /// Whether it writes into an indirect block that another claims.
+    /// Returns whether it writes into an indirect block that another claims.
     fn writes_into_shared(&self, reader: &Reader<'_>, inodes: &Inodes) -> bool {
         let volume = reader.volume;
         match *self {
@@ -299,7 +299,7 @@ impl Pointers {
 }
 
 impl Wrong {
-    /// Whether it is about whose blocks are whose.
+    /// Returns whether it is about whose blocks are whose.
     fn is_of_blocks(&self) -> bool {
         ["bad-block", "duplicate-blocks", "shared-blocks"].contains(&self.code)
     }
@@ -337,7 +337,7 @@ impl Wrong {
 }
 
 impl Swept {
-    /// A pointer in range.
+    /// Returns a pointer in range.
     fn good(
         &mut self,
         reader: &Reader<'_>,
@@ -376,7 +376,7 @@ impl Swept {
         Below::Skip
     }
 
-    /// A pointer out of range.
+    /// Returns a pointer out of range.
     fn bad(&mut self, reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, room: bool) -> Below {
         self.taken.is_wrong = true;
         self.bad += 1;
@@ -431,7 +431,7 @@ fn join(one: &str, other: &str) -> String {
     }
 }
 
-/// What mending shared blocks does, in words.
+/// Returns what mending shared blocks does, in words.
 fn shared_repair(fixes: &[Fix]) -> String {
     let is_hole = |fix: &&Fix| matches!(fix, Fix::Hole(_));
     let holes = fixes.iter().filter(is_hole).count();
@@ -448,7 +448,7 @@ fn claim(inodes: &mut Inodes, block: &Block) -> Vec<u64> {
     its.filter(|&fragment| !inodes.take(fragment)).collect()
 }
 
-/// Whether some of a block belongs to the format: it holds nothing of a file.
+/// Returns whether some of a block belongs to the format: it holds nothing of a file.
 fn is_format(reader: &Reader<'_>, block: &Block) -> bool {
     let volume = reader.volume;
     let summaries = volume.csaddr..volume.csaddr + volume.cssize.div_ceil(volume.fsize);
@@ -458,7 +458,7 @@ fn is_format(reader: &Reader<'_>, block: &Block) -> bool {
     })
 }
 
-/// Where an inode ends whose last block has more fragments, by its size, than the pointer to it
+/// Returns where an inode ends whose last block has more fragments, by its size, than the pointer to it
 /// leaves room for: after as many as the inode's count of sectors allows for it.
 fn piece_end(reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, before: u64) -> Option<u64> {
     let volume = reader.volume;
@@ -476,7 +476,7 @@ fn piece_end(reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, before: u64)
     (is_last && fits && end < inode.size).then_some(end)
 }
 
-/// Room for the copies that `fixes` make; `None` if there is too little.
+/// Returns room for the copies that `fixes` make; `None` if there is too little.
 fn copies(fixes: &[Fix], inodes: &mut Inodes, room: &mut Room<'_>) -> Option<Vec<u64>> {
     let blocks = fixes.iter().filter_map(|fix| match fix {
         Fix::Copy(_, block) => Some(block.fragments),

@@ -54,7 +54,7 @@ fn rotors(volume: &Volume, group: &mut Group) {
     }
 }
 
-/// The blocks that are wholly free.
+/// Returns the blocks that are wholly free.
 fn free_blocks(volume: &Volume, group: &Group) -> Vec<bool> {
     let frag = volume.frag;
     let blocks = group.fragments / frag;
@@ -135,7 +135,7 @@ pub(super) fn positions(volume: &Volume, group: &mut Group) {
     }
 }
 
-/// A group whose head makes no sense, made of another's: where maps stand is the same in all.
+/// Returns a group whose head makes no sense, made of another's: where maps stand is the same in all.
 ///
 /// # Errors
 /// `Corrupt` if no group makes sense; `Io`.

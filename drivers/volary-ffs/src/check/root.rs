@@ -71,7 +71,7 @@ fn as_directory(mut inode: Inode) -> Inode {
     inode
 }
 
-/// The inode, if it is a directory but for its mode: the first entry leads to it.
+/// Returns the inode, if it is a directory but for its mode: the first entry leads to it.
 fn as_it_was(reader: &Reader<'_>, old: &Inode) -> Result<Option<Inode>> {
     let volume = reader.volume;
     let Ok(inode) = as_directory(old.clone()).check(volume) else {
@@ -87,7 +87,7 @@ fn as_it_was(reader: &Reader<'_>, old: &Inode) -> Result<Option<Inode>> {
     Ok(is_own.then_some(inode))
 }
 
-/// A fragment that nothing takes: if there is one, one that the maps have as free too.
+/// Returns a fragment that nothing takes: if there is one, one that the maps have as free too.
 fn free_fragment(reader: &Reader<'_>, inodes: &Inodes) -> Result<u64> {
     let volume = reader.volume;
     let mut any = None;

@@ -63,7 +63,7 @@ impl Geometry {
         }))
     }
 
-    /// Sectors of a cylinder.
+    /// Returns sectors of a cylinder.
     pub(super) fn spc(&self) -> u64 {
         self.nsect * self.ntrak
     }
@@ -81,7 +81,7 @@ impl Geometry {
         cylinders * self.spc() / (fsize / SECTOR)
     }
 
-    /// How many cylinders so many fragments take, the last one perhaps in part.
+    /// Returns how many cylinders so many fragments take, the last one perhaps in part.
     pub(super) fn cylinders(&self, fragments: u64, fsize: u64) -> u64 {
         (fragments * (fsize / SECTOR)).div_ceil(self.spc())
     }

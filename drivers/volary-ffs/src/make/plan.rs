@@ -141,7 +141,7 @@ impl Plan {
         2 * (self.iblkno + self.request.frag()).next_power_of_two()
     }
 
-    /// The largest group whose maps fit in a block.
+    /// Returns the largest group whose maps fit in a block.
     fn largest_group(&self) -> u64 {
         let frag = self.request.frag();
         let (mut fits, mut too_large) = (frag, self.request.bsize * 8);
@@ -157,7 +157,7 @@ impl Plan {
         fits
     }
 
-    /// Whether a group's maps fit in a block, and UFS1's counts of 16 bits are enough.
+    /// Returns whether a group's maps fit in a block, and UFS1's counts of 16 bits are enough.
     fn maps_fit(&self) -> bool {
         let counts = self.ipg.max(self.fpg / self.request.frag());
         let counted = self.request.what == What::Ufs2 || counts <= 0x7fff;
@@ -212,7 +212,7 @@ impl Plan {
         Ok(())
     }
 
-    /// How far into a group its structures begin.
+    /// Returns how far into a group its structures begin.
     fn skew(&self, group: u64) -> u64 {
         let (bsize, fsize) = (self.request.bsize, self.request.fsize);
         self.request.geometry.as_ref().map_or(0, |disk| {
@@ -230,7 +230,7 @@ impl Plan {
             .unwrap_or(0)
     }
 
-    /// Where a group's structures begin.
+    /// Returns where a group's structures begin.
     pub(super) fn start(&self, group: u64) -> u64 {
         group * self.fpg + self.skew(group)
     }
@@ -257,7 +257,7 @@ impl Plan {
         })
     }
 
-    /// What a group's head says of its cylinders: `cg_ncyl`. 4.3BSD's and 4.4BSD's newfs and fsck
+    /// Returns what a group's head says of its cylinders: `cg_ncyl`. 4.3BSD's and 4.4BSD's newfs and fsck
     /// want `fs_ncyl % fs_cpg` of the last group, even where that is 0.
     pub(super) fn cylinders_of(&self, group: u64) -> u64 {
         let is_last = group + 1 == self.ncg;
@@ -273,12 +273,12 @@ impl Plan {
         self.request.geometry.as_ref().map_or(1, |disk| disk.nrpos)
     }
 
-    /// Where the summaries are: at the first data of the first group.
+    /// Returns where the summaries are: at the first data of the first group.
     pub(super) fn csaddr(&self) -> u64 {
         self.dblkno
     }
 
-    /// Where the root directory is: in the first whole block after them.
+    /// Returns where the root directory is: in the first whole block after them.
     pub(super) fn root(&self) -> u64 {
         let after = self.csaddr() + self.cssize / self.request.fsize;
         after.next_multiple_of(self.request.frag())
@@ -289,7 +289,7 @@ impl Plan {
         self.fpg.min(self.size - group * self.fpg)
     }
 
-    /// Whether a fragment of a group is free in an empty volume.
+    /// Returns whether a fragment of a group is free in an empty volume.
     pub(super) fn is_free(&self, group: u64, fragment: u64) -> bool {
         let skew = self.skew(group);
         if fragment < skew + self.sblkno {

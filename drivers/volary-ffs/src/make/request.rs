@@ -207,7 +207,7 @@ impl Request {
     }
 }
 
-/// What check hashes are kept of.
+/// Returns what check hashes are kept of.
 fn hashes(options: &Options, is_ufs2: bool) -> Result<Hashes> {
     match (options.flag("hashes", false)?, is_ufs2) {
         (true, false) => Err(invalid("option 'hashes' is for ffs2")),
@@ -216,7 +216,7 @@ fn hashes(options: &Options, is_ufs2: bool) -> Result<Hashes> {
     }
 }
 
-/// The disk, if one is described.
+/// Returns the disk, if one is described.
 fn geometry(options: &Options, is_ufs2: bool) -> Result<Option<Geometry>> {
     let geometry = Geometry::new(options)?;
     if geometry.is_some() && is_ufs2 {
@@ -254,7 +254,7 @@ fn sizes(options: &Options, size: u64) -> Result<(u64, u64)> {
     Ok((bsize, fsize))
 }
 
-/// A number in a range, which `i32` has room for; `None` if it is not given.
+/// Returns a number in a range, which `i32` has room for; `None` if it is not given.
 ///
 /// # Errors
 /// `Invalid`.
@@ -271,7 +271,7 @@ pub(crate) fn small(
     fits.ok_or_else(words).map(Some)
 }
 
-/// A label as it is stored, without the NULs behind it.
+/// Returns a label as it is stored, without the NULs behind it.
 ///
 /// # Errors
 /// `Invalid` for one that is too long, or has a NUL.

@@ -69,7 +69,7 @@ fn usize_of(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// A count as it is stored: the plan has seen to it that it fits.
+/// Returns a count as it is stored: the plan has seen to it that it fits.
 fn int(n: u64) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
@@ -221,7 +221,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// A row of free blocks in the cluster summary; how many clusters it is.
+    /// Returns a row of free blocks in the cluster summary; how many clusters it is.
     fn count_cluster(&mut self, blocks: u64) -> u64 {
         if blocks == 0 || self.plan.contigsumsize == 0 {
             return 0;
@@ -293,7 +293,7 @@ fn root_inode(plan: &Plan, how: &Make) -> Vec<u8> {
     bytes
 }
 
-/// The root's fragment: `.` and `..`, which are both the root.
+/// Returns the root's fragment: `.` and `..`, which are both the root.
 fn root_content(plan: &Plan) -> Vec<u8> {
     let order = plan.request.order;
     let mut bytes = vec![0; usize_of(plan.request.fsize)];
@@ -315,7 +315,7 @@ fn root_content(plan: &Plan) -> Vec<u8> {
     bytes
 }
 
-/// A number that the seed alone decides: the finish of SplitMix64.
+/// Returns a number that the seed alone decides: the finish of SplitMix64.
 fn random(seed: u64, which: u64) -> u32 {
     let mut z = seed.wrapping_add(which.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -323,7 +323,7 @@ fn random(seed: u64, which: u64) -> u32 {
     ((z >> 33) as u32).max(1)
 }
 
-/// The superblock that stands at byte `at`.
+/// Returns the superblock that stands at byte `at`.
 fn superblock(plan: &Plan, total: Sums, at: u64, how: &Make) -> Vec<u8> {
     let mut raw = Superblock::zeroed();
     sizes(&mut raw, plan);

@@ -149,7 +149,7 @@ impl Attached {
         self.commit_state(state, cx.now)
     }
 
-    /// A new quota file, or the one that is there.
+    /// Returns a new quota file, or the one that is there.
     fn make_file(&self, state: &mut State, cx: &Ctx<'_>, of: QuotaOf) -> Result<QuotaFile> {
         if let Some(file) = QuotaFile::find(&self.as_reader(), of)? {
             return Ok(file);
@@ -185,7 +185,7 @@ impl Attached {
     }
 }
 
-/// The first record from number `from` on that is not all zeros.
+/// Returns the first record from number `from` on that is not all zeros.
 fn next(
     file: &QuotaFile,
     state: &State,

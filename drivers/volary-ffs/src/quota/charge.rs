@@ -136,7 +136,7 @@ impl Edit<'_> {
     }
 }
 
-/// A record as it is now.
+/// Returns a record as it is now.
 fn file_record(edit: &Edit<'_>, of: QuotaOf, id: u32) -> Result<super::Record> {
     match edit.quotas.get(of) {
         Some(file) => file.record(&edit.reader(), edit.nodes, id),

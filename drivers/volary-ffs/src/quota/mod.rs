@@ -54,7 +54,7 @@ impl QuotaFile {
         }
     }
 
-    /// The file of a volume, if it has one: a regular one of root's, in the root directory.
+    /// Returns the file of a volume, if it has one: a regular one of root's, in the root directory.
     ///
     /// # Errors
     /// `Io`.
@@ -71,7 +71,7 @@ impl QuotaFile {
         Ok(None)
     }
 
-    /// The file that has the name of one of this form.
+    /// Returns the file that has the name of one of this form.
     fn look(reader: &Reader<'_>, of: QuotaOf, form: Form) -> Result<Option<Self>> {
         let root = reader.inode(UFS_ROOTINO.into())?;
         let mut entries = Dir::new(*reader, &root)?;
@@ -90,7 +90,7 @@ impl QuotaFile {
         Ok(form.map(|form| Self::new(ino, form)))
     }
 
-    /// The record of a number; zeros if there is none.
+    /// Returns the record of a number; zeros if there is none.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -120,7 +120,7 @@ impl QuotaFile {
         self.put(id, Some(kept))
     }
 
-    /// What soft limits of blocks and of inodes give.
+    /// Returns what soft limits of blocks and of inodes give.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -170,7 +170,7 @@ impl QuotaFile {
         }
     }
 
-    /// The records of a part of the file.
+    /// Returns the records of a part of the file.
     fn part(&self, first: u64, bytes: &[u8], each: &mut dyn FnMut(u32, Record) -> bool) -> bool {
         let records = bytes.chunks_exact(self.form.len()).zip(first..);
         let used = records.filter(|(bytes, _)| bytes.iter().any(|&byte| byte != 0));
@@ -292,7 +292,7 @@ impl Quotas {
     }
 }
 
-/// The form of new quota files: what the systems that have the variant read. Those of groups
+/// Returns the form of new quota files: what the systems that have the variant read. Those of groups
 /// came when 4.3BSD's format was still in use (4.3BSD-Reno).
 fn form_of(reader: &Reader<'_>, of: QuotaOf) -> Form {
     match (reader.volume.variant, of) {
@@ -310,7 +310,7 @@ fn owner(inode: &Inode, of: QuotaOf) -> u32 {
     }
 }
 
-/// What an inode in use counts as: blocks, inodes.
+/// Returns what an inode in use counts as: blocks, inodes.
 fn weight(inode: &Inode) -> [u64; 2] {
     match inode.mode {
         0 => [0, 0],

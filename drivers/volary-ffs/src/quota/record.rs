@@ -58,7 +58,7 @@ pub(crate) enum Grace {
 pub(crate) type Record = [Share; 2];
 
 impl Form {
-    /// The name of a quota file.
+    /// Returns the name of a quota file.
     pub(crate) fn file_name(self, of: QuotaOf) -> &'static str {
         match (self, of) {
             (Self::Warned(_), _) => "quotas",
@@ -67,7 +67,7 @@ impl Form {
         }
     }
 
-    /// The form of a file of the later two that begins like this; `None` for a header that is
+    /// Returns the form of a file of the later two that begins like this; `None` for a header that is
     /// not known.
     pub(super) fn of(head: &[u8], order: Order) -> Option<Self> {
         if !head.starts_with(MAGIC) {
@@ -77,7 +77,7 @@ impl Form {
         (said == [VERSION, HEADER as u32, WIDE as u32]).then_some(Self::Wide)
     }
 
-    /// What a file begins with.
+    /// Returns what a file begins with.
     pub(super) fn header(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self == Self::Wide {
@@ -88,7 +88,7 @@ impl Form {
         bytes
     }
 
-    /// Bytes of a record.
+    /// Returns bytes of a record.
     pub(super) fn len(self) -> usize {
         match self {
             Self::Warned(_) => WARNED,
@@ -97,14 +97,14 @@ impl Form {
         }
     }
 
-    /// Where in the file the record of a number is. But for 4.2BSD's no record crosses a
+    /// Returns where in the file the record of a number is. But for 4.2BSD's no record crosses a
     /// sector.
     pub(super) fn at(self, id: u32) -> u64 {
         let header = if self == Self::Wide { HEADER } else { 0 };
         header as u64 + u64::from(id) * self.len() as u64
     }
 
-    /// The number of the record that byte `at` of the file is in.
+    /// Returns the number of the record that byte `at` of the file is in.
     pub(super) fn id_at(self, at: u64) -> u64 {
         at.saturating_sub(self.at(0)) / self.len() as u64
     }
@@ -118,7 +118,7 @@ impl Form {
         }
     }
 
-    /// What a soft limit gives, where record 0 of the file says `time` of it.
+    /// Returns what a soft limit gives, where record 0 of the file says `time` of it.
     pub(super) fn grace(self, time: i64) -> Grace {
         match self {
             Self::Warned(_) => Grace::Warnings,
@@ -194,7 +194,7 @@ impl Form {
 }
 
 impl Share {
-    /// Whether the soft limit is passed.
+    /// Returns whether the soft limit is passed.
     pub(super) fn is_over(&self) -> bool {
         self.soft != 0 && self.used >= self.soft
     }

@@ -62,7 +62,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Whether inodes without a name are freed rather than named.
+    /// Returns whether inodes without a name are freed rather than named.
     pub(super) fn frees_unreferenced(&self) -> bool {
         self.all.mode() == CheckMode::Preen
     }

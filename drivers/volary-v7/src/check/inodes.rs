@@ -45,7 +45,7 @@ impl Inodes {
         self.all.len() as u64 - self.files()
     }
 
-    /// Inodes that are free; of the first two, none ever is.
+    /// Returns inodes that are free; of the first two, none ever is.
     pub(super) fn free(&self) -> u32 {
         let above = self.all.range(ROOT_INO + 1..).count();
         (self.count - ROOT_INO).saturating_sub(u32::try_from(above).unwrap_or(0))
@@ -296,7 +296,7 @@ impl Phase<'_, '_> {
         Ok(())
     }
 
-    /// Whether what a block holds can be addresses: more of them lead to data than elsewhere. What is
+    /// Returns whether what a block holds can be addresses: more of them lead to data than elsewhere. What is
     /// another's must not be mended as if it were.
     fn can_be_indirect(&self, addresses: &[u32]) -> bool {
         let data = self.reader.volume.data();

@@ -54,7 +54,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What is wrong with the free list, if anything is.
+/// Returns what is wrong with the free list, if anything is.
 fn wrong_list(reader: &Reader<'_>, inodes: &Inodes, free: u64) -> Result<Option<String>> {
     let mut seen = Map::new(reader.volume.blocks);
     let mut count = 0;

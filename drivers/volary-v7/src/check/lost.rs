@@ -63,7 +63,7 @@ fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
     Ok(())
 }
 
-/// A name for an inode that is not taken.
+/// Returns a name for an inode that is not taken.
 fn free_text(edit: &Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
     let mut taken = format!("#{ino:05}");
     for number in 1_u32.. {
@@ -75,7 +75,7 @@ fn free_text(edit: &Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
     Ok(taken)
 }
 
-/// The directory, made if it is not there.
+/// Returns the directory, made if it is not there.
 ///
 /// # Errors
 /// `NotDir` if something else has both names; as [`Edit::make`].

@@ -242,7 +242,7 @@ impl Phase<'_, '_> {
         }
     }
 
-    /// Whether a way leads from the root to a directory, where there are no circles any more.
+    /// Returns whether a way leads from the root to a directory, where there are no circles any more.
     fn is_connected(&self, dir: u32, known: &mut HashMap<u32, bool>) -> bool {
         let (mut at, mut way) = (dir, Vec::new());
         let answer = loop {

@@ -69,7 +69,7 @@ impl Plan {
         }
     }
 
-    /// Whether there is anything to be done about inodes or names.
+    /// Returns whether the plan changes inodes, addresses or entries.
     pub(super) fn has_structures(&self) -> bool {
         !self.inodes.is_empty() || !self.addresses.is_empty() || !self.entries.is_empty()
     }
@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
         Ok(block)
     }
 
-    /// A block that nobody has.
+    /// Returns a block that nobody has.
     fn room(&mut self, inodes: &mut Inodes) -> Option<u32> {
         let end = self.reader.volume.blocks;
         while self.next < end {

@@ -1,5 +1,4 @@
-//! Volumes of the Seventh Edition and of System V: what we make and write, what Linux does with it;
-//! damaged ones.
+//! Tests of V7 and System V volumes: made and written by volary, read and written by Linux, damaged and mended.
 
 mod conformance;
 mod differential;

@@ -83,7 +83,7 @@ fn the_label_is_kept_and_can_be_changed() {
     clean(all).expect("clean");
 }
 
-/// Where the blocks of a new file lie, counted from the first.
+/// Returns where the blocks of a new file lie, counted from the first.
 fn turns(options: &str, blocks: usize) -> Vec<u64> {
     let fs = attach(make(MIB, "v7", options).expect("made"), "");
     let mut out: Vec<Extent> = Vec::new();

@@ -77,7 +77,7 @@ impl Base {
         2 * self.bsize() + u64::from(ino - 1) * 64 + field
     }
 
-    /// The address of an inode, as it is stored and as a number.
+    /// Returns the address of an inode, as it is stored and as a number.
     fn address(&self, ino: u32, slot: u64) -> ([u8; 3], u64) {
         let mut raw = [0; 3];
         let at = self.inode(ino, 12 + 3 * slot);
@@ -90,7 +90,7 @@ impl Base {
         (raw, block)
     }
 
-    /// Where the n-th entry of a directory is.
+    /// Returns where the n-th entry of a directory is.
     fn entry(&self, dir: u32, n: u64) -> u64 {
         self.address(dir, 0).1 * self.bsize() + 16 * n
     }
@@ -231,7 +231,7 @@ fn each_kind_of_damage_is_found_by_its_name_and_mended() {
     }
 }
 
-/// What a file holds, wherever it is.
+/// Returns what a file holds, wherever it is.
 fn content(fs: &Fs, cx: &Ctx<'_>, path: &[&str]) -> Vec<u8> {
     let mut node = fs.root();
     for text in path {

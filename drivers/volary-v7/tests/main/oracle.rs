@@ -104,13 +104,13 @@ impl Life<'_> {
     }
 }
 
-/// The size of the sparse file of the n-th volume: Linux is slow to read all of a hole, and does
+/// Returns the size of the sparse file of the n-th volume: Linux is slow to read all of a hole, and does
 /// it once.
 fn far(n: usize) -> u64 {
     if n == 0 { 9_000_003 } else { 80_003 }
 }
 
-/// What a volume holds that has lived.
+/// Returns what a volume holds that has lived.
 fn live(dev: &Arc<MemDevice>, seed: u64, far: u64) -> Tree {
     let fs = attach(dev.clone(), "");
     as_root(|cx| {

@@ -16,7 +16,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     shape("sysv", 8 * MIB).made("block=2048"),
 ];
 
-/// A volume of this kind and many bytes.
+/// Returns a volume of this kind and many bytes.
 pub(crate) const fn shape(kind: &'static str, len: u64) -> Shape {
     Shape::new(&V7, kind, len)
 }

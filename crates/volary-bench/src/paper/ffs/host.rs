@@ -1,25 +1,25 @@
 //! The paper's machine in virtual time: a VAX-11/750, a controller on the UNIBUS or MASSBUS, and an AMPEX
 //! Capricorn. Times are in microseconds.
 //!
-//! The disk is where it is: a request waits for its first sector. The kernel asks for one block at a
-//! time; it reads one block ahead, and writes without waiting, as far as it has buffers, of which the
-//! driver takes the next in one sweep of the arm over the cylinders.
+//! A request waits until its first sector passes under the head. The kernel reads one block at a time and one
+//! ahead. It queues writes as long as it has buffers, and the driver serves the queue in one sweep of the arm
+//! over the cylinders.
 
 use super::volume::Stretch;
 use volary_sim::seek::{Drive, Turning};
 use volary_sim::{SECTOR, Timed};
 
-/// KB/s that pass under a head: "bandwidth" in the paper.
+/// The transfer rate of a track in KB/s: "bandwidth" in the paper.
 pub(super) const BANDWIDTH: f64 = 983.0;
 
-/// Bytes of buffers that wait for the disk at most when a file is written.
+/// Most bytes of buffers in the write queue.
 pub(super) const BUFFERS: u64 = 64 << 10;
 
 /// Time from the end of a transfer until the next that is waiting begins: the processor fields an
 /// interrupt.
 pub(super) const INTERRUPT: f64 = 2_000.0;
 
-/// What is between the disk and the memory.
+/// The bus through which the disk transfers to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bus {
     Unibus,
@@ -27,7 +27,7 @@ pub(super) enum Bus {
 }
 
 impl Bus {
-    /// Bytes a microsecond. Assumed: the MASSBUS keeps up with any disk, the UNIBUS with half of this one.
+    /// Returns bytes a microsecond. Assumed: the MASSBUS keeps up with any disk, the UNIBUS with half of this one.
     pub(super) fn rate(self) -> f64 {
         match self {
             Self::Unibus => 0.49,
@@ -44,7 +44,7 @@ impl Bus {
     }
 }
 
-/// What the processor does for each request, and for each KiB of it.
+/// Processor time for each request and for each KiB of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
     pub(super) request: f64,
@@ -115,7 +115,7 @@ impl Channel {
         Drive::CAPRICORN.cylinder(at / SECTOR as u64)
     }
 
-    /// Does a request that was made at this time; returns when it was done.
+    /// Serves a request that was queued at time `made`. Returns when it is done.
     fn serve(&mut self, made: f64, (at, len): Stretch) -> f64 {
         let start = made.max(self.ready);
         self.disk.wait((start - self.disk.now()).max(0.0));
@@ -212,7 +212,7 @@ mod tests {
         kib: 0.0,
     };
 
-    /// Blocks of 8 KiB, two of which are on a track: these are so many blocks apart.
+    /// Returns blocks of 8 KiB, two of which are on a track: these are so many blocks apart.
     fn blocks(apart: u64) -> Vec<Stretch> {
         (0..64).map(|i| (i * apart * 8192, 8192)).collect()
     }

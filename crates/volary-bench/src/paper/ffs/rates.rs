@@ -319,7 +319,7 @@ fn table(rows: &[Row], out: &mut dyn Write) -> Result<()> {
 }
 
 impl Row {
-    /// How many times as fast as the old file system it is: in the paper, and here.
+    /// Returns how many times as fast as the old file system it is: in the paper, and here.
     pub fn times(&self, old: &Self) -> [f64; 2] {
         [
             self.paper.speed / old.paper.speed,

@@ -143,7 +143,7 @@ impl Volume {
         self.call(|cx, fs| fs.sync(cx))
     }
 
-    /// Bytes that are free.
+    /// Returns bytes that are free.
     fn free(&self) -> Result<u64> {
         Ok(self.call(|cx, fs| fs.statfs(cx))?.free)
     }

@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// Bytes that a file of `len` bytes takes.
+    /// Returns bytes that a file of `len` bytes takes.
     pub fn used(self, len: u64) -> u64 {
         let up = |unit: u64| len.div_ceil(unit) * unit;
         match self {
@@ -68,7 +68,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of an inode.
+    /// Returns bytes of an inode.
     fn inode(self) -> u64 {
         match self {
             Self::Packed | Self::Aligned(_) => 0,
@@ -119,7 +119,7 @@ impl Layout {
     }
 }
 
-/// Indirect blocks of a file, with `direct` pointers in the inode and others of four bytes.
+/// Returns indirect blocks of a file, with `direct` pointers in the inode and others of four bytes.
 fn indirect(len: u64, block: u64, direct: u64) -> u64 {
     let each = block / 4;
     let mut rest = len.div_ceil(block).saturating_sub(direct);
@@ -139,7 +139,7 @@ fn indirect(len: u64, block: u64, direct: u64) -> u64 {
     all
 }
 
-/// Lengths of the files below a directory of the host; those with several names once. What cannot
+/// Returns lengths of the files below a directory of the host; those with several names once. What cannot
 /// be looked at is passed over.
 ///
 /// # Errors
@@ -163,13 +163,13 @@ pub fn lengths(tree: &Path) -> Result<Vec<u64>> {
     Ok(files)
 }
 
-/// Lengths that are distributed as those of the paper's users seem to have been.
+/// Returns lengths that are distributed as those of the paper's users seem to have been.
 pub fn synthetic() -> Vec<u64> {
     let part = |i: u32| (f64::from(i) + 0.5) / f64::from(FILES);
     (0..FILES).map(|i| length(part(i))).collect()
 }
 
-/// What files waste, in percent of their data.
+/// Returns what files waste, in percent of their data.
 fn percent(used: u64, data: u64) -> f64 {
     (used as f64 - data as f64) * 100.0 / data.max(1) as f64
 }

@@ -65,7 +65,7 @@ impl Bytes for Fake {
     }
 }
 
-/// The copy of a file: what it holds, its holes, and how often was read.
+/// Returns the copy of a file: what it holds, its holes, and how often was read.
 fn copy(fake: Fake, allocated: u64) -> (Vec<u8>, Vec<Range<u64>>, u32, Done) {
     let failed = AtomicBool::new(false);
     let len = fake.len;

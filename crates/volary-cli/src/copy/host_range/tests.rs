@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use volary::block::{FileDevice, MemDevice, OpenOptions};
 use volary::{Attach, Kind, Mode, SetAttr, Source, Time, Volume, VolumeOptions};
 
-/// A volume, whose count of changes is asked for.
+/// Returns a volume, whose count of changes is asked for.
 fn session() -> Session {
     let source = Source::Memory {
         size: Some(1 << 20),
@@ -29,7 +29,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// An image of some bytes, and a file that is new.
+/// Returns an image of some bytes, and a file that is new.
 fn image(bytes: &[u8]) -> (tempfile::TempDir, Arc<dyn BlockDevice>, File) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("image");
@@ -45,7 +45,7 @@ fn image(bytes: &[u8]) -> (tempfile::TempDir, Arc<dyn BlockDevice>, File) {
     (dir, Arc::new(device.unwrap()), into)
 }
 
-/// The stretch of a device, as host_range there at this moment.
+/// Returns the stretch of a device, as host_range there at this moment.
 fn host_range(
     device: &Arc<dyn BlockDevice>,
     session: &Session,
@@ -127,7 +127,7 @@ fn a_copy_between_two_file_systems_is_whole() {
     assert!(found == bytes[4096..254_096]);
 }
 
-/// Where a file of 1 MiB lies that says these extents.
+/// Returns where a file of 1 MiB lies that says these extents.
 fn places(device: &Arc<dyn BlockDevice>, known: Vec<Extent>) -> Places {
     Places {
         known,

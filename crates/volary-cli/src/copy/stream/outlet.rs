@@ -18,7 +18,7 @@ pub(crate) enum Piece {
 
 /// Content on its way into an [`Outlet`].
 pub(crate) trait Pieces {
-    /// What begins at `offset`.
+    /// Returns what begins at `offset`.
     ///
     /// # Errors
     /// What keeps the rest from being read.
@@ -30,7 +30,7 @@ pub(crate) trait Pieces {
     fn ended(&mut self) -> Done {
         Ok(())
     }
-    /// The stretch that begins at `offset`, if it is long and lies in a file of the host.
+    /// Returns the stretch that begins at `offset`, if it is long and lies in a file of the host.
     fn host_range(&mut self, offset: u64) -> Option<HostRange> {
         let _ = offset;
         None
@@ -39,11 +39,11 @@ pub(crate) trait Pieces {
     fn copied(&mut self, copied: u64) {
         let _ = copied;
     }
-    /// Bytes without holes, where that is known.
+    /// Returns bytes without holes, where that is known.
     fn data_len(&mut self) -> Option<u64> {
         None
     }
-    /// What it is, for messages.
+    /// Returns what it is, for messages.
     fn place(&self) -> String {
         "standard input".into()
     }
@@ -109,7 +109,7 @@ pub(super) enum Writer<'scope, 'env> {
     Ended(Done),
 }
 
-/// The sink has ended: a failure without a line, for the sink has said why.
+/// Returns the sink has ended: a failure without a line, for the sink has said why.
 fn ended() -> Fail {
     Fail::new(Exit::Stopped, "")
 }

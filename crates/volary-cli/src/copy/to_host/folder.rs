@@ -32,7 +32,7 @@ impl Folder {
         Fail::new(exit, format!("{}: {why}", self.place(name)))
     }
 
-    /// What was written goes, if it is new; else what is there is said to be no copy.
+    /// Returns what was written goes, if it is new; else what is there is said to be no copy.
     pub(crate) fn not_whole(&self, name: &[u8], file: &Opened, e: Errno) -> Fail {
         let mut fail = self.fail(name, e);
         if !self.take_away(name, file) {
@@ -103,7 +103,7 @@ impl Folder {
         Ok(Some(Opened { fd, is_new: false }))
     }
 
-    /// Whether what is there is to be replaced.
+    /// Returns whether what is there is to be replaced.
     ///
     /// # Errors
     /// [`MADE_BEFORE`], [`OWN_IMAGE`].
