@@ -3,7 +3,7 @@
 use crate::heap;
 use crate::input::Input;
 use crate::overlay::Overlay;
-use crate::volume::{bound, bytes_of, live, make, must_mend, name, operate, tell, with_ctx};
+use crate::volume::{bound, bytes_of, check_damaged, live, make, name, operate, tell, with_ctx};
 use std::sync::{Arc, OnceLock};
 use volary_cedar::CEDAR;
 use volary_cedar::ondisk::seal;
@@ -42,10 +42,7 @@ pub fn driver(input: &[u8]) {
 pub fn check(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
-    bound(&dev);
-    let preens = input.byte() & 1 == 1;
-    must_mend(&CEDAR, dev, preens, "");
-    heap::limit(usize::MAX);
+    check_damaged(&CEDAR, dev, &mut input);
 }
 
 /// What is special about the nodes of these volumes.

@@ -4,10 +4,11 @@ use crate::heap;
 use crate::input::Input;
 use crate::overlay::Overlay;
 use crate::volume::{
-    bound, bytes_of, live, make, must_mend, name, operate, strangers, tell, with_ctx,
+    Base, bound, bytes_of, check_damaged, file, first_place, live, make, name, operate, strangers,
+    tell, with_ctx,
 };
 use std::sync::{Arc, OnceLock};
-use volary_core::{Attach, Create, Ctx, FileKind, Format, Fs, Mode, NodeId, Place, SetAttr};
+use volary_core::{Attach, Ctx, FileKind, Format, Fs, SetAttr};
 use volary_ffs::FFS;
 
 /// Requests to the device, and KiB, that a run may make.
@@ -46,10 +47,7 @@ pub fn driver(input: &[u8]) {
 pub fn check(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
-    bound(&dev);
-    let preens = input.byte() & 1 == 1;
-    must_mend(&FFS, dev, preens, "");
-    heap::limit(usize::MAX);
+    check_damaged(&FFS, dev, &mut input);
 }
 
 /// Returns a good volume with the changes that the input asks for.
@@ -57,10 +55,7 @@ fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASES: OnceLock<Vec<Base>> = OnceLock::new();
     let bases = BASES.get_or_init(|| WAYS.map(make_base).into());
     let base = &bases[usize::from(input.byte()) % bases.len()];
-    Overlay::damaged(base.bytes.clone(), FUEL, input, |input| {
-        let place = base.places[usize::from(input.byte()) % base.places.len()];
-        place + u64::from(input.short()) % STRUCTURE
-    })
+    base.damaged(FUEL, STRUCTURE, input)
 }
 
 /// Kind, options.
@@ -71,13 +66,6 @@ const WAYS: [(&str, &str); 5] = [
     ("ffs2", "order=little"),
     ("ffs2", "order=big"),
 ];
-
-/// A volume with a node of each kind.
-struct Base {
-    bytes: Arc<[u8]>,
-    /// Where structures lie, in bytes.
-    places: [u64; 10],
-}
 
 fn make_base((kind, options): (&str, &str)) -> Base {
     heap::limit(usize::MAX);
@@ -105,7 +93,7 @@ fn make_base((kind, options): (&str, &str)) -> Base {
     // fs_cblkno and fs_iblkno.
     let [head, inodes] = [12, 16].map(|field| number(superblock + field) * FRAGMENT);
     let [root, dir, data] = content;
-    let places = [
+    let places = vec![
         superblock,
         superblock + 856,
         head,
@@ -142,29 +130,7 @@ fn fill(fs: &Fs, cx: &Ctx<'_>) -> [u64; 3] {
     // Only UFS2 has them.
     let _ = fs.setxattr(cx, dir, b"user.name", b"ok");
     fs.sync(cx).expect("sync");
-    [root, dir, sparse].map(|node| {
-        let open = fs.open(cx, node, Mode::Read).expect("open");
-        let mut runs = Vec::new();
-        fs.extents(cx, open, 0, u64::MAX, &mut runs)
-            .expect("extents");
-        fs.close(cx, open).expect("close");
-        let place = runs.iter().find_map(|run| match run.place {
-            Place::Device(at) => Some(at),
-            _ => None,
-        });
-        place.expect("content")
-    })
-}
-
-/// Returns a file with 700 bytes at each of these places.
-fn file(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, text: &[u8], at: &[u64]) -> NodeId {
-    let made = fs.create(cx, dir, name(text), Create::New, &SetAttr::default());
-    let (entry, open) = made.expect("create");
-    for &offset in at {
-        fs.write(cx, open, Some(offset), &[7; 700]).expect("write");
-    }
-    fs.close(cx, open).expect("close");
-    entry.node
+    [root, dir, sparse].map(|node| first_place(fs, cx, node))
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use crate::heap;
 use crate::input::Input;
 use crate::overlay::Overlay;
 use crate::volume::{
-    bound, bytes_of, live, make, must_mend, name, operate, strangers, tell, with_ctx,
+    Base, bound, bytes_of, check_damaged, file, first_place, live, make, name, operate, strangers,
+    tell, with_ctx,
 };
 use std::sync::{Arc, OnceLock};
-use volary_core::{Attach, Create, Ctx, FileKind, Format, Fs, Mode, NodeId, Place, SetAttr};
+use volary_core::{Attach, Ctx, FileKind, Format, Fs, SetAttr};
 use volary_v7::V7;
 
 /// Requests to the device, and KiB, that a run may make.
@@ -42,10 +43,7 @@ pub fn driver(input: &[u8]) {
 pub fn check(input: &[u8]) {
     let mut input = Input::new(input);
     let dev = damaged(&mut input);
-    bound(&dev);
-    let preens = input.byte() & 1 == 1;
-    must_mend(&V7, dev, preens, "");
-    heap::limit(usize::MAX);
+    check_damaged(&V7, dev, &mut input);
 }
 
 /// Returns a good volume with the changes that the input asks for.
@@ -53,10 +51,7 @@ fn damaged(input: &mut Input<'_>) -> Arc<Overlay> {
     static BASES: OnceLock<Vec<Base>> = OnceLock::new();
     let bases = BASES.get_or_init(|| WAYS.map(make_base).into());
     let base = &bases[usize::from(input.byte()) % bases.len()];
-    Overlay::damaged(base.bytes.clone(), FUEL, input, |input| {
-        let place = base.places[usize::from(input.byte()) % base.places.len()];
-        place + u64::from(input.short()) % STRUCTURE
-    })
+    base.damaged(FUEL, STRUCTURE, input)
 }
 
 /// Kind, options, bytes of a block.
@@ -66,13 +61,6 @@ const WAYS: [(&str, &str, u64); 4] = [
     ("sysv", "order=little", 1024),
     ("sysv", "order=big,block=2048", 2048),
 ];
-
-/// A volume with a node of each kind.
-struct Base {
-    bytes: Arc<[u8]>,
-    /// Where structures lie, in bytes.
-    places: [u64; 7],
-}
 
 fn make_base((kind, options, block): (&str, &str, u64)) -> Base {
     heap::limit(usize::MAX);
@@ -86,7 +74,7 @@ fn make_base((kind, options, block): (&str, &str, u64)) -> Base {
     });
     let inodes = 2 * block;
     // The indirect block of the sparse file follows its data.
-    let places = [512, 512, inodes, inodes + 400, root, dir, data];
+    let places = vec![512, 512, inodes, inodes + 400, root, dir, data];
     Base {
         bytes: bytes_of(&dev).into(),
         places,
@@ -109,29 +97,7 @@ fn fill(fs: &Fs, cx: &Ctx<'_>, block: u64) -> [u64; 3] {
             .expect("mknod");
     }
     fs.sync(cx).expect("sync");
-    [root, dir, sparse].map(|node| {
-        let open = fs.open(cx, node, Mode::Read).expect("open");
-        let mut runs = Vec::new();
-        fs.extents(cx, open, 0, u64::MAX, &mut runs)
-            .expect("extents");
-        fs.close(cx, open).expect("close");
-        let place = runs.iter().find_map(|run| match run.place {
-            Place::Device(at) => Some(at),
-            _ => None,
-        });
-        place.expect("content")
-    })
-}
-
-/// Returns a file with 700 bytes at each of these places.
-fn file(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, text: &[u8], at: &[u64]) -> NodeId {
-    let made = fs.create(cx, dir, name(text), Create::New, &SetAttr::default());
-    let (entry, open) = made.expect("create");
-    for &offset in at {
-        fs.write(cx, open, Some(offset), &[7; 700]).expect("write");
-    }
-    fs.close(cx, open).expect("close");
-    entry.node
+    [root, dir, sparse].map(|node| first_place(fs, cx, node))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::overlay::Overlay;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Cancel, Check, CheckMode, Cookie, Create, Cred, Ctx, DirBuf,
-    Entry, FileKind, Finding, Format, Fs, Make, Mode, Name, NodeId, OpenId, Options, Quiet,
+    Entry, FileKind, Finding, Format, Fs, Make, Mode, Name, NodeId, OpenId, Options, Place, Quiet,
     RenameFlags, SetAttr, Severity, Time,
 };
 
@@ -23,6 +23,58 @@ const OPERATIONS_MAX: usize = 64;
 pub(crate) fn bound(dev: &Overlay) {
     let size = usize::try_from(dev.geometry().size).unwrap_or(usize::MAX);
     heap::limit(HEAP + 2 * size);
+}
+
+/// A good volume, to be damaged.
+pub(crate) struct Base {
+    pub(crate) bytes: Arc<[u8]>,
+    /// Where structures begin, in bytes.
+    pub(crate) places: Vec<u64>,
+}
+
+impl Base {
+    /// Returns the volume with the changes that the input asks for: each begins within `reach` bytes of the start
+    /// of a structure. The device takes `fuel` requests and KiB.
+    pub(crate) fn damaged(&self, fuel: u64, reach: u64, input: &mut Input<'_>) -> Arc<Overlay> {
+        Overlay::damaged(self.bytes.clone(), fuel, input, |input| {
+            let place = self.places[usize::from(input.byte()) % self.places.len()];
+            place + u64::from(input.short()) % reach
+        })
+    }
+}
+
+/// Makes a file with 700 bytes at each of these offsets.
+pub(crate) fn file(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, text: &[u8], at: &[u64]) -> NodeId {
+    let made = fs.create(cx, dir, name(text), Create::New, &SetAttr::default());
+    let (entry, open) = made.expect("create");
+    for &offset in at {
+        fs.write(cx, open, Some(offset), &[7; 700]).expect("write");
+    }
+    fs.close(cx, open).expect("close");
+    entry.node
+}
+
+/// Returns where the first bytes of a node's content lie on the device.
+pub(crate) fn first_place(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> u64 {
+    let open = fs.open(cx, node, Mode::Read).expect("open");
+    let mut runs = Vec::new();
+    fs.extents(cx, open, 0, u64::MAX, &mut runs)
+        .expect("extents");
+    fs.close(cx, open).expect("close");
+    let place = runs.iter().find_map(|run| match run.place {
+        Place::Device(at) => Some(at),
+        _ => None,
+    });
+    place.expect("content")
+}
+
+/// Checks and mends a volume as the input says: what is said to be mended must be clean for a second run, and a walk
+/// must get through it.
+pub(crate) fn check_damaged(format: &dyn Format, dev: Arc<Overlay>, input: &mut Input<'_>) {
+    bound(&dev);
+    let preens = input.byte() & 1 == 1;
+    must_mend(format, dev, preens, "");
+    heap::limit(usize::MAX);
 }
 
 /// How a run attaches: in little memory.

@@ -6,6 +6,7 @@
 //! | [`dump`] | what a dump is asked for, and where its text goes |
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
 //! | [`map`] | the picture of what lies where |
+//! | [`Moves`] | the order of sectors when names are renamed |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
 //! | [`refusal`] | refusals of drivers that only read |
 //! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
@@ -35,6 +36,7 @@ mod bits;
 pub mod dump;
 pub mod findings;
 pub mod map;
+mod moves;
 mod numbers;
 pub mod opens;
 mod ranges;
@@ -46,6 +48,7 @@ pub mod wtf8;
 
 pub use bits::Bits;
 pub use findings::Findings;
+pub use moves::Moves;
 pub use numbers::{NumberMap, Spread};
 pub use opens::{Closed, Count, Opens, SharedOpens};
 pub use ranges::Ranges;

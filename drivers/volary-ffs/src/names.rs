@@ -223,7 +223,7 @@ impl Edit<'_> {
         if !self.is_empty(dir)? {
             return Err(Kind::NotEmpty.into());
         }
-        match self.epoch.was_left(dir.ino) || self.epoch.moved.contains(&dir.ino) {
+        match self.epoch.moves.has_left(dir.ino) || self.epoch.moved.contains(&dir.ino) {
             true => Err(Stop::Commit),
             false => Ok(()),
         }
@@ -351,7 +351,7 @@ impl Edit<'_> {
             self.add_links(target.ino, 1)?;
             let (at, dots) = self.dots(&old.node)?;
             // A sector keeps its stage, even if a change is taken back: first this.
-            if !self.epoch.note_parent(home, dots) {
+            if !self.epoch.moves.note_parent(home, dots) {
                 return Err(Stop::Commit);
             }
             self.epoch.moved.insert(ino);
@@ -360,7 +360,7 @@ impl Edit<'_> {
             added.push(dots);
         }
         if let Some(source) = source
-            && !self.epoch.note_move(&added, source, old.dir.ino)
+            && !self.epoch.moves.note_rename(&added, source, old.dir.ino)
         {
             return Err(Stop::Commit);
         }

@@ -32,6 +32,7 @@ use crate::volume::{JAN_1_1980, Volume};
 use std::collections::HashSet;
 use volary_block::Stage;
 use volary_core::{FileKind, Result, Time};
+use volary_ondisk::Moves;
 
 /// Addresses in indirect blocks that the disk leads to.
 pub(crate) const POINTERS: Stage = Stage(1);
@@ -50,14 +51,8 @@ const BLOCKS_MAX: usize = 262_144;
 /// What a commit must know of the changes since the last.
 #[derive(Default)]
 pub(crate) struct Epoch {
-    /// Sectors that renames added to, or took from.
-    targets: HashSet<u64>,
-    sources: HashSet<u64>,
-    /// Directories that renames took from.
-    left: HashSet<u32>,
-    /// Sectors with the new names of directories that moved into others, and with their `..`.
-    homes: HashSet<u64>,
-    dots: HashSet<u64>,
+    /// Sectors of directories that renames changed.
+    pub(crate) moves: Moves,
     /// Directories that moved into others: their `..` comes to the disk before their old names go.
     pub(crate) moved: HashSet<u32>,
     /// Directories that were made.
@@ -66,41 +61,6 @@ pub(crate) struct Epoch {
     pub(crate) cut: HashSet<u32>,
     /// Whether anything was changed.
     pub(crate) is_dirty: bool,
-}
-
-impl Epoch {
-    /// Notes that a rename adds to the sectors `to`, and takes from sector `from` of a directory;
-    /// false if a sector would have to come both before and after another.
-    pub(crate) fn note_move(&mut self, to: &[u64], from: u64, dir: u32) -> bool {
-        let is_one = to.contains(&from);
-        let crossed = to.iter().any(|at| self.sources.contains(at))
-            || !is_one && self.targets.contains(&from);
-        if crossed {
-            return false;
-        }
-        self.targets.extend(to);
-        if !is_one {
-            self.sources.insert(from);
-            self.left.insert(dir);
-        }
-        true
-    }
-
-    /// Notes that a directory whose `..` is in sector `dots` gets a name in sector `home`; false
-    /// if that name would have to wait for another directory's `..`, and come beside its own.
-    pub(crate) fn note_parent(&mut self, home: u64, dots: u64) -> bool {
-        if self.dots.contains(&home) || self.homes.contains(&dots) {
-            return false;
-        }
-        self.homes.insert(home);
-        self.dots.insert(dots);
-        true
-    }
-
-    /// Returns whether a rename took an entry out of this directory.
-    pub(crate) fn was_left(&self, dir: u32) -> bool {
-        self.left.contains(&dir)
-    }
 }
 
 /// Marks a superblock as cleanly left or not, at a time.
