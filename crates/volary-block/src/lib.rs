@@ -10,6 +10,7 @@
 //! | [`Recorder`] | remembers or counts requests |
 //! | [`Faulty`] | fails as it is told |
 //! | [`Overlay`] | keeps changes on another device |
+//! | [`ByReplica`] | reads a replica where the first superblock or boot sector belongs |
 //! | [`Skipping`] | reads zeros for what cannot be read |
 //! | [`Reservations`] | which free room an allocator keeps for files that grow |
 #![deny(
@@ -28,6 +29,7 @@
     )
 )]
 
+mod by_replica;
 pub mod cache;
 mod faulty;
 mod file;
@@ -43,6 +45,7 @@ mod seeded;
 mod skipping;
 mod slice;
 
+pub use by_replica::ByReplica;
 pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};
 pub use faulty::{Faulty, How, On, When};
 pub use file::{FileDevice, OpenOptions, cached_pages};

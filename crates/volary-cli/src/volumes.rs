@@ -488,13 +488,23 @@ fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done
 pub(crate) fn tell_of_replica(source: &Source, replica: &Replica, usage: Use) -> Done {
     let Replica { what, home, at, .. } = replica;
     let why = format!("{source}: the {what} at byte {home} makes no sense");
-    let mends = format!("volary fsck -y {source} writes it anew");
-    if usage == Use::Change {
-        let line = format!("{why}, nothing is changed; {mends} from its replica at byte {at}");
-        return Err(Fail::new(Exit::Damaged, line));
+    let is_mended = volary::format_of(replica.kind).is_ok_and(|format| format.mends());
+    let mends = match is_mended {
+        true => format!("; volary fsck -y {source} writes it anew"),
+        false => String::new(),
+    };
+    match (usage, is_mended) {
+        (Use::Change, true) => {
+            let line = format!("{why}, nothing is changed{mends} from its replica at byte {at}");
+            Err(Fail::new(Exit::Damaged, line))
+        }
+        // A format that is only read refuses the change itself, with a line of its own.
+        (Use::Change, false) => Ok(()),
+        _ => {
+            warn(&format!("{why}, read by its replica at byte {at}{mends}"));
+            Ok(())
+        }
     }
-    warn(&format!("{why}, read by its replica at byte {at}; {mends}"));
-    Ok(())
 }
 
 /// Does `work` for each place. All are parsed and their volumes opened before

@@ -20,6 +20,12 @@ pub trait Format: Send + Sync {
         true
     }
 
+    /// Returns whether [`check`](Self::check) mends what it finds. Default: as [`is_made`](Self::is_made), as a driver
+    /// for reading only looks.
+    fn mends(&self) -> bool {
+        self.is_made()
+    }
+
     /// Looks whether the device holds a volume of this format, by as little
     /// as tells it for sure. Damage past that is not looked for.
     ///

@@ -1,7 +1,7 @@
 //! Reports of a check that mends nothing: findings, and progress.
 
 use crate::findings::{Findings, finding};
-use volary_core::{Answer, Check, Error, Finding, Progress, Result, Severity};
+use volary_core::{Answer, Check, Error, Finding, Progress, Replica, Result, Severity};
 
 /// Reports findings and progress.
 pub struct Reporter<'a> {
@@ -52,4 +52,12 @@ pub fn met(e: &Error) -> Finding {
         offset: e.as_corrupt().map(|corrupt| corrupt.offset),
         ..damage(0, e.to_string())
     }
+}
+
+/// Returns a finding of a first superblock or boot sector that makes no sense, where the check goes by a replica. The
+/// caller sets its code.
+pub fn instead(replica: &Replica) -> Finding {
+    let Replica { what, home, at, .. } = replica;
+    let words = format!("the {what} makes no sense; the check goes by its replica at byte {at}");
+    damage(*home, words)
 }

@@ -2,12 +2,12 @@
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::Ext4Fs;
-use crate::{check, dump, info, make, map, volume};
+use crate::{check, dump, info, make, map, replica, volume};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Result, Tune, VolumeMap,
+    Probe, Progress, Replica, Result, Tune, VolumeMap,
 };
 
 /// ext2, ext3 and ext4, for reading.
@@ -39,6 +39,10 @@ impl Format for Ext4 {
             kind: volume::kind_of(&raw),
             label: Some(label).filter(|label| !label.is_empty()),
         }))
+    }
+
+    fn replica(&self, dev: &dyn BlockDevice) -> Result<Option<Replica>> {
+        replica::find(dev)
     }
 
     fn attach_options(&self) -> &'static [OptionSpec] {

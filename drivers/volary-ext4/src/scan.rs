@@ -107,16 +107,7 @@ impl Store {
         // A volume may claim groups past the end of the device; nothing can be read there.
         for number in (0..self.volume.groups).take_while(is_there) {
             visitor.group(number)?;
-            let group = match self.group(number).and_then(|group| {
-                self.take_table(&group, &mut tables)?;
-                Ok(group)
-            }) {
-                Ok(group) => Some(group),
-                Err(e) => {
-                    told(visitor, Damaged::Group, e)?;
-                    None
-                }
-            };
+            let group = self.scanned_group(number, &mut tables, visitor)?;
             for (first, count) in self.system_of(number, group.as_ref()) {
                 visitor.system(first, count);
             }
@@ -127,6 +118,30 @@ impl Store {
             self.scan_group(number, &group, visitor)?;
         }
         Ok(())
+    }
+
+    /// Returns a group, by a replica of its descriptor if need be. Tells of damage.
+    fn scanned_group(
+        &self,
+        number: u32,
+        tables: &mut Ranges,
+        visitor: &mut dyn Visitor,
+    ) -> Result<Option<Group>> {
+        let own = self.own_group(number);
+        let is_own = own.is_ok();
+        if let Err(e) = own {
+            told(visitor, Damaged::Group, e)?;
+        }
+        let taken = self.group(number).and_then(|group| {
+            self.take_table(&group, tables)?;
+            Ok(group)
+        });
+        match taken {
+            Ok(group) => Ok(Some(group)),
+            Err(e) if is_own => told(visitor, Damaged::Group, e).map(|()| None),
+            // It was told.
+            Err(_) => Ok(None),
+        }
     }
 
     /// Notes where the inodes of a group are. So there are no more of them than the device has room

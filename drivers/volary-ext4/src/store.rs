@@ -114,14 +114,61 @@ impl Store {
         Err(Error::corrupt(what, at, found, expected))
     }
 
-    /// The descriptor of a group.
+    /// Returns a group as its own descriptor has it, or, if that is damaged, as a replica has it.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`.
+    /// `Corrupt` if no replica is right either; `Io`.
     pub(crate) fn group(&self, number: u32) -> Result<Group> {
+        match self.own_group(number) {
+            Err(e) if e == Kind::Corrupt => self.replica_of_group(number)?.ok_or(e),
+            group => group,
+        }
+    }
+
+    /// Returns a group as its own descriptor has it.
+    ///
+    /// # Errors
+    /// `Corrupt` for a wrong checksum, or a structure that is not on the volume; `Io`.
+    pub(crate) fn own_group(&self, number: u32) -> Result<Group> {
         let (group, bytes) = self.group_unchecked(number)?;
         self.verify_group(number, group.at, &bytes)?;
+        self.check_places(&group)?;
         Ok(group)
+    }
+
+    /// Returns a group as the first replica of its descriptor that is right has it. Linux does not keep counts and flags
+    /// of replicas up to date: every inode of the group may be in use then.
+    fn replica_of_group(&self, number: u32) -> Result<Option<Group>> {
+        for block in self.volume.desc_replicas(number) {
+            let Ok((group, bytes)) = self.group_in(number, block) else {
+                continue;
+            };
+            let is_right = self.verify_group(number, group.at, &bytes).is_ok();
+            if is_right && self.check_places(&group).is_ok() {
+                return Ok(Some(Group {
+                    flags: 0,
+                    unused: 0,
+                    ..group
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Checks that a group's structures are on the volume, behind its superblock.
+    fn check_places(&self, group: &Group) -> Result<()> {
+        let first = self.volume.super_block() + 1;
+        for (what, block) in [
+            ("bg_block_bitmap", group.block_bitmap),
+            ("bg_inode_bitmap", group.inode_bitmap),
+            ("bg_inode_table", group.inode_table),
+        ] {
+            if !(first..self.volume.blocks).contains(&block) {
+                let expected = format!("{first} to {}", self.volume.blocks);
+                return Err(Error::corrupt(what, group.at, block.to_string(), expected));
+            }
+        }
+        Ok(())
     }
 
     /// A descriptor whose checksum nobody looked at, and its bytes.
@@ -129,8 +176,12 @@ impl Store {
     /// # Errors
     /// As [`group`](Self::group).
     pub(crate) fn group_unchecked(&self, number: u32) -> Result<(Group, Vec<u8>)> {
+        self.group_in(number, self.volume.desc_block(number))
+    }
+
+    /// Reads the descriptor of a group from `block`, which holds it or a replica of it.
+    fn group_in(&self, number: u32, block: u64) -> Result<(Group, Vec<u8>)> {
         let volume = &self.volume;
-        let block = volume.desc_block(number);
         let within = u64::from(number) % volume.descs_per_block() * volume.desc_size as u64;
         let at = block.saturating_mul(volume.block).saturating_add(within);
         self.check_blocks("group descriptor", at, block, 1)?;
@@ -261,7 +312,7 @@ impl Store {
     }
 }
 
-fn group_of(raw: &GroupDesc, at: u64) -> Group {
+pub(crate) fn group_of(raw: &GroupDesc, at: u64) -> Group {
     let wide = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
     let two = |low: u16, high: u16| u32::from(high) << 16 | u32::from(low);
     Group {

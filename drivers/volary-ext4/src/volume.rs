@@ -11,6 +11,9 @@ use zerocopy::{FromBytes, IntoBytes};
 /// The first inode that is not reserved, where the superblock does not say.
 const GOOD_OLD_FIRST_INO: u32 = 11;
 
+/// Replicas of a descriptor that are looked at.
+const REPLICAS: usize = 3;
+
 /// Largest block, in bytes.
 const BLOCK_MAX: u64 = 64 << 10;
 
@@ -98,7 +101,11 @@ impl Volume {
         Self::of(raw, dev.geometry().size, is_verified)
     }
 
-    fn of(raw: SuperBlock, device: u64, is_verified: bool) -> Result<Self> {
+    /// Checks a superblock.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Unsupported`.
+    pub(crate) fn of(raw: SuperBlock, device: u64, is_verified: bool) -> Result<Self> {
         known_features(&raw)?;
         let has = |flag| raw.s_feature_ro_compat.get() & flag != 0;
         if is_verified && has(ro_compat::METADATA_CSUM) {
@@ -255,19 +262,50 @@ impl Volume {
         self.block / self.desc_size as u64
     }
 
+    /// Returns whether the descriptors of this block are in the groups that they are of.
+    fn is_meta(&self, number: u64) -> bool {
+        let first = u64::from(self.raw.s_first_meta_bg.get());
+        self.has_incompat(incompat::META_BG) && number >= first
+    }
+
     /// The block in which the descriptor of a group is (blockgroup.rst: meta block groups).
     pub(crate) fn desc_block(&self, group: u32) -> u64 {
         let per = self.descs_per_block();
         let number = u64::from(group) / per;
-        let is_meta = self.has_incompat(incompat::META_BG)
-            && number >= u64::from(self.raw.s_first_meta_bg.get());
-        if !is_meta {
+        if !self.is_meta(number) {
             return self.super_block() + 1 + number;
         }
         let first = u32::try_from(number * per).unwrap_or(u32::MAX);
         // With blocks of 1 KiB in clusters, what is before the superblock has a block too.
         let is_shifted = self.block == SUPERBLOCK && number == 0 && self.first_data_block == 0;
         self.group_start(first) + u64::from(self.has_super(first)) + u64::from(is_shifted)
+    }
+
+    /// Returns blocks that hold replicas of a group's descriptor: of the second and the last group of its meta block
+    /// group, or of the first groups with a replica of the superblock.
+    pub(crate) fn desc_replicas(&self, group: u32) -> Vec<u64> {
+        let per = self.descs_per_block();
+        let number = u64::from(group) / per;
+        let (first, last) = (number * per, (number + 1) * per - 1);
+        if self.is_meta(number) {
+            let groups = [first + 1, last.min(u64::from(self.groups) - 1)];
+            let groups = groups
+                .into_iter()
+                .filter_map(|group| u32::try_from(group).ok());
+            let groups = groups.filter(|group| *group < self.groups && u64::from(*group) > first);
+            return groups
+                .map(|group| self.group_start(group) + u64::from(self.has_super(group)))
+                .collect();
+        }
+        self.replicas()
+            .map(|group| self.group_start(group) + 1 + number)
+            .collect()
+    }
+
+    /// Returns the first groups, but for the very first, that begin with a replica of the superblock.
+    fn replicas(&self) -> impl Iterator<Item = u32> {
+        let all = (1..self.groups).filter(|group| self.has_super(*group));
+        all.take(REPLICAS)
     }
 
     /// Whether the inode belongs to the volume itself, and no path leads to it.

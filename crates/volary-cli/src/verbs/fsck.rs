@@ -154,7 +154,7 @@ impl Fsck {
             volary::Kind::Interrupted => Fail::stopped(),
             _ => Fail::new(Exit::CheckFailed, format!("{source}: {e}")),
         })?;
-        self.tell(&source.to_string(), &report, &telling.findings)?;
+        self.tell(&source.to_string(), &report, &telling.findings, format)?;
         Ok(match (report.found, report.left()) {
             (0, _) => Exit::Done,
             (_, 0) => Exit::Mended,
@@ -176,7 +176,13 @@ impl Fsck {
         found(source, Arc::clone(dev), &options).map(|found| found.format)
     }
 
-    fn tell(&self, source: &str, report: &CheckReport, findings: &[FindingJson]) -> Done {
+    fn tell(
+        &self,
+        source: &str,
+        report: &CheckReport,
+        findings: &[FindingJson],
+        format: &dyn Format,
+    ) -> Done {
         let mut out = out::out();
         if self.json {
             let json = ReportJson {
@@ -200,15 +206,15 @@ impl Fsck {
             (n, left) => format!(
                 "{n} found, {} mended, {left} left; {}",
                 report.mended,
-                self.advice()
+                self.advice(format)
             ),
         };
         writeln!(out, "{source}: {words}")?;
         out::end(out)
     }
 
-    fn advice(&self) -> &'static str {
-        if self.yes {
+    fn advice(&self, format: &dyn Format) -> &'static str {
+        if self.yes || !format.mends() {
             "save what can be read"
         } else {
             "mend them with: volary fsck -y"

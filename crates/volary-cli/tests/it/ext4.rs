@@ -63,3 +63,40 @@ fn damage_is_told_with_the_file_that_has_it() {
     assert_eq!(copied.code, 1, "{}", copied.err);
     assert!(sandbox.read("copy/large") == sandbox.read("src/large"));
 }
+
+#[test]
+fn a_volume_without_its_superblock_is_read_by_a_replica_and_stays_as_it_is() {
+    let Some(sandbox) = image("ext4") else { return };
+    let mut image = sandbox.read("disk.img");
+    image[..4096].fill(0xa5);
+    sandbox.write("disk.img", &image);
+    for (line, says) in [
+        ("ls disk.img", "docs\nlarge\nlink\nlost+found\n"),
+        ("cat disk.img:/link", "words\n"),
+        ("info disk.img", "LABEL"),
+        ("map disk.img", ""),
+        ("bulk disk.img", ""),
+        ("cp -r disk.img:/ copy", ""),
+    ] {
+        let run = sandbox.run(line);
+        assert_eq!(run.code, 0, "{line}: {}", run.err);
+        assert!(run.out.contains(says), "{line}: {}", run.out);
+        let word = "volary: disk.img: the superblock at byte 1024 makes no sense, read by its replica at byte 8389632\n";
+        assert_eq!(run.err.lines().next(), word.lines().next(), "{line}");
+    }
+    assert!(sandbox.read("copy/large") == sandbox.read("src/large"));
+    for line in ["fsck -n disk.img", "fsck -y disk.img"] {
+        let told = sandbox.run(line);
+        assert_eq!(told.code, 4, "{line}: {}", told.err);
+        let words = "the superblock makes no sense; the check goes by its replica at byte 8389632";
+        assert!(told.out.contains(words), "{line}: {}", told.out);
+        assert!(
+            told.out.contains("save what can be read"),
+            "{line}: {}",
+            told.out
+        );
+    }
+    let told = sandbox.run("rm disk.img:/link").fails(1);
+    assert!(told.contains("read-only"), "{told}");
+    assert!(sandbox.read("disk.img") == image);
+}

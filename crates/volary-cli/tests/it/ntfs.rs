@@ -73,5 +73,16 @@ fn a_volume_without_its_boot_sector_is_read_by_the_replica() {
         (listed.code, listed.out.as_str()),
         (0, "docs\nlarge\nlink\n")
     );
-    assert!(listed.err.contains("boot sector"), "{}", listed.err);
+    let word =
+        "volary: disk.img: the boot sector at byte 0 makes no sense, read by its replica at byte ";
+    assert!(listed.err.starts_with(word), "{}", listed.err);
+    assert!(!listed.err.contains("fsck"), "{}", listed.err);
+    let told = sandbox.run("fsck -y disk.img");
+    assert_eq!(told.code, 4, "{}{}", told.out, told.err);
+    assert!(
+        told.out.contains("the boot sector makes no sense"),
+        "{}",
+        told.out
+    );
+    assert!(sandbox.read("disk.img") == image);
 }

@@ -27,7 +27,7 @@ pub(crate) fn check(store: &Store, seen: &Seen, findings: &mut Reporter<'_>) -> 
             break;
         }
         // A damaged descriptor was told already.
-        let Ok(group) = store.group(number) else {
+        let Ok(group) = store.own_group(number) else {
             is_whole = false;
             continue;
         };

@@ -7,14 +7,16 @@ mod names;
 use crate::attached::{How, open};
 use crate::info::LOOK_MEMORY;
 use crate::ondisk::{incompat, state};
+use crate::replica;
 use crate::store::Store;
 use crate::volume::{self, Volume};
 use inodes::Inodes;
 use std::sync::Arc;
+use volary_block::ByReplica;
 use volary_core::{
     Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
 };
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, instead, met};
 
 /// Goes through everything, and tells what contradicts itself.
 ///
@@ -28,7 +30,15 @@ pub(crate) fn check(
 ) -> Result<CheckReport> {
     let how = How::of(&check.options)?;
     let mut findings = Reporter::new(check, report, progress);
-    let store = opened(dev, how, &mut findings)?;
+    let replica = replica::find(&**dev)?;
+    if let Some(replica) = &replica {
+        findings.tell(&Finding {
+            code: "superblock",
+            ..instead(replica)
+        });
+    }
+    let dev = ByReplica::laid(dev.clone(), replica.as_ref());
+    let store = opened(&dev, how, &mut findings)?;
     head(&store, &mut findings);
     let mut inodes = Inodes::new(&store, &mut findings);
     store.scan(&mut inodes)?;

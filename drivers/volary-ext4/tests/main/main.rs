@@ -6,6 +6,7 @@ mod hostile;
 mod images;
 mod journal;
 mod oracle;
+mod replica;
 mod tools;
 mod volume;
 

@@ -9,13 +9,14 @@ mod tree;
 use crate::info::LOOK_MEMORY;
 use crate::state;
 use crate::store::Store;
-use crate::volume::Volume;
+use crate::volume::{self, Volume};
 use records::Records;
 use std::sync::Arc;
+use volary_block::ByReplica;
 use volary_core::{
     Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
 };
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, instead, met};
 
 /// Checks the whole volume, and reports what contradicts itself.
 ///
@@ -29,10 +30,18 @@ pub(crate) fn check(
 ) -> Result<CheckReport> {
     check.options.check_known(&[])?;
     let mut findings = Reporter::new(check, report, progress);
-    let volume = Volume::read(&**dev)?;
+    let replica = volume::replica(&**dev)?;
+    if let Some(replica) = &replica {
+        findings.tell(&Finding {
+            code: "boot",
+            ..instead(replica)
+        });
+    }
+    let dev = ByReplica::laid(dev.clone(), replica.as_ref());
+    let volume = Volume::read(&*dev)?;
     let store = Store::open(dev.clone(), volume, LOOK_MEMORY)?;
     head(&store, &mut findings)?;
-    boot::check(&**dev, &store, &mut findings)?;
+    boot::check(&*dev, &store, &mut findings)?;
     let mut records = Records::new(&store, &mut findings);
     store.scan(&mut records)?;
     let mut seen = records.seen()?;
