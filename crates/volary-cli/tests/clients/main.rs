@@ -10,6 +10,7 @@ mod below;
 mod linux;
 mod locks;
 mod nfs;
+mod seen;
 mod served;
 mod smb;
 mod suites;
