@@ -8,4 +8,5 @@ pub mod measure;
 mod needs;
 pub mod paper;
 pub mod peers;
+pub mod report;
 mod served;

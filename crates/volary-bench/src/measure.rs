@@ -2,9 +2,9 @@
 
 use crate::needs;
 use anyhow::{Context, Result, bail};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use tempfile::TempDir;
@@ -105,17 +105,37 @@ fn wait(pid: u32) -> Result<(i32, libc::rusage)> {
     Ok((code, usage))
 }
 
-/// A folder for what a benchmark makes, in `base`; without one in memory, so that
-/// the programs are compared and not the disk.
-///
-/// # Errors
-/// What the host says.
-pub fn scratch(base: Option<&Path>) -> Result<TempDir> {
-    let memory = Path::new("/dev/shm");
-    let temporary = std::env::temp_dir();
-    let base = base.unwrap_or(if memory.is_dir() { memory } else { &temporary });
-    let mut builder = tempfile::Builder::new();
-    Ok(builder.prefix("volary-bench").tempdir_in(base)?)
+/// Where a benchmark puts what it makes, unless it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scratch {
+    /// In memory, so that the programs are compared and not the disk.
+    Memory,
+    /// On a disk: in memory nothing is cold.
+    Disk,
+}
+
+impl Scratch {
+    /// Returns `base`, or the usual directory.
+    pub fn dir(self, base: Option<&Path>) -> PathBuf {
+        let usual = Path::new(match self {
+            Self::Memory => "/dev/shm",
+            Self::Disk => "/var/tmp",
+        });
+        match base {
+            Some(base) => base.to_path_buf(),
+            None if usual.is_dir() => usual.to_path_buf(),
+            None => std::env::temp_dir(),
+        }
+    }
+
+    /// Makes a folder in [`dir`](Self::dir).
+    ///
+    /// # Errors
+    /// What the host says.
+    pub fn make(self, base: Option<&Path>) -> Result<TempDir> {
+        let mut builder = tempfile::Builder::new();
+        Ok(builder.prefix("volary-bench").tempdir_in(self.dir(base))?)
+    }
 }
 
 /// Times a piece of code in this process.
@@ -132,7 +152,7 @@ pub fn here(work: impl FnOnce() -> Result<()>) -> Result<Cost> {
 }
 
 /// What several runs cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Summary {
     /// The median of the times, in seconds.
     pub median: f64,

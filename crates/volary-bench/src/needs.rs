@@ -46,6 +46,12 @@ const PACKAGES: &[(&str, &str)] = &[
     ("tsk_recover", "sleuthkit"),
 ];
 
+/// Returns the Debian package that a program is in.
+pub(crate) fn package(program: &str) -> &str {
+    let found = PACKAGES.iter().find(|(known, _)| *known == program);
+    found.map_or(program, |(_, package)| package)
+}
+
 /// # Errors
 /// [`Lacks`] if the command's program is neither a file nor in a directory of `PATH`.
 pub(crate) fn program(command: &Command) -> Result<()> {
@@ -59,11 +65,9 @@ pub(crate) fn program(command: &Command) -> Result<()> {
         return Ok(());
     }
     let name = program.display().to_string();
-    let package = PACKAGES.iter().find(|(known, _)| *known == name);
-    let brings = match (name.as_str(), package) {
-        ("b3sum" | "fuse-ufs", _) => &format!("cargo install {name}"),
-        (_, Some((_, package))) => &format!("apt-get install {package}"),
-        (name, None) => &format!("apt-get install {name}"),
+    let brings = match name.as_str() {
+        "b3sum" | "fuse-ufs" => format!("cargo install {name}"),
+        name => format!("apt-get install {}", package(name)),
     };
     Err(Lacks(format!("{name} is not installed: {brings}")).into())
 }

@@ -3,7 +3,7 @@
 
 use super::folder::{self, Folder};
 use super::synced::{create_by_hundred, create_each, delete, list, read, stat};
-use super::{Finding, Missing, Options, Row, Run, Task};
+use super::{Finding, Options, Row, Run, Task};
 use crate::measure::{here, program};
 use crate::needs;
 use crate::served::clients::Phases;
@@ -49,10 +49,7 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
     for side in [Side::Fuse2fs, Side::Loop] {
         match side.lacks() {
             None => rivals.push(side),
-            Some(why) => all.push(Finding::Missing(Missing {
-                rival: side.name(),
-                why,
-            })),
+            Some(why) => all.push(Finding::missing(side.name(), why)),
         }
     }
     if PHASES.iter().any(|(name, ..)| options.wants(name)) {
@@ -188,8 +185,8 @@ impl Place {
             for (task, _, _, aims) in PHASES.iter().filter(|(name, ..)| options.wants(name)) {
                 let (ours, theirs) = (ours.of(task)?, theirs.of(task)?);
                 rows.push(Finding::Row(Row {
-                    task,
-                    rival: side.name(),
+                    task: (*task).into(),
+                    rival: side.name().into(),
                     ours,
                     theirs,
                     ratio: theirs.median / ours.median,

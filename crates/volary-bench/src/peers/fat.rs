@@ -211,7 +211,7 @@ impl Place {
         }
         Ok(
             [(HUGE_MADE, made), (HUGE, listed)].map(|(task, costs)| Bound {
-                task,
+                task: task.into(),
                 ours: Summary::of(&costs),
                 seconds_max: HUGE_SECONDS,
                 peak_max: HUGE_PEAK,

@@ -1,7 +1,7 @@
 //! A folder with trees and images of them, and the runs that are the same for every format.
 
-use super::{Finding, Missing, Options, Run, Task, trees};
-use crate::measure::{Cost, here, program, program_with_peak, scratch};
+use super::{Finding, Options, Run, Task, trees};
+use crate::measure::{Cost, Scratch, here, program, program_with_peak};
 use crate::needs;
 use crate::served::mounts::Mounted;
 use anyhow::Result;
@@ -45,7 +45,7 @@ impl Folder {
     /// The host's.
     pub(super) fn empty(options: &Options) -> Result<Self> {
         Ok(Self {
-            dir: scratch(options.dir.as_deref())?,
+            dir: Scratch::Memory.make(options.dir.as_deref())?,
             volary: options.volary.clone(),
         })
     }
@@ -235,7 +235,7 @@ pub(super) fn run(
             Err(e) => {
                 let why = needs::lacking(e)?;
                 missing.push(rival);
-                Finding::Missing(Missing { rival, why })
+                Finding::missing(rival, why)
             }
         };
         told(&finding);
@@ -268,8 +268,8 @@ mod tests {
         let rivals: Vec<_> = found
             .iter()
             .map(|finding| match finding {
-                Finding::Missing(missing) => (missing.rival, missing.why.as_str()),
-                Finding::Row(row) => (row.rival, ""),
+                Finding::Missing(missing) => (&*missing.rival, missing.why.as_str()),
+                Finding::Row(row) => (&*row.rival, ""),
                 Finding::Bound(_) | Finding::PerFile(_) => ("", ""),
             })
             .collect();

@@ -10,9 +10,10 @@ pub mod servers;
 mod synced;
 mod trees;
 
-use crate::measure::{Cost, Summary};
-use anyhow::Result;
-use serde::Serialize;
+use crate::measure::{Cost, Scratch, Summary};
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// How to run the comparison.
@@ -29,6 +30,37 @@ pub struct Options {
     pub only: Option<String>,
 }
 
+/// All comparisons, by name.
+pub const ALL: [&str; 5] = ["fat", "ffs", "cedar", "bulk", "servers"];
+
+/// Runs the comparison of this name; `told` hears of each finding as soon as it is there. `scale` is for `bulk`.
+///
+/// # Errors
+/// If there is no such comparison; if a program fails.
+pub fn run(
+    name: &str,
+    options: &Options,
+    scale: &bulk::Scale,
+    told: &mut dyn FnMut(&Finding),
+) -> Result<Vec<Finding>> {
+    match name {
+        "fat" => fat::run(options, told),
+        "ffs" => ffs::run(options, told),
+        "cedar" => cedar::run(options, told),
+        "bulk" => bulk::run(options, scale, told),
+        "servers" => servers::run(options, told),
+        name => bail!("no such comparison: {name}"),
+    }
+}
+
+/// Returns where a comparison puts what it makes, unless it is told.
+pub(crate) fn scratch_of(name: &str) -> Scratch {
+    match name {
+        "bulk" => Scratch::Disk,
+        _ => Scratch::Memory,
+    }
+}
+
 impl Options {
     /// Whether a task of this name is to be done.
     fn wants(&self, name: &str) -> bool {
@@ -38,12 +70,12 @@ impl Options {
 }
 
 /// One task done by volary and by one rival.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Row {
     /// What was done.
-    pub task: &'static str,
+    pub task: Cow<'static, str>,
     /// By which rival.
-    pub rival: &'static str,
+    pub rival: Cow<'static, str>,
     /// What it cost volary.
     pub ours: Summary,
     /// What it cost the rival.
@@ -72,10 +104,10 @@ impl Row {
 }
 
 /// A task that has bounds of its own, and no rival.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Bound {
     /// What was done.
-    pub task: &'static str,
+    pub task: Cow<'static, str>,
     /// What it cost.
     pub ours: Summary,
     /// Most seconds that it should take.
@@ -92,19 +124,19 @@ impl Bound {
 }
 
 /// Tasks that cannot be done here.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Missing {
     /// With which rival.
-    pub rival: &'static str,
+    pub rival: Cow<'static, str>,
     /// Why, in a line.
     pub why: String,
 }
 
 /// Processor time of a task, by file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct PerFile {
     /// What was done.
-    pub task: &'static str,
+    pub task: Cow<'static, str>,
     /// How many files there were.
     pub files: u64,
     /// Processor time for each, in microseconds, that of starting and ending among it.
@@ -121,7 +153,7 @@ impl PerFile {
 }
 
 /// What was found out about one task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Finding {
     /// Beside a rival.
@@ -135,6 +167,12 @@ pub enum Finding {
 }
 
 impl Finding {
+    /// Returns that this rival cannot be measured here.
+    pub(crate) fn missing(rival: impl Into<Cow<'static, str>>, why: String) -> Self {
+        let rival = rival.into();
+        Self::Missing(Missing { rival, why })
+    }
+
     /// Whether it is as it should be.
     pub fn holds(&self) -> bool {
         match self {
@@ -194,8 +232,8 @@ impl Task<'_> {
         }
         let (ours, theirs) = (Summary::of(&ours), Summary::of(&theirs));
         Ok(Row {
-            task: self.name,
-            rival: self.rival,
+            task: self.name.into(),
+            rival: self.rival.into(),
             ratio: theirs.median / ours.median,
             ours,
             theirs,

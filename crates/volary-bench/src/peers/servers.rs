@@ -1,7 +1,7 @@
 //! Servers: volary beside Samba, nfs-ganesha and libfuse's `passthrough_ll`,
 //! each serving one directory of the host to one client program.
 
-use super::{Finding, Missing, Options, Row};
+use super::{Finding, Options, Row};
 use crate::needs;
 use crate::served::{Clients, Place, Start, clients::Phases, ours, rivals};
 use anyhow::Result;
@@ -62,7 +62,7 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
             Ok(phases) => phases,
             Err(e) => {
                 let (rival, why) = (pair.rival, needs::lacking(e)?);
-                let missing = Finding::Missing(Missing { rival, why });
+                let missing = Finding::missing(rival, why);
                 told(&missing);
                 rows.push(missing);
                 continue;
@@ -74,8 +74,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(&Finding)) -> Result<Vec<Find
             }
             let (ours, theirs) = (ours.of(phase)?, theirs.of(phase)?);
             let row = Finding::Row(Row {
-                task: name,
-                rival: pair.rival,
+                task: name.into(),
+                rival: pair.rival.into(),
                 ours,
                 theirs,
                 ratio: theirs.median / ours.median,

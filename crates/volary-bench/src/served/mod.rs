@@ -16,7 +16,7 @@ pub(crate) mod mounts;
 pub(crate) mod ours;
 pub(crate) mod rivals;
 
-use crate::measure::scratch;
+use crate::measure::Scratch;
 use crate::needs;
 use anyhow::{Context, Result, bail};
 pub(crate) use clients::{Client, Clients};
@@ -60,7 +60,7 @@ impl Place {
             bail!("Samba and nfs-ganesha want root; run it with sudo");
         }
         enter_network()?;
-        let dir = scratch(base)?;
+        let dir = Scratch::Memory.make(base)?;
         open_to_all(dir.path())?;
         Ok(Self { dir })
     }

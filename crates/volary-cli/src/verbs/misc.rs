@@ -1,13 +1,15 @@
 //! `volary completions`, `volary man`, `volary bench`: about the program itself.
 
 use crate::exit::{Done, Exit, Fail};
-use crate::{Cli, out};
+use crate::verbs::report::Report;
+use crate::{Cli, clock, out};
 use clap::CommandFactory;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use volary_bench::measure::Summary;
 use volary_bench::paper;
 use volary_bench::peers::{self, Bound, Finding, Missing, PerFile, Row};
+use volary_bench::report::Run;
 
 /// Prints a script that completes this program's words in a shell.
 #[derive(clap::Args, Debug)]
@@ -120,7 +122,8 @@ Examples:
   volary bench paper ffs --table 2a
   volary bench peers fat
   volary bench peers fat --only 'tree in' --json
-  sudo volary bench peers servers --only nfs")]
+  sudo volary bench peers servers --only nfs
+  volary bench report --peers fat --peers ffs report.html")]
 pub(crate) struct Bench {
     #[command(subcommand)]
     what: What,
@@ -159,27 +162,59 @@ Examples:
         /// cedar: fuse2fs, e2fsck, and ext4 on a loop device (that as root);
         /// bulk: tar, ripgrep, b3sum, 7-Zip, sleuthkit, and as many bytes in sequence;
         /// servers: Samba, nfs-ganesha and libfuse's passthrough_ll (as root)
-        #[arg(value_parser = ["fat", "ffs", "cedar", "bulk", "servers"])]
+        #[arg(value_parser = peers::ALL)]
         what: String,
-        /// Only tasks whose name has this in it
-        #[arg(long, value_name = "WORDS")]
-        only: Option<String>,
-        /// How often each is run; the median counts
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Where images and trees are put: in memory, if it can be; on a disk for bulk
-        #[arg(long, value_name = "DIR")]
-        dir: Option<PathBuf>,
-        /// bulk: so many times fewer files
-        #[arg(long, value_name = "TIMES", default_value_t = 1)]
-        fewer: usize,
-        /// bulk: the real tree
-        #[arg(long, value_name = "DIR", default_value = "/usr")]
-        tree: PathBuf,
+        #[command(flatten)]
+        how: HowPeers,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
+    /// What comparisons with other programs found, as one page
+    Report(Report),
+}
+
+/// How programs are compared.
+#[derive(clap::Args, Debug)]
+pub(super) struct HowPeers {
+    /// Only tasks whose name has this in it
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
+    /// How often each is run; the median counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Where images and trees are put: in memory, if it can be; on a disk for bulk
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// bulk: so many times fewer files
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    fewer: usize,
+    /// bulk: the real tree
+    #[arg(long, value_name = "DIR", default_value = "/usr")]
+    tree: PathBuf,
+}
+
+impl HowPeers {
+    /// Runs the comparison of this name; `told` hears of each finding as soon as it is there.
+    ///
+    /// # Errors
+    /// If a program fails.
+    pub(super) fn run(&self, peers: &str, told: &mut dyn FnMut(&Finding)) -> Done<Run> {
+        let options = peers::Options {
+            volary: std::env::current_exe().map_err(|e| Fail::host("bench", e))?,
+            dir: self.dir.clone(),
+            rounds: self.rounds,
+            only: self.only.clone(),
+        };
+        let scale = peers::bulk::Scale {
+            fewer: self.fewer,
+            tree: self.tree.clone(),
+        };
+        let found = peers::run(peers, &options, &scale, told)
+            .map_err(|e| Fail::new(Exit::Failed, format!("bench: {e:#}")))?;
+        let date = clock::to_second(clock::now());
+        Ok(Run::new(peers, date, &options, found))
+    }
 }
 
 /// Prints a paper's tables.
@@ -212,69 +247,44 @@ fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit>
 impl Bench {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let failed = |e: String| Fail::new(Exit::Failed, format!("bench: {e}"));
         match &self.what {
             What::Paper { paper, table, tree } => {
                 of_paper(paper, table.as_deref(), tree.as_deref())
             }
-            What::Peers {
-                what,
-                only,
-                rounds,
-                dir,
-                fewer,
-                tree,
-                json,
-            } => {
-                let options = peers::Options {
-                    volary: std::env::current_exe().map_err(|e| Fail::host("bench", e))?,
-                    dir: dir.clone(),
-                    rounds: *rounds,
-                    only: only.clone(),
-                };
-                let mut holds = true;
-                if !json {
-                    out::Raw.write_all(HEAD.as_bytes())?;
-                }
-                let mut told = |finding: &Finding| {
-                    holds &= finding.holds();
-                    if !json {
-                        print(finding);
-                    }
-                };
-                let found = match what.as_str() {
-                    "servers" => peers::servers::run(&options, &mut told),
-                    "ffs" => peers::ffs::run(&options, &mut told),
-                    "cedar" => peers::cedar::run(&options, &mut told),
-                    "bulk" => {
-                        let scale = peers::bulk::Scale {
-                            fewer: *fewer,
-                            tree: tree.clone(),
-                        };
-                        peers::bulk::run(&options, &scale, &mut told)
-                    }
-                    _ => peers::fat::run(&options, &mut told),
-                };
-                let found = found.map_err(|e| failed(format!("{e:#}")))?;
-                if *json {
-                    let mut out = out::out();
-                    out::json(&mut out, &found)?;
-                    out::end(out)?;
-                }
-                Ok(if holds { Exit::Done } else { Exit::Failed })
-            }
+            What::Peers { what, how, json } => of_peers(what, how, *json),
+            What::Report(report) => report.run(),
         }
     }
 }
 
+/// Compares, and prints what was found.
+fn of_peers(what: &str, how: &HowPeers, json: bool) -> Done<Exit> {
+    if json {
+        let run = how.run(what, &mut |_| ())?;
+        let mut out = out::out();
+        out::json(&mut out, &run)?;
+        out::end(out)?;
+        return Ok(exit_of(&run));
+    }
+    out::Raw.write_all(HEAD.as_bytes())?;
+    Ok(exit_of(&how.run(what, &mut print)?))
+}
+
+fn exit_of(run: &Run) -> Exit {
+    match run.findings.iter().all(Finding::holds) {
+        true => Exit::Done,
+        false => Exit::Failed,
+    }
+}
+
 /// What stands above the findings.
-const HEAD: &str = "\
+pub(super) const HEAD: &str = "\
 Medians, in brackets the shortest and the longest run; the runs of both alternate.
 task                       rival        volary                         the rival                      times as fast
 ";
 
 /// One finding, as soon as it is there.
-fn print(finding: &Finding) {
+pub(super) fn print(finding: &Finding) {
     let mut line = match finding {
         Finding::Row(row) => row_line(row),
         Finding::Bound(bound) => bound_line(bound),

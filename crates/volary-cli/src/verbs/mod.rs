@@ -15,6 +15,7 @@ mod modes;
 mod mount;
 pub(crate) mod moving;
 mod quota;
+mod report;
 pub(crate) mod serve;
 mod sim;
 mod space;

@@ -278,7 +278,7 @@ fn load(volume: &Volume, image: &Path, mount: Option<&Path>, work: &Work) -> Don
 }
 
 fn kill(volume: &Volume, rounds: u64, work: &Work, by: &By, dir: Option<&Path>) -> Done<Killed> {
-    let dir = volary_bench::measure::scratch(dir);
+    let dir = volary_bench::measure::Scratch::Memory.make(dir);
     let dir = dir.map_err(|e| Fail::new(Exit::Failed, format!("torture: {e:#}")))?;
     let way = match (by.served(), by.mounted) {
         (Some(served), _) => Way::Served(served),

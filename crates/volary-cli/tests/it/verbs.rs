@@ -401,7 +401,16 @@ fn bulk_reads_are_measured_beside_who_is_there_and_the_findings_can_be_parsed() 
         "{}",
         run.err
     );
-    let found: Vec<serde_json::Value> = serde_json::from_str(&run.out).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(
+        (&told["peers"], &told["rounds"]),
+        (&"bulk".into(), &1.into())
+    );
+    assert!(
+        told["volary"].as_str().unwrap().starts_with("volary "),
+        "{told}"
+    );
+    let found = told["findings"].as_array().unwrap();
     let of = |rival: &str| found.iter().find(|one| one["rival"] == rival).unwrap();
     assert!(of("in sequence")["ours"]["median"].as_f64().unwrap() > 0.0);
     assert!(of("in sequence")["ratio"].as_f64().unwrap() > 0.0);
@@ -409,4 +418,23 @@ fn bulk_reads_are_measured_beside_who_is_there_and_the_findings_can_be_parsed() 
     assert!(missing.contains("7zz is not installed"), "{missing}");
     let files = found.iter().find_map(|one| one["files"].as_u64());
     assert_eq!(files, Some(100));
+    // What was printed becomes a page.
+    sandbox.write("bulk.json", run.out.as_bytes());
+    sandbox.run("bench report --from bulk.json page.html").ok();
+    let page = String::from_utf8(sandbox.read("page.html")).unwrap();
+    for part in [
+        "<!DOCTYPE html>",
+        "<svg",
+        "in sequence",
+        "7zz is not installed",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    sandbox.write("bulk.json", b"[]");
+    let told = sandbox
+        .run("bench report --from bulk.json other.html")
+        .fails(1);
+    assert!(told.contains("bulk.json: not what"), "{told}");
+    let told = sandbox.run("bench report --peers none page.html").fails(2);
+    assert!(told.contains("none"), "{told}");
 }

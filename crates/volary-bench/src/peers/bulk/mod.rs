@@ -13,7 +13,7 @@ mod cold;
 mod rivals;
 mod sets;
 
-use super::{Finding, Missing, Options, PerFile, Row};
+use super::{Finding, Options, PerFile, Row};
 use crate::measure::{Cost, Summary};
 use crate::needs;
 use anyhow::Result;
@@ -48,7 +48,7 @@ pub fn run(
             Ok(volume) => compare(set, &volume, options)?,
             Err(e) => {
                 let (rival, why) = (set.name, needs::lacking(e)?);
-                vec![Finding::Missing(Missing { rival, why })]
+                vec![Finding::missing(rival, why)]
             }
         };
         found.iter().for_each(&mut *told);
@@ -99,15 +99,12 @@ fn findings(set: &'static Set, volume: &Volume, contenders: Vec<Contender<'_>>) 
     let ours = Summary::of(&first.costs);
     let mut all: Vec<Finding> = contenders
         .map(|one| match one.lacks {
-            Some(why) => Finding::Missing(Missing {
-                rival: one.rival.name,
-                why,
-            }),
+            Some(why) => Finding::missing(one.rival.name, why),
             None => {
                 let theirs = Summary::of(&one.costs);
                 Finding::Row(Row {
-                    task: set.name,
-                    rival: one.rival.name,
+                    task: set.name.into(),
+                    rival: one.rival.name.into(),
                     ours,
                     theirs,
                     ratio: theirs.median / ours.median,
@@ -120,7 +117,7 @@ fn findings(set: &'static Set, volume: &Volume, contenders: Vec<Contender<'_>>) 
     let micros = ours.cpu * 1e6 / volume.files.max(1) as f64;
     let is_small = set.is_of_small_files() && set.is_image();
     all.push(Finding::PerFile(PerFile {
-        task: set.name,
+        task: set.name.into(),
         files: volume.files,
         micros,
         micros_max: is_small.then_some(MICROS_MAX),

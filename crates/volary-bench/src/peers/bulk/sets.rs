@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use rustix::fs::FallocateFlags;
 use std::fs::{self, File};
 
+use crate::measure::Scratch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -103,7 +104,7 @@ impl Volume {
     /// # Errors
     /// of what is not here; of programs that make images; the host's.
     pub(super) fn make(set: &Set, options: &Options, scale: &Scale) -> Result<Self> {
-        let dir = scratch(options.dir.as_deref())?;
+        let dir = Scratch::Disk.make(options.dir.as_deref())?;
         let making = Making {
             dir: dir.path(),
             volary: &options.volary,
@@ -158,15 +159,6 @@ impl Volume {
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
-}
-
-/// Returns a directory on a disk: in memory nothing is cold.
-fn scratch(base: Option<&Path>) -> Result<TempDir> {
-    let usual = Path::new("/var/tmp");
-    let temporary = std::env::temp_dir();
-    let base = base.unwrap_or(if usual.is_dir() { usual } else { &temporary });
-    let mut builder = tempfile::Builder::new();
-    Ok(builder.prefix("volary-bench").tempdir_in(base)?)
 }
 
 struct Making<'a> {
