@@ -38,7 +38,7 @@
 //! | [`options`](Options) | how to read |
 //! | [`source`](Source) | what to read |
 //! | [`delivery`](Consumer) | what consumers are told |
-//! | `walk`, `list` | phase 1: names, attributes, fragments; one part of them at a time |
+//! | `walk`, `list`, `grown` | phase 1: names, attributes, fragments; one part of them at a time |
 //! | `plan` | fragments to requests; files to passes |
 //! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
 //! | `ordinary`, `fetch`, `together`, `large` | files that are read through the session, ahead of their turn, many at the same time, and in chunks |
@@ -55,6 +55,7 @@ mod budget;
 mod delivery;
 mod fetch;
 mod files;
+mod grown;
 mod large;
 mod list;
 mod options;

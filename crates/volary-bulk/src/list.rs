@@ -1,6 +1,7 @@
 //! What phase 1 gathers: files and their fragments, as many as fit.
 
 use crate::delivery::{File, Range, Way, Why};
+use crate::grown::Grown;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Attr, Error, Extent, Place};
 
@@ -92,7 +93,7 @@ pub(crate) struct Name {
 pub(crate) struct List {
     /// What is told before the files.
     pub(crate) names: Vec<Name>,
-    pub(crate) files: Vec<Listed>,
+    pub(crate) files: Grown<Listed>,
     /// Sorted by place once the part is complete.
     pub(crate) pieces: Vec<Piece>,
     /// Files without a byte.
@@ -109,9 +110,9 @@ pub(crate) struct List {
     content_max: u64,
 }
 
-/// Memory for a file besides its path, in bytes. A vector may hold twice the room it needs.
-const FILE: u64 = 2 * size_of::<Listed>() as u64 + 64;
-/// Memory for a name besides its path, in bytes.
+/// Memory for a file besides its path, in bytes.
+const FILE: u64 = size_of::<Listed>() as u64 + 64;
+/// Memory for a name besides its path, in bytes. A vector may hold twice the room it needs.
 const NAME: u64 = 2 * size_of::<Name>() as u64 + 64;
 /// Memory for a fragment and for its places in the indices of sweeps, in bytes.
 const PIECE: u64 = 4 * size_of::<Piece>() as u64;
@@ -135,7 +136,7 @@ impl List {
     pub(crate) fn new(max: u64, content_max: u64) -> Self {
         Self {
             names: Vec::new(),
-            files: Vec::new(),
+            files: Grown::new(),
             pieces: Vec::new(),
             empty: Vec::new(),
             ordinary: Vec::new(),

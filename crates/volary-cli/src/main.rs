@@ -8,6 +8,7 @@
 //! | `stack` | layers over volumes |
 //! | `sandbox` | what `serve` and `mount` give up |
 //! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
+//! | `heap` | what allocates memory |
 //! | `modelled` | devices as `sim` has them |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
@@ -16,6 +17,7 @@ mod clock;
 mod closed;
 mod copy;
 mod exit;
+mod heap;
 mod interrupt;
 mod log;
 mod modelled;
@@ -77,6 +79,7 @@ Environment:
   NO_COLOR           no colours; CLICOLOR_FORCE=1: colours, wherever it is printed";
 
 fn main() -> ExitCode {
+    heap::use_huge_pages(false);
     leave_out_caught_panics();
     let words: Vec<OsString> = std::env::args_os().collect();
     if sandbox::attendant::run(&words) {

@@ -23,6 +23,7 @@ use self::report::Report;
 use self::sink::{Nothing, Sink, Told};
 use super::mkfs::size;
 use crate::exit::{Done, Exit, Fail};
+use crate::heap;
 use crate::volumes::{At, AttachArgs, Volumes};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -149,7 +150,7 @@ impl Bulk {
         let run = BulkFileRead::new(options).map_err(|e| Fail::usage(e.to_string()))?;
         let places = places(&self.sources)?;
         crate::interrupt::catch();
-        one_heap();
+        heap::use_huge_pages(self.how.memory >= heap::HUGE_MIN);
         Volumes::run(&self.attach, |volumes| {
             let mut names = Names::default();
             let mut sources: Vec<volary::bulk::Source> = Vec::new();
@@ -230,24 +231,6 @@ impl How {
         })
     }
 }
-
-/// Has all threads allocate from one heap, which grows by a megabyte at a time and keeps buffers for the next
-/// files. Heaps of threads that glibc makes besides grow by a system call for each page, and what it maps by itself
-/// is new pages each time.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "no safe mallopt")]
-fn one_heap() {
-    // SAFETY: numbers alone; where they are refused, all stays as it is.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
-        libc::mallopt(libc::M_TOP_PAD, 1 << 20);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn one_heap() {}
 
 /// What is to be read, by volume: places of one are read together.
 ///
