@@ -95,6 +95,15 @@ impl Model {
         ((self.outer - self.inner) / self.capacity as f64).max(1e-18)
     }
 
+    fn queued(&self, (offset, len): (u64, u64)) -> Queued {
+        let passed = self.passed(offset as f64);
+        Queued {
+            offset,
+            len,
+            passed,
+        }
+    }
+
     /// Returns the time in which `len` bytes from `offset` on pass under the head.
     pub fn transfer(&self, offset: u64, len: u64) -> f64 {
         self.passed((offset + len) as f64) - self.passed(offset as f64)
@@ -123,6 +132,14 @@ pub struct HardDisk {
     since: f64,
     /// Bytes that the segment holds, or receives as the head reads ahead.
     segment: std::ops::Range<u64>,
+}
+
+/// A read in the queue.
+struct Queued {
+    offset: u64,
+    len: u64,
+    /// [`Model::passed`] of the offset.
+    passed: f64,
 }
 
 /// The course of a read.
@@ -157,11 +174,43 @@ impl HardDisk {
 
     /// Returns the rotational delay until `offset` passes under the head.
     fn turn(&self, time: f64, offset: u64) -> f64 {
-        let turns = (self.model.passed(offset as f64) - time) / self.model.revolution;
-        let wait = turns.rem_euclid(1.0);
+        self.turn_to(time, self.model.passed(offset as f64))
+    }
+
+    /// Returns the rotational delay until the place passes under the head that a sequential read reaches in `passed`.
+    fn turn_to(&self, time: f64, passed: f64) -> f64 {
+        let turns = (passed - time) / self.model.revolution;
+        let wait = turns - turns.floor();
         // A whole turn that only rounding asks for is none.
         let wait = if wait > 1.0 - 1e-6 { 0.0 } else { wait };
         wait * self.model.revolution
+    }
+
+    /// Returns whether the disk has what is at `offset`, or comes to it as it reads ahead.
+    fn is_ahead(&self, head: u64, offset: u64) -> bool {
+        self.segment.contains(&offset) || (offset == self.segment.end && offset == head)
+    }
+
+    /// Returns the first of the reads of which the first byte comes soonest, if the disk starts it at `time`.
+    fn soonest(&self, time: f64, reads: &[Queued]) -> Option<usize> {
+        let head = self.head_at(time);
+        let (mut soonest, mut best) = ((!reads.is_empty()).then_some(0), f64::INFINITY);
+        for (number, read) in reads.iter().enumerate() {
+            let begins = match self.is_ahead(head, read.offset) {
+                true => self.served(time, read.offset, read.len).begins,
+                false => {
+                    let there = time + self.model.seek(head, read.offset);
+                    if there >= best {
+                        continue;
+                    }
+                    there + self.turn_to(there, read.passed)
+                }
+            };
+            if begins < best {
+                (soonest, best) = (Some(number), begins);
+            }
+        }
+        soonest
     }
 
     /// Returns how a read goes that the disk starts at `time`.
@@ -169,7 +218,7 @@ impl HardDisk {
         let (model, end) = (&self.model, offset + len);
         let sent = time + len as f64 / model.bus;
         let head = self.head_at(time);
-        if self.segment.contains(&offset) || (offset == self.segment.end && offset == head) {
+        if self.is_ahead(head, offset) {
             let (since, at) = match head == self.segment.end {
                 // The segment is full: the head waits until the place where it stopped comes round.
                 true => (time + self.turn(time, head), head),
@@ -240,18 +289,21 @@ impl Timed for HardDisk {
     /// Serves next, of the commands in the queue, the one whose first byte comes soonest. Command overhead
     /// passes while another command is served.
     fn read_all(&mut self, reads: &[(u64, u64)]) {
-        let mut held: Vec<(u64, u64)> = Vec::new();
+        let mut held: Vec<Queued> = Vec::with_capacity(self.model.queue.max(1));
         let mut coming = reads.iter().copied();
         let mut time = self.now + self.model.command;
         loop {
             let room = self.model.queue.max(1) - held.len();
-            held.extend(coming.by_ref().take(room));
-            let begins = |(offset, len): &(u64, u64)| self.served(time, *offset, *len).begins;
-            let keyed = held.iter().map(begins).enumerate();
-            let Some((next, _)) = keyed.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+            held.extend(
+                coming
+                    .by_ref()
+                    .take(room)
+                    .map(|read| self.model.queued(read)),
+            );
+            let Some(next) = self.soonest(time, &held) else {
                 return;
             };
-            let (offset, len) = held.remove(next);
+            let Queued { offset, len, .. } = held.remove(next);
             self.serve(time, offset, len);
             time = self.now;
         }
