@@ -2,6 +2,7 @@
 //! (1987): what operations take on a disk of the time; and what scripts of them predict (section
 //! 6), which ignore the processor as the paper's do.
 
+mod cfs;
 mod machine;
 mod scripts;
 

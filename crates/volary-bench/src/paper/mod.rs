@@ -6,4 +6,3 @@ pub mod daft;
 pub mod dosfs;
 pub mod ffs;
 pub mod fifs;
-pub mod table;
