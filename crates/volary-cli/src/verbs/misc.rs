@@ -141,7 +141,7 @@ Examples:
         #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
         paper: String,
         /// ffs: only this table (1 waste, 2a reading, 2b writing); otherwise all
-        #[arg(long, value_name = "TABLE", value_parser = ["1", "2a", "2b"])]
+        #[arg(long, value_name = "TABLE", value_parser = ["1", "2", "2a", "2b", "3", "4", "5", "5.4"])]
         table: Option<String>,
         /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
         /// of such lengths as the paper's)
@@ -184,8 +184,8 @@ Examples:
 
 /// Prints a paper's tables.
 fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit> {
-    if paper != "ffs" && (table.is_some() || tree.is_some()) {
-        return Err(Fail::usage("bench: --table and DIR are for the paper ffs"));
+    if paper != "ffs" && tree.is_some() {
+        return Err(Fail::usage("bench: DIR is for the paper ffs"));
     }
     if tree.is_some() && table.is_some_and(|table| table != "1") {
         return Err(Fail::usage("bench: DIR is for table 1"));
@@ -197,7 +197,9 @@ fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit>
             paper::fifs::run(&volary, &mut out::Raw)
         }
         "ffs" => paper::ffs::tables(table, tree, &mut text),
-        "cedar" => paper::cedar::table2(&mut text),
+        "cedar" => {
+            paper::cedar::tables(table).and_then(|all| paper::table::print_all(&all, &mut text))
+        }
         "daft" => paper::daft::table2(&mut text),
         _ => paper::dosfs::table2(&mut text).and_then(|()| {
             text.push(b'\n');

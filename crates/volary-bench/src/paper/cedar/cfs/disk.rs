@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use volary_sim::seek::{Drive, Turning};
 use volary_sim::{SECTOR, Timed};
 
-/// The time after which the sector behind a request has begun to go past, in microseconds.
+/// The time after which the sector behind labels has begun to go past, in microseconds: what was found is looked at
+/// before the next request. Data goes on without a pause, as the microcode checks labels.
 const PAST: f64 = 1.0;
 
 /// What a sector is for.
@@ -105,25 +106,29 @@ impl Disk {
 
     fn pass(&mut self, first: u64, count: usize, is_write: bool) -> Result<()> {
         let fits = first + count as u64 <= self.sectors();
-        ensure!(fits && count > 0, "sector {first} and {count} are not there");
+        ensure!(
+            fits && count > 0,
+            "sector {first} and {count} are not there"
+        );
         match is_write {
             true => self.done.writes += 1,
             false => self.done.reads += 1,
         }
         self.turning.request(first, count as u64);
-        self.turning.wait(PAST);
         Ok(())
     }
 
     /// Reads the labels of sectors.
     pub(super) fn labels(&mut self, first: u64, count: usize) -> Result<&[Label]> {
         self.pass(first, count, false)?;
+        self.turning.wait(PAST);
         Ok(&self.labels[first as usize..][..count])
     }
 
     /// Writes the labels of sectors, page after page from `label` on.
     pub(super) fn write_labels(&mut self, first: u64, label: Label, count: usize) -> Result<()> {
         self.pass(first, count, true)?;
+        self.turning.wait(PAST);
         let labels = &mut self.labels[first as usize..][..count];
         for (i, of) in labels.iter_mut().enumerate() {
             *of = label.further(i);
@@ -164,6 +169,11 @@ impl Disk {
         self.pass(first, count, true)?;
         self.check(first, label, count)?;
         for (sector, bytes) in (first..).zip(from.chunks_exact(SECTOR)) {
+            // Zeros take no memory.
+            if volary_core::is_zero(bytes) {
+                self.data.remove(&sector);
+                continue;
+            }
             let mut data = [0; SECTOR];
             data.copy_from_slice(bytes);
             self.data.insert(sector, data);

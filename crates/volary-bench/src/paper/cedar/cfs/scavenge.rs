@@ -27,6 +27,7 @@ impl Volume {
             }
         }
         self.is_free[..TABLE.0 as usize + TABLE.1].fill(false);
+        self.lowest = 0;
         self.next_uid = uid + 1;
         self.table = Table::make(&mut self.disk, TABLE.0, TABLE.1)?;
         let mut found = 0;
@@ -60,6 +61,7 @@ mod tests {
         let listed = volume.list("").unwrap();
         volume.table = Table::make(&mut volume.disk, TABLE.0, TABLE.1).unwrap();
         volume.is_free.fill(true);
+        volume.lowest = 0;
         assert!(volume.open("f08").is_err());
         let cylinder = (drive.track * drive.heads) as usize;
         assert_eq!(volume.scavenge(cylinder).unwrap(), 79);

@@ -214,17 +214,12 @@ impl Table {
         bail!("the name table has a circle")
     }
 
-    /// Returns what a key leads to.
-    pub(super) fn get(&mut self, disk: &mut Disk, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let way = self.way(disk, key)?;
-        let leaf = way.last().map(|(_, page)| page);
-        let found = leaf.and_then(|page| page.entries.iter().find(|(k, _)| k == key));
-        Ok(found.map(|(_, value)| value.clone()))
-    }
-
     /// Puts an entry in, or another value into it.
     pub(super) fn put(&mut self, disk: &mut Disk, key: &[u8], value: &[u8]) -> Result<()> {
-        ensure!(key.len() + value.len() <= SIZE / 4, "a name that is too long");
+        ensure!(
+            key.len() + value.len() <= SIZE / 4,
+            "a name that is too long"
+        );
         let mut way = self.way(disk, key)?;
         let (mut key, mut value) = (key.to_vec(), value.to_vec());
         while let Some((number, mut page)) = way.pop() {
@@ -326,8 +321,8 @@ mod tests {
                     model.insert(key.clone(), value);
                 }
             }
-            let found = table.get(&mut disk, &key).unwrap();
-            assert_eq!(found.as_ref(), model.get(&key));
+            let found = table.all(&mut disk, &key).unwrap().pop();
+            assert_eq!(found.map(|(_, value)| value).as_ref(), model.get(&key));
         }
         let mut table = Table::open(&mut disk, 4, 2000).unwrap();
         assert!(table.pages > 20, "{} pages", table.pages);

@@ -11,8 +11,8 @@ use volary_sim::seek::Drive;
 pub(super) const TABLE: (u64, usize) = (4, 16_000);
 /// Bytes that a program reads or writes at a time.
 const REQUEST: usize = 4096;
-/// The directory of all files: a part of their names.
-const DIR: &str = "<Cedar>Benchmark>";
+/// What all names begin with: directories are a part of names.
+const DIR: &str = "<Cedar>";
 /// Versions that are kept, unless a file says otherwise.
 const KEEP: u16 = 1;
 
@@ -22,6 +22,8 @@ pub(in super::super) struct Volume {
     pub(super) table: Table,
     /// The map: a hint, which is kept in memory as long as the volume is used.
     pub(super) is_free: Vec<bool>,
+    /// No sector before this one is free.
+    pub(super) lowest: usize,
     pub(super) next_uid: u32,
 }
 
@@ -44,6 +46,7 @@ impl Volume {
             disk,
             table,
             is_free,
+            lowest: 0,
             next_uid: super::table::UID + 1,
         })
     }
@@ -207,9 +210,11 @@ impl Volume {
     }
 
     /// Returns the first row that is long enough, or the first sectors that are enough together.
-    fn look(&self, count: u64) -> Option<Vec<Run>> {
+    fn look(&mut self, count: u64) -> Option<Vec<Run>> {
         let (mut pieces, mut sum) = (Vec::new(), 0);
-        let mut at = 0;
+        let below = self.is_free[self.lowest..].iter();
+        self.lowest += below.take_while(|is_free| !**is_free).count();
+        let mut at = self.lowest;
         while at < self.is_free.len() {
             let len = self.is_free[at..].iter().take(count as usize);
             let len = len.take_while(|is_free| **is_free).count() as u64;
@@ -277,6 +282,7 @@ impl Volume {
             self.disk
                 .write_labels(piece.first, Label::FREE, piece.sectors)?;
             self.is_free[piece.first as usize..][..piece.sectors].fill(true);
+            self.lowest = self.lowest.min(piece.first as usize);
         }
         Ok(())
     }
@@ -468,6 +474,7 @@ mod tests {
         let mut volume = Volume::make(Drive::TRIDENT).unwrap();
         volume.create("one", &[1; 2000]).unwrap();
         volume.is_free.fill(true);
+        volume.lowest = 0;
         volume.create("two", &[2; 2000]).unwrap();
         for (name, byte) in [("one", 1), ("two", 2)] {
             let open = volume.open(name).unwrap();
