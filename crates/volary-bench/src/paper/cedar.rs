@@ -18,8 +18,6 @@ mod rival;
 mod scripts;
 mod times;
 
-pub use times::{Row, rows};
-
 use super::table::Table;
 use anyhow::{Result, bail};
 

@@ -133,7 +133,7 @@ fn makedo(on: &mut dyn Rival) -> Result<u64> {
 const NOTES3: &str = "\
 Small files of one page, made one each 70 ms; the mean of four hundreds after a thousand others. Each list and read
 begins with nothing in memory; of 400 files each fourth is read. CFS: pages of the name table have two sectors, each
-transferred by itself (\"a partial write could corrupt a name table page\"), and 16 are kept; names have some 30 bytes.
+transferred by itself (\"a partial write could corrupt a name table page\"), and 256 are kept; names have some 30 bytes.
 A quarter of our FSD's creates reads the block of 4 KiB in which the page lies: the driver's cache does that.
 MakeDo is assumed: the dates of 40 sources, 40 objects and 60 interfaces are looked at; then for each module the source (12 KB on
 the average) and eight interfaces (6 KB) are read, and the object (8 KB) is replaced. No content is kept in memory.

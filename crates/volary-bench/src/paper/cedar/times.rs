@@ -9,17 +9,17 @@ use anyhow::Result;
 
 /// An operation: its time on the simulated disk, and what its script predicts, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+struct Row {
     /// The operation.
-    pub what: &'static str,
+    what: &'static str,
     /// What the paper measured of CFS, by wall clock.
-    pub cfs: f64,
+    cfs: f64,
     /// Of FSD.
-    pub fsd: f64,
+    fsd: f64,
     /// What the script predicts.
-    pub script: f64,
+    script: f64,
     /// What the requests took.
-    pub disk: f64,
+    disk: f64,
 }
 
 /// Small files that are made, or deleted, before it is measured: the log has gone round then.
@@ -36,7 +36,7 @@ const CRASHES: usize = 12;
 ///
 /// # Errors
 /// Of the volume.
-pub fn rows() -> Result<Vec<Row>> {
+fn rows() -> Result<Vec<Row>> {
     let mut on = Machine::new()?;
     on.create_smalls(0..BEFORE)?;
     let create = on.create_smalls(BEFORE..SMALLS)? / MADE as f64;
@@ -91,15 +91,15 @@ pub fn rows() -> Result<Vec<Row>> {
 }
 
 const NOTES: &str = "\
-Ours is without the processor's time, the paper's is by wall clock; opens and deletes in FSD are nearly all the
-processor's, so that CFS / FSD is larger here where little is left to the disk. A read page takes half of the paper's
-time in both: a seek over a few large files, and no processor.
+Ours is without the processor's time, the paper's is by wall clock: FSD's opens and deletes are nearly all the
+processor's. So CFS / FSD, of the disk alone, is too large where little of FSD's time is the disk's. 'At least': what the
+paper's FSD took besides our disk's time is added to both; CFS, with more requests, took more. The paper's ratios lie
+between the two, or within a quarter of one.
 Pages of a sector, a log of 1284, data written as it comes in requests of 4 KiB; eight small files a commit. A large
 file has 1 MiB. The paper's length is not known; by the labels that a delete in CFS writes in one pass, 2692 ms of
-transfer, it had 3 MB.
-! CFS's scavenger goes over 300 MB that are half full (files as in section 5.6); the paper does not say how
-many files there were, nor what of the hour was the processor's. FSD recovers after 1000 creates; it reads the map from
-the log, as the paper's did not (20 s of its 25).";
+transfer, it had 3 MB. CFS's volume is half full, with files as in section 5.6.
+CFS's scavenger takes a quarter of the paper's hour: how many files there were the paper does not say, nor what was the
+processor's. FSD recovers after 1000 creates; it reads the map from the log, as the paper's did not (20 s of its 25).";
 
 /// Makes the table.
 ///
@@ -109,7 +109,7 @@ pub(super) fn table() -> Result<Table> {
     let mut table = Table::new(
         "Table 2: CFS to FSD on a simulated Trident T-300",
         "milliseconds",
-        &["CFS", "FSD", "CFS / FSD", "script of FSD"],
+        &["CFS", "FSD", "CFS / FSD", "at least", "script of FSD"],
     );
     let cfs = baseline::times()?;
     for row in rows()? {
@@ -120,13 +120,16 @@ pub(super) fn table() -> Result<Table> {
             ours: some(row.disk).map(|disk| ours / disk),
             is_claimed: false,
         };
+        // What FSD took besides the disk, CFS took as well, and more.
+        let rest = row.fsd - row.disk;
+        let least = Cell::ours((ours + rest) / row.fsd);
         let script = Cell {
             paper: some(row.script),
             ours: some(row.disk),
             is_claimed: true,
         };
         let cells = [Cell::new(row.cfs, ours), Cell::new(row.fsd, row.disk)];
-        table.row(row.what, [&cells[..], &[ratio, script]].concat());
+        table.row(row.what, [&cells[..], &[ratio, least, script]].concat());
     }
     table.note(NOTES);
     Ok(table)
@@ -149,16 +152,31 @@ fn of(cfs: &Times, what: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use volary_sim::seek::Drive;
 
-    /// Paper, section 6: "the model almost always predicted performance to within five percent
-    /// of measured performance".
+    /// Paper, section 6: "the model almost always predicted performance to within five percent of measured
+    /// performance".
     #[test]
-    fn the_scripts_predict_each_operation_within_5_percent() {
-        let rows = rows().unwrap();
-        let off: Vec<&Row> = rows
-            .iter()
-            .filter(|row| (row.script - row.disk).abs() > 0.05 * row.disk)
-            .collect();
-        assert!(off.is_empty(), "{off:.1?} of {rows:.1?}");
+    fn scripts_predict_within_5_percent_and_ratios_are_near_the_papers() {
+        let table = table().unwrap();
+        let mut cfs = Vec::new();
+        for row in &table.rows {
+            let [of_cfs, _, ratio, least, script] = &row.cells[..] else {
+                panic!("{row:?}")
+            };
+            cfs.extend(of_cfs.ours);
+            let off = script.ratio().map_or(0.0, |ratio| ratio - 1.0);
+            assert!(off.abs() < 0.05, "{row:.3?}");
+            // Between the disk's alone and that with the processor's part, or within a quarter.
+            let (least, most) = (least.ours.unwrap(), ratio.ours.unwrap_or(f64::MAX));
+            let near = 0.75 * least.min(most)..1.25 * least.max(most);
+            assert!(near.contains(&ratio.paper.unwrap()), "{row:.2?}");
+        }
+        // In CFS a large file takes a pass for looking at labels, one for writing them, and one for the data; a delete
+        // takes one.
+        let pass = Drive::TRIDENT.transfer(LARGE / 512) / 1000.0;
+        let (create, delete) = (cfs[1] / pass, cfs[5] / pass);
+        assert!((3.0..3.4).contains(&create), "{create}");
+        assert!((1.0..1.2).contains(&delete), "{delete}");
     }
 }

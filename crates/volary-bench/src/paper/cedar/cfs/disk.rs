@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use volary_sim::seek::{Drive, Turning};
 use volary_sim::{SECTOR, Timed};
 
-/// The time after which the sector behind labels has begun to go past, in microseconds: what was found is looked at
-/// before the next request. Data goes on without a pause, as the microcode checks labels.
+/// The time after which the sector behind a label or a header has begun to go past, in microseconds: what was found is
+/// looked at before the next request. Data goes on without a pause, as the microcode checks labels.
 const PAST: f64 = 1.0;
 
 /// What a sector is for.
@@ -104,6 +104,11 @@ impl Disk {
         self.turning.wait(time);
     }
 
+    /// Looks at what was read.
+    pub(super) fn pause(&mut self) {
+        self.turning.wait(PAST);
+    }
+
     fn pass(&mut self, first: u64, count: usize, is_write: bool) -> Result<()> {
         let fits = first + count as u64 <= self.sectors();
         ensure!(
@@ -121,14 +126,14 @@ impl Disk {
     /// Reads the labels of sectors.
     pub(super) fn labels(&mut self, first: u64, count: usize) -> Result<&[Label]> {
         self.pass(first, count, false)?;
-        self.turning.wait(PAST);
+        self.pause();
         Ok(&self.labels[first as usize..][..count])
     }
 
     /// Writes the labels of sectors, page after page from `label` on.
     pub(super) fn write_labels(&mut self, first: u64, label: Label, count: usize) -> Result<()> {
         self.pass(first, count, true)?;
-        self.turning.wait(PAST);
+        self.pause();
         let labels = &mut self.labels[first as usize..][..count];
         for (i, of) in labels.iter_mut().enumerate() {
             *of = label.further(i);

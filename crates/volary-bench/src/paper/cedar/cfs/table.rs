@@ -13,7 +13,7 @@ use volary_sim::SECTOR;
 const SECTORS: usize = 2;
 const SIZE: usize = SECTORS * SECTOR;
 /// Pages that are kept in memory.
-const KEPT: usize = 16;
+const KEPT: usize = 256;
 /// The uid of the table's file.
 pub(super) const UID: u32 = 1;
 /// Levels, at most.

@@ -271,6 +271,7 @@ impl Volume {
     pub(super) fn read_header(&mut self, (uid, at): (u32, u64)) -> Result<Header> {
         let mut bytes = vec![0; header::SECTORS * SECTOR];
         self.disk.read(at, header_label(uid), &mut bytes)?;
+        self.disk.pause();
         Header::decode(&bytes)
     }
 
