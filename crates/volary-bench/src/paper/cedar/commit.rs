@@ -67,7 +67,7 @@ const NOTES: &str = "\
 Four hundred small creates, one each 70 ms, on volumes that commit each half second, or with each change.
 ! The paper does not say what its benchmark did. From its two factors there were 2.1 requests for metadata to each
 one for data even with group commit (2.98 M + D = 2.34 (M + D)); of creates, which write a data page each, there are
-0.3. So of all requests group commit saves as much here, but of those for metadata more.
+0.4. So of all requests group commit saves as much here, but of those for metadata more.
 ! A record of the paper's logs up to 39 pages; here the longest batch of half a second has fewer, as creates come one
 by one.";
 
