@@ -145,7 +145,7 @@ const NOTES4: &str = "\
 4.3BSD: volary's driver of FFS, with the kernel's rules: a new inode and its directory's sector are written at once, all
 other blocks when update runs each 30 s; blocks of 8 KiB are read one by one, what is not in its cache.
 ! list: ours are the blocks of the root and of the directory, and two of inodes; the paper's 9 are all that `time`
-counted, so also what the listing program itself read. FSD: see Table 3.";
+counts, which is also what the listing program itself reads. FSD: see Table 3.";
 
 impl Counts {
     /// Takes them on new volumes.
