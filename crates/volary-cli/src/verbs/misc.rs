@@ -241,12 +241,9 @@ fn of_paper(
         return Err(Fail::usage("bench: DIR is for the paper ffs"));
     }
     if let Some(table) = table.filter(|table| !tables_of(paper).contains(table)) {
-        let known = match tables_of(paper) {
-            [] => "none to choose from".to_string(),
-            names => names.join(", "),
-        };
-        let words = format!("bench: --table: {table}: the tables of {paper} are {known}");
-        return Err(Fail::usage(words));
+        let all = tables_of(paper).join(", ");
+        let words = format!("bench: --table {table} is none of the paper {paper}: {all}");
+        return Err(Fail::usage(words.trim_end_matches(": ")));
     }
     if tree.is_some() && table.is_some_and(|table| table != "1") {
         return Err(Fail::usage("bench: DIR is for table 1"));

@@ -422,11 +422,15 @@ fn a_papers_table_can_be_parsed_and_one_that_it_does_not_have_is_refused() {
         (Some(7.0), Some(7.0))
     );
     for (words, said) in [
-        ("cedar --table 1", "the tables of cedar are 2, 3, 4, 5, 5.4"),
+        (
+            "cedar --table 1",
+            "--table 1 is none of the paper cedar: 2, 3, 4, 5, 5.4",
+        ),
         (
             "daft --table 2a",
-            "the tables of daft are 2, 3, 4, fig2, memory",
+            "--table 2a is none of the paper daft: 2, 3, 4, fig2, memory",
         ),
+        ("fifs --table 1", "--table 1 is none of the paper fifs\n"),
         ("ffs --json", "--json is for"),
         ("cedar --svg figures", "--svg is for"),
         ("daft src", "DIR is for the paper ffs"),
