@@ -263,7 +263,7 @@ pub(crate) fn write_home(cache: &Cache, layout: &Layout, pages: &[(u32, Image)])
     Ok(())
 }
 
-/// Reads pages back from both copies.
+/// Reads pages back from both copies, neighbours together.
 ///
 /// # Errors
 /// `Io` if any is not what was written.
@@ -272,18 +272,19 @@ pub(crate) fn read_back(
     layout: &Layout,
     pages: &[(u32, Image)],
 ) -> Result<()> {
-    let mut bytes = vec![0; layout.page_len()];
+    let page = layout.page_len();
     for start in [layout.table_a, layout.table_b] {
-        for (index, image) in pages {
-            let offset = layout.offset(start + index);
-            dev.read_at(offset, &mut bytes)?;
-            if *bytes != **image && !made(Mistake::OneCopyHome) {
-                return Err(Error::io(
-                    "write",
-                    offset,
-                    bytes.len() as u64,
-                    "it is not there",
-                ));
+        for run in pages.chunk_by(|a, b| a.0 + 1 == b.0) {
+            let Some((first, _)) = run.first() else {
+                continue;
+            };
+            let mut bytes = vec![0; page * run.len()];
+            dev.read_at(layout.offset(start + first), &mut bytes)?;
+            for ((index, image), found) in run.iter().zip(bytes.chunks_exact(page)) {
+                if *found != **image && !made(Mistake::OneCopyHome) {
+                    let offset = layout.offset(start + index);
+                    return Err(Error::io("write", offset, page as u64, "it is not there"));
+                }
             }
         }
     }

@@ -1,144 +1,49 @@
-//! Table 2 of Hagmann, "Reimplementing the Cedar File System Using Logging and Group Commit"
-//! (1987): what operations take on a disk of the time; and what scripts of them predict (section
-//! 6), which ignore the processor as the paper's do.
+//! The tables of Hagmann, "Reimplementing the Cedar File System Using Logging and Group Commit" (1987).
+//!
+//! FSD is volary's driver with the paper's parameters. CFS, which it replaced, is built here on a disk with labels;
+//! 4.3BSD is volary's driver of its file system behind a model of the kernel's cache. All run on a simulated Trident
+//! T-300, which counts requests and takes its time for each. Table 2 has beside it what the paper's scripts predict
+//! (section 6).
 
+mod bandwidth;
+mod baseline;
+mod bsd;
+mod cfs;
+mod commit;
+mod counted;
+mod counts;
 mod machine;
+mod mounted;
+mod rival;
 mod scripts;
+mod times;
 
-use anyhow::Result;
-use machine::{LARGE, Machine, SINCE_CRASH};
-use scripts::Volume;
-use std::io::Write;
+use super::table::Table;
+use anyhow::{Result, bail};
 
-/// An operation: its time on the simulated disk, and what its script predicts, in milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// The operation.
-    pub what: &'static str,
-    /// What the paper measured of CFS, by wall clock.
-    pub cfs: f64,
-    /// Of FSD.
-    pub fsd: f64,
-    /// What the script predicts.
-    pub script: f64,
-    /// What the requests took.
-    pub disk: f64,
-}
+/// The tables' names. 5.4 is the section on group commit.
+pub const TABLES: [&str; 5] = ["2", "3", "4", "5", "5.4"];
 
-/// Small files that are made, or deleted, before it is measured: the log has gone round then.
-const BEFORE: usize = 1000;
-/// Small files that are made, and deleted, as it is measured.
-const MADE: usize = 2400;
-/// Small files that are read.
-const SMALLS: usize = BEFORE + MADE;
-const LARGES: usize = 48;
-const READS: usize = 400;
-const CRASHES: usize = 12;
-
-/// All rows.
+/// Makes one of [`TABLES`], or all. The same at each run.
 ///
 /// # Errors
-/// Of the volume.
-pub fn rows() -> Result<Vec<Row>> {
-    let mut on = Machine::new()?;
-    on.create_smalls(0..BEFORE)?;
-    let create = on.create_smalls(BEFORE..SMALLS)? / MADE as f64;
-    on.again()?;
-    let volume = Volume::of(on.layout(), on.table_pages_per_file()?);
-    on.find_smalls(SMALLS)?;
-    let (open, read) = on.read_smalls(SMALLS, READS)?;
-    let large = on.create_larges(LARGES)?;
-    let (page, apart) = on.read_pages(LARGES, READS)?;
-    on.find_smalls(SMALLS)?;
-    // The first ones bring what they need of the name table into memory.
-    on.delete_larges(0..LARGES / 4)?;
-    let large_delete = on.delete_larges(LARGES / 4..LARGES)?;
-    on.delete_smalls(0..BEFORE)?;
-    let delete = on.delete_smalls(BEFORE..SMALLS)? / MADE as f64;
-    on.create_smalls(0..BEFORE)?;
-    let recovery = on.crashes(CRASHES, BEFORE)?;
-    let ms = |what, [cfs, fsd]: [f64; 2], script: f64, disk: f64| Row {
-        what,
-        cfs,
-        fsd,
-        script: script / 1000.0,
-        disk: disk / 1000.0,
+/// Of volumes; for a name that is none of them.
+pub fn tables(which: Option<&str>) -> Result<Vec<Table>> {
+    let wanted = which.map_or(TABLES.to_vec(), |which| vec![which]);
+    let mut all = Vec::new();
+    let counts = match wanted.contains(&"3") || wanted.contains(&"4") {
+        true => Some(counts::Counts::take()?),
+        false => None,
     };
-    let small = Volume::read_small(SMALLS as u64, READS);
-    let any = Volume::read_page(LARGES as u64, LARGE, READS, apart);
-    Ok(vec![
-        ms("small create", [264.0, 70.0], volume.small_create(), create),
-        ms(
-            "large create",
-            [7674.0, 2730.0],
-            volume.large_create(LARGE),
-            large,
-        ),
-        ms("open", [51.2, 11.7], 0.0, open),
-        ms("open and read", [68.5, 35.4], small, open + read),
-        ms("small delete", [214.0, 15.0], volume.small_delete(), delete),
-        ms(
-            "large delete",
-            [2692.0, 118.0],
-            Volume::large_delete(),
-            large_delete,
-        ),
-        ms("read page", [41.0, 41.0], any, page),
-        ms(
-            "crash recovery",
-            [3_600_000.0, 25_000.0],
-            volume.recovery(SINCE_CRASH as u64),
-            recovery,
-        ),
-    ])
-}
-
-/// Prints the table.
-///
-/// # Errors
-/// As [`rows`]; of writing.
-pub fn table2(out: &mut dyn Write) -> Result<()> {
-    writeln!(
-        out,
-        "Table 2 on a simulated Trident T-300: milliseconds without the processor's; the paper's by wall clock\n"
-    )?;
-    writeln!(
-        out,
-        "{:<16} {:>10} {:>10} {:>12} {:>10} {:>12}",
-        "", "script", "disk", "script/disk", "FSD, paper", "CFS, paper"
-    )?;
-    for row in rows()? {
-        let ratio = match row.disk > 0.0 {
-            true => format!("{:.3}", row.script / row.disk),
-            false => "-".into(),
-        };
-        writeln!(
-            out,
-            "{:<16} {:>10.1} {:>10.1} {ratio:>12} {:>10.1} {:>12.1}",
-            row.what, row.script, row.disk, row.fsd, row.cfs
-        )?;
+    for name in wanted {
+        all.push(match (name, &counts) {
+            ("2", _) => times::table()?,
+            ("3", Some(counts)) => counts.table3(),
+            ("4", Some(counts)) => counts.table4(),
+            ("5", _) => bandwidth::table()?,
+            ("5.4", _) => commit::table()?,
+            _ => bail!("the paper cedar has the tables {}", TABLES.join(", ")),
+        });
     }
-    writeln!(
-        out,
-        "\nPages of a sector, a log of 1284, data written as it comes in requests of 4 KiB; eight small files a \
-         commit. A large file has 1 MiB here; of the paper's the length is not known."
-    )?;
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Paper, section 6: "the model almost always predicted performance to within five percent
-    /// of measured performance".
-    #[test]
-    fn the_scripts_predict_each_operation_within_5_percent() {
-        let rows = rows().unwrap();
-        let off: Vec<&Row> = rows
-            .iter()
-            .filter(|row| (row.script - row.disk).abs() > 0.05 * row.disk)
-            .collect();
-        assert!(off.is_empty(), "{off:.1?} of {rows:.1?}");
-    }
+    Ok(all)
 }

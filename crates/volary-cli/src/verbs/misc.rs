@@ -117,8 +117,8 @@ fn exit_section(name: &str) -> String {
 #[command(after_help = "\
 Examples:
   volary bench paper dosfs
-  volary bench paper cedar
-  volary bench paper daft
+  volary bench paper cedar --table 3
+  volary bench paper daft --svg figures
   volary bench paper ffs --table 2a
   volary bench peers fat
   volary bench peers fat --only 'tree in' --json
@@ -137,19 +137,29 @@ Examples:
   volary bench paper dosfs
   volary bench paper ffs
   volary bench paper ffs --table 2a
-  volary bench paper ffs --table 1 /usr/share")]
+  volary bench paper ffs --table 1 /usr/share
+  volary bench paper cedar --table 5.4
+  volary bench paper daft --table 4 --json
+  volary bench paper daft --table fig2 --svg figures")]
     Paper {
         /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
         /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
         #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
         paper: String,
-        /// ffs: only this table (1 waste, 2a reading, 2b writing); otherwise all
-        #[arg(long, value_name = "TABLE", value_parser = ["1", "2a", "2b"])]
+        /// Only this table; otherwise all. ffs: 1 waste, 2a reading, 2b writing; cedar: 2 to 5, and
+        /// 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C
+        #[arg(long, value_name = "TABLE")]
         table: Option<String>,
         /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
         /// of such lengths as the paper's)
         #[arg(value_name = "DIR")]
         tree: Option<PathBuf>,
+        /// cedar, daft: as JSON
+        #[arg(long)]
+        json: bool,
+        /// daft: draws the paper's figure into this directory, which is made if it is not there
+        #[arg(long, value_name = "DIR")]
+        svg: Option<PathBuf>,
     },
     /// Beside other programs of today
     #[command(after_help = "\
@@ -217,13 +227,74 @@ impl HowPeers {
     }
 }
 
+/// Returns the names of a paper's tables.
+fn tables_of(paper: &str) -> &'static [&'static str] {
+    match paper {
+        "ffs" => &["1", "2a", "2b"],
+        "cedar" => &paper::cedar::TABLES,
+        "daft" => &paper::daft::TABLES,
+        _ => &[],
+    }
+}
+
+/// A benchmark that could not be run.
+fn failed(e: impl std::fmt::Display) -> Fail {
+    Fail::new(Exit::Failed, format!("bench: {e:#}"))
+}
+
+/// Prints tables, as text or as JSON.
+fn print_tables(tables: &[paper::table::Table], json: bool) -> Done<Exit> {
+    let mut out = out::out();
+    match json {
+        true => out::json(&mut out, &tables)?,
+        false => paper::table::print_all(tables, &mut out).map_err(failed)?,
+    }
+    out::end(out)?;
+    Ok(Exit::Done)
+}
+
+/// Draws Figure 2 of the paper daft.
+fn draw(dir: &Path) -> Done {
+    let drawn = paper::daft::figure2().map_err(failed)?;
+    let path = dir.join("daft-figure-2.svg");
+    std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::write(&path, drawn))
+        .map_err(|e| Fail::host(path.display(), e))
+}
+
 /// Prints a paper's tables.
-fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit> {
-    if paper != "ffs" && (table.is_some() || tree.is_some()) {
-        return Err(Fail::usage("bench: --table and DIR are for the paper ffs"));
+fn of_paper(
+    paper: &str,
+    table: Option<&str>,
+    tree: Option<&Path>,
+    (json, svg): (bool, Option<&Path>),
+) -> Done<Exit> {
+    if svg.is_some() && paper != "daft" {
+        return Err(Fail::usage("bench: --svg is for the paper daft"));
+    }
+    if paper != "ffs" && tree.is_some() {
+        return Err(Fail::usage("bench: DIR is for the paper ffs"));
+    }
+    if let Some(table) = table.filter(|table| !tables_of(paper).contains(table)) {
+        let all = tables_of(paper).join(", ");
+        let words = format!("bench: --table {table} is none of the paper {paper}: {all}");
+        return Err(Fail::usage(words.trim_end_matches(": ")));
     }
     if tree.is_some() && table.is_some_and(|table| table != "1") {
         return Err(Fail::usage("bench: DIR is for table 1"));
+    }
+    match paper {
+        "cedar" => return print_tables(&paper::cedar::tables(table).map_err(failed)?, json),
+        "daft" => {
+            svg.map_or(Ok(()), draw)?;
+            return print_tables(&paper::daft::tables(table).map_err(failed)?, json);
+        }
+        _ if json => {
+            return Err(Fail::usage(
+                "bench: --json is for the papers cedar and daft",
+            ));
+        }
+        _ => {}
     }
     let mut text = Vec::new();
     let printed = match paper {
@@ -232,14 +303,12 @@ fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit>
             paper::fifs::run(&volary, &mut out::Raw)
         }
         "ffs" => paper::ffs::tables(table, tree, &mut text),
-        "cedar" => paper::cedar::table2(&mut text),
-        "daft" => paper::daft::table2(&mut text),
         _ => paper::dosfs::table2(&mut text).and_then(|()| {
             text.push(b'\n');
             paper::dosfs::figures(&mut text)
         }),
     };
-    printed.map_err(|e| Fail::new(Exit::Failed, format!("bench: {e:#}")))?;
+    printed.map_err(failed)?;
     out::Raw.write_all(&text)?;
     Ok(Exit::Done)
 }
@@ -248,8 +317,15 @@ impl Bench {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         match &self.what {
-            What::Paper { paper, table, tree } => {
-                of_paper(paper, table.as_deref(), tree.as_deref())
+            What::Paper {
+                paper,
+                table,
+                tree,
+                json,
+                svg,
+            } => {
+                let how = (*json, svg.as_deref());
+                of_paper(paper, table.as_deref(), tree.as_deref(), how)
             }
             What::Peers { what, how, json } => of_peers(what, how, *json),
             What::Report(report) => report.run(),

@@ -438,3 +438,32 @@ fn bulk_reads_are_measured_beside_who_is_there_and_the_findings_can_be_parsed() 
     let told = sandbox.run("bench report --peers none page.html").fails(2);
     assert!(told.contains("none"), "{told}");
 }
+
+#[test]
+fn a_papers_table_can_be_parsed_and_one_that_it_does_not_have_is_refused() {
+    let sandbox = Sandbox::empty();
+    let run = sandbox.run("bench paper cedar --table 5.4 --json").ok();
+    let tables: Vec<serde_json::Value> = serde_json::from_str(&run).unwrap();
+    let cell = &tables[0]["rows"][2]["cells"][0];
+    assert_eq!(
+        (cell["paper"].as_f64(), cell["ours"].as_f64()),
+        (Some(7.0), Some(7.0))
+    );
+    for (words, said) in [
+        (
+            "cedar --table 1",
+            "--table 1 is none of the paper cedar: 2, 3, 4, 5, 5.4",
+        ),
+        (
+            "daft --table 2a",
+            "--table 2a is none of the paper daft: 2, 3, 4, fig2, memory",
+        ),
+        ("fifs --table 1", "--table 1 is none of the paper fifs\n"),
+        ("ffs --json", "--json is for"),
+        ("cedar --svg figures", "--svg is for"),
+        ("daft src", "DIR is for the paper ffs"),
+    ] {
+        let err = sandbox.run(&format!("bench paper {words}")).fails(2);
+        assert!(err.contains(said), "{err}");
+    }
+}
