@@ -144,7 +144,7 @@ impl Used {
             "Assumed: {} files in directories of 15, filled one after the other; then files anywhere are replaced, four of \
              which are written at a\ntime by 64 KiB, and for each four of them one is appended to, until files up to 1 MiB \
              have the paper's {} fragments:\n{} were replaced and {} appended to (seed {SEED}). Free room is taken from the \
-             last place on, where all of it fits. Appends are as\nmany as make the other two figures of fragments come out.",
+             last place on, where all of it fits. Appends, pieces\nand writers were chosen among nine settings, so that the other two figures of fragments come out.",
             self.layout.files.len(),
             aged::FRAGMENTS,
             self.done.replaced,
