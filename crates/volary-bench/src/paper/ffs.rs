@@ -10,37 +10,35 @@ pub use host::Rate;
 pub use rates::{Row, Rows, rows};
 pub use waste::{Layout, TABLE, lengths, synthetic, table1};
 
+use super::table::Table;
 use anyhow::Result;
-use std::io::Write;
 use std::path::Path;
 
-/// Prints a table (`1`, `2a` or `2b`), or all; Table 1 of a tree, if one is given.
+/// The tables' names.
+pub const TABLES: [&str; 3] = ["1", "2a", "2b"];
+
+/// Makes one of [`TABLES`], or all; Table 1 of a tree, if one is given.
 ///
 /// # Errors
-/// Of the tree; of volumes; of writing.
-pub fn tables(which: Option<&str>, tree: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+/// Of the tree; of volumes.
+pub fn tables(which: Option<&str>, tree: Option<&Path>) -> Result<Vec<Table>> {
     let is_wanted = |table: &str| which.is_none_or(|which| which == table);
+    let mut tables = Vec::new();
     if is_wanted("1") {
-        table1(tree, out)?;
+        tables.push(table1(tree)?);
     }
     if is_wanted("2a") || is_wanted("2b") {
         let rows = rows()?;
         if is_wanted("2a") {
-            if which.is_none() {
-                writeln!(out)?;
-            }
-            rates::table2a(&rows, out)?;
+            tables.push(rates::table2a(&rows));
         }
         if is_wanted("2b") {
-            if which.is_none() {
-                writeln!(out)?;
-            }
-            rates::table2b(&rows, out)?;
+            tables.push(rates::table2b(&rows));
         }
-        rates::notes(&rows, out)?;
-        if is_wanted("2a") {
-            writeln!(out, "\n{}", rates::FAR)?;
+        // Once, below the last of them.
+        if let Some(last) = tables.last_mut() {
+            last.note(rates::notes(&rows));
         }
     }
-    Ok(())
+    Ok(tables)
 }

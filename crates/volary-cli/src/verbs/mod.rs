@@ -1,6 +1,7 @@
 //! The commands, one module for those that belong together.
 
 pub(crate) mod attrs;
+mod bench;
 mod bulk;
 mod cat;
 pub(crate) mod change;
@@ -15,7 +16,6 @@ mod modes;
 mod mount;
 pub(crate) mod moving;
 mod quota;
-mod report;
 pub(crate) mod serve;
 mod sim;
 mod space;
@@ -129,7 +129,7 @@ verbs! {
     Serve(serve::Serve),
     Torture(torture::Torture),
     Sim(sim::Sim),
-    Bench(misc::Bench),
+    Bench(bench::Bench),
     Formats(info::Formats),
     Layers(info::Layers),
     Completions(misc::Completions),

@@ -1,10 +1,10 @@
 //! Table 1: the space that block sizes waste, measured on volumes that volary makes and fills.
 
 use super::volume::{Kind, Volume, length};
+use crate::paper::table::{Cell, Table};
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -174,44 +174,38 @@ fn percent(used: u64, data: u64) -> f64 {
     (used as f64 - data as f64) * 100.0 / data.max(1) as f64
 }
 
-/// Prints the table of a tree, or of lengths distributed as the paper's.
+/// Makes the table of a tree, or of lengths distributed as the paper's.
 ///
 /// # Errors
-/// As [`lengths`]; of volumes; of writing.
-pub fn table1(tree: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+/// As [`lengths`]; of volumes.
+pub fn table1(tree: Option<&Path>) -> Result<Table> {
     let (files, of) = match tree {
         Some(tree) => (lengths(tree)?, tree.display().to_string()),
         None => (synthetic(), "a distribution that fits the paper's".into()),
     };
     let data: u64 = files.iter().sum();
-    writeln!(
-        out,
-        "Table 1: space that {} files of {} bytes on the average waste on volumes that were filled with them, of\n{of}\n",
+    let title = format!(
+        "Table 1: space that {} files of {} bytes on the average waste on volumes that were filled with them, of\n{of}",
         files.len(),
         data / files.len() as u64,
-    )?;
-    writeln!(
-        out,
-        "{:>14} {:>7} {:>7} {:>8}  organization",
-        "space used", "% waste", "paper", "formula"
-    )?;
+    );
+    let columns = ["space used, MiB", "% waste", "by formula"];
+    let mut table = Table::new(title, "organization", &columns);
     for (layout, paper) in TABLE {
         let computed: u64 = files.iter().map(|&len| layout.used(len)).sum();
         let measured = layout.measured(&files)?;
         let used = measured.unwrap_or(computed);
-        let mark = if measured.is_some() { ' ' } else { '*' };
-        let paper = paper.map_or("-".into(), |paper| format!("{paper:.1}"));
-        writeln!(
-            out,
-            "{:>10.1} MiB{mark}{:>7.1} {paper:>7} {:>8.1}  {}",
-            used as f64 / f64::from(1 << 20),
-            percent(used, data),
-            percent(computed, data),
-            layout.words(),
-        )?;
+        let mark = if measured.is_some() { "" } else { " *" };
+        let waste = Cell {
+            paper,
+            ..Cell::ours(percent(used, data))
+        };
+        let mib = used as f64 / f64::from(1 << 20);
+        let cells = vec![Cell::ours(mib), waste, Cell::ours(percent(computed, data))];
+        table.row(format!("{}{mark}", layout.words()), cells);
     }
-    writeln!(out, "\n{NOTES}")?;
-    Ok(())
+    table.note(NOTES);
+    Ok(table)
 }
 
 /// What stands below the table.
@@ -224,6 +218,7 @@ Of FFS the paper says that fragments of 512 and 1024 bytes waste about as much a
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::table::Row;
 
     #[test]
     fn the_waste_comes_near_to_the_paper() {
@@ -256,11 +251,17 @@ mod tests {
     /// Each figure of the table without a tree; what volumes use is what the formula says.
     #[test]
     fn the_table_is_the_same_at_each_run() {
-        let mut out = Vec::new();
-        table1(None, &mut out).expect("a table");
-        let text = String::from_utf8(out).expect("text");
-        let lines: Vec<_> = text.lines().filter(|line| line.contains(" MiB")).collect();
-        assert_eq!(lines, HELD, "{text}");
+        let table = table1(None).expect("a table");
+        let figure = |cell: &Cell| {
+            cell.ours
+                .map_or(String::new(), |ours| format!(" {ours:.1}"))
+        };
+        let line = |row: &Row| {
+            let figures: String = row.cells.iter().map(figure).collect();
+            format!("{}:{figures}", row.name)
+        };
+        let lines: Vec<String> = table.rows.iter().map(line).collect();
+        assert_eq!(lines, HELD);
         let files = synthetic();
         for layout in [Layout::Old(512), Layout::Old(2048), Layout::Fast(4096, 512)] {
             let computed: u64 = files.iter().map(|&len| layout.used(len)).sum();
@@ -269,30 +270,24 @@ mod tests {
     }
 
     const HELD: [&str; 11] = [
-        "      11.1 MiB*    0.0     0.0      0.0  data only, no separation between files",
-        "      11.6 MiB*    4.4     4.2      4.4  data only, each file starts on 512 byte boundary",
-        "      11.9 MiB     7.7     6.9      7.7  data + inodes, 512 byte block UNIX file system",
-        "      12.4 MiB    12.0    11.8     12.0  data + inodes, 1024 byte block UNIX file system",
-        "      13.5 MiB    21.9    22.4     21.9  data + inodes, 2048 byte block UNIX file system",
-        "      16.2 MiB*   45.8    45.6     45.8  data + inodes, 4096 byte block UNIX file system",
-        "      12.0 MiB     8.1     6.9      8.1  data + inodes, FFS 4096/512",
-        "      12.5 MiB    12.7    11.8     12.7  data + inodes, FFS 4096/1024",
-        "      12.5 MiB    12.5       -     12.5  data + inodes, FFS 8192/1024",
-        "      13.6 MiB    22.3       -     22.3  data + inodes, FFS 16384/2048",
-        "      16.2 MiB    46.5       -     46.5  data + inodes, FFS 32768/4096",
+        "data only, no separation between files *: 11.1 0.0 0.0",
+        "data only, each file starts on 512 byte boundary *: 11.6 4.4 4.4",
+        "data + inodes, 512 byte block UNIX file system: 11.9 7.7 7.7",
+        "data + inodes, 1024 byte block UNIX file system: 12.4 12.0 12.0",
+        "data + inodes, 2048 byte block UNIX file system: 13.5 21.9 21.9",
+        "data + inodes, 4096 byte block UNIX file system *: 16.2 45.8 45.8",
+        "data + inodes, FFS 4096/512: 12.0 8.1 8.1",
+        "data + inodes, FFS 4096/1024: 12.5 12.7 12.7",
+        "data + inodes, FFS 8192/1024: 12.5 12.5 12.5",
+        "data + inodes, FFS 16384/2048: 13.6 22.3 22.3",
+        "data + inodes, FFS 32768/4096: 16.2 46.5 46.5",
     ];
 
     #[test]
-    fn the_table_of_a_tree_prints() {
+    fn the_table_of_a_tree_is_of_its_files() {
         let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/paper");
-        let mut out = Vec::new();
-        table1(Some(&tree), &mut out).expect("a table");
-        let text = String::from_utf8(out).expect("text");
-        assert!(
-            text.contains("45.6") && text.contains("FFS 4096/512"),
-            "{text}"
-        );
-        let missing = table1(Some(&tree.join("none")), &mut Vec::new());
-        assert!(missing.is_err());
+        let table = table1(Some(&tree)).expect("a table");
+        assert!(table.title.contains("src/paper"), "{}", table.title);
+        assert!(table1(Some(&tree.join("none"))).is_err());
     }
 }

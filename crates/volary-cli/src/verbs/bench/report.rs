@@ -1,6 +1,6 @@
 //! `volary bench report`: what comparisons found, as one page.
 
-use super::misc::{HEAD, HowPeers, print};
+use super::peers::{HEAD, How, print};
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use std::io::Write;
@@ -27,7 +27,7 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
     #[command(flatten)]
-    how: HowPeers,
+    how: How,
     /// The page
     #[arg(value_name = "HTML")]
     page: PathBuf,

@@ -1,0 +1,130 @@
+//! `volary bench paper`: tables and figures of a paper, beside the paper's own.
+
+use super::failed;
+use crate::exit::{Done, Exit, Fail};
+use crate::out;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use volary_bench::paper;
+
+/// Tables and figures of a paper, beside the paper's own
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  volary bench paper dosfs
+  volary bench paper ffs
+  volary bench paper ffs --table 2a
+  volary bench paper ffs --table 1 /usr/share
+  volary bench paper cedar --table 5.4
+  volary bench paper daft --table 4 --json
+  volary bench paper daft --table fig2 --svg figures")]
+pub(crate) struct Paper {
+    /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
+    /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
+    #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
+    paper: String,
+    /// Only this table; otherwise all. ffs: 1 waste, 2a reading, 2b writing; cedar: 2 to 5, and
+    /// 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C
+    #[arg(long, value_name = "TABLE")]
+    table: Option<String>,
+    /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
+    /// of such lengths as the paper's)
+    #[arg(value_name = "DIR")]
+    tree: Option<PathBuf>,
+    /// ffs, cedar, daft: as JSON
+    #[arg(long)]
+    json: bool,
+    /// daft: draws the paper's figure into this directory, which is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+/// Returns the names of a paper's tables.
+fn tables_of(paper: &str) -> &'static [&'static str] {
+    match paper {
+        "ffs" => &paper::ffs::TABLES,
+        "cedar" => &paper::cedar::TABLES,
+        "daft" => &paper::daft::TABLES,
+        _ => &[],
+    }
+}
+
+impl Paper {
+    /// Prints the tables, and draws the figures that are wanted.
+    pub(super) fn run(&self) -> Done<Exit> {
+        self.check()?;
+        let table = self.table.as_deref();
+        if let Some(dir) = &self.svg {
+            draw(dir)?;
+        }
+        match self.paper.as_str() {
+            "ffs" => self.print(&paper::ffs::tables(table, self.tree.as_deref()).map_err(failed)?),
+            "cedar" => self.print(&paper::cedar::tables(table).map_err(failed)?),
+            "daft" => self.print(&paper::daft::tables(table).map_err(failed)?),
+            "fifs" => {
+                let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
+                paper::fifs::run(&volary, &mut out::Raw).map_err(failed)?;
+                Ok(Exit::Done)
+            }
+            _ => dosfs(),
+        }
+    }
+
+    /// Refuses options that are not for this paper.
+    fn check(&self) -> Done {
+        let paper = self.paper.as_str();
+        let refused = |words: String| Err(Fail::usage(format!("bench: {words}")));
+        if self.svg.is_some() && paper != "daft" {
+            return refused("--svg is for the paper daft".into());
+        }
+        if self.json && tables_of(paper).is_empty() {
+            return refused("--json is for the papers ffs, cedar and daft".into());
+        }
+        if self.tree.is_some() && paper != "ffs" {
+            return refused("DIR is for the paper ffs".into());
+        }
+        let Some(table) = self.table.as_deref() else {
+            return Ok(());
+        };
+        let all = tables_of(paper);
+        if !all.contains(&table) {
+            let words = format!(
+                "--table {table} is none of the paper {paper}: {}",
+                all.join(", ")
+            );
+            return refused(words.trim_end_matches(": ").into());
+        }
+        if self.tree.is_some() && table != "1" {
+            return refused("DIR is for table 1".into());
+        }
+        Ok(())
+    }
+
+    fn print(&self, tables: &[paper::table::Table]) -> Done<Exit> {
+        let mut out = out::out();
+        match self.json {
+            true => out::json(&mut out, &tables)?,
+            false => paper::table::print_all(tables, &mut out).map_err(failed)?,
+        }
+        out::end(out)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn dosfs() -> Done<Exit> {
+    let mut out = out::out();
+    paper::dosfs::table2(&mut out).map_err(failed)?;
+    writeln!(out)?;
+    paper::dosfs::figures(&mut out).map_err(failed)?;
+    out::end(out)?;
+    Ok(Exit::Done)
+}
+
+/// Draws Figure 2 of the paper daft.
+fn draw(dir: &Path) -> Done {
+    let drawn = paper::daft::figure2().map_err(failed)?;
+    let path = dir.join("daft-figure-2.svg");
+    std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::write(&path, drawn))
+        .map_err(|e| Fail::host(path.display(), e))
+}
