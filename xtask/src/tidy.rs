@@ -1,5 +1,7 @@
 //! The house rules that a program can hold us to.
 
+mod circles;
+
 use crate::run::root;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
