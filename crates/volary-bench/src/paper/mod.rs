@@ -6,3 +6,4 @@ pub mod daft;
 pub mod dosfs;
 pub mod ffs;
 pub mod fifs;
+pub mod table;
