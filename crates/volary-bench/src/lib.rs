@@ -9,3 +9,4 @@ mod needs;
 pub mod paper;
 pub mod peers;
 mod served;
+pub mod workload;
