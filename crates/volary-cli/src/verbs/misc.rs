@@ -114,7 +114,7 @@ fn exit_section(name: &str) -> String {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  volary bench paper dosfs
+  volary bench paper dosfs --table 4
   volary bench paper cedar
   volary bench paper daft
   volary bench paper ffs --table 2a
@@ -132,6 +132,7 @@ enum What {
     #[command(after_help = "\
 Examples:
   volary bench paper dosfs
+  volary bench paper dosfs --table 4 --json
   volary bench paper ffs
   volary bench paper ffs --table 2a
   volary bench paper ffs --table 1 /usr/share")]
@@ -140,13 +141,17 @@ Examples:
         /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
         #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
         paper: String,
-        /// ffs: only this table (1 waste, 2a reading, 2b writing); otherwise all
-        #[arg(long, value_name = "TABLE", value_parser = ["1", "2a", "2b"])]
+        /// Only this table, otherwise all; ffs: 1 waste, 2a reading, 2b writing; dosfs: 2 space, 3 Ousterhout's tests,
+        /// 4 large files, 5 whole workloads, 6 and 7 on other systems
+        #[arg(long, value_name = "TABLE", value_parser = ["1", "2a", "2b", "2", "3", "4", "5", "6", "7"])]
         table: Option<String>,
         /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
         /// of such lengths as the paper's)
         #[arg(value_name = "DIR")]
         tree: Option<PathBuf>,
+        /// dosfs: the tables as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Beside other programs of today
     #[command(after_help = "\
@@ -182,10 +187,51 @@ Examples:
     },
 }
 
+/// Returns whether a paper has a table.
+fn has_table(paper: &str, table: &str) -> bool {
+    let tables: &[&str] = match paper {
+        "ffs" => &["1", "2a", "2b"],
+        "dosfs" => &["2", "3", "4", "5", "6", "7"],
+        _ => &[],
+    };
+    tables.contains(&table)
+}
+
+/// Prints the DosFs paper's tables.
+fn of_dosfs(table: Option<&str>, json: bool) -> Done<Exit> {
+    let failed = |e| Fail::new(Exit::Failed, format!("bench: {e:#}"));
+    let tables = paper::dosfs::tables(table).map_err(failed)?;
+    let mut out = out::out();
+    if json {
+        out::json(&mut out, &tables)?;
+    } else {
+        let mut text = Vec::new();
+        paper::table::print_all(&tables, &mut text).map_err(failed)?;
+        if table.is_none() {
+            text.push(b'\n');
+            paper::dosfs::figures(&mut text).map_err(failed)?;
+        }
+        out.write_all(&text)?;
+    }
+    out::end(out)?;
+    Ok(Exit::Done)
+}
+
 /// Prints a paper's tables.
-fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit> {
-    if paper != "ffs" && (table.is_some() || tree.is_some()) {
-        return Err(Fail::usage("bench: --table and DIR are for the paper ffs"));
+fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>, json: bool) -> Done<Exit> {
+    if let Some(table) = table.filter(|table| !has_table(paper, table)) {
+        return Err(Fail::usage(format!(
+            "bench: --table {table} is none of the paper {paper}"
+        )));
+    }
+    if paper != "ffs" && tree.is_some() {
+        return Err(Fail::usage("bench: DIR is for the paper ffs"));
+    }
+    if paper == "dosfs" {
+        return of_dosfs(table, json);
+    }
+    if json {
+        return Err(Fail::usage("bench: --json is for the paper dosfs"));
     }
     if tree.is_some() && table.is_some_and(|table| table != "1") {
         return Err(Fail::usage("bench: DIR is for table 1"));
@@ -198,11 +244,7 @@ fn of_paper(paper: &str, table: Option<&str>, tree: Option<&Path>) -> Done<Exit>
         }
         "ffs" => paper::ffs::tables(table, tree, &mut text),
         "cedar" => paper::cedar::table2(&mut text),
-        "daft" => paper::daft::table2(&mut text),
-        _ => paper::dosfs::table2(&mut text).and_then(|()| {
-            text.push(b'\n');
-            paper::dosfs::figures(&mut text)
-        }),
+        _ => paper::daft::table2(&mut text),
     };
     printed.map_err(|e| Fail::new(Exit::Failed, format!("bench: {e:#}")))?;
     out::Raw.write_all(&text)?;
@@ -214,9 +256,12 @@ impl Bench {
     pub(crate) fn run(&self) -> Done<Exit> {
         let failed = |e: String| Fail::new(Exit::Failed, format!("bench: {e}"));
         match &self.what {
-            What::Paper { paper, table, tree } => {
-                of_paper(paper, table.as_deref(), tree.as_deref())
-            }
+            What::Paper {
+                paper,
+                table,
+                tree,
+                json,
+            } => of_paper(paper, table.as_deref(), tree.as_deref(), *json),
             What::Peers {
                 what,
                 only,
