@@ -91,3 +91,84 @@ impl Iostone<'_> {
 
 /// Bytes that are read or written at a time.
 const UNIT: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// How often each file was opened, read and written.
+    #[derive(Default)]
+    struct Counts(BTreeMap<String, [u64; 3]>);
+
+    impl Counts {
+        fn count(&mut self, path: &str, which: usize) -> Result<()> {
+            self.0.get_mut(path).unwrap()[which] += 1;
+            Ok(())
+        }
+    }
+
+    impl Files for Counts {
+        fn mkdir(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+        fn create(&mut self, path: &str) -> Result<()> {
+            assert!(self.0.insert(path.to_owned(), [0; 3]).is_none());
+            Ok(())
+        }
+        fn open(&mut self, path: &str) -> Result<()> {
+            self.count(path, 0)
+        }
+        fn close(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+        fn write(&mut self, path: &str, _: u64, _: u64) -> Result<()> {
+            self.count(path, 2)
+        }
+        fn read(&mut self, path: &str, _: u64, _: u64) -> Result<()> {
+            self.count(path, 1)
+        }
+        fn stat(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+        fn unlink(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+        fn rmdir(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+        fn compute(&mut self, _: f64) -> Result<()> {
+            Ok(())
+        }
+        fn sync(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn files_are_opened_as_often_as_the_mix_says_and_two_of_three_are_read() {
+        let kind = |files, len, chosen| Mix { files, len, chosen };
+        let mix = [kind(4, 512, 700), kind(2, 3 * UNIT, 300)];
+        let stone = Iostone {
+            mix: &mix,
+            instances: 2,
+            opened: 3000,
+            read_of_three: 2,
+        };
+        let mut counts = Counts::default();
+        stone.prepare(&mut counts).unwrap();
+        assert_eq!(counts.0.len(), 12);
+        counts.0.values_mut().for_each(|all| *all = [0; 3]);
+        stone.run(&mut counts).unwrap();
+        let sum = |kind: &str, which: usize| -> f64 {
+            let some = counts.0.iter().filter(|(path, _)| path.contains(kind));
+            some.map(|(_, all)| all[which] as f64).sum()
+        };
+        assert_eq!(sum("f0", 0) + sum("f1", 0), 6000.0);
+        assert!((sum("f1", 0) / 6000.0 - 0.3).abs() < 0.02);
+        assert!((sum("f0", 1) / sum("f0", 0) - 2.0 / 3.0).abs() < 0.02);
+        // Three calls for each of the long ones.
+        assert_eq!(sum("f1", 1) + sum("f1", 2), 3.0 * sum("f1", 0));
+        assert!(counts.0.values().all(|all| all[0] > 300));
+    }
+}
