@@ -10,3 +10,4 @@ pub mod paper;
 pub mod peers;
 pub mod report;
 mod served;
+pub mod workload;

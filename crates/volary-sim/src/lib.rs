@@ -15,6 +15,7 @@
 //! | [`fault`] | sectors that went bad: the kit |
 //! | [`seek`] | what operations cost on a disk that turns: the Cedar paper's script model |
 //! | [`hard`] | a hard disk of the years since 2000 as a model: what requests take |
+//! | [`buffered`] | disks of about 1990, with a buffer that reads ahead |
 //! | [`flash`] | devices that move nothing |
 //! | [`Preset`], [`Watched`] | modelled disks by name, and what they did |
 //! | [`Spinning`], [`Timed`] | a device whose requests take the time of a disk that turns |
@@ -62,6 +63,7 @@
     )
 )]
 
+pub mod buffered;
 mod cow;
 pub mod cut;
 pub mod disk;

@@ -1,5 +1,6 @@
 //! A modelled disk, and what it did.
 
+use crate::buffered::{Buffered, BufferedDisk};
 use crate::flash::{Flash, FlashDisk};
 use crate::hard::{HardDisk, Model};
 use crate::seek::{Drive, Turning};
@@ -32,6 +33,24 @@ pub static PRESETS: &[Preset] = &[
         what: "Trident T-300 of the Cedar paper, 3,600 revolutions a minute",
         capacity: Drive::TRIDENT.capacity(),
         make: || Box::new(Turning::new(Drive::TRIDENT)),
+    },
+    Preset {
+        name: "maxtor400",
+        what: "Maxtor of 400 MB of the DosFs paper, 3,600 revolutions a minute, SCSI",
+        capacity: Buffered::MAXTOR400.drive.capacity(),
+        make: || Box::new(BufferedDisk::new(Buffered::MAXTOR400)),
+    },
+    Preset {
+        name: "c2247",
+        what: "HP C2247 of the DosFs paper, 5,400 revolutions a minute, SCSI",
+        capacity: Buffered::C2247.drive.capacity(),
+        make: || Box::new(BufferedDisk::new(Buffered::C2247)),
+    },
+    Preset {
+        name: "floppy",
+        what: "floppy of 1.44 MB, 300 revolutions a minute",
+        capacity: Buffered::FLOPPY.drive.capacity(),
+        make: || Box::new(BufferedDisk::new(Buffered::FLOPPY)),
     },
     Preset {
         name: "st373455lw",

@@ -5,12 +5,11 @@
 //! assumed, and printed below the tables.
 
 mod aged;
-mod figure;
 mod laid;
 mod layout;
 mod run;
 
-use super::table::{Cell, Table};
+use super::table::{Cell, FigureKind, Table};
 use anyhow::{Result, bail};
 use laid::{BYTE, FILE, REQUEST, TOGETHER};
 use layout::Layout;
@@ -102,7 +101,7 @@ impl Rates {
             }
         }
         table.note(FIGURE);
-        table
+        table.drawn_as("daft-figure-2", FigureKind::Bars)
     }
 }
 
@@ -280,17 +279,10 @@ pub fn tables(which: Option<&str>) -> Result<Vec<Table>> {
     Ok(all)
 }
 
-/// Returns Figure 2 as SVG.
-///
-/// # Errors
-/// If not all files were read.
-pub fn figure2() -> Result<String> {
-    Ok(figure::picture(&Rates::take()?).to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::chart;
 
     fn ours(table: &Table) -> Vec<Vec<String>> {
         let printed = |cell: &Cell| cell.ours.map_or(String::new(), |x| format!("{x:.2}"));
@@ -320,7 +312,7 @@ mod tests {
             assert!(is_between && daftm > inner, "{disk} {kib}");
         }
         assert_eq!(rates.figure2().rows.len(), 6);
-        let svg = figure::picture(&rates).to_string();
+        let (_, svg) = chart::drawn(&rates.figure2()).unwrap();
         assert!(svg.matches("<rect").count() >= 18, "{svg}");
     }
 

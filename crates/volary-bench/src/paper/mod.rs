@@ -2,6 +2,7 @@
 //! figures beside them.
 
 pub mod cedar;
+pub mod chart;
 pub mod daft;
 pub mod dosfs;
 pub mod ffs;

@@ -7,6 +7,9 @@ use std::io::Write;
 /// How far a figure may be from the paper's until it is marked, as a part of it.
 const FAR: f64 = 0.25;
 
+/// Characters of a line of notes.
+const WIDTH: usize = 150;
+
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Table {
@@ -18,8 +21,29 @@ pub struct Table {
     pub columns: Vec<String>,
     /// One for each line.
     pub rows: Vec<Row>,
-    /// What stands below it: what is assumed, fitted, and why figures differ.
+    /// What stands below it: what is assumed, fitted, and why figures differ. Text breaks their lines where these are long.
     pub notes: Vec<String>,
+    /// How it is drawn, if it is a figure.
+    #[serde(skip)]
+    pub figure: Option<Figure>,
+}
+
+/// How a table is drawn: what is ours in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The picture's name: `daft-figure-2`.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: FigureKind,
+}
+
+/// A kind of picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureKind {
+    /// A line for each column over the rows, whose names are numbers, on a scale of powers.
+    Lines,
+    /// A group of bars for each row, with one for each column.
+    Bars,
 }
 
 /// A line of a table.
@@ -141,6 +165,13 @@ impl Table {
         self.rows.push(Row { name, cells });
     }
 
+    /// Makes a figure of it.
+    #[must_use]
+    pub fn drawn_as(mut self, name: &'static str, kind: FigureKind) -> Self {
+        self.figure = Some(Figure { name, kind });
+        self
+    }
+
     /// Adds a line or more below the table.
     pub fn note(&mut self, words: impl Into<String>) {
         self.notes.push(words.into());
@@ -178,8 +209,8 @@ impl Table {
         if !self.notes.is_empty() {
             writeln!(out)?;
         }
-        for note in &self.notes {
-            writeln!(out, "{note}")?;
+        for line in self.notes.iter().flat_map(|note| note.lines()) {
+            wrapped(line, out)?;
         }
         Ok(())
     }
@@ -216,6 +247,22 @@ impl Table {
             .map(|line| format!("  {line:>width$}"))
             .collect()
     }
+}
+
+/// Prints a paragraph in lines of at most [`WIDTH`] characters, if its words allow it.
+fn wrapped(paragraph: &str, out: &mut dyn Write) -> Result<()> {
+    let mut line = String::new();
+    for word in paragraph.split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            writeln!(out, "{line}")?;
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    Ok(writeln!(out, "{line}")?)
 }
 
 /// Prints tables, with an empty line between them.
@@ -276,6 +323,16 @@ mod tests {
         assert_eq!(found[..wanted.len()], wanted, "{text}");
         let end = |part: &str| text.lines().find_map(|l| Some(l.find(part)? + part.len()));
         assert_eq!(end("FFS"), end("1.01"), "{text}");
+    }
+
+    #[test]
+    fn long_notes_are_broken_between_words() {
+        let mut out = Vec::new();
+        let words = vec!["words"; 60].join(" ");
+        wrapped(&format!("{words}{}", "x".repeat(200)), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<usize> = text.lines().map(str::len).collect();
+        assert_eq!(lines, [149, 149, 53, 205]);
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod mounting;
 mod naming;
 mod ntfs;
 mod owners;
+mod papers;
 mod privileges;
 mod protect;
 mod quota;

@@ -459,7 +459,7 @@ fn a_papers_table_can_be_parsed_and_one_that_it_does_not_have_is_refused() {
             "--table 2a is none of the paper daft: 2, 3, 4, fig2, memory",
         ),
         ("fifs --table 1", "--table 1 is none of the paper fifs\n"),
-        ("fifs --json", "--json is for"),
+        ("fifs --json", "--json is not for"),
         ("cedar --svg figures", "--svg is for"),
         ("daft src", "DIR is for the paper ffs"),
     ] {

@@ -3,8 +3,7 @@
 use super::cost::{
     FAT16_ENTRY, FFS_FIXED_60MB, FFS_FIXED_FLOPPY, Ffs, dosfs_dir, dosfs_metadata, ffs_dir,
 };
-use anyhow::Result;
-use std::io::Write;
+use crate::paper::table::{Cell, FigureKind, Table};
 
 /// Fragment and cluster of the figures, in bytes.
 const UNIT: u64 = 512;
@@ -29,132 +28,95 @@ fn ffs_over_dosfs(len: u64, files: u64) -> f64 {
     ffs(files).metadata(len) - dosfs_metadata(len, UNIT, PER_DIR, FAT16_ENTRY)
 }
 
-/// Prints the three figures as tables, each with what the paper says of it.
-///
-/// # Errors
-/// Those of writing.
-pub fn figures(out: &mut dyn Write) -> Result<()> {
-    upfront(out)?;
-    figure2(out)?;
-    figure3(out)?;
-    figure4(out)
+/// A name, and what makes its table.
+type Named = (&'static str, fn() -> Table);
+
+/// The figures by name, and what comes before them.
+pub(super) const FIGURES: [Named; 4] = [
+    ("fixed", fixed),
+    ("fig2", figure2),
+    ("fig3", figure3),
+    ("fig4", figure4),
+];
+
+fn fixed() -> Table {
+    let title = "Paid before the first file (the paper's figures for FFS; ours for the FAT, the paper's beside them)";
+    let mut table = Table::new(title, "", &["FFS, KB", "one FAT, KB"]);
+    let kb = |n: u64| (n / 1024) as f64;
+    let fat12 = (1440_u64 * 3).div_ceil(2).div_ceil(1024) as f64;
+    let fat16 = kb((60 << 20) / 2048 * 2);
+    for (name, ffs, paper, fat) in [
+        ("floppy, 1 KB clusters", FFS_FIXED_FLOPPY, 2.0, fat12),
+        ("60 MB, 2 KB clusters", FFS_FIXED_60MB, 64.0, fat16),
+    ] {
+        table.row(name, vec![Cell::paper(kb(ffs)), Cell::new(paper, fat)]);
+    }
+    table
 }
 
-fn upfront(out: &mut dyn Write) -> Result<()> {
-    writeln!(
-        out,
-        "Paid before the first file (the paper's figures for FFS; ours for the FAT, the paper's in brackets)\n"
-    )?;
-    let kb = |n: u64| n / 1024;
-    let fat12 = (1440_u64 * 3).div_ceil(2);
-    let fat16 = (60 << 20) / 2048 * 2;
-    writeln!(
-        out,
-        "  floppy, 1 KB clusters   FFS {:>5} KB   one FAT {:>3} KB (2 KB)",
-        kb(FFS_FIXED_FLOPPY),
-        fat12.div_ceil(1024)
-    )?;
-    writeln!(
-        out,
-        "  60 MB, 2 KB clusters    FFS {:>5} KB   one FAT {:>3} KB (64 KB)\n",
-        kb(FFS_FIXED_60MB),
-        kb(fat16)
-    )?;
-    Ok(())
-}
-
-fn figure2(out: &mut dyn Write) -> Result<()> {
+fn figure2() -> Table {
     let lens = [512, 4 << 10, 16 << 10, 64 << 10];
     let counts = [100, 500, 1000, 2000, 4000, 6000, 8000, 10_000];
-    writeln!(
-        out,
-        "Figure 2: metadata of FFS over DosFs, bytes for each file, by the number of files"
-    )?;
-    writeln!(
-        out,
-        "(fragments and clusters of {UNIT} bytes, {PER_DIR} files in a directory, 60 MB)\n"
-    )?;
-    write!(out, "{:>8}", "files")?;
-    for len in lens {
-        write!(out, " {:>12}", format!("{len} bytes"))?;
-    }
-    writeln!(out)?;
+    let title = format!(
+        "Figure 2: metadata of FFS over DosFs, bytes for each file, by the number of files\n(fragments and clusters of {UNIT} \
+         bytes, {PER_DIR} files in a directory, 60 MB)"
+    );
+    let columns = lens.map(|len| format!("{len} bytes"));
+    let columns = columns.each_ref().map(String::as_str);
+    let mut table = Table::new(title, "files", &columns);
     for files in counts {
-        write!(out, "{files:>8}")?;
-        for len in lens {
-            // No more than the disk holds.
-            if files * len <= 60 << 20 {
-                write!(out, " {:>12.0}", ffs_over_dosfs(len, files))?;
-            } else {
-                write!(out, " {:>12}", "-")?;
-            }
-        }
-        writeln!(out)?;
+        // No more than the disk holds.
+        let cell = |len: u64| match files * len <= 60 << 20 {
+            true => Cell::ours(ffs_over_dosfs(len, files)),
+            false => Cell::default(),
+        };
+        table.row(files.to_string(), lens.map(cell).to_vec());
     }
-    writeln!(
-        out,
-        "\nAs in the paper, what is fixed in FFS is shared by more files as they grow in number.\n"
-    )?;
-    Ok(())
+    table.note(
+        "As in the paper, what is fixed in FFS is shared by more files as they grow in number.",
+    );
+    table.drawn_as("dosfs-figure-2", FigureKind::Lines)
 }
 
-fn figure3(out: &mut dyn Write) -> Result<()> {
+fn figure3() -> Table {
     let lens = [
         1, 4, 16, 32, 48, 49, 64, 128, 512, 1024, 4096, 4144, 4145, 8192, 16_384,
     ];
-    writeln!(
-        out,
-        "Figure 3: metadata for each file in bytes, by the size of the file (6,000 files, {PER_DIR} in a directory)\n"
-    )?;
-    writeln!(
-        out,
-        "{:>9} {:>9} {:>14} {:>14}",
-        "KB", "FFS", "DosFs 512", "DosFs 4096"
-    )?;
+    let title = format!(
+        "Figure 3: metadata for each file in bytes, by the size of the file (6,000 files, {PER_DIR} in a directory)"
+    );
+    let mut table = Table::new(title, "KB", &["FFS", "DosFs 512", "DosFs 4096"]);
     for kb in lens {
         let len = kb << 10;
         let dosfs = |cluster| dosfs_metadata(len, cluster, PER_DIR, FAT16_ENTRY);
-        writeln!(
-            out,
-            "{kb:>9} {:>9.0} {:>14.0} {:>14.0}",
-            ffs(6000).metadata(len),
-            dosfs(UNIT),
-            dosfs(4096)
-        )?;
+        let cells = [ffs(6000).metadata(len), dosfs(UNIT), dosfs(4096)].map(Cell::ours);
+        table.row(kb.to_string(), cells.to_vec());
     }
-    writeln!(
-        out,
-        "\nThe ramps are FFS's indirect blocks. The paper puts the first at 64 KB; with 4.3BSD's twelve direct blocks of 4 KB it is\n\
-         at 48. Its \"DosFs costs still grow at half the speed\" (2 bytes a cluster against 4 a block) is true of clusters of 4 KB,\n\
-         the last column; with 512-byte clusters the FAT grows four times as fast as FFS's lists.\n"
-    )?;
-    Ok(())
+    table.note(
+        "The ramps are FFS's indirect blocks. The paper puts the first at 64 KB; with 4.3BSD's twelve direct blocks of 4 KB it is \
+         at 48. Its \"DosFs costs still grow at half the speed\" (2 bytes a cluster against 4 a block) is true of clusters of 4 KB, \
+         the last column; with 512-byte clusters the FAT grows four times as fast as FFS's lists.",
+    );
+    table.drawn_as("dosfs-figure-3", FigureKind::Lines)
 }
 
-fn figure4(out: &mut dyn Write) -> Result<()> {
-    writeln!(
-        out,
-        "Figure 4: a file's share of its directory in bytes, by the files in it (names of {NAME_LEN})\n"
-    )?;
-    writeln!(
-        out,
-        "{:>8} {:>9} {:>9} {:>11}",
-        "files", "FFS", "DosFs", "difference"
-    )?;
+fn figure4() -> Table {
+    let title = format!(
+        "Figure 4: a file's share of its directory in bytes, by the files in it (names of {NAME_LEN})"
+    );
+    let mut table = Table::new(title, "files", &["FFS", "DosFs", "difference"]);
     for files in [1, 2, 4, 8, 10, 16, 20, 25, 32, 50, 64, 100, 200, 500, 1000] {
         let (a, b) = (ffs_dir(files, UNIT, NAME_LEN), dosfs_dir(files, UNIT));
-        writeln!(out, "{files:>8} {a:>9.1} {b:>9.1} {:>11.1}", b - a)?;
+        table.row(files.to_string(), [a, b, b - a].map(Cell::ours).to_vec());
     }
-    writeln!(
-        out,
-        "\nAs in the paper, FFS's directories are the smaller: 20 bytes an entry in the end, against 32."
-    )?;
-    Ok(())
+    table.note("As in the paper, FFS's directories are the smaller: 20 bytes an entry in the end, against 32.");
+    table.drawn_as("dosfs-figure-4", FigureKind::Lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::chart;
 
     #[test]
     fn ffs_costs_more_for_small_files_whatever_their_number() {
@@ -175,13 +137,48 @@ mod tests {
         assert!(ffs(49 << 10) - ffs(48 << 10) >= 4096.0);
     }
 
+    /// Each figure that is printed, at the ends of the axes and where lines bend.
     #[test]
-    fn the_figures_print() {
-        let mut out = Vec::new();
-        figures(&mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        for words in ["Figure 2", "Figure 3", "Figure 4", "difference"] {
-            assert!(text.contains(words));
-        }
+    fn the_figures_are_the_same_at_each_run() {
+        let row = |table: &Table, name: &str| {
+            let row = table.rows.iter().find(|row| row.name == name).unwrap();
+            let ours = row
+                .cells
+                .iter()
+                .map(|cell| cell.ours.unwrap_or(-1.0).round());
+            ours.collect::<Vec<f64>>()
+        };
+        let all = FIGURES.map(|(_, figure)| figure());
+        let found = [
+            row(&all[0], "floppy, 1 KB clusters"),
+            row(&all[0], "60 MB, 2 KB clusters"),
+            row(&all[1], "100"),
+            row(&all[1], "10000"),
+            row(&all[2], "48"),
+            row(&all[2], "49"),
+            row(&all[2], "16384"),
+            row(&all[3], "1"),
+            row(&all[3], "1000"),
+        ];
+        assert_eq!(found, HELD);
+        let drawn = all.iter().filter_map(chart::drawn);
+        let names: Vec<_> = drawn.map(|(name, _)| name).collect();
+        assert_eq!(
+            names,
+            ["dosfs-figure-2", "dosfs-figure-3", "dosfs-figure-4"]
+        );
     }
+
+    /// -1 stands for none of ours.
+    const HELD: [&[f64]; 9] = [
+        &[-1.0, 3.0],
+        &[-1.0, 60.0],
+        &[14_101.0, 14_087.0, 14_042.0, 17_958.0],
+        &[241.0, 227.0, -1.0, -1.0],
+        &[399.0, 243.0, 229.0],
+        &[4_496.0, 247.0, 231.0],
+        &[24_963.0, 65_587.0, 8_397.0],
+        &[512.0, 512.0, 0.0],
+        &[20.0, 32.0, 12.0],
+    ];
 }

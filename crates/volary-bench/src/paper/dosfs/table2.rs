@@ -2,8 +2,8 @@
 
 use super::cost::{FFS_FIXED_FLOPPY, ceil, ffs_dir};
 use super::dataset::{DATA_BYTES, DIRS, File, dataset};
+use crate::paper::table::{Cell, Table};
 use anyhow::{Context, Result};
-use std::io::Write;
 use std::sync::Arc;
 use volary::block::MemDevice;
 use volary::{
@@ -159,56 +159,52 @@ fn ffs_free(fragment: u64, files: &[File]) -> i64 {
     FLOPPY as i64 - (FFS_FIXED_FLOPPY + content + dirs) as i64
 }
 
-/// Prints the table, the paper's figures in brackets.
+/// Returns the table.
 ///
 /// # Errors
-/// Those of [`measure`] and of writing.
-pub fn table2(out: &mut dyn Write) -> Result<()> {
-    writeln!(
-        out,
-        "Table 2: 194 files, 7 directories, 978,634 bytes on a floppy of 1,474,560 (KB; the paper's figures in brackets)"
-    )?;
-    writeln!(
-        out,
-        "The FAT volumes are real; FFS is the paper's formula. The sizes of the files are ours, the paper does not give them.\n"
-    )?;
-    writeln!(
-        out,
-        "{:>10} {:>14} {:>14} {:>14} {:>16} {:>10} {:>10}",
-        "allocation", "waste", "FFS free", "DosFs free", "difference", "FFS cost", "DosFs cost"
-    )?;
+/// Those of [`measure`].
+pub(super) fn table() -> Result<Table> {
+    let columns = [
+        "waste",
+        "FFS free",
+        "DosFs free",
+        "DosFs more, %",
+        "FFS cost, %",
+        "DosFs cost, %",
+    ];
+    let title = "Table 2: 194 files, 7 directories, 978,634 bytes on a floppy of 1,474,560 (KB)";
+    let mut table = Table::new(title, "allocation", &columns);
     for (unit, waste, ffs, dosfs) in PAPER {
         let row = measure(unit)?;
-        let kb = |n: i64| (n as f64 / 1024.0).round() as i64;
-        let both = |ours: i64, paper: i64| format!("{} ({paper})", kb(ours));
-        let difference = |ffs: i64, dosfs: i64| match ffs {
-            1.. => format!("{:+}%", (dosfs - ffs) * 100 / ffs),
-            _ => "n/a".into(),
-        };
+        let kb = |n: i64| n as f64 / 1024.0;
+        let both = |ours: i64, paper: i64| Cell::new(paper as f64, kb(ours));
+        // What does not fit has no share.
+        let more =
+            |ffs: i64, dosfs: i64| (ffs > 0).then(|| (dosfs - ffs) as f64 * 100.0 / ffs as f64);
         let cost = |free: i64| {
             let used = (FLOPPY as i64 - free) as f64;
-            format!("{:+.0}%", (used / DATA_BYTES as f64 - 1.0) * 100.0)
+            Cell::ours((used / DATA_BYTES as f64 - 1.0) * 100.0)
         };
-        let more = format!(
-            "{} ({})",
-            difference(row.ffs_free, row.dosfs_free),
-            difference(ffs, dosfs)
-        );
-        writeln!(
-            out,
-            "{unit:>10} {:>14} {:>14} {:>14} {more:>16} {:>10} {:>10}",
+        let difference = Cell {
+            paper: more(ffs, dosfs),
+            ours: more(row.ffs_free, row.dosfs_free),
+            is_claimed: false,
+        };
+        let cells = vec![
             both(row.waste as i64, waste),
             both(row.ffs_free, ffs),
             both(row.dosfs_free, dosfs),
+            difference,
             cost(row.ffs_free),
             cost(row.dosfs_free),
-        )?;
+        ];
+        table.row(unit.to_string(), cells);
     }
-    writeln!(
-        out,
-        "\nCost: bytes of the disk used, over the bytes of the data set. The paper has 16% to 36% for FFS, 6% to 23% for DosFs (512 to 2048)."
-    )?;
-    Ok(())
+    table.note("The FAT volumes are real; FFS is the paper's formula. The sizes of the files are ours, the paper does not give them.");
+    table.note(
+        "Cost: bytes of the disk used, over the bytes of the data set. The paper has 16 to 36 for FFS, 6 to 23 for DosFs (512 to 2048).",
+    );
+    Ok(table)
 }
 
 #[cfg(test)]
@@ -237,13 +233,11 @@ mod tests {
     }
 
     #[test]
-    fn the_table_prints() {
-        let mut out = Vec::new();
-        table2(&mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        assert!(
-            text.contains("(422)") && text.contains("n/a (n/a)"),
-            "{text}"
-        );
+    fn the_table_has_a_share_only_of_what_fits() {
+        let rows = table().unwrap().rows;
+        assert_eq!(rows[0].cells[2].paper, Some(422.0));
+        let share = rows[0].cells[3];
+        assert!((share.paper.unwrap() - 29.0).abs() < 1.0 && share.ours.is_some());
+        assert_eq!(rows[3].cells[3], Cell::default());
     }
 }

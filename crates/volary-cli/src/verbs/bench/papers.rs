@@ -3,15 +3,15 @@
 use super::failed;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use volary_bench::paper;
+use volary_bench::paper::{self, table::Table};
 
 /// Tables and figures of a paper, beside the paper's own
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   volary bench paper dosfs
+  volary bench paper dosfs --table 4 --json
   volary bench paper ffs
   volary bench paper ffs --table 2a
   volary bench paper ffs --table 1 /usr/share
@@ -23,18 +23,19 @@ pub(crate) struct Paper {
     /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
     #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
     paper: String,
-    /// Only this table; otherwise all. ffs: 1 waste, 2a reading, 2b writing; cedar: 2 to 5, and
-    /// 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C
+    /// Only this table; otherwise all. dosfs: 2 space, 3 Ousterhout's tests, 4 large files, 5 whole
+    /// workloads, 6 and 7 on other systems, fixed, fig2, fig3, fig4; ffs: 1 waste, 2a reading, 2b writing;
+    /// cedar: 2 to 5, and 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C
     #[arg(long, value_name = "TABLE")]
     table: Option<String>,
     /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
     /// of such lengths as the paper's)
     #[arg(value_name = "DIR")]
     tree: Option<PathBuf>,
-    /// ffs, cedar, daft: as JSON
+    /// As JSON; not fifs
     #[arg(long)]
     json: bool,
-    /// daft: draws the paper's figure into this directory, which is made if it is not there
+    /// dosfs, daft: draws the paper's figures into this directory, which is made if it is not there
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 }
@@ -42,6 +43,7 @@ pub(crate) struct Paper {
 /// Returns the names of a paper's tables.
 fn tables_of(paper: &str) -> &'static [&'static str] {
     match paper {
+        "dosfs" => &paper::dosfs::TABLES,
         "ffs" => &paper::ffs::TABLES,
         "cedar" => &paper::cedar::TABLES,
         "daft" => &paper::daft::TABLES,
@@ -54,19 +56,16 @@ impl Paper {
     pub(super) fn run(&self) -> Done<Exit> {
         self.check()?;
         let table = self.table.as_deref();
-        if let Some(dir) = &self.svg {
-            draw(dir)?;
-        }
         match self.paper.as_str() {
+            "dosfs" => self.print(&paper::dosfs::tables(table).map_err(failed)?),
             "ffs" => self.print(&paper::ffs::tables(table, self.tree.as_deref()).map_err(failed)?),
             "cedar" => self.print(&paper::cedar::tables(table).map_err(failed)?),
             "daft" => self.print(&paper::daft::tables(table).map_err(failed)?),
-            "fifs" => {
+            _ => {
                 let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
                 paper::fifs::run(&volary, &mut out::Raw).map_err(failed)?;
                 Ok(Exit::Done)
             }
-            _ => dosfs(),
         }
     }
 
@@ -74,11 +73,11 @@ impl Paper {
     fn check(&self) -> Done {
         let paper = self.paper.as_str();
         let refused = |words: String| Err(Fail::usage(format!("bench: {words}")));
-        if self.svg.is_some() && paper != "daft" {
-            return refused("--svg is for the paper daft".into());
+        if self.svg.is_some() && !matches!(paper, "dosfs" | "daft") {
+            return refused("--svg is for the papers dosfs and daft".into());
         }
         if self.json && tables_of(paper).is_empty() {
-            return refused("--json is for the papers ffs, cedar and daft".into());
+            return refused("--json is not for the paper fifs".into());
         }
         if self.tree.is_some() && paper != "ffs" {
             return refused("DIR is for the paper ffs".into());
@@ -100,7 +99,11 @@ impl Paper {
         Ok(())
     }
 
-    fn print(&self, tables: &[paper::table::Table]) -> Done<Exit> {
+    /// Prints tables, and draws those that are figures.
+    fn print(&self, tables: &[Table]) -> Done<Exit> {
+        if let Some(dir) = &self.svg {
+            draw(tables, dir)?;
+        }
         let mut out = out::out();
         match self.json {
             true => out::json(&mut out, &tables)?,
@@ -111,20 +114,14 @@ impl Paper {
     }
 }
 
-fn dosfs() -> Done<Exit> {
-    let mut out = out::out();
-    paper::dosfs::table2(&mut out).map_err(failed)?;
-    writeln!(out)?;
-    paper::dosfs::figures(&mut out).map_err(failed)?;
-    out::end(out)?;
-    Ok(Exit::Done)
-}
-
-/// Draws Figure 2 of the paper daft.
-fn draw(dir: &Path) -> Done {
-    let drawn = paper::daft::figure2().map_err(failed)?;
-    let path = dir.join("daft-figure-2.svg");
-    std::fs::create_dir_all(dir)
-        .and_then(|()| std::fs::write(&path, drawn))
-        .map_err(|e| Fail::host(path.display(), e))
+/// Draws the tables that are figures, each into a file of its name.
+fn draw(tables: &[Table], dir: &Path) -> Done {
+    std::fs::create_dir_all(dir).map_err(|e| Fail::host(dir.display(), e))?;
+    for table in tables {
+        if let Some((name, drawn)) = paper::chart::drawn(table) {
+            let path = dir.join(format!("{name}.svg"));
+            std::fs::write(&path, drawn).map_err(|e| Fail::host(path.display(), e))?;
+        }
+    }
+    Ok(())
 }

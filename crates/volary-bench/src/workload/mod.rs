@@ -1,0 +1,128 @@
+//! Workloads as the papers describe them, done with anything that has files: a volume, or a model of a kernel.
+
+mod iostone;
+mod tree;
+
+pub use iostone::{Iostone, Mix};
+pub use tree::{Tree, copy, make, read_all, remove, stat_all, with_lengths};
+
+use anyhow::Result;
+
+/// What has files. Paths are names with `/` between them; the root is the empty path.
+pub trait Files {
+    /// Makes a directory.
+    fn mkdir(&mut self, path: &str) -> Result<()>;
+
+    /// Makes a file, which is open from then on.
+    fn create(&mut self, path: &str) -> Result<()>;
+
+    /// Opens a file.
+    fn open(&mut self, path: &str) -> Result<()>;
+
+    /// Closes a file.
+    fn close(&mut self, path: &str) -> Result<()>;
+
+    /// Writes to an open file, by one call.
+    fn write(&mut self, path: &str, at: u64, len: u64) -> Result<()>;
+
+    /// Reads from an open file, by one call.
+    fn read(&mut self, path: &str, at: u64, len: u64) -> Result<()>;
+
+    /// Asks for a node's attributes.
+    fn stat(&mut self, path: &str) -> Result<()>;
+
+    /// Removes a file.
+    fn unlink(&mut self, path: &str) -> Result<()>;
+
+    /// Removes an empty directory.
+    fn rmdir(&mut self, path: &str) -> Result<()>;
+
+    /// Lets a program work for so many microseconds.
+    fn compute(&mut self, micros: f64) -> Result<()>;
+
+    /// Makes all changes so far durable.
+    fn sync(&mut self) -> Result<()>;
+}
+
+/// Does something with each part of a file: first byte, length.
+///
+/// # Errors
+/// The first of `does`.
+fn by_unit(len: u64, unit: u64, mut does: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+    let unit = unit.max(1);
+    let mut at = 0;
+    while at < len {
+        does(at, unit.min(len - at))?;
+        at += unit;
+    }
+    Ok(())
+}
+
+/// Makes a file of this length, written by `unit`, and closes it.
+///
+/// # Errors
+/// Of the files.
+pub fn write_new(files: &mut dyn Files, path: &str, len: u64, unit: u64) -> Result<()> {
+    files.create(path)?;
+    by_unit(len, unit, |at, len| files.write(path, at, len))?;
+    files.close(path)
+}
+
+/// Reads a file of this length by `unit`.
+///
+/// # Errors
+/// Of the files.
+pub fn read_whole(files: &mut dyn Files, path: &str, len: u64, unit: u64) -> Result<()> {
+    files.open(path)?;
+    by_unit(len, unit, |at, len| files.read(path, at, len))?;
+    files.close(path)
+}
+
+/// Reads an open file of this length from its beginning on, again and again, as Ousterhout's `read` does.
+///
+/// # Errors
+/// Of the files.
+pub fn read_again(
+    files: &mut dyn Files,
+    path: &str,
+    len: u64,
+    (unit, times): (u64, usize),
+) -> Result<()> {
+    for _ in 0..times {
+        by_unit(len, unit, |at, len| files.read(path, at, len))?;
+    }
+    Ok(())
+}
+
+/// Writes an open file of this length anew, again and again, as Ousterhout's `write` does.
+///
+/// # Errors
+/// Of the files.
+pub fn write_again(
+    files: &mut dyn Files,
+    path: &str,
+    len: u64,
+    (unit, times): (u64, usize),
+) -> Result<()> {
+    for _ in 0..times {
+        by_unit(len, unit, |at, len| files.write(path, at, len))?;
+    }
+    Ok(())
+}
+
+/// Makes, writes and removes a file, again and again, as Ousterhout's `crtdel` does.
+///
+/// # Errors
+/// Of the files.
+pub fn create_and_delete(
+    files: &mut dyn Files,
+    path: &str,
+    len: u64,
+    (unit, times): (u64, usize),
+) -> Result<()> {
+    for _ in 0..times {
+        write_new(files, path, len, unit)?;
+        files.unlink(path)?;
+    }
+    Ok(())
+}
