@@ -5,6 +5,7 @@
 //! | [`ahead`] | bounds of reading ahead |
 //! | [`dump`] | what a dump is asked for, and where its text goes |
 //! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
+//! | [`inodes`] | inodes in memory: open ones, and changed ones until they are on the disk |
 //! | [`map`] | the picture of what lies where |
 //! | [`Moves`] | the order of sectors when names are renamed |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
@@ -35,6 +36,7 @@ pub mod ahead;
 mod bits;
 pub mod dump;
 pub mod findings;
+pub mod inodes;
 pub mod map;
 mod moves;
 mod numbers;

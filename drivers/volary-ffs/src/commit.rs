@@ -206,9 +206,9 @@ fn step(reader: &Reader<'_>, stage: Stage) -> Result<()> {
 }
 
 /// Writes an inode, with at least so many links.
-fn write(reader: &Reader<'_>, inode: &Inode, links: i16) -> Result<()> {
+fn write(reader: &Reader<'_>, inode: &Inode, links: u32) -> Result<()> {
     let mut inode = inode.clone();
-    inode.nlink = inode.nlink.max(links);
+    inode.nlink = inode.nlink.max(i16::try_from(links).unwrap_or(i16::MAX));
     inode.store(reader.volume);
     reader.cache.write(inode.at, &inode.bytes, Stage::DATA)
 }

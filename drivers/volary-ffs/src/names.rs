@@ -6,10 +6,11 @@ use crate::inode::Inode;
 use crate::ondisk::{UFS_MAXNAMLEN, UFS_ROOTINO};
 use crate::store::Instead;
 use volary_core::{Error, FileKind, Kind, Name, NodeId, RenameFlags, Result, SetAttr};
+use volary_ondisk::inodes::Inode as _;
 use volary_ondisk::rename::{self, Target, Task};
 
 /// Most links of an inode: what the BSDs allow, less one that counts twice while a name moves.
-const LINK_MAX: i16 = 32_766;
+const LINK_MAX: u32 = 32_766;
 
 /// What a new node is.
 pub(crate) enum New<'a> {
@@ -84,7 +85,7 @@ impl Edit<'_> {
         set: &SetAttr,
     ) -> Step<Inode> {
         let dir = self.free_name(dir, name)?;
-        if matches!(new, New::Dir) && dir.nlink >= LINK_MAX {
+        if matches!(new, New::Dir) && dir.links() >= LINK_MAX {
             return Err(Kind::TooManyLinks.into());
         }
         let ino = self.new_inode(&dir, new.kind())?.ino;
@@ -182,7 +183,7 @@ impl Edit<'_> {
     /// # Errors
     /// `TooManyLinks`; [`Stop::Commit`] where there may be too many on the disk for a moment.
     fn check_links(&self, inode: &Inode) -> Step<()> {
-        if inode.nlink >= LINK_MAX {
+        if inode.links() >= LINK_MAX {
             return Err(Kind::TooManyLinks.into());
         }
         let most = self
@@ -237,7 +238,8 @@ impl Edit<'_> {
         let node = self.node(inode.ino)?;
         node.mem.nlink = if is_dir { 0 } else { node.mem.nlink - 1 };
         node.mem.times[2] = now;
-        let is_free = node.mem.nlink <= 0 && !is_open;
+        node.is_nameless = node.mem.nlink <= 0;
+        let is_free = node.is_nameless && !is_open;
         if is_dir {
             self.drop_link(dir)?;
         }
@@ -375,7 +377,9 @@ impl Edit<'_> {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn adopt(&mut self, dir: &Inode, parent: u32) -> Step<()> {
-        self.node(dir.ino)?.mem.nlink = dir.nlink.max(2);
+        let node = self.node(dir.ino)?;
+        node.mem.nlink = dir.nlink.max(2);
+        node.is_nameless = false;
         match self.dots(dir) {
             Ok((at, _)) => self.set_parent(dir.ino, at, parent)?,
             // Without `..`: the next round makes it.

@@ -4,7 +4,6 @@
 //! waits for several inodes together.
 
 use crate::dirs::each;
-use crate::ids::look;
 use crate::volume::{Host, open_dir};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -81,7 +80,7 @@ impl Host {
         if let Ok(fd) = opened {
             // Errors are those of whoever lists it.
             let _ = each(&fd, |_, _, name| {
-                let _ = look(&fd, name);
+                let _ = self.ids.at(&fd, name);
                 count += 1;
                 (count == ENTRIES_MAX || cancel.is_set()).then_some(())
             });

@@ -148,9 +148,9 @@ fn step(reader: &Reader<'_>, stage: Stage) -> Result<()> {
 }
 
 /// Writes an inode, with at least so many links.
-fn write(reader: &Reader<'_>, inode: &Inode, links: u16) -> Result<()> {
+fn write(reader: &Reader<'_>, inode: &Inode, links: u32) -> Result<()> {
     let mut inode = inode.clone();
-    inode.nlink = inode.nlink.max(links);
+    inode.nlink = inode.nlink.max(u16::try_from(links).unwrap_or(u16::MAX));
     let bytes = inode.bytes(reader.volume);
     reader.cache.write(inode.at, &bytes, Stage::DATA)
 }

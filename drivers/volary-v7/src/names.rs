@@ -5,11 +5,12 @@ use crate::edit::{Edit, Step, Stop};
 use crate::inode::{Inode, dev_t};
 use crate::ondisk::{NAME_MAX, ROOT_INO};
 use volary_core::{Error, FileKind, Kind, Name, NodeId, RenameFlags, Result, SetAttr};
+use volary_ondisk::inodes::Inode as _;
 use volary_ondisk::rename::{self, Target, Task};
 
 /// Most links of an inode, a signed number of 16 bits, less one that counts twice while a name
 /// moves.
-const LINK_MAX: u16 = 32_766;
+const LINK_MAX: u32 = 32_766;
 
 /// What a new node is.
 pub(crate) enum New<'a> {
@@ -88,7 +89,7 @@ impl Edit<'_> {
         set: &SetAttr,
     ) -> Step<Inode> {
         let dir = self.free_name(dir, name)?;
-        if matches!(new, New::Dir) && dir.nlink >= LINK_MAX {
+        if matches!(new, New::Dir) && dir.links() >= LINK_MAX {
             return Err(Kind::TooManyLinks.into());
         }
         let ino = self.new_inode(new.kind())?.ino;
@@ -133,7 +134,7 @@ impl Edit<'_> {
         let now = self.now;
         let node = self.node(ino)?;
         node.mem.nlink = node.mem.nlink.saturating_add(count);
-        node.adds = node.adds.saturating_add(count);
+        node.adds = node.adds.saturating_add(count.into());
         node.mem.times[2] = now;
         Ok(())
     }
@@ -158,7 +159,7 @@ impl Edit<'_> {
     /// # Errors
     /// `TooManyLinks`; [`Stop::Commit`] where there may be too many on the disk for a moment.
     fn check_links(&self, inode: &Inode) -> Step<()> {
-        if inode.nlink >= LINK_MAX {
+        if inode.links() >= LINK_MAX {
             return Err(Kind::TooManyLinks.into());
         }
         let node = self.nodes.get(inode.ino);

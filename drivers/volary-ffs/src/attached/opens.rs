@@ -96,8 +96,8 @@ impl Attached {
         if node.is_gone() {
             return Ok(());
         }
-        if node.mem.nlink > 0 || self.writable(state).is_err() {
-            let is_dirty = state.nodes.get(ino).is_some_and(|node| node.is_dirty);
+        let (is_nameless, is_dirty) = (node.is_nameless, node.is_dirty);
+        if !is_nameless || self.writable(state).is_err() {
             if !is_dirty {
                 state.nodes.put(ino, None);
             }
