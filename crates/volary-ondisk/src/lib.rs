@@ -13,6 +13,7 @@
 //! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
 //! | [`reporter`] | findings and progress of a check that mends nothing |
 //! | [`retry`] | changes that wait for a commit and are begun anew |
+//! | [`Undo`] | what a change has done, to take it back |
 //! | [`wtf8`] | names of UTF-16 units as bytes, and back |
 //!
 //! The crate knows no format. A driver asks it what a rule says and does the rest itself.
@@ -46,6 +47,7 @@ pub mod refusal;
 pub mod rename;
 pub mod reporter;
 pub mod retry;
+mod undo;
 pub mod wtf8;
 
 pub use bits::Bits;
@@ -55,3 +57,4 @@ pub use numbers::{NumberMap, Spread};
 pub use opens::{Closed, Count, Opens, SharedOpens};
 pub use ranges::Ranges;
 pub use reporter::Reporter;
+pub use undo::Undo;

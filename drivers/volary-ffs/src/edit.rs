@@ -13,14 +13,13 @@ use crate::volume::Volume;
 use parking_lot::Mutex;
 use volary_block::{Cache, Stage};
 use volary_core::{Error, FileKind, Kind, NodeId, QuotaOf, Result, Time};
+use volary_ondisk::Undo;
 pub(crate) use volary_ondisk::retry::{Step, Stop};
 
-/// What is taken back, the last first.
-enum Undo {
-    Node(u32, Option<Box<Node>>),
-    Bytes(u64, Vec<u8>, Stage),
-    /// Fragments that were taken; whether they are a piece of their own.
-    Taken(Run, bool),
+/// What was taken, or changed in memory.
+enum Taken {
+    /// Fragments; whether they are a piece of their own.
+    Fragments(Run, bool),
     Inode(u32, bool),
     /// What there was of a quota record in memory.
     Record(QuotaOf, u32, Option<Kept>),
@@ -39,9 +38,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) now: Time,
     /// May use what is kept for root, and go past quotas.
     pub(crate) is_root: bool,
-    undo: Vec<Undo>,
-    /// Nodes that the undo has.
-    touched: Vec<u32>,
+    undo: Undo<Inode, Taken>,
     freed: Vec<Run>,
     freed_inodes: Vec<(u32, bool)>,
 }
@@ -66,8 +63,7 @@ impl<'a> Edit<'a> {
             indexes,
             now: kept(reader.volume.variant, now),
             is_root,
-            undo: Vec::new(),
-            touched: Vec::new(),
+            undo: Undo::default(),
             freed: Vec::new(),
             freed_inodes: Vec::new(),
         }
@@ -101,36 +97,18 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// As [`inode`](Self::inode).
     pub(crate) fn node(&mut self, ino: u32) -> Result<&mut Node> {
-        if !self.touched.contains(&ino) {
-            let before = self.nodes.get(ino).cloned();
-            if before.is_none() {
-                let inode = self.reader().inode(ino.into())?;
-                let node = Node::of(inode, self.nodes.floor());
-                self.nodes.put(ino, Some(node));
-            }
-            self.undo.push(Undo::Node(ino, before.map(Box::new)));
-            self.touched.push(ino);
-        }
-        self.nodes.touch(ino);
-        self.nodes.get_mut(ino).ok_or_else(|| Kind::Stale.into())
+        let reader = self.reader();
+        self.undo.node(self.nodes, &reader, ino)
     }
 
     /// Returns the inodes that it has touched, as they were before and as they are now.
     pub(crate) fn touched(&self) -> impl Iterator<Item = (&Inode, &Inode)> {
-        self.undo.iter().filter_map(|undo| {
-            let Undo::Node(ino, before) = undo else {
-                return None;
-            };
-            let now = self.nodes.get(*ino)?;
-            // Of what was not in memory, the disk has it as it was.
-            let before = before.as_ref().map_or(&now.disk, |node| &node.mem);
-            Some((before, &now.mem))
-        })
+        self.undo.changed(self.nodes)
     }
 
     /// Notes what there was of a quota record that was changed.
     pub(crate) fn note_record(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
-        self.undo.push(Undo::Record(of, id, before));
+        self.undo.note(Taken::Record(of, id, before));
     }
 
     /// Puts a new inode where a free one is.
@@ -146,15 +124,13 @@ impl<'a> Edit<'a> {
             false => (own, Some(u64::from(dir.ino) % self.volume.ipg)),
         };
         let ino = self.alloc.take_inode(&self.reader(), group, near, is_dir)?;
-        self.undo.push(Undo::Inode(ino, is_dir));
-        let before = self.nodes.get(ino).cloned();
-        let disk = match &before {
+        self.undo.note(Taken::Inode(ino, is_dir));
+        let before = self.nodes.get(ino);
+        let disk = match before {
             Some(node) => node.disk.clone(),
             None => self.reader().inode_as_it_is(ino.into())?,
         };
-        let last = before
-            .as_ref()
-            .map_or(disk.generation, |n| n.mem.generation);
+        let last = before.map_or(disk.generation, |n| n.mem.generation);
         if disk.mode != 0 {
             let found = format!("{:#o} (inode {ino})", disk.mode);
             return Err(
@@ -167,10 +143,7 @@ impl<'a> Edit<'a> {
         inode.birth = inode.birth.or(Some(self.now)).filter(|_| self.has_birth());
         let mut node = Node::of(disk, 0);
         node.mem = inode.clone();
-        self.nodes.put(ino, Some(node));
-        self.undo.push(Undo::Node(ino, before.map(Box::new)));
-        self.touched.push(ino);
-        self.nodes.touch(ino);
+        self.undo.put_node(self.nodes, ino, node);
         Ok(inode)
     }
 
@@ -200,7 +173,7 @@ impl<'a> Edit<'a> {
         self.check_reserve()?;
         let reader = self.reader();
         let run = self.alloc.take(&reader, count, count, wish)?;
-        self.undo.push(Undo::Taken(run, true));
+        self.undo.note(Taken::Fragments(run, true));
         Ok(run)
     }
 
@@ -221,7 +194,7 @@ impl<'a> Edit<'a> {
         let reader = self.reader();
         match self.alloc.take(&reader, count, self.volume.frag, wish) {
             Ok(run) => {
-                self.undo.push(Undo::Taken(run, true));
+                self.undo.note(Taken::Fragments(run, true));
                 Ok(run)
             }
             Err(e) if e == Kind::NoSpace => self.take(count, wish),
@@ -239,7 +212,8 @@ impl<'a> Edit<'a> {
         let grew = self.alloc.extend(&reader, piece, count)?;
         if grew {
             let (first, count) = (piece.first + piece.count, count - piece.count);
-            self.undo.push(Undo::Taken(Run { first, count }, false));
+            self.undo
+                .note(Taken::Fragments(Run { first, count }, false));
         }
         Ok(grew)
     }
@@ -251,7 +225,7 @@ impl<'a> Edit<'a> {
     pub(crate) fn take_exactly(&mut self, run: Run) -> Result<bool> {
         let taken = self.alloc.take_exactly(&self.reader(), run)?;
         if taken {
-            self.undo.push(Undo::Taken(run, true));
+            self.undo.note(Taken::Fragments(run, true));
         }
         Ok(taken)
     }
@@ -269,8 +243,9 @@ impl<'a> Edit<'a> {
         };
         let frag = self.volume.frag;
         let first = (0..count).map(|i| cluster + i * frag);
-        let runs = first.map(|first| Run { first, count: frag });
-        self.undo.extend(runs.map(|run| Undo::Taken(run, true)));
+        for run in first.map(|first| Run { first, count: frag }) {
+            self.undo.note(Taken::Fragments(run, true));
+        }
         Ok(Some(cluster))
     }
 
@@ -293,11 +268,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// `Io`.
     pub(crate) fn put(&mut self, at: u64, bytes: &[u8], stage: Stage) -> Result<()> {
-        let mut before = vec![0; bytes.len()];
-        self.cache.read(at, &mut before)?;
-        self.cache.write(at, bytes, stage)?;
-        self.undo.push(Undo::Bytes(at, before, stage));
-        Ok(())
+        self.undo.write(self.cache, at, bytes, stage)
     }
 
     /// Returns the stage of a pointer in the indirect block that begins at `first`.
@@ -336,21 +307,21 @@ impl<'a> Edit<'a> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`: memory and disk differ then.
-    pub(crate) fn take_back(mut self) -> Result<()> {
+    pub(crate) fn take_back(self) -> Result<()> {
         let reader = self.reader();
-        for &ino in &self.touched {
+        for &ino in self.undo.touched() {
             self.indexes.lock().forget(ino);
         }
-        while let Some(undo) = self.undo.pop() {
-            match undo {
-                Undo::Node(ino, node) => self.nodes.put(ino, node.map(|node| *node)),
-                Undo::Bytes(at, bytes, stage) => self.cache.write(at, &bytes, stage)?,
-                Undo::Taken(run, true) => self.alloc.give_back(&reader, run)?,
-                Undo::Taken(run, false) => self.alloc.put_back(&reader, run)?,
-                Undo::Inode(ino, is_dir) => self.alloc.give_back_inode(&reader, ino, is_dir)?,
-                Undo::Record(of, id, before) => self.put_record_back(of, id, before),
-            }
-        }
-        Ok(())
+        let (alloc, quotas) = (self.alloc, self.quotas);
+        self.undo
+            .take_back(self.cache, self.nodes, |taken| match taken {
+                Taken::Fragments(run, true) => alloc.give_back(&reader, run),
+                Taken::Fragments(run, false) => alloc.put_back(&reader, run),
+                Taken::Inode(ino, is_dir) => alloc.give_back_inode(&reader, ino, is_dir),
+                Taken::Record(of, id, before) => {
+                    quotas.put_back(of, id, before);
+                    Ok(())
+                }
+            })
     }
 }

@@ -8,14 +8,13 @@ use crate::inode::{Inode, kept};
 use crate::node::{Node, Nodes, Opens};
 use crate::volume::Volume;
 use volary_block::{Cache, Stage};
-use volary_core::{Error, FileKind, Kind, NodeId, Result, Time};
+use volary_core::{Error, FileKind, NodeId, Result, Time};
+use volary_ondisk::Undo;
 pub(crate) use volary_ondisk::retry::{Step, Stop};
 
-/// What is taken back, the last first.
-enum Undo {
-    Node(u32, Option<Box<Node>>),
-    Bytes(u64, Vec<u8>, Stage),
-    Taken(u32),
+/// What was taken.
+enum Taken {
+    Block(u32),
     Inode(u32),
 }
 
@@ -28,9 +27,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) epoch: &'a mut Epoch,
     pub(crate) opens: &'a Opens,
     pub(crate) now: Time,
-    undo: Vec<Undo>,
-    /// Nodes that the undo has.
-    touched: Vec<u32>,
+    undo: Undo<Inode, Taken>,
     freed: Vec<u32>,
     freed_inodes: Vec<u32>,
 }
@@ -51,8 +48,7 @@ impl<'a> Edit<'a> {
             epoch,
             opens,
             now: kept(now),
-            undo: Vec::new(),
-            touched: Vec::new(),
+            undo: Undo::default(),
             freed: Vec::new(),
             freed_inodes: Vec::new(),
         }
@@ -94,18 +90,8 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// As [`inode`](Self::inode).
     pub(crate) fn node(&mut self, ino: u32) -> Result<&mut Node> {
-        if !self.touched.contains(&ino) {
-            let before = self.nodes.get(ino).cloned();
-            if before.is_none() {
-                let inode = self.reader().inode(ino.into())?;
-                let node = Node::of(inode, self.nodes.floor());
-                self.nodes.put(ino, Some(node));
-            }
-            self.undo.push(Undo::Node(ino, before.map(Box::new)));
-            self.touched.push(ino);
-        }
-        self.nodes.touch(ino);
-        self.nodes.get_mut(ino).ok_or_else(|| Kind::Stale.into())
+        let reader = self.reader();
+        self.undo.node(self.nodes, &reader, ino)
     }
 
     /// Puts a new inode where a free one is.
@@ -114,9 +100,9 @@ impl<'a> Edit<'a> {
     /// `NoSpace`; `Corrupt`; `Io`.
     pub(crate) fn new_inode(&mut self, kind: FileKind) -> Step<Inode> {
         let ino = self.alloc.take_inode()?;
-        self.undo.push(Undo::Inode(ino));
-        let before = self.nodes.get(ino).cloned();
-        let disk = match &before {
+        self.undo.note(Taken::Inode(ino));
+        let before = self.nodes.get(ino);
+        let disk = match before {
             Some(node) => node.disk.clone(),
             None => self.reader().inode_as_it_is(ino.into())?,
         };
@@ -126,18 +112,13 @@ impl<'a> Edit<'a> {
                 Error::corrupt("di_mode", disk.at, found, "0: it is listed as free").into(),
             );
         }
-        let last = before
-            .as_ref()
-            .map_or(disk.generation, |n| n.mem.generation);
+        let last = before.map_or(disk.generation, |n| n.mem.generation);
         let mut inode = Inode::free(self.volume, ino, last.wrapping_add(1));
         inode.mode = u16::try_from(kind.mode_bits()).unwrap_or(0);
         inode.times = [self.now; 3];
         let mut node = Node::of(disk, 0);
         node.mem = inode.clone();
-        self.nodes.put(ino, Some(node));
-        self.undo.push(Undo::Node(ino, before.map(Box::new)));
-        self.touched.push(ino);
-        self.nodes.touch(ino);
+        self.undo.put_node(self.nodes, ino, node);
         Ok(inode)
     }
 
@@ -159,7 +140,7 @@ impl<'a> Edit<'a> {
     /// `NoSpace`; `Corrupt`; `Io`.
     pub(crate) fn take(&mut self) -> Result<u32> {
         let block = self.alloc.take(&self.reader())?;
-        self.undo.push(Undo::Taken(block));
+        self.undo.note(Taken::Block(block));
         Ok(block)
     }
 
@@ -182,11 +163,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// `Io`.
     pub(crate) fn put(&mut self, at: u64, bytes: &[u8], stage: Stage) -> Result<()> {
-        let mut before = vec![0; bytes.len()];
-        self.cache.read(at, &mut before)?;
-        self.cache.write(at, bytes, stage)?;
-        self.undo.push(Undo::Bytes(at, before, stage));
-        Ok(())
+        self.undo.write(self.cache, at, bytes, stage)
     }
 
     /// Returns the stage of an address in an indirect block.
@@ -222,16 +199,15 @@ impl<'a> Edit<'a> {
     ///
     /// # Errors
     /// `Io`: memory and disk differ then.
-    pub(crate) fn take_back(mut self) -> Result<()> {
+    pub(crate) fn take_back(self) -> Result<()> {
         let reader = self.reader();
-        while let Some(undo) = self.undo.pop() {
-            match undo {
-                Undo::Node(ino, node) => self.nodes.put(ino, node.map(|node| *node)),
-                Undo::Bytes(at, bytes, stage) => self.cache.write(at, &bytes, stage)?,
-                Undo::Taken(block) => self.alloc.put_back(&reader, block)?,
-                Undo::Inode(ino) => self.alloc.put_inode_back(ino),
+        let (cache, nodes, alloc) = (self.cache, self.nodes, self.alloc);
+        self.undo.take_back(cache, nodes, |taken| match taken {
+            Taken::Block(block) => alloc.put_back(&reader, block),
+            Taken::Inode(ino) => {
+                alloc.put_inode_back(ino);
+                Ok(())
             }
-        }
-        Ok(())
+        })
     }
 }

@@ -127,13 +127,6 @@ impl Edit<'_> {
             self.note_record(of, id, before);
         }
     }
-
-    /// Takes a record back.
-    pub(crate) fn put_record_back(&mut self, of: QuotaOf, id: u32, before: Option<super::Kept>) {
-        if let Some(file) = self.quotas.get_mut(of) {
-            file.put(id, before);
-        }
-    }
 }
 
 /// Returns a record as it is now.

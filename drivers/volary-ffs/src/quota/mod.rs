@@ -245,6 +245,13 @@ impl Quotas {
         self.slot(of).as_mut()
     }
 
+    /// Takes what was done to a record back.
+    pub(crate) fn put_back(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
+        if let Some(file) = self.get_mut(of) {
+            file.put(id, before);
+        }
+    }
+
     fn slot_of(&self, of: QuotaOf) -> &Option<QuotaFile> {
         match of {
             QuotaOf::Users => &self.users,

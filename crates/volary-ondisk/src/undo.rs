@@ -1,0 +1,120 @@
+//! What a change has done, so that all of it can be taken back until it is complete.
+
+use crate::inodes::{Inode, Inodes, Node, Nodes};
+use volary_block::{Cache, Stage};
+use volary_core::{Kind, Result};
+
+/// A step that was done. `T` is what only the format knows: a block that was taken.
+enum Step<I, T> {
+    Node(u32, Option<Box<Node<I>>>),
+    Bytes(u64, Vec<u8>, Stage),
+    Own(T),
+}
+
+/// The steps of a change.
+pub struct Undo<I, T> {
+    steps: Vec<Step<I, T>>,
+    /// Nodes that were noted as they were before.
+    touched: Vec<u32>,
+}
+
+impl<I, T> Default for Undo<I, T> {
+    fn default() -> Self {
+        Self {
+            steps: Vec::new(),
+            touched: Vec::new(),
+        }
+    }
+}
+
+impl<I: Inode, T> Undo<I, T> {
+    /// Returns an inode in memory, to be changed: it is dirty from now on.
+    ///
+    /// # Errors
+    /// As [`Inodes::inode`].
+    pub fn node<'n>(
+        &mut self,
+        nodes: &'n mut Nodes<I>,
+        reader: &impl Inodes<Inode = I>,
+        number: u32,
+    ) -> Result<&'n mut Node<I>> {
+        if !self.touched.contains(&number) {
+            let before = nodes.get(number).cloned();
+            if before.is_none() {
+                let inode = reader.inode(number.into())?;
+                nodes.put(number, Some(Node::of(inode, nodes.floor())));
+            }
+            self.note_node(number, before);
+        }
+        nodes.touch(number);
+        nodes.get_mut(number).ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Puts a node where a free inode is. It is dirty from now on.
+    pub fn put_node(&mut self, nodes: &mut Nodes<I>, number: u32, node: Node<I>) {
+        let before = nodes.get(number).cloned();
+        nodes.put(number, Some(node));
+        self.note_node(number, before);
+        nodes.touch(number);
+    }
+
+    fn note_node(&mut self, number: u32, before: Option<Node<I>>) {
+        self.steps.push(Step::Node(number, before.map(Box::new)));
+        self.touched.push(number);
+    }
+
+    /// Writes bytes that are not of a file's content: all in one block.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn write(&mut self, cache: &Cache, at: u64, bytes: &[u8], stage: Stage) -> Result<()> {
+        let mut before = vec![0; bytes.len()];
+        cache.read(at, &mut before)?;
+        cache.write(at, bytes, stage)?;
+        self.steps.push(Step::Bytes(at, before, stage));
+        Ok(())
+    }
+
+    /// Notes a step that the format takes back itself.
+    pub fn note(&mut self, step: T) {
+        self.steps.push(Step::Own(step));
+    }
+
+    /// Returns the numbers of nodes that were changed.
+    pub fn touched(&self) -> &[u32] {
+        &self.touched
+    }
+
+    /// Returns the inodes that were changed, as they were before and as they are now.
+    pub fn changed<'a>(&'a self, nodes: &'a Nodes<I>) -> impl Iterator<Item = (&'a I, &'a I)> {
+        self.steps.iter().filter_map(|step| {
+            let Step::Node(number, before) = step else {
+                return None;
+            };
+            let now = nodes.get(*number)?;
+            // Of what was not in memory, the disk has it as it was.
+            let before = before.as_ref().map_or(&now.disk, |node| &node.mem);
+            Some((before, &now.mem))
+        })
+    }
+
+    /// Takes all steps back, the last first; `own` those of the format.
+    ///
+    /// # Errors
+    /// Of `own`; `Io`. Memory and disk differ then.
+    pub fn take_back(
+        self,
+        cache: &Cache,
+        nodes: &mut Nodes<I>,
+        mut own: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        for step in self.steps.into_iter().rev() {
+            match step {
+                Step::Node(number, node) => nodes.put(number, node.map(|node| *node)),
+                Step::Bytes(at, bytes, stage) => cache.write(at, &bytes, stage)?,
+                Step::Own(step) => own(step)?,
+            }
+        }
+        Ok(())
+    }
+}
