@@ -14,7 +14,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary", 2, 5),
     ("crates/volary-bench", 1, 2),
     ("crates/volary-bulk", 1, 10),
-    ("crates/volary-cli", 5, 11),
     ("crates/volary-core", 1, 4),
     ("crates/volary-session", 2, 10),
     ("crates/volary-testkit", 1, 2),
