@@ -13,7 +13,6 @@ use syn::visit::Visit;
 const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary", 2, 5),
     ("crates/volary-bulk", 1, 10),
-    ("crates/volary-core", 1, 4),
     ("crates/volary-session", 2, 10),
     ("crates/volary-testkit", 1, 2),
     ("drivers/volary-cedar", 5, 17),
