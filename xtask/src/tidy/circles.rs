@@ -14,7 +14,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary", 2, 5),
     ("crates/volary-bulk", 1, 10),
     ("crates/volary-session", 2, 10),
-    ("crates/volary-testkit", 1, 2),
     ("drivers/volary-cedar", 5, 17),
     ("drivers/volary-ext4", 1, 7),
     ("drivers/volary-fat", 4, 25),
