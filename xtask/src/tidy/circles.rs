@@ -21,7 +21,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-iso9660", 3, 10),
     ("drivers/volary-nfs-client", 1, 10),
     ("drivers/volary-ntfs", 2, 9),
-    ("drivers/volary-v7", 1, 2),
     ("servers/volary-fuse", 2, 9),
     ("servers/volary-nfs", 1, 13),
     ("servers/volary-smb", 4, 44),
