@@ -3,6 +3,7 @@
 mod boot;
 mod maps;
 mod names;
+mod path;
 mod records;
 mod tree;
 
