@@ -18,7 +18,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-fat", 4, 25),
     ("drivers/volary-ffs", 3, 20),
     ("drivers/volary-host", 1, 12),
-    ("drivers/volary-iso9660", 3, 10),
     ("drivers/volary-nfs-client", 1, 10),
     ("drivers/volary-ntfs", 1, 7),
     ("servers/volary-fuse", 2, 9),
