@@ -41,6 +41,7 @@
 mod attached;
 mod bring;
 mod cached;
+mod cached_fs;
 mod cedar;
 pub mod check;
 mod commit;

@@ -13,7 +13,7 @@ use syn::visit::Visit;
 const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-bulk", 1, 10),
     ("crates/volary-session", 2, 10),
-    ("drivers/volary-cedar", 5, 17),
+    ("drivers/volary-cedar", 1, 6),
     ("drivers/volary-ext4", 1, 7),
     ("drivers/volary-fat", 4, 25),
     ("drivers/volary-ffs", 3, 20),
