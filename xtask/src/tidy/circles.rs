@@ -22,7 +22,7 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-ntfs", 1, 7),
     ("servers/volary-fuse", 2, 9),
     ("servers/volary-nfs", 1, 13),
-    ("servers/volary-smb", 4, 44),
+    ("servers/volary-smb", 1, 34),
 ];
 
 /// A module: its place in the crate, `["cache", "page"]`.
