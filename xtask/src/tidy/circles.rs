@@ -20,7 +20,7 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-host", 1, 12),
     ("drivers/volary-nfs-client", 1, 10),
     ("drivers/volary-ntfs", 1, 7),
-    ("servers/volary-fuse", 2, 9),
+    ("servers/volary-fuse", 1, 7),
     ("servers/volary-nfs", 1, 13),
     ("servers/volary-smb", 1, 34),
 ];
