@@ -15,7 +15,7 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-session", 1, 8),
     ("drivers/volary-cedar", 1, 6),
     ("drivers/volary-ext4", 1, 7),
-    ("drivers/volary-fat", 4, 25),
+    ("drivers/volary-fat", 2, 21),
     ("drivers/volary-ffs", 3, 20),
     ("drivers/volary-host", 1, 12),
     ("drivers/volary-nfs-client", 1, 10),

@@ -3,8 +3,8 @@
 use super::disk::Rank;
 use super::entry::{NT_NO_SHORT, is_label_byte};
 use super::findings::{self as code, Code, Reporter, Where};
-use super::insert::Taken;
 use super::judge;
+use super::taken::Taken;
 use super::volume::{Dir, NONE, Raw, Volume};
 use super::walk::{Problem, Walk, What};
 use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
