@@ -16,7 +16,7 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-cedar", 1, 6),
     ("drivers/volary-ext4", 1, 7),
     ("drivers/volary-fat", 2, 21),
-    ("drivers/volary-ffs", 3, 20),
+    ("drivers/volary-ffs", 1, 13),
     ("drivers/volary-host", 1, 12),
     ("drivers/volary-nfs-client", 1, 10),
     ("drivers/volary-ntfs", 1, 7),
