@@ -19,7 +19,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-ffs", 1, 13),
     ("drivers/volary-host", 1, 12),
     ("drivers/volary-nfs-client", 1, 10),
-    ("drivers/volary-ntfs", 1, 7),
     ("servers/volary-fuse", 1, 7),
     ("servers/volary-nfs", 1, 13),
     ("servers/volary-smb", 1, 34),
