@@ -14,7 +14,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-bulk", 1, 10),
     ("crates/volary-session", 1, 8),
     ("drivers/volary-cedar", 1, 6),
-    ("drivers/volary-ext4", 1, 7),
     ("drivers/volary-fat", 2, 21),
     ("drivers/volary-ffs", 1, 13),
     ("drivers/volary-host", 1, 12),
