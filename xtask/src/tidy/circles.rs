@@ -13,7 +13,6 @@ use syn::visit::Visit;
 const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-bulk", 1, 10),
     ("crates/volary-session", 1, 8),
-    ("drivers/volary-cedar", 1, 6),
     ("drivers/volary-fat", 2, 21),
     ("drivers/volary-ffs", 1, 13),
     ("drivers/volary-host", 1, 12),
