@@ -13,7 +13,7 @@ use syn::visit::Visit;
 const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-bulk", 1, 10),
     ("crates/volary-session", 1, 8),
-    ("drivers/volary-fat", 2, 21),
+    ("drivers/volary-fat", 1, 11),
     ("drivers/volary-ffs", 1, 13),
     ("drivers/volary-host", 1, 12),
     ("drivers/volary-nfs-client", 1, 10),
