@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`volume`](Volume) | what sessions share; attach and detach |
 //! | [`session`](Session) | one caller |
-//! | `names`, `removal`, `nodes`, `xattrs`, `acls`, `io`, `walk`, `locking` | what a session can do |
+//! | `names`, `removal`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
 //! | `leases`, `leasing` | what clients may keep to themselves, and what takes it away |
 //! | `rules` | who may do what, as pure functions of attributes and credentials |
 //! | `opens` | the open table |

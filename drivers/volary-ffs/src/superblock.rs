@@ -106,7 +106,7 @@ impl Found {
         }
     }
 
-    /// The same in bytes that were read at `at`.
+    /// Returns what has a superblock's magic in bytes that were read at byte `at`.
     pub(crate) fn parse(at: u64, bytes: Vec<u8>) -> Option<Self> {
         let read = |order| {
             let raw = Superblock::read(order, &bytes);
