@@ -1,7 +1,8 @@
 //! A volume that fails, or vanishes, while it is served: one line when it does, and one
 //! at the end.
 
-use crate::exit::{Done, Exit, Fail, warn};
+use crate::exit::{Done, Exit, Fail};
+use crate::log::warn;
 use std::sync::Arc;
 use volary::layers::{Alarm, Alert};
 use volary::{Finding, Fs, Kind, Source, escape};

@@ -179,13 +179,6 @@ impl Fail {
     pub(crate) fn host(place: impl fmt::Display, error: impl Into<std::io::Error>) -> Self {
         Self::new(Exit::Failed, format!("{place}: {}", words(&error.into())))
     }
-
-    /// Prints the line, if there is one.
-    pub(crate) fn report(&self) {
-        if !self.line.is_empty() {
-            warn(&self.line);
-        }
-    }
 }
 
 impl From<std::io::Error> for Fail {
@@ -197,11 +190,6 @@ impl From<std::io::Error> for Fail {
         }
         Self::host("standard output", e)
     }
-}
-
-/// Says one line of an error, where [`crate::log`] has it said.
-pub(crate) fn warn(line: &str) {
-    crate::log::warn(line);
 }
 
 /// An image that is there, and what follows on it after a colon.

@@ -133,6 +133,15 @@ pub(crate) fn warn(line: &str) {
     }
 }
 
+impl Fail {
+    /// Says the line, if there is one.
+    pub(crate) fn report(&self) {
+        if !self.line.is_empty() {
+            warn(&self.line);
+        }
+    }
+}
+
 /// Says lines of a report, each with its end.
 pub(crate) fn say(lines: &str) {
     match LOG.get() {

@@ -34,13 +34,16 @@ pub(crate) fn is_on() -> bool {
     MODELLED.get().is_some()
 }
 
-/// Returns the clock of the modelled disks, if images are on them: what all of them took.
-pub(crate) fn clock() -> Option<volary::bulk::Clock> {
-    let modelled = MODELLED.get()?;
-    Some(Arc::new(|| {
+/// [`clock::stopwatch`], or where images are on modelled disks what all of these took: for runs that are timed, and
+/// devices that are probed.
+pub(crate) fn stopwatch() -> volary::bulk::Clock {
+    let Some(modelled) = MODELLED.get() else {
+        return clock::stopwatch();
+    };
+    Arc::new(|| {
         let micros: f64 = modelled.all_logs().iter().map(Log::time).sum();
         Duration::from_nanos((micros * 1e3) as u64)
-    }))
+    })
 }
 
 /// [`volary::open_source`], or the same on a modelled disk.

@@ -2,7 +2,8 @@
 //! end whatever happens.
 
 use crate::clock;
-use crate::exit::{Done, Exit, Fail, warn};
+use crate::exit::{Done, Exit, Fail};
+use crate::log::warn;
 use crate::modelled;
 use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
@@ -353,7 +354,7 @@ impl Volumes {
         let read = volary::bulk::Source::new(open.session.clone());
         // Where nothing moves, the file system is as fast, and takes less processor time.
         let is_wanted = |device: &dyn BlockDevice| {
-            !is_host || raw == Raw::Always || volary::bulk::moves(device, &clock::stopwatch())
+            !is_host || raw == Raw::Always || volary::bulk::moves(device, &modelled::stopwatch())
         };
         let read = match &open.device {
             Some(device) if is_wanted(&**device) => read.on(device.clone()),

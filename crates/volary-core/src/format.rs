@@ -1,6 +1,6 @@
 //! Formats: what makes, checks, shows and tunes volumes of one kind.
 
-use crate::{BlockDevice, Error, Fs, Kind, Options, Result, Time};
+use crate::{BlockDevice, Error, Finding, Fs, Kind, OptionSpec, Options, Result, Time};
 use std::fmt;
 use std::sync::Arc;
 
@@ -191,17 +191,6 @@ pub struct Replica {
     pub is_confirmed: bool,
 }
 
-/// An option, or a topic: what help prints of it.
-#[derive(Clone, Copy, Debug)]
-pub struct OptionSpec {
-    /// `iosize`
-    pub name: &'static str,
-    /// What a value looks like, or "" for a flag: `SIZE`.
-    pub value: &'static str,
-    /// One sentence, with the default.
-    pub help: &'static str,
-}
-
 /// How to attach.
 #[derive(Clone, Debug)]
 pub struct Attach {
@@ -306,34 +295,6 @@ pub struct Check {
     pub now: Time,
     /// The format's own options.
     pub options: Options,
-}
-
-/// How bad a [`Finding`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Worth knowing; nothing is wrong.
-    Note,
-    /// A power cut can leave this: preen mends it.
-    Crash,
-    /// Damage.
-    Damage,
-}
-
-/// Something that a check found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// A stable code, listed in the driver's `FORMAT.md`: `cross-link`.
-    pub code: &'static str,
-    /// How bad.
-    pub severity: Severity,
-    /// The file or directory concerned, as an absolute path.
-    pub path: Option<Vec<u8>>,
-    /// Where on the device, in bytes.
-    pub offset: Option<u64>,
-    /// What is wrong, in a sentence without a full stop.
-    pub message: String,
-    /// What mending does, in the same form; "" if nothing can be done.
-    pub repair: String,
 }
 
 /// The answer to a [`Finding`] in [`CheckMode::Ask`]; ignored in other modes.

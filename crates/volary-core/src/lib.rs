@@ -10,7 +10,7 @@
 //! | [`format`](Format) | a kind of volume: probe, attach, make, check, dump, tune |
 //! | [`acl`](Acl) | POSIX access lists, and who is let in by them |
 //! | [`case`](fold) | which names are one where upper and lower case are the same |
-//! | the rest | ids, names, attributes, time, errors, options |
+//! | the rest | ids, names, attributes, extents, time, errors, findings, options |
 #![forbid(unsafe_code)]
 
 mod acl;
@@ -22,6 +22,8 @@ mod device;
 mod dirbuf;
 mod error;
 mod escape;
+mod extent;
+mod finding;
 mod format;
 mod fs;
 mod id;
@@ -41,18 +43,20 @@ pub use device::{BlockDevice, Geometry, Read, is_zero, zero_by_writing};
 pub use dirbuf::{DirBuf, DirEntry};
 pub use error::{Corrupt, Error, IoDetail, Kind, Result};
 pub use escape::{Escaped, escape, escape_short};
+pub use extent::{Extent, Place};
+pub use finding::{Finding, Severity};
 pub use format::{
-    Answer, Attach, Check, CheckMode, CheckReport, Fact, Finding, Format, Make, MapCell,
-    OptionSpec, Probe, Progress, Quiet, Remote, Replica, Severity, Tune, VolumeMap, unknown_kind,
+    Answer, Attach, Check, CheckMode, CheckReport, Fact, Format, Make, MapCell, Probe, Progress,
+    Quiet, Remote, Replica, Tune, VolumeMap, unknown_kind,
 };
 pub use fs::{
-    COMMIT_TIME, Change, ChangeSink, Create, Entry, Extent, FileSystem, Fs, Lock, Mode, Place,
-    Prefetch, RenameFlags, StatFs, Watch, Whole,
+    COMMIT_TIME, Change, ChangeSink, Create, Entry, FileSystem, Fs, Lock, Mode, Prefetch,
+    RenameFlags, StatFs, Watch, Whole,
 };
 pub use id::{Cookie, NodeId, OpenId};
 pub use layer::{Call, Layer, Op};
 pub use name::{BadName, Name};
-pub use options::Options;
+pub use options::{OptionSpec, Options};
 pub use quota::{Quota, QuotaGrace, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, SetQuota};
 pub use time::Time;
 pub use untold::Untold;

@@ -1,7 +1,18 @@
 //! `-o key=value,flag`: options of a mount or of mkfs, as each format has them.
 
-use crate::{Error, Kind, OptionSpec, Result};
+use crate::{Error, Kind, Result};
 use std::time::Duration;
+
+/// An option, or a topic: what help prints of it.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// `iosize`
+    pub name: &'static str,
+    /// What a value looks like, or "" for a flag: `SIZE`.
+    pub value: &'static str,
+    /// One sentence, with the default.
+    pub help: &'static str,
+}
 
 /// Options as the user gave them, in order; the last of a name counts.
 ///

@@ -3,7 +3,7 @@
 use crate::events::News;
 use crate::rules;
 use crate::session::Session;
-use crate::xattrs::SetXattr;
+use crate::set_xattr::SetXattr;
 use volary_core::{
     ACL_ACCESS, ACL_DEFAULT, Acl, Attr, Ctx, Entry, FileKind, Kind, Name, NodeId, Result, SetAttr,
     default_acl_of,
@@ -55,11 +55,7 @@ impl Session {
         }
         let acl = value.map(Acl::parse).transpose()?;
         let one_step = self.volume.xattr_sets.lock();
-        match (how, self.fs().getxattr(cx, node, name)) {
-            (SetXattr::New, Ok(_)) => return Err(Kind::Exists.into()),
-            (SetXattr::Replace, Err(e)) => return Err(e),
-            _ => {}
-        }
+        how.check(self.fs().getxattr(cx, node, name))?;
         if name == ACL_DEFAULT {
             self.keep_acl(cx, node, name, acl.as_ref())?;
         } else {

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`volume`](Volume) | what sessions share; attach and detach |
 //! | [`session`](Session) | one caller |
-//! | `names`, `removal`, `nodes`, `xattrs`, `io`, `walk`, `locking` | what a session can do |
+//! | `names`, `removal`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
 //! | `leases`, `leasing` | what clients may keep to themselves, and what takes it away |
 //! | `rules` | who may do what, as pure functions of attributes and credentials |
 //! | `opens` | the open table |
@@ -60,6 +60,7 @@ mod removal;
 mod replacing;
 mod rules;
 mod session;
+mod set_xattr;
 mod sharing;
 mod timer;
 mod users;
@@ -81,9 +82,9 @@ pub use nodes::Listed;
 pub use party::{Party, network_of, socket_owner};
 pub use pool::{Pool, Pooled};
 pub use session::Session;
+pub use set_xattr::SetXattr;
 pub use sharing::{Rights, Share};
 pub use timer::Commit;
 pub use users::{User, Users, all_squashed, root_squashed};
 pub use volume::{Hearing, Limits, Volume, VolumeOptions};
 pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};
-pub use xattrs::SetXattr;

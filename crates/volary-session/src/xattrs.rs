@@ -4,19 +4,9 @@ use crate::acls;
 use crate::events::News;
 use crate::rules;
 use crate::session::Session;
+use crate::set_xattr::SetXattr;
 use std::sync::atomic::Ordering;
 use volary_core::{ACL_ACCESS, Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, Result};
-
-/// What [`Session::setxattr`] does about an attribute that is there, or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetXattr {
-    /// Sets it either way.
-    Any,
-    /// Answers `Exists` if it is there.
-    New,
-    /// Answers `NoXattr` if it is not there.
-    Replace,
-}
 
 /// Where Linux keeps what a program may do that its caller may not.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
@@ -68,11 +58,7 @@ impl Session {
             return Err(Kind::TooBig.into());
         }
         let _one_step = self.volume.xattr_sets.lock();
-        match (how, self.fs().getxattr(&cx, node, name)) {
-            (SetXattr::New, Ok(_)) => return Err(Kind::Exists.into()),
-            (SetXattr::Replace, Err(e)) => return Err(e),
-            _ => {}
-        }
+        how.check(self.fs().getxattr(&cx, node, name))?;
         self.fs().setxattr(&cx, node, name, value)?;
         if name == CAPABILITY {
             self.volume.set_id_epoch.fetch_add(1, Ordering::SeqCst);

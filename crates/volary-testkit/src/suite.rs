@@ -14,120 +14,24 @@
 //!     Suite::new("mem", make).run();
 //! }
 //! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | `fresh` | a volume that a case gets |
+//! | `case` | what a case is given: that volume, and short words for what cases do |
+//! | `spec` | a case's name, and when it applies |
 
 mod case;
+mod fresh;
+mod spec;
 
 pub use case::{Case, Item};
+pub use fresh::Fresh;
+pub(crate) use spec::{CaseSpec, case_list};
 
 use crate::cases;
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_core::{Caps, Fs};
-
-/// A volume made for one case, and what can be done with it from outside.
-pub struct Fresh {
-    pub(crate) fs: Fs,
-    pub(crate) reattach: Option<Attacher>,
-    pub(crate) read_only: Option<Attacher>,
-    pub(crate) check: Option<Checker>,
-    pub(crate) keep: Vec<Kept>,
-}
-
-/// Something that is only kept alive.
-pub(crate) type Kept = Box<dyn Any + Send + Sync>;
-
-/// Looks at the volume once it is detached; words for what is wrong.
-pub(crate) type Checker = Box<dyn Fn() -> Result<(), String>>;
-
-/// Attaches the volume once more.
-pub(crate) type Attacher = Box<dyn Fn() -> Fs + Send + Sync>;
-
-impl Fresh {
-    /// A volume that takes changes, unless it says otherwise, and is empty.
-    pub fn new(fs: Fs) -> Self {
-        Self {
-            fs,
-            reattach: None,
-            read_only: None,
-            check: None,
-            keep: Vec::new(),
-        }
-    }
-
-    /// With a way to attach the volume again after it was detached.
-    #[must_use]
-    pub fn reattach(mut self, attach: impl Fn() -> Fs + Send + Sync + 'static) -> Self {
-        self.reattach = Some(Box::new(attach));
-        self
-    }
-
-    /// With a way to attach it again so that it refuses changes.
-    #[must_use]
-    pub fn read_only(mut self, attach: impl Fn() -> Fs + Send + Sync + 'static) -> Self {
-        self.read_only = Some(Box::new(attach));
-        self
-    }
-
-    /// With something to check after the last detach: that another program
-    /// finds nothing wrong with the image, say.
-    #[must_use]
-    pub fn checked_by(mut self, check: impl Fn() -> Result<(), String> + 'static) -> Self {
-        self.check = Some(Box::new(check));
-        self
-    }
-
-    /// Keeps something alive for as long as the volume: a temporary directory,
-    /// a mount.
-    #[must_use]
-    pub fn keeping(mut self, thing: impl Any + Send + Sync) -> Self {
-        self.keep.push(Box::new(thing));
-        self
-    }
-
-    /// The volume under a layer.
-    #[must_use]
-    pub fn under(mut self, layer: fn(Fs) -> Fs) -> Self {
-        self.fs = layer(self.fs);
-        self.reattach = self.reattach.map(|f| wrap(f, layer));
-        self.read_only = self.read_only.map(|f| wrap(f, layer));
-        self
-    }
-}
-
-fn wrap(attach: Attacher, layer: fn(Fs) -> Fs) -> Attacher {
-    Box::new(move || layer(attach()))
-}
-
-impl From<Fs> for Fresh {
-    fn from(fs: Fs) -> Self {
-        Self::new(fs)
-    }
-}
-
-/// A named case and when it applies.
-#[derive(Clone, Copy)]
-pub(crate) struct CaseSpec {
-    pub(crate) name: &'static str,
-    pub(crate) with: u32,
-    pub(crate) without: u32,
-    pub(crate) run: fn(&Case),
-}
-
-/// A list of [`CaseSpec`]s: `name with A | B without C;`, where the words are
-/// constants of [`Caps`].
-macro_rules! case_list {
-    ($( $name:ident $(with $($with:ident)|+)? $(without $($without:ident)|+)? ; )*) => {
-        pub(crate) const CASES: &[$crate::suite::CaseSpec] = &[$(
-            $crate::suite::CaseSpec {
-                name: stringify!($name),
-                with: 0 $($(| volary_core::Caps::$with)+)?,
-                without: 0 $($(| volary_core::Caps::$without)+)?,
-                run: $name,
-            }
-        ),*];
-    };
-}
-pub(crate) use case_list;
 
 /// The suite on one kind of volume.
 pub struct Suite {

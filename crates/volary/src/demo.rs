@@ -2,10 +2,10 @@
 //! tried at once.
 
 use crate::block::MemDevice;
-use crate::kinds::format_of;
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Cred, Result, SetAttr, Time};
-use volary_core::{Create, Make, Mode, Options};
+use volary_core::{Create, Format, Make, Mode, Options};
+use volary_fat::FAT;
 use volary_session::{Session, Volume, VolumeOptions};
 
 /// Size of the small volume, in bytes.
@@ -16,8 +16,15 @@ pub const DEMO_SIZE: u64 = 64 << 20;
 /// # Errors
 /// None but a defect.
 pub fn demo(now: Time) -> Result<Arc<dyn BlockDevice>> {
-    let dev = make(DEMO_SIZE, "fat32", "DEMO", now)?;
-    let fs = crate::attach(Arc::clone(&dev), &Attach::default())?.fs;
+    let dev: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(DEMO_SIZE));
+    let how = Make {
+        label: Some("DEMO".into()),
+        now,
+        seed: 0,
+        options: Options::parse("unix"),
+    };
+    FAT.make(Arc::clone(&dev), "fat32", &how)?;
+    let fs = FAT.attach(Arc::clone(&dev), &Attach::default())?;
     let options = VolumeOptions {
         trust: true,
         ..VolumeOptions::new("mem:", || Time::EPOCH)
@@ -25,18 +32,6 @@ pub fn demo(now: Time) -> Result<Arc<dyn BlockDevice>> {
     let volume = Volume::new(fs, options);
     fill(&volume.session(Cred::root()), now)?;
     volume.detach()?;
-    Ok(dev)
-}
-
-fn make(size: u64, kind: &str, label: &str, now: Time) -> Result<Arc<dyn BlockDevice>> {
-    let dev: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(size));
-    let how = Make {
-        label: Some(label.into()),
-        now,
-        seed: 0,
-        options: Options::parse("unix"),
-    };
-    format_of(kind)?.make(Arc::clone(&dev), kind, &how)?;
     Ok(dev)
 }
 

@@ -1,6 +1,7 @@
 //! The volumes that `volary torture` knows, a row each.
 
 mod kills;
+mod moment;
 mod mounted;
 mod served;
 

@@ -1,14 +1,17 @@
 //! The format: what there is to do with a Cedar volume.
 
+use crate::attached::Attached;
+use crate::cached::CachedFs;
 use crate::dump::DUMP_TOPICS;
+use crate::fs::local;
 use crate::make::MAKE_OPTIONS;
 use crate::options::MOUNT_OPTIONS;
 use crate::roots::{at_start, replica};
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Remote, Replica, Result, Tune, VolumeMap, unknown_kind,
+    Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs, Kind, Make,
+    OptionSpec, Probe, Progress, Remote, Replica, Result, Tune, VolumeMap, escape, unknown_kind,
 };
 
 /// Cedar's file system.
@@ -54,11 +57,11 @@ impl Format for Cedar {
     }
 
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
-        crate::fs::attach(dev, how, None)
+        attach(dev, how, None)
     }
 
     fn attach_over(&self, dev: Arc<dyn BlockDevice>, how: &Attach, remote: Remote) -> Result<Fs> {
-        crate::fs::attach(dev, how, Some(remote))
+        attach(dev, how, Some(remote))
     }
 
     fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {
@@ -108,5 +111,28 @@ impl Format for Cedar {
             volary_core::Kind::Unsupported,
             "a cedar volume has no list of bad sectors: metadata is there twice",
         ))
+    }
+}
+
+/// Attaches the volume on a device, with its remote if it has one and that is named.
+///
+/// # Errors
+/// As [`Format::attach_over`](volary_core::Format::attach_over).
+fn attach(dev: Arc<dyn BlockDevice>, how: &Attach, remote: Option<Remote>) -> Result<Fs> {
+    let attached = Attached::new(dev, how)?;
+    let layout = &attached.core.layout;
+    if let Some(remote) = remote.as_ref().filter(|r| r.name != layout.remote) {
+        let own = match layout.has_remote() {
+            true => format!("keeps files of '{}'", escape(layout.remote.as_bytes())),
+            false => "was made without a remote".into(),
+        };
+        let words = format!("option 'remote' is '{}': the volume {own}", remote.name);
+        return Err(Error::note(Kind::Invalid, words));
+    }
+    let has_remote = layout.has_remote();
+    let local = local(attached)?;
+    match has_remote {
+        true => Ok(Arc::new(CachedFs::new(local, remote)?)),
+        false => Ok(Arc::new(local)),
     }
 }

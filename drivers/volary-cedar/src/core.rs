@@ -6,11 +6,12 @@
 //! what one log record holds: a txn that does not fit makes the batch before it
 //! be committed first.
 
+use crate::ahead::Ahead;
 use crate::delta::{Delta, RunSet};
 use crate::found::Found;
 use crate::leader::Leader;
 use crate::log::Anchor;
-use crate::logged_map::MapHome;
+use crate::map_home::MapHome;
 use crate::mistakes::{Mistake, made};
 use crate::page::Image;
 use crate::reserve::Reservations;
@@ -165,7 +166,7 @@ pub(crate) struct Core {
     pub(crate) commit_time: Duration,
     /// Whether data is written as soon as it comes, as in the paper.
     pub(crate) through: bool,
-    pub(crate) ahead: crate::file::Ahead,
+    pub(crate) ahead: Ahead,
     /// Whether what is read is held to checksums, where there are any.
     pub(crate) looks_at_sums: bool,
     /// The checksums of the file that was read last.
@@ -206,7 +207,7 @@ impl Core {
             map_slot: 0,
             commit_time: COMMIT_TIME,
             through: false,
-            ahead: crate::file::Ahead::default(),
+            ahead: Ahead::default(),
             looks_at_sums: true,
             known: None,
             to_seal: BTreeMap::new(),

@@ -28,7 +28,8 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use crate::CEDAR;
-    use crate::fs::attach_alone;
+    use crate::attached::Attached;
+    use crate::fs::local;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use volary_block::MemDevice;
@@ -57,7 +58,7 @@ mod tests {
             options: Options::parse("commit=3600"),
             ..Attach::default()
         };
-        let fs = attach_alone(dev.clone(), &how).unwrap();
+        let fs = local(Attached::new(dev.clone(), &how).unwrap()).unwrap();
         mkdir(&fs, "before").unwrap();
         as_root(|cx| fs.sync(cx)).unwrap();
         let panicked = catch_unwind(AssertUnwindSafe(|| {

@@ -6,23 +6,7 @@ use crate::leader::Leader;
 use crate::runs::{Run, Runs};
 use crate::vam::Want;
 use volary_block::Stage;
-use volary_core::{Error, Extent, FileKind, Kind, Place, Result};
-
-/// Pages between two files that are still read in order.
-const NEAR: u32 = 8;
-/// Pages that are read ahead at first.
-const FIRST_AHEAD: u32 = 8;
-
-/// Where small files were read, and how far ahead.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ahead {
-    /// The first page past the last file.
-    read: u32,
-    /// The first page that was not read ahead.
-    until: u32,
-    /// Pages of the last request.
-    pages: u32,
-}
+use volary_core::{Error, Extent, FileKind, Finding, Kind, Place, Result, Severity};
 
 /// Zeros that are written at a time, in bytes.
 const ZEROS: usize = 64 << 10;
@@ -265,22 +249,33 @@ impl Core {
             return;
         }
         let end = page.saturating_add(self.pages_for(len));
-        let near = self.ahead.read..self.ahead.read.saturating_add(NEAR);
-        let follows = near.contains(&page);
-        self.ahead.read = end;
-        if follows && end <= self.ahead.until {
-            return;
-        }
-        self.ahead.pages = match follows {
-            true => (self.ahead.pages * 2).max(FIRST_AHEAD),
-            false => 0,
-        };
         let most = (self.cache.io_size() as u32 / self.layout.page).max(1);
-        self.ahead.pages = self.ahead.pages.min(most);
-        let pages = self.ahead.pages.max(end - page);
-        self.ahead.until = page.saturating_add(pages);
+        let Some(pages) = self.ahead.pages(page..end, most) else {
+            return;
+        };
         let bytes = u64::from(pages) * u64::from(self.layout.page);
         self.cache.prefetch(self.layout.offset(page), bytes);
+    }
+
+    /// Has it told that the leader of a file, in `page`, does not agree with the name table:
+    /// once for each file and attachment.
+    fn leader_differs(&mut self, uid: u64, page: u32, mended: bool) {
+        if !self.found.tells(uid) {
+            return;
+        }
+        let repair = match mended {
+            true => "it is written anew",
+            false => "fsck -y writes it anew",
+        };
+        let finding = Finding {
+            code: "leader",
+            severity: Severity::Damage,
+            path: self.path_of(uid),
+            offset: Some(self.layout.offset(page)),
+            message: crate::leader::DIFFERS.into(),
+            repair: repair.into(),
+        };
+        self.found.untold.add(finding);
     }
 
     /// Holds the leader to the name table, with the first access to a file's

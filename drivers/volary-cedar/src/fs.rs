@@ -1,7 +1,6 @@
 //! The file system: each operation in a few words, the work is elsewhere.
 
 use crate::attached::Attached;
-use crate::cached::CachedFs;
 use crate::core::Takes;
 use crate::entry::ROOT_UID;
 use crate::names::Make;
@@ -11,9 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use volary_core::{
-    Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind,
-    FileSystem, Finding, Fs, Kind, Mode, Name, NodeId, OpenId, Remote, RenameFlags, Result,
-    SetAttr, StatFs, escape,
+    Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Finding, Kind,
+    Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
 };
 
 /// Longest target of a symlink, in bytes, where the pages hold it.
@@ -29,40 +27,11 @@ pub(crate) struct CedarFs {
     state: Mutex<Attached>,
 }
 
-/// Attaches the volume on a device, with its remote if it has one and that is named.
+/// Returns an attached volume as a file system, without its remote.
 ///
 /// # Errors
-/// As [`Format::attach_over`](volary_core::Format::attach_over).
-pub(crate) fn attach(
-    dev: Arc<dyn BlockDevice>,
-    how: &Attach,
-    remote: Option<Remote>,
-) -> Result<Fs> {
-    let attached = Attached::new(dev, how)?;
-    let layout = &attached.core.layout;
-    if let Some(remote) = remote.as_ref().filter(|r| r.name != layout.remote) {
-        let own = match layout.has_remote() {
-            true => format!("keeps files of '{}'", escape(layout.remote.as_bytes())),
-            false => "was made without a remote".into(),
-        };
-        let words = format!("option 'remote' is '{}': the volume {own}", remote.name);
-        return Err(Error::note(Kind::Invalid, words));
-    }
-    let has_remote = layout.has_remote();
-    let local = local(attached)?;
-    match has_remote {
-        true => Ok(Arc::new(CachedFs::new(local, remote)?)),
-        false => Ok(Arc::new(local)),
-    }
-}
-
-/// Attaches the volume on a device, without its remote.
-#[cfg(test)]
-pub(crate) fn attach_alone(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<CedarFs> {
-    local(Attached::new(dev, how)?)
-}
-
-fn local(attached: Attached) -> Result<CedarFs> {
+/// None but a defect.
+pub(crate) fn local(attached: Attached) -> Result<CedarFs> {
     let mut bits = Caps::MODES
         | Caps::SYMLINKS
         | Caps::HARD_LINKS

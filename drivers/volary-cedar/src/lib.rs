@@ -11,11 +11,11 @@
 //! | [`ondisk`], [`volume`], `roots` | pages as stored; the checked root, and its copies |
 //! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
-//! | `vam`, `reserve`, `delta`, `logged_map` | room: in memory, kept for open files, in records, at home |
-//! | `runs`, `leader`, `sums` | where files lie, leader pages, checksums of data |
+//! | `vam`, `reserve`, `delta`, `map_home`, `logged_map` | room: in memory, kept for open files, in records, at home |
+//! | `runs`, `leader`, `sums`, `sealing` | where files lie, leader pages, checksums of data |
 //! | `core`, `found` | changes that are made whole or not at all; what is wrong in passing |
-//! | `entry`, `nodes`, `names`, `versions`, `file`, `steps`, `xattrs`, `cookies` | what UNIX asks of it |
-//! | `far`, `copies`, `reach`, `bring`, `cached` | files of a remote: links, copies, the way there |
+//! | `entry`, `nodes`, `names`, `versions`, `file`, `ahead`, `steps`, `xattrs`, `cookies` | what UNIX asks of it |
+//! | `far`, `copies`, `reach`, `bring`, `cached`, `cached_fs` | files of a remote: links, copies, the way there |
 //! | [`check`], [`dump`], [`make`] and others | the tools |
 //!
 //! # Limits
@@ -38,9 +38,11 @@
     )
 )]
 
+mod ahead;
 mod attached;
 mod bring;
 mod cached;
+mod cached_fs;
 mod cedar;
 pub mod check;
 mod commit;
@@ -61,6 +63,7 @@ mod log;
 mod logged_map;
 pub mod make;
 pub mod map;
+mod map_home;
 mod mistakes;
 mod names;
 mod nodes;
@@ -72,6 +75,7 @@ mod recover;
 mod reserve;
 mod roots;
 mod runs;
+mod sealing;
 mod steps;
 mod sums;
 mod table;

@@ -10,76 +10,17 @@
 use crate::core::Core;
 use crate::delta::Delta;
 use crate::log::Record;
+use crate::map_home::{ALL, MapHome, pages_of_map};
 use crate::mistakes::{Mistake, made};
 use crate::ondisk::{Header, PageType};
 use crate::runs::Run;
 use crate::table::read_pages;
 use crate::vam::Vam;
 use crate::volume::Layout;
-use std::ops::RangeInclusive;
 use volary_core::{Error, Result};
-
-/// All thirds of the log.
-const ALL: u8 = 0b111;
-
-/// What of the map has yet to go home.
-pub(crate) struct MapHome {
-    /// For each page of the map the thirds of the log in which records begin that
-    /// changed it since it went home: a bit each.
-    due: Vec<u8>,
-    /// Whether records tell of the map. They do not while a check mends: what
-    /// it finds is known at its end only.
-    tells: bool,
-}
 
 /// A page of the map to be written: which one, and as it is in each copy.
 type MapPage = (u32, [Vec<u8>; 2]);
-
-impl MapHome {
-    pub(crate) fn new(layout: &Layout) -> Self {
-        Self {
-            due: vec![0; layout.map_len as usize],
-            tells: true,
-        }
-    }
-
-    /// Has all of the map go home before the log is begun, or left.
-    pub(crate) fn all_due(&mut self) {
-        self.due.fill(ALL);
-    }
-
-    /// Pages of the map that are not home in both copies.
-    pub(crate) fn pages_due(&self) -> usize {
-        self.due.iter().filter(|due| **due != 0).count()
-    }
-
-    fn changed(&mut self, layout: &Layout, run: Run, thirds: u8) {
-        for index in pages_of_map(layout, run) {
-            if let Some(due) = self.due.get_mut(index as usize) {
-                *due |= thirds;
-            }
-        }
-    }
-
-    /// All that was due is home, and the log is about to be left: the map is as
-    /// right as can be.
-    pub(crate) fn left(&mut self) {
-        self.tells = true;
-    }
-
-    /// What is due of some thirds is home.
-    pub(crate) fn came_home(&mut self, thirds: u8) {
-        for due in self.due.iter_mut().filter(|due| **due & thirds != 0) {
-            *due = 0;
-        }
-    }
-}
-
-/// The pages of the map that have a run.
-fn pages_of_map(layout: &Layout, run: Run) -> RangeInclusive<u32> {
-    let last = run.start.saturating_add(run.len.saturating_sub(1));
-    run.start / layout.map_bits()..=last / layout.map_bits()
-}
 
 /// Pieces of a run, each with the page of the map that has it.
 fn pieces(layout: &Layout, run: Run) -> impl Iterator<Item = (u32, Run)> + '_ {

@@ -84,7 +84,28 @@ pub(crate) fn uid_of(node: NodeId) -> Result<u64> {
     }
 }
 
+/// Longest way from a node to the root that is told.
+const PATH_DEPTH: usize = 256;
+
 impl Core {
+    /// The path of a node, as far as the name table tells.
+    pub(crate) fn path_of(&mut self, uid: u64) -> Option<Vec<u8>> {
+        let (mut parts, mut at) = (Vec::new(), uid);
+        for _ in 0..PATH_DEPTH {
+            if at == crate::entry::ROOT_UID {
+                parts.reverse();
+                return Some([b"/".to_vec(), parts.join(&b'/')].concat());
+            }
+            let (place, head) = self.home(at).ok()?;
+            if head.is_older(&place) || !is_named(&place) {
+                return None;
+            }
+            parts.push(place.name);
+            at = place.dir;
+        }
+        None
+    }
+
     fn bad_entry(&self, what: &'static str) -> Error {
         let at = self.layout.offset(self.layout.table_a);
         Error::corrupt(

@@ -6,9 +6,10 @@
 //! last open of its file, and all end when room is short.
 
 use crate::runs::Run;
-use crate::vam::SMALL;
 use std::collections::BTreeMap;
 
+/// Files of up to so many pages are small.
+pub(crate) const SMALL: u32 = 8;
 /// A file of `n` pages that grows has `n` times so many kept behind it: it has about
 /// as many pieces as its size has digits.
 const AHEAD: u32 = 4;

@@ -1,17 +1,64 @@
-//! Finding the copies of the root, whatever the size of pages is.
+//! Reading the root: finding its copies, whatever the size of pages is.
 
 use crate::log::read_anchors;
 use crate::ondisk::{HEADER, Header, MAGIC, PAGE_MAX, PAGE_MIN, PageType, get_u32};
 use crate::table::{Pair, judge};
 use crate::volume::{Checked, Layout};
 use std::cmp::Reverse;
-use volary_core::{BlockDevice, Kind, Replica, Result};
+use volary_core::{BlockDevice, Error, Kind, Replica, Result};
 
 /// Where a root has the size of pages.
 const AT_PAGE: usize = HEADER + 4;
 
 /// A copy of the root as it was read: its page, and what it says.
 pub(crate) type RootCopy = (u32, Option<Checked<Layout>>);
+
+impl Layout {
+    /// Reads the root: of the copies that are whole, the newest.
+    ///
+    /// # Errors
+    /// `Corrupt` if no copy is a root page, or if what it says cannot be; `Io`
+    /// if none can be read.
+    pub fn read(dev: &dyn BlockDevice) -> Result<Self> {
+        let mut found = agreed(dev);
+        let mut wrong = None;
+        let copies = match found {
+            Some(_) => Vec::new(),
+            None => read_roots(dev)?,
+        };
+        for (_, decoded) in copies {
+            match decoded {
+                Some(Ok(l)) if found.as_ref().is_none_or(|f| l.version > f.version) => {
+                    found = Some(l);
+                }
+                Some(Err(words)) => wrong = Some(words),
+                _ => {}
+            }
+        }
+        let size = dev.geometry().size;
+        match (found, wrong) {
+            (Some(layout), _) => {
+                let needed = layout.offset(layout.pages);
+                let fits = needed <= size;
+                let short =
+                    || Error::corrupt("size", 0, format!("{size} bytes"), format!("{needed}"));
+                fits.then_some(layout).ok_or_else(short)
+            }
+            (None, Some(words)) => Err(Error::corrupt(
+                "root page",
+                0,
+                words,
+                "a volume that can be",
+            )),
+            (None, None) => Err(Error::corrupt(
+                "root page",
+                0,
+                "nothing that is whole",
+                "a root page",
+            )),
+        }
+    }
+}
 
 /// Reads the copies of the root: those at the start by each page size, the one
 /// at the end by what they say, or by each page size if they say nothing.
@@ -125,7 +172,7 @@ fn has_table_page(dev: &dyn BlockDevice, layout: &Layout, page: u32, index: u32)
 
 /// What the first two copies of the root say, if both are whole and say the same. Then the
 /// third says nothing newer: whoever changes them writes it last.
-pub(crate) fn agreed(dev: &dyn BlockDevice) -> Option<Layout> {
+fn agreed(dev: &dyn BlockDevice) -> Option<Layout> {
     let mut start = vec![0; PAGE_MIN];
     dev.read_at(0, &mut start).ok()?;
     let page = get_u32(&start, AT_PAGE) as usize;

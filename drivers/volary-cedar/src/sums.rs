@@ -1,27 +1,12 @@
-//! Checksums of what files hold, for volumes that were made with them: on what is read
-//! again they tell a device that has changed data from one that has not.
-//!
-//! A file is *sealed* when its last open ends: the checksums are put into its parts,
-//! in a change of their own. A write into bytes that they cover takes them away
-//! first, and waits until that is durable: so no cut leaves new data under old
-//! checksums. What is added behind them leaves them right, for they end where the file
-//! ended. What a crash left unsealed is read unchecked until it is written again.
+//! Checksums of the first bytes of a file, and how they are stored.
 
-use crate::core::Core;
-use crate::entry::{Head, Part};
-use crate::mistakes::{Mistake, made};
-use crate::nodes::is_named;
 use crate::ondisk::{get_u32, get_u64};
-use crate::runs::Runs;
 use std::ops::Range;
-use volary_core::{Error, FileKind, Kind, Result, Time};
 
 /// Bytes of the parts before the checksums.
-const FIXED: usize = 16;
+pub(crate) const FIXED: usize = 16;
 /// Bytes of a checksum.
-const SUM: usize = 4;
-/// Bytes that are read at a time to be summed.
-const CHUNK: u64 = 64 << 10;
+pub(crate) const SUM: usize = 4;
 
 /// The checksums of the first bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +35,7 @@ impl Sums {
 
     /// Adds the bytes that follow. There are at most `most` checksums, two at least; of
     /// more bytes, each is of twice as many.
-    fn extend(&mut self, mut data: &[u8], most: usize) {
+    pub(crate) fn extend(&mut self, mut data: &[u8], most: usize) {
         while !data.is_empty() {
             if self.len.is_multiple_of(self.unit) {
                 self.make_room(most);
@@ -85,7 +70,7 @@ impl Sums {
     }
 
     /// Forgets those of units with bytes from `offset` on.
-    fn keep_before(&mut self, offset: u64) {
+    pub(crate) fn keep_before(&mut self, offset: u64) {
         if offset < self.len {
             let units = offset / self.unit;
             self.sums.truncate(units as usize);
@@ -94,7 +79,7 @@ impl Sums {
     }
 
     /// The bytes of the unit that holds byte `at`, and their checksum; none past the end.
-    fn unit_at(&self, at: u64) -> Option<(Range<u64>, u32)> {
+    pub(crate) fn unit_at(&self, at: u64) -> Option<(Range<u64>, u32)> {
         let index = Some(at / self.unit).filter(|_| at < self.len)?;
         let sum = *self.sums.get(usize::try_from(index).ok()?)?;
         let start = index * self.unit;
@@ -102,7 +87,7 @@ impl Sums {
     }
 
     /// As stored.
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = self.len.to_le_bytes().to_vec();
         out.extend(self.unit.to_le_bytes());
         out.extend(self.sums.iter().flat_map(|sum| sum.to_le_bytes()));
@@ -125,301 +110,11 @@ impl Sums {
 
 /// The checksums of the file that was read last.
 pub(crate) struct Known {
-    uid: u64,
-    sums: Sums,
+    pub(crate) uid: u64,
+    pub(crate) sums: Sums,
     /// Where the unit begins that was held to its checksum last: one of which a piece is read
     /// is not read whole again for the next piece.
-    last: Option<u64>,
-}
-
-impl Core {
-    /// Most checksums of a file.
-    fn sums_max(&self) -> usize {
-        let parts = (self.layout.parts_max() / 2).max(1);
-        (parts * self.layout.part_len() - FIXED) / SUM
-    }
-
-    /// The checksums that are stored of a file.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub(crate) fn sums(&mut self, head: &Head) -> Result<Option<Sums>> {
-        if head.parts_of(Part::Sums) == 0 {
-            return Ok(None);
-        }
-        let bytes = self.parts(head, Part::Sums)?;
-        let sums = Sums::decode(&bytes, self.layout.page);
-        match sums.filter(|sums| sums.len <= head.size && self.layout.has_sums) {
-            Some(sums) => Ok(Some(sums)),
-            None => Err(Error::corrupt(
-                "checksums",
-                self.layout.offset(self.layout.table_a),
-                format!("{} bytes for file {:#x}", bytes.len(), head.uid),
-                format!("checksums of at most {} bytes", head.size),
-            )),
-        }
-    }
-
-    /// Sets the checksums that are stored, or takes them away. The head is to be kept after.
-    ///
-    /// # Errors
-    /// `NoSpace`, `Corrupt`, `Io`.
-    pub(crate) fn set_sums(&mut self, head: &mut Head, sums: Option<&Sums>) -> Result<()> {
-        self.known = None;
-        let bytes = sums.map(Sums::encode).unwrap_or_default();
-        self.set_parts(head, Part::Sums, &bytes)
-    }
-
-    // ---- Reading ----
-
-    /// Holds what was read of a file from `offset` on to its checksums.
-    ///
-    /// # Errors
-    /// `Corrupt`, with the place on the device; `Io`.
-    pub(crate) fn hold_to_sums(
-        &mut self,
-        head: &Head,
-        runs: &Runs,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<()> {
-        if head.parts_of(Part::Sums) == 0 || !self.looks_at_sums {
-            return Ok(());
-        }
-        let known = self.known.take().filter(|known| known.uid == head.uid);
-        let sums = match known {
-            None => self.sums(head)?,
-            Some(_) => None,
-        };
-        let new = sums.map(|sums| Known {
-            uid: head.uid,
-            sums,
-            last: None,
-        });
-        let Some(mut known) = known.or(new) else {
-            return Ok(());
-        };
-        let held = self.hold_units(&mut known, runs, offset, data);
-        self.known = Some(known);
-        held
-    }
-
-    fn hold_units(
-        &mut self,
-        known: &mut Known,
-        runs: &Runs,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<()> {
-        let (mut at, end) = (offset, offset + data.len() as u64);
-        while let Some((unit, sum)) = known.sums.unit_at(at).filter(|_| at < end) {
-            at = unit.end;
-            let here = unit.start.checked_sub(offset);
-            let here = here.map(|from| from as usize..(unit.end - offset) as usize);
-            let found = match here.and_then(|range| data.get(range)) {
-                Some(bytes) => crc32c::crc32c(bytes),
-                None if known.last == Some(unit.start) => continue,
-                None => self.sum_of(runs, &unit)?,
-            };
-            if found != sum {
-                known.last = None;
-                return Err(self.bad_data(known.uid, runs, &unit, (found, sum)));
-            }
-            known.last = Some(unit.start);
-        }
-        Ok(())
-    }
-
-    /// The checksum of bytes of a file as they are.
-    fn sum_of(&mut self, runs: &Runs, bytes: &Range<u64>) -> Result<u32> {
-        let mut sum = 0;
-        self.each_chunk(runs, bytes, |chunk| sum = crc32c::crc32c_append(sum, chunk))?;
-        Ok(sum)
-    }
-
-    fn each_chunk(
-        &mut self,
-        runs: &Runs,
-        bytes: &Range<u64>,
-        mut act: impl FnMut(&[u8]),
-    ) -> Result<()> {
-        let mut chunk = vec![0; CHUNK.min(bytes.end.saturating_sub(bytes.start)) as usize];
-        for (start, len) in self.stretches(runs, bytes.start, bytes.end - bytes.start) {
-            for at in (0..len).step_by(CHUNK as usize) {
-                let n = CHUNK.min(len - at) as usize;
-                let to = chunk.get_mut(..n).ok_or(Kind::Corrupt)?;
-                self.cache.read(start + at, to)?;
-                act(to);
-            }
-        }
-        Ok(())
-    }
-
-    fn bad_data(&self, uid: u64, runs: &Runs, unit: &Range<u64>, sums: (u32, u32)) -> Error {
-        let place = self.stretches(runs, unit.start, 1);
-        let found = format!(
-            "bytes {} to {} of file {uid:#x} with checksum {:#010x}",
-            unit.start,
-            unit.end - 1,
-            sums.0
-        );
-        let at = place.first().map_or(0, |(at, _)| *at);
-        Error::corrupt("data", at, found, format!("{:#010x}", sums.1))
-    }
-
-    /// Reads all that a file's checksums are of.
-    ///
-    /// # Errors
-    /// As [`hold_to_sums`](Self::hold_to_sums), of the first unit that is wrong.
-    pub(crate) fn check_data(&mut self, head: &Head, runs: &Runs) -> Result<()> {
-        let Some(sums) = self.sums(head)? else {
-            return Ok(());
-        };
-        let mut at = 0;
-        while let Some((unit, sum)) = sums.unit_at(at) {
-            let found = self.sum_of(runs, &unit)?;
-            if found != sum {
-                return Err(self.bad_data(head.uid, runs, &unit, (found, sum)));
-            }
-            at = unit.end;
-        }
-        Ok(())
-    }
-
-    // ---- Writing ----
-
-    /// Takes the checksums of a file away before bytes from `offset` on change, and makes that
-    /// durable; if they are of bytes before these only, they stay.
-    ///
-    /// # Errors
-    /// As [`change`](Self::change).
-    pub(crate) fn unseal(&mut self, uid: u64, offset: u64, now: Time) -> Result<()> {
-        let (_, head) = self.home(uid)?;
-        let Some(sums) = self.sums(&head)?.filter(|sums| offset < sums.len) else {
-            return Ok(());
-        };
-        self.to_seal.entry(uid).or_insert(sums).keep_before(offset);
-        self.change(now, |c| {
-            let (place, mut head) = c.home(uid)?;
-            c.set_sums(&mut head, None)?;
-            c.keep(&place, head)
-        })?;
-        match made(Mistake::UnsealedTooLate) {
-            true => Ok(()),
-            false => self.commit(now),
-        }
-    }
-
-    /// Takes note that a file is to have `size` bytes; if that is fewer, takes its checksums
-    /// away. The head is to be kept after.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`, `NoSpace`.
-    pub(crate) fn note_size(&mut self, head: &mut Head, size: u64) -> Result<()> {
-        if !self.layout.has_sums {
-            return Ok(());
-        }
-        let sums = self.sums_or_none(head)?;
-        let sums = self.to_seal.entry(head.uid).or_insert(sums);
-        sums.keep_before(size);
-        match size < head.size {
-            true => self.set_sums(head, None),
-            false => Ok(()),
-        }
-    }
-
-    /// Gives the checksums of a file to an older version of it, which has its content.
-    /// Both heads are to be kept after.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`, `NoSpace`.
-    pub(crate) fn hand_sums_over(&mut self, head: &mut Head, old: &mut Head) -> Result<()> {
-        if !self.layout.has_sums {
-            return Ok(());
-        }
-        let sums = self.sums(head)?;
-        self.to_seal.insert(head.uid, Sums::new(self.layout.page));
-        self.set_sums(old, sums.as_ref())?;
-        self.set_sums(head, None)
-    }
-
-    fn sums_or_none(&mut self, head: &Head) -> Result<Sums> {
-        let sums = self.sums(head)?;
-        Ok(sums.unwrap_or_else(|| Sums::new(self.layout.page)))
-    }
-
-    /// Takes note of bytes that were written at `offset`: those that follow the ones that are
-    /// summed are summed at once, so that they need not be read for it.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub(crate) fn note_write(&mut self, uid: u64, offset: u64, data: &[u8]) -> Result<()> {
-        if !self.layout.has_sums {
-            return Ok(());
-        }
-        if !self.to_seal.contains_key(&uid) {
-            let (_, head) = self.home(uid)?;
-            let sums = self.sums_or_none(&head)?;
-            self.to_seal.insert(uid, sums);
-        }
-        let most = self.sums_max();
-        if let Some(sums) = self.to_seal.get_mut(&uid) {
-            sums.keep_before(offset);
-            if sums.len == offset {
-                sums.extend(data, most);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes note that bytes from `offset` on may have been written, but not all.
-    pub(crate) fn note_failed_write(&mut self, uid: u64, offset: u64) {
-        if let Some(sums) = self.to_seal.get_mut(&uid) {
-            sums.keep_before(offset);
-        }
-    }
-
-    /// Stores the checksums of a file that was changed; what of it is not summed is read. Where
-    /// there is no room for them, or it cannot be read, it stays unsealed.
-    ///
-    /// # Errors
-    /// As [`change`](Self::change), but for `NoSpace`.
-    pub(crate) fn seal(&mut self, uid: u64, now: Time) -> Result<()> {
-        let Some(sums) = self.to_seal.remove(&uid) else {
-            return Ok(());
-        };
-        if self.writable().is_err() {
-            return Ok(());
-        }
-        let sealed = self.sum_rest(uid, sums).and_then(|sums| {
-            let Some(sums) = sums else {
-                return Ok(());
-            };
-            self.change(now, |c| {
-                let (place, mut head) = c.home(uid)?;
-                c.set_sums(&mut head, Some(&sums))?;
-                c.keep(&place, head)
-            })
-        });
-        match sealed {
-            Err(e) if self.writable().is_err() => Err(e),
-            _ => Ok(()),
-        }
-    }
-
-    /// The checksums of all of a file of which those of the first bytes are known; none for
-    /// one that has no name any more or is empty.
-    fn sum_rest(&mut self, uid: u64, mut sums: Sums) -> Result<Option<Sums>> {
-        let (place, head) = self.home(uid)?;
-        if head.kind != FileKind::File || !is_named(&place) || head.size == 0 {
-            return Ok(None);
-        }
-        let (runs, most) = (self.runs(&head)?, self.sums_max());
-        sums.keep_before(head.size);
-        let rest = sums.len..head.size;
-        self.each_chunk(&runs, &rest, |chunk| sums.extend(chunk, most))?;
-        Ok((sums.len == head.size).then_some(sums))
-    }
+    pub(crate) last: Option<u64>,
 }
 
 #[cfg(test)]

@@ -7,13 +7,11 @@
 
 use crate::mistakes::{Mistake, made};
 use crate::ondisk::{HEADER, Header, PageType, get_u64, put, seal};
-use crate::reserve::{Reservation, Reservations, pages_ahead};
+use crate::reserve::{Reservation, Reservations, SMALL, pages_ahead};
 use crate::runs::Run;
 use crate::volume::{DATA_START, Layout};
 use std::ops::Range;
 
-/// Files of up to so many pages are small.
-pub(crate) const SMALL: u32 = 8;
 /// Pages for a new piece of a big file and for what it grows by, at least: as many as the
 /// file has, so that one that is written bit by bit has few pieces.
 const ROOM_TO_GROW: u32 = 64;

@@ -5,9 +5,8 @@ use crate::ondisk::{
     PAGE_MIN, PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP,
     VERSION_REMOTE, VERSION_SUMS, get_u32, put, seal,
 };
-use crate::roots::{agreed, read_roots};
 use crate::runs::Run;
-use volary_core::{BlockDevice, Error, Kind, Result};
+use volary_core::{Error, Kind, Result};
 
 /// Pages of a log record beside the pages that it logs: two headers, the page
 /// between them, two ends.
@@ -389,51 +388,6 @@ impl Layout {
             return Err(format!("a name table of {} pages", self.table_len));
         }
         Ok(())
-    }
-
-    /// Reads the root: of the copies that are whole, the newest.
-    ///
-    /// # Errors
-    /// `Corrupt` if no copy is a root page, or if what it says cannot be; `Io`
-    /// if none can be read.
-    pub fn read(dev: &dyn BlockDevice) -> Result<Self> {
-        let mut found = agreed(dev);
-        let mut wrong = None;
-        let copies = match found {
-            Some(_) => Vec::new(),
-            None => read_roots(dev)?,
-        };
-        for (_, decoded) in copies {
-            match decoded {
-                Some(Ok(l)) if found.as_ref().is_none_or(|f| l.version > f.version) => {
-                    found = Some(l);
-                }
-                Some(Err(words)) => wrong = Some(words),
-                _ => {}
-            }
-        }
-        let size = dev.geometry().size;
-        match (found, wrong) {
-            (Some(layout), _) => {
-                let needed = layout.offset(layout.pages);
-                let fits = needed <= size;
-                let short =
-                    || Error::corrupt("size", 0, format!("{size} bytes"), format!("{needed}"));
-                fits.then_some(layout).ok_or_else(short)
-            }
-            (None, Some(words)) => Err(Error::corrupt(
-                "root page",
-                0,
-                words,
-                "a volume that can be",
-            )),
-            (None, None) => Err(Error::corrupt(
-                "root page",
-                0,
-                "nothing that is whole",
-                "a root page",
-            )),
-        }
     }
 }
 

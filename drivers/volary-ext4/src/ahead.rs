@@ -1,6 +1,6 @@
 //! Reads inodes and directories before they are looked at, in the order in which they lie.
 
-use crate::runs::Spot;
+use crate::run::Spot;
 use crate::store::Store;
 use volary_core::{Ctx, FileKind, NodeId, Prefetch};
 use volary_ondisk::ahead::{AHEAD_MAX, Stretch};

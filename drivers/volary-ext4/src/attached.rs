@@ -3,7 +3,7 @@
 use crate::inode::Inode;
 use crate::journal;
 use crate::ondisk::{ROOT_INO, iflag};
-use crate::runs::{Run, Spot};
+use crate::run::{Run, Spot};
 use crate::store::Store;
 use crate::volume::Volume;
 use parking_lot::Mutex;

@@ -5,7 +5,7 @@ use crate::csum;
 use crate::file::check_clear;
 use crate::inode::Inode;
 use crate::ondisk::{DIR_ENTRY, DIR_TAIL, DIR_TAIL_TYPE, DirEntry2, I_BLOCK_LEN, iflag, incompat};
-use crate::runs::Spot;
+use crate::run::Spot;
 use crate::store::Store;
 use volary_core::{Error, FileKind, Kind, Name, NodeId, Result};
 use zerocopy::FromBytes;

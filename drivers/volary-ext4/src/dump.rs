@@ -9,7 +9,7 @@ use crate::inode::Inode;
 use crate::journal::log::Log;
 use crate::journal::superblock::Journal;
 use crate::ondisk::{ROOT_INO, SuperBlock, iflag};
-use crate::runs::{Run, Spot};
+use crate::run::{Run, Spot};
 use crate::store::Store;
 use std::fmt::Write;
 use std::sync::Arc;

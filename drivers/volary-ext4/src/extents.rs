@@ -6,7 +6,7 @@ use crate::ondisk::{
     EXTENT_DEPTH_MAX, EXTENT_ENTRY, EXTENT_LEN_MAX, EXTENT_MAGIC, ExtentHeader, ExtentIdx,
     ExtentLeaf,
 };
-use crate::runs::{MapBlock, Run, Spot};
+use crate::run::{MapBlock, Run, Spot};
 use crate::store::Store;
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;

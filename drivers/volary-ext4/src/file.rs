@@ -2,7 +2,7 @@
 
 use crate::inode::Inode;
 use crate::ondisk::{I_BLOCK_LEN, iflag};
-use crate::runs::{Run, Spot};
+use crate::run::{Run, Spot};
 use crate::store::Store;
 use volary_core::{Error, Extent, FileKind, Kind, Place, Result};
 

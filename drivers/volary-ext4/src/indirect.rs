@@ -1,7 +1,7 @@
 //! Direct and indirect blocks (ifork.rst, "Direct/Indirect Block Addressing").
 
 use crate::inode::Inode;
-use crate::runs::{MapBlock, Run, Spot};
+use crate::run::{MapBlock, Run, Spot};
 use crate::store::Store;
 use volary_core::{Error, Result};
 

@@ -5,10 +5,9 @@ use crate::ondisk::{
     I_CHECKSUM_HI, I_CHECKSUM_LO, INODE_EXTRA, INODE_HEAD, InodeExtra, InodeHead, iflag, incompat,
     ro_compat,
 };
-use crate::store::Store;
 use crate::volume::Volume;
 use std::num::NonZeroU64;
-use volary_core::{Attr, Error, FileKind, Kind, NodeId, Result, Time};
+use volary_core::{Attr, Error, FileKind, NodeId, Result, Time};
 use zerocopy::FromBytes;
 
 /// An inode.
@@ -37,7 +36,7 @@ impl Inode {
     /// # Errors
     /// `Corrupt` for bytes that are too few.
     pub(crate) fn of(
-        store: &Store,
+        volume: &Volume,
         ino: u32,
         at: u64,
         raw: Vec<u8>,
@@ -46,7 +45,6 @@ impl Inode {
         let short = || Error::corrupt("inode", at, format!("{} bytes", raw.len()), "128 or more");
         let (head, rest) = InodeHead::read_from_prefix(&raw).map_err(|_| short())?;
         let extra = extra(rest);
-        let volume = &store.volume;
         let seed = csum::crc32c(volume.seed, &ino.to_le_bytes());
         Ok(Self {
             ino,
@@ -262,38 +260,6 @@ fn file_acl(volume: &Volume, head: &InodeHead) -> u64 {
 fn time(secs: u32, extra: u32) -> Time {
     let secs = i64::from(secs.cast_signed()) + (i64::from(extra & 3) << 32);
     Time::new(secs, extra >> 2)
-}
-
-impl Store {
-    /// A node that a path can lead to.
-    ///
-    /// # Errors
-    /// `Stale` for one that is gone, or that was never one; `Corrupt`; `Io`.
-    pub(crate) fn node(&self, id: NodeId) -> Result<Inode> {
-        let ino = u32::try_from(id.ino.get()).map_err(|_| Kind::Stale)?;
-        let inode = self.node_of(ino)?;
-        match inode.head.i_generation.get() == id.generation {
-            true => Ok(inode),
-            false => Err(Kind::Stale.into()),
-        }
-    }
-
-    /// The same by its number.
-    ///
-    /// # Errors
-    /// As [`node`](Self::node).
-    pub(crate) fn node_of(&self, ino: u32) -> Result<Inode> {
-        if self.volume.is_hidden(ino) {
-            return Err(Kind::Stale.into());
-        }
-        let inode = self.inode(ino)?;
-        if inode.head.i_links_count.get() == 0 || inode.has(iflag::EA_INODE) {
-            return Err(Kind::Stale.into());
-        }
-        inode.known_kind()?;
-        inode.check_size(&self.volume)?;
-        Ok(inode)
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! ext2, ext3 and ext4, for reading.
 //!
 //! `ondisk` has the structures as they are stored; `volume` is the superblock, checked, and `replica` finds
-//! another one where that makes no sense; `store` reads blocks, groups and inodes; `runs` says where a file's blocks lie, by `extents` or
+//! another one where that makes no sense; `store` reads blocks, groups and inodes; `runs` says where a file's blocks lie (`run`), by `extents` or
 //! `indirect`; `dir`, `xattr` and `file` are what inodes hold; `ahead` reads both before they are asked
 //! for; `fs` is the
 //! [`FileSystem`](volary_core::FileSystem).
@@ -62,6 +62,7 @@ mod make;
 mod map;
 mod ondisk;
 mod replica;
+mod run;
 mod runs;
 mod scan;
 mod store;

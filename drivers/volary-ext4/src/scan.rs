@@ -4,7 +4,7 @@ use crate::extents::{Below, Node};
 use crate::indirect::{Pointers, direct};
 use crate::inode::Inode;
 use crate::ondisk::{group, iflag, incompat};
-use crate::runs::{MapBlock, Run, Spot};
+use crate::run::{MapBlock, Run, Spot};
 use crate::store::{Group, Store};
 use volary_core::{Error, FileKind, Kind, Result};
 use volary_ondisk::Ranges;

@@ -4,12 +4,12 @@ use crate::csum;
 use crate::fast::Fast;
 use crate::inode::Inode;
 use crate::journal::Replayed;
-use crate::ondisk::{DESC_CHECKSUM, GroupDesc, group, ro_compat};
+use crate::ondisk::{DESC_CHECKSUM, GroupDesc, group, iflag, ro_compat};
 use crate::volume::Volume;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions};
-use volary_core::{BlockDevice, Error, Kind, Result};
+use volary_core::{BlockDevice, Error, Kind, NodeId, Result};
 use zerocopy::FromBytes;
 
 /// A volume and the device that it is on, with what its journal holds.
@@ -269,7 +269,7 @@ impl Store {
     pub(crate) fn inode_unchecked(&self, ino: u32, at: u64) -> Result<Inode> {
         let mut bytes = self.bytes(at, self.volume.inode_size)?;
         let is_fast = self.fast.change_inode(ino, &mut bytes);
-        Inode::of(self, ino, at, bytes, is_fast)
+        Inode::of(&self.volume, ino, at, bytes, is_fast)
     }
 
     /// # Errors
@@ -280,6 +280,36 @@ impl Store {
         }
         let (stored, sum) = inode.sums();
         self.verify("i_checksum", inode.at, stored, sum)
+    }
+
+    /// A node that a path can lead to.
+    ///
+    /// # Errors
+    /// `Stale` for one that is gone, or that was never one; `Corrupt`; `Io`.
+    pub(crate) fn node(&self, id: NodeId) -> Result<Inode> {
+        let ino = u32::try_from(id.ino.get()).map_err(|_| Kind::Stale)?;
+        let inode = self.node_of(ino)?;
+        match inode.head.i_generation.get() == id.generation {
+            true => Ok(inode),
+            false => Err(Kind::Stale.into()),
+        }
+    }
+
+    /// The same by its number.
+    ///
+    /// # Errors
+    /// As [`node`](Self::node).
+    pub(crate) fn node_of(&self, ino: u32) -> Result<Inode> {
+        if self.volume.is_hidden(ino) {
+            return Err(Kind::Stale.into());
+        }
+        let inode = self.inode(ino)?;
+        if inode.head.i_links_count.get() == 0 || inode.has(iflag::EA_INODE) {
+            return Err(Kind::Stale.into());
+        }
+        inode.known_kind()?;
+        inode.check_size(&self.volume)?;
+        Ok(inode)
     }
 
     /// Free clusters and inodes, as the groups count them.

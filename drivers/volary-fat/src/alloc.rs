@@ -187,7 +187,8 @@ impl Table {
     }
 
     fn next_segment(&self, segment: usize, scan: Scan) -> Option<Scan> {
-        let start = |s: usize| u32::try_from(s as u64 * u64::from(self.per_segment())).ok();
+        let start =
+            |s: usize| u32::try_from(s as u64 * u64::from(self.entries().per_segment())).ok();
         match scan {
             Scan::Up(_, to) => Some(Scan::Up(start(segment + 1)?, to)),
             Scan::Down(_) => Some(Scan::Down(start(segment)?.checked_sub(1)?)),
@@ -205,7 +206,7 @@ impl Table {
         while at < end {
             let (segment, index) = self.place(at);
             let mut inner = self.lock(segment)?;
-            let part = (end - at).min(self.per_segment() - index);
+            let part = (end - at).min(self.entries().per_segment() - index);
             inner.chain(self, segment, index, part, at);
             drop(inner);
             if at > first {
@@ -262,7 +263,7 @@ impl Table {
         while first < end {
             let (segment, index) = self.place(first);
             let mut inner = self.lock(segment)?;
-            let len = (end - first).min(self.per_segment() - index);
+            let len = (end - first).min(self.entries().per_segment() - index);
             for i in index..index + len {
                 inner.set(self, segment, i, 0);
             }
@@ -320,15 +321,7 @@ impl Table {
 
     /// The cluster that index 0 of a segment stands for.
     pub(crate) fn base(&self, segment: usize) -> u64 {
-        segment as u64 * u64::from(self.per_segment())
-    }
-
-    /// The indices of a segment that are clusters: start and end.
-    pub(crate) fn indices(&self, segment: usize) -> (u32, u32) {
-        let per = u64::from(self.per_segment());
-        let base = segment as u64 * per;
-        let end = (u64::from(self.last) + 1).saturating_sub(base).min(per);
-        (if segment == 0 { 2 } else { 0 }, end as u32)
+        segment as u64 * u64::from(self.entries().per_segment())
     }
 }
 
@@ -343,7 +336,7 @@ impl Inner {
         want: u32,
         owner: Option<u64>,
     ) -> Option<(u32, u32)> {
-        let (_, end) = table.indices(segment);
+        let (_, end) = table.entries().indices(segment);
         let end = end.min(to.saturating_add(1));
         let base = table.base(segment);
         let is_free = |i: &u32| self.link(table, segment, *i) == Link::Free;
@@ -371,7 +364,7 @@ impl Inner {
         want: u32,
         owner: Option<u64>,
     ) -> Option<(u32, u32)> {
-        let (start, _) = table.indices(segment);
+        let (start, _) = table.entries().indices(segment);
         let start = start.max(from);
         let base = table.base(segment);
         let is_free = |i: &u32| self.link(table, segment, *i) == Link::Free;
@@ -393,7 +386,7 @@ impl Inner {
 
     /// Counts the free clusters of a loaded segment.
     pub(crate) fn count(&mut self, table: &Table, segment: usize) {
-        let (start, end) = table.indices(segment);
+        let (start, end) = table.entries().indices(segment);
         let bytes = self.bytes(segment);
         let free = match table.kind {
             FatKind::Fat12 => (start..end)

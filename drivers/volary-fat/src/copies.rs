@@ -1,7 +1,8 @@
 //! The copies of the FAT: reading from one what another lacks, and which of
 //! them makes sense.
 
-use crate::table::{Link, UNIT, meaning};
+use crate::links::{Link, meaning};
+use crate::segments::UNIT;
 use crate::volume::FatKind;
 use std::ops::Range;
 use volary_core::{BlockDevice, Kind, Result};

@@ -9,7 +9,8 @@
 //! cluster to go on with.
 
 use crate::runs::Runs;
-use crate::table::{Link, Table, UNIT, entry, set_entry};
+use crate::segments::UNIT;
+use crate::table::{Link, Table, entry, set_entry};
 use crate::volume::FatKind;
 use volary_core::Result;
 

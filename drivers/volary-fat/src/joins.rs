@@ -14,7 +14,8 @@
 //! In the second, all entries are as they are to be. Entries of FAT12 that stand
 //! in two sectors take a step of their own before each (see [`halves`](crate::halves)).
 
-use crate::table::{Link, Table, UNIT, entry, set_entry};
+use crate::links::{Link, entry, set_entry};
+use crate::segments::{Entries, UNIT, differing};
 use crate::volume::FatKind;
 
 /// What the disk has of a segment that is to be written.
@@ -77,7 +78,7 @@ impl Before {
 
 /// A segment before and after its changes.
 pub(crate) struct Change<'a> {
-    pub(crate) table: &'a Table,
+    pub(crate) entries: Entries,
     pub(crate) segment: usize,
     pub(crate) before: &'a Before,
     pub(crate) after: &'a [u8],
@@ -103,13 +104,13 @@ impl Change<'_> {
     pub(crate) fn first_step(&self) -> (Vec<u8>, u128) {
         let mut bytes = self.after.to_vec();
         for (index, old, new) in self.altered() {
-            let value = match (self.table.meaning(old), self.table.meaning(new)) {
+            let value = match (self.entries.meaning(old), self.entries.meaning(new)) {
                 (Link::Free, _) => continue,
                 (_, Link::Free) => old,
-                (_, Link::Next(_)) => self.table.kind.mask(),
+                (_, Link::Next(_)) => self.entries.kind.mask(),
                 _ => continue,
             };
-            set_entry(self.table.kind, &mut bytes, index, value);
+            set_entry(self.entries.kind, &mut bytes, index, value);
         }
         let units = differing(&self.before.bytes, &bytes);
         (bytes, units)
@@ -124,9 +125,9 @@ impl Change<'_> {
     /// index, old and new value.
     /// Some may be given twice.
     fn altered(&self) -> impl Iterator<Item = (u32, u32, u32)> {
-        let kind = self.table.kind;
+        let kind = self.entries.kind;
         let bits = kind.bits() as usize;
-        let (first, end) = self.table.indices(self.segment);
+        let (first, end) = self.entries.indices(self.segment);
         (0..128usize)
             .filter(|unit| self.dirty >> unit & 1 != 0)
             .flat_map(move |unit| {
@@ -144,17 +145,17 @@ impl Change<'_> {
     /// Whether entry `index` with `value` leads to a chain, as `bytes` have
     /// it, of which some entry is not in the same unit.
     fn leads_off(&self, bytes: &[u8], index: u32, value: u32) -> bool {
-        let Link::Next(mut at) = self.table.meaning(value) else {
+        let Link::Next(mut at) = self.entries.meaning(value) else {
             return false;
         };
         let unit = self.unit(index);
         // A damaged chain may run in a circle.
         for _ in 0..UNIT {
-            let (segment, index) = self.table.place(at);
+            let (segment, index) = self.entries.place(at);
             if segment != self.segment || unit.is_none() || self.unit(index) != unit {
                 return true;
             }
-            match self.table.meaning(entry(self.table.kind, bytes, index)) {
+            match self.entries.meaning(entry(self.entries.kind, bytes, index)) {
                 Link::Next(next) => at = next,
                 _ => return false,
             }
@@ -165,7 +166,7 @@ impl Change<'_> {
     /// The unit that an entry is in; `None` if it is in two.
     fn unit(&self, index: u32) -> Option<usize> {
         let index = index as usize;
-        let (at, len) = match self.table.kind {
+        let (at, len) = match self.entries.kind {
             FatKind::Fat12 => (index + index / 2, 2),
             FatKind::Fat16 => (index * 2, 2),
             FatKind::Fat32 => (index * 4, 4),
@@ -173,11 +174,4 @@ impl Change<'_> {
         let unit = at / UNIT;
         ((at + len - 1) / UNIT == unit).then_some(unit)
     }
-}
-
-/// A bit for each [`UNIT`] in which these differ.
-pub(crate) fn differing(a: &[u8], b: &[u8]) -> u128 {
-    let pairs = a.chunks(UNIT).zip(b.chunks(UNIT)).take(128);
-    let bits = pairs.enumerate().filter(|(_, (a, b))| a != b);
-    bits.fold(0, |units, (i, _)| units | 1 << i)
 }

@@ -54,6 +54,7 @@ mod rename;
 mod replica;
 mod reserve;
 mod runs;
+mod segments;
 pub mod short;
 pub mod slots;
 mod table;

@@ -6,6 +6,7 @@
 
 mod boot;
 mod plan;
+mod program;
 mod request;
 mod tables;
 mod write;
@@ -30,7 +31,7 @@ pub fn make(dev: &dyn BlockDevice, kind: FatKind, how: &Make) -> Result<Vec<Fact
     if geometry.read_only {
         return Err(Error::note(Kind::ReadOnly, "the device is read-only"));
     }
-    let layout = plan.layout()?;
+    let layout = boot::layout(&plan)?;
     write::write(dev, &plan, &layout)?;
     Ok(layout_facts(&layout))
 }

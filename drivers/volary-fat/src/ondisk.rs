@@ -125,6 +125,9 @@ const _: () = assert!(size_of::<LongEntry>() == ENTRY_LEN);
 /// Length of a directory entry of either form, in bytes.
 pub const ENTRY_LEN: usize = 32;
 
+/// A slot's bytes.
+pub(crate) type Raw = [u8; ENTRY_LEN];
+
 /// Most entries that a directory can have (page 24: 2 MiB).
 pub const DIR_ENTRIES_MAX: u32 = 65_536;
 

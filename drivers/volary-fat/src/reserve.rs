@@ -14,9 +14,6 @@ use parking_lot::MutexGuard;
 use volary_block::Reservation;
 use volary_core::Result;
 
-/// Most reservations of a volume.
-pub(crate) const RESERVATIONS_MAX: usize = 1024;
-
 /// Entries of the FAT that a search for a long stretch looks at.
 const LOOKS: u32 = 16 << 10;
 
@@ -174,7 +171,7 @@ impl Table {
         while at <= self.last && search.looks > 0 {
             let (segment, index) = self.place(at);
             let base = at - index;
-            let (_, end) = self.indices(segment);
+            let (_, end) = self.entries().indices(segment);
             let Some(inner) = self.lock_unless_full(segment)? else {
                 at = base.saturating_add(end);
                 continue;
@@ -269,7 +266,7 @@ impl Inner {
         most: u32,
         owner: Option<u64>,
     ) -> u32 {
-        let (_, end) = table.indices(segment);
+        let (_, end) = table.entries().indices(segment);
         let at = table.base(segment) + u64::from(index);
         if self.kept.others_at(at, owner).is_some() {
             return 0;

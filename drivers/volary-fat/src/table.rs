@@ -15,9 +15,9 @@
 //! One lock covers all segments. It is never held while the device works.
 
 use crate::copies;
-use crate::joins::{Before, Change, differing};
+use crate::joins::{Before, Change};
 pub(crate) use crate::links::{Link, entry, meaning, set_entry};
-use crate::reserve::RESERVATIONS_MAX;
+use crate::segments::{Entries, SEGMENT, UNIT, differing};
 use crate::volume::{FatKind, Layout};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
@@ -26,16 +26,11 @@ use std::sync::{Arc, OnceLock};
 use volary_block::Reservations;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
-/// Bytes of the FAT in a segment. FAT12 has less than one of it, so that no
-/// entry of 12 bits stands across two.
-pub(crate) const SEGMENT: usize = 64 << 10;
+/// Most reservations of a volume.
+const RESERVATIONS_MAX: usize = 1024;
 
 /// In [`Inner::free`]: nobody has counted this segment.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
-
-/// Granularity of dirtiness inside a segment, in bytes: what a disk writes as
-/// a whole or not at all.
-pub(crate) const UNIT: usize = 512;
 
 /// The FAT of one volume.
 pub(crate) struct Table {
@@ -136,20 +131,17 @@ impl Table {
         }
     }
 
-    /// Clusters whose entries one segment holds.
-    pub(crate) fn per_segment(&self) -> u32 {
-        match self.kind {
-            // All of a FAT12 is in segment 0.
-            FatKind::Fat12 => u32::MAX,
-            FatKind::Fat16 => (SEGMENT / 2) as u32,
-            FatKind::Fat32 => (SEGMENT / 4) as u32,
-        }
-    }
-
     /// The segment of a cluster's entry and its index there.
     pub(crate) fn place(&self, cluster: u32) -> (usize, u32) {
-        let per = self.per_segment();
-        ((cluster / per) as usize, cluster % per)
+        self.entries().place(cluster)
+    }
+
+    /// Where its entries are.
+    pub(crate) fn entries(&self) -> Entries {
+        Entries {
+            kind: self.kind,
+            last: self.last,
+        }
     }
 
     /// The lock, once segment `index` is loaded.
@@ -252,7 +244,7 @@ impl Table {
 
     /// What a value means.
     pub(crate) fn meaning(&self, value: u32) -> Link {
-        meaning(self.kind, self.last, value)
+        self.entries().meaning(value)
     }
 
     /// The error for a chain that leads to `cluster`, of which the FAT says
@@ -493,10 +485,10 @@ impl Inner {
     }
 
     /// What has changed in a dirty segment.
-    fn change<'a>(&'a self, table: &'a Table, index: usize) -> Option<Change<'a>> {
+    fn change<'a>(&'a self, table: &Table, index: usize) -> Option<Change<'a>> {
         let segment = self.segments.get(index)?.as_ref()?;
         Some(Change {
-            table,
+            entries: table.entries(),
             segment: index,
             before: segment.before.as_ref()?,
             after: &segment.bytes,

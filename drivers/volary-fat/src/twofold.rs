@@ -9,7 +9,8 @@
 use crate::check::judge::{self, Judge};
 use crate::copies::{self, Nonsense, entries_of, nonsense};
 use crate::recover::{Copies, Goal, Way, best_way};
-use crate::table::{Link, SEGMENT, Table, UNIT, entry};
+use crate::segments::{SEGMENT, UNIT};
+use crate::table::{Link, Table, entry};
 use crate::volume::FatKind;
 use std::sync::atomic::Ordering;
 use volary_core::{Error, Kind, Result};
@@ -131,7 +132,7 @@ impl Table {
     /// Takes what is free in one copy and in use in the other as in use: nothing
     /// is to be written there.
     fn keep_used(&self, index: usize, bytes: &mut [u8], copy: &[u8]) {
-        let (start, end) = self.indices(index);
+        let (start, end) = self.entries().indices(index);
         for i in start..end {
             let (own, other) = (entry(self.kind, bytes, i), entry(self.kind, copy, i));
             if own == 0 && matches!(self.meaning(other), Link::Next(_) | Link::End | Link::Bad) {

@@ -22,7 +22,6 @@
 
 use crate::alloc::Alloc;
 use crate::blocks::Reader;
-use crate::hash::seal_superblock;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes, Opens};
 use crate::ondisk::{FS_METACKHASH, Stored, Superblock, sb};
@@ -96,7 +95,9 @@ impl Head {
 
     /// Returns the bytes to be written, with their check hash.
     pub(crate) fn sealed(&mut self, volume: &Volume) -> &[u8] {
-        seal_superblock(volume, self.at, &mut self.bytes);
+        volume
+            .hashes
+            .seal_superblock(volume.order, self.at, &mut self.bytes);
         &self.bytes
     }
 

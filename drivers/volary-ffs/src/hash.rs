@@ -2,21 +2,15 @@
 //! inodes in use. CRC-32C from all ones on, not inverted at the end, of a structure in which
 //! the hash itself is 0.
 
-use crate::ondisk::{FS_METACKHASH, Order, SBLOCKSIZE, Stored, Superblock, sb};
+use crate::ondisk::{
+    CK_CYLGRP, CK_INODE, CK_SUPERBLOCK, CK_SUPPORTED, Order, Stored, Superblock, sb,
+};
 use crate::superblock::Found;
-use crate::volume::Volume;
 use volary_core::{Error, Result};
 
 /// Byte offsets of `cg_ckhash` and `di_ckhash`.
 const CG_CKHASH: usize = 132;
 const DI_CKHASH: usize = 244;
-
-/// `fs_metackhash`: what has hashes.
-const CK_SUPERBLOCK: u32 = 1;
-const CK_CYLGRP: u32 = 2;
-const CK_INODE: u32 = 4;
-/// All that FreeBSD knows to keep.
-const CK_SUPPORTED: u32 = CK_SUPERBLOCK | CK_CYLGRP | CK_INODE;
 
 /// What a volume has check hashes of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,13 +22,10 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    /// Those that a superblock says are kept. The flag means something else on NetBSD.
+    /// Those that a superblock says are kept.
     pub(crate) fn of(found: &Found) -> Self {
-        let raw = &found.raw;
-        let is_kept = is_freebsd(found) && raw.fs_flags & FS_METACKHASH != 0;
-        let bits = raw.fs_metackhash & CK_SUPPORTED;
         Self {
-            bits: if is_kept { bits } else { 0 },
+            bits: found.kept_hashes(),
             is_lenient: false,
         }
     }
@@ -49,6 +40,19 @@ impl Hashes {
 
     fn has(self, what: u32) -> bool {
         self.bits & what != 0
+    }
+
+    /// Stores in a superblock's bytes, which are to stand at byte `at`, its hash, and its place where
+    /// it says that.
+    pub(crate) fn seal_superblock(self, order: Order, at: u64, bytes: &mut [u8]) {
+        if !self.has(CK_SUPERBLOCK) {
+            return;
+        }
+        if i64::get(order, bytes, sb::SBLOCKACTUALLOC) != 0 {
+            let at = i64::try_from(at).unwrap_or(0);
+            at.put(order, bytes, sb::SBLOCKACTUALLOC);
+        }
+        seal(order, bytes, sb::CKHASH);
     }
 
     /// Stores a group's hash in its bytes.
@@ -96,39 +100,6 @@ impl Hashes {
             false => Err(wrong("di_ckhash", order, (at, bytes), DI_CKHASH)),
         }
     }
-}
-
-/// Returns whether it is UFS2's, and FreeBSD made the volume.
-pub(crate) fn is_freebsd(found: &Found) -> bool {
-    let raw = &found.raw;
-    found.is_ufs2 && (raw.fs_providersize != 0 || raw.fs_sblockactualloc != 0)
-}
-
-/// Returns how many bytes a superblock has in which its hash, or UFS1's rotational tables, are.
-pub(crate) fn superblock_len(found: &Found) -> usize {
-    let raw = &found.raw;
-    let goes_on = match found.is_ufs2 {
-        true => Hashes::of(found).has(CK_SUPERBLOCK),
-        false => raw.fs_old_cpc > 0,
-    };
-    let len = usize::try_from(raw.fs_sbsize).unwrap_or(0);
-    match goes_on {
-        true => len.clamp(Superblock::SIZE, SBLOCKSIZE),
-        false => Superblock::SIZE,
-    }
-}
-
-/// Stores in a superblock's bytes, which are to stand at byte `at`, its hash, and its place where
-/// it says that.
-pub(crate) fn seal_superblock(volume: &Volume, at: u64, bytes: &mut [u8]) {
-    if !volume.hashes.has(CK_SUPERBLOCK) {
-        return;
-    }
-    if i64::get(volume.order, bytes, sb::SBLOCKACTUALLOC) != 0 {
-        let at = i64::try_from(at).unwrap_or(0);
-        at.put(volume.order, bytes, sb::SBLOCKACTUALLOC);
-    }
-    seal(volume.order, bytes, sb::CKHASH);
 }
 
 /// Stores its hash in the bytes of a superblock that is made.

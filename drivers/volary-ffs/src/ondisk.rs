@@ -245,6 +245,13 @@ pub(crate) mod sb {
 /// `fs_flags`: check hashes, on FreeBSD.
 pub(crate) const FS_METACKHASH: u32 = 0x200;
 
+/// `fs_metackhash`: what has hashes.
+pub(crate) const CK_SUPERBLOCK: u32 = 1;
+pub(crate) const CK_CYLGRP: u32 = 2;
+pub(crate) const CK_INODE: u32 = 4;
+/// All that FreeBSD knows to keep.
+pub(crate) const CK_SUPPORTED: u32 = CK_SUPERBLOCK | CK_CYLGRP | CK_INODE;
+
 /// `fs_flags`: bit, name, and whose system writes it.
 pub(crate) const FS_FLAGS: &[(u32, &str)] = &[
     (0x01, "unclean"),

@@ -1,8 +1,8 @@
 //! The superblock as it stands: where it is, in which byte order, and its replicas.
 
-use crate::hash::superblock_len;
 use crate::ondisk::{
-    FS_FLAGS_UPDATED, FS_UFS1_MAGIC, FS_UFS2_MAGIC, Order, SBLOCKSEARCH, Stored, Superblock,
+    CK_SUPERBLOCK, CK_SUPPORTED, FS_FLAGS_UPDATED, FS_METACKHASH, FS_UFS1_MAGIC, FS_UFS2_MAGIC,
+    Order, SBLOCKSEARCH, SBLOCKSIZE, Stored, Superblock,
 };
 use std::ops::Range;
 use volary_core::{BlockDevice, Error, Kind, Result};
@@ -70,7 +70,7 @@ impl Found {
         let Some(mut found) = Self::parse(at, bytes) else {
             return Ok(None);
         };
-        let len = superblock_len(&found);
+        let len = found.len();
         if at.saturating_add(len as u64) <= dev.geometry().size && len > found.bytes.len() {
             found.bytes.resize(len, 0);
             dev.read_at(at, &mut found.bytes)?;
@@ -78,7 +78,35 @@ impl Found {
         Ok(Some(found))
     }
 
-    /// The same in bytes that were read at `at`.
+    /// Returns whether it is UFS2's, and FreeBSD made the volume.
+    pub(crate) fn is_freebsd(&self) -> bool {
+        let raw = &self.raw;
+        self.is_ufs2 && (raw.fs_providersize != 0 || raw.fs_sblockactualloc != 0)
+    }
+
+    /// Returns what check hashes are kept of: bits of `fs_metackhash`. The flag means something else on NetBSD.
+    pub(crate) fn kept_hashes(&self) -> u32 {
+        let is_kept = self.is_freebsd() && self.raw.fs_flags & FS_METACKHASH != 0;
+        match is_kept {
+            true => self.raw.fs_metackhash & CK_SUPPORTED,
+            false => 0,
+        }
+    }
+
+    /// Returns how many bytes it has, with those in which its hash, or UFS1's rotational tables, are.
+    fn len(&self) -> usize {
+        let goes_on = match self.is_ufs2 {
+            true => self.kept_hashes() & CK_SUPERBLOCK != 0,
+            false => self.raw.fs_old_cpc > 0,
+        };
+        let len = usize::try_from(self.raw.fs_sbsize).unwrap_or(0);
+        match goes_on {
+            true => len.clamp(Superblock::SIZE, SBLOCKSIZE),
+            false => Superblock::SIZE,
+        }
+    }
+
+    /// Returns what has a superblock's magic in bytes that were read at byte `at`.
     pub(crate) fn parse(at: u64, bytes: Vec<u8>) -> Option<Self> {
         let read = |order| {
             let raw = Superblock::read(order, &bytes);

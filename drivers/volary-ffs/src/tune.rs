@@ -1,7 +1,6 @@
 //! Changing a volume's parameters in place (`tunefs`): in the superblock and in its replicas.
 
 use crate::attached::{LOOK_MEMORY, cache};
-use crate::hash::seal_superblock;
 use crate::make::{label, small};
 use crate::ondisk::{Superblock, VOLNAME};
 use crate::superblock::Found;
@@ -201,6 +200,8 @@ fn put(cache: &Cache, volume: &Volume, found: &Found, changes: &Changes) -> Resu
             *to = *byte;
         }
     }
-    seal_superblock(volume, found.at, &mut bytes);
+    volume
+        .hashes
+        .seal_superblock(volume.order, found.at, &mut bytes);
     cache.write(found.at, &bytes, Stage::DATA)
 }

@@ -1,6 +1,6 @@
 //! The superblock, checked: what is believed from then on.
 
-use crate::hash::{Hashes, is_freebsd};
+use crate::hash::Hashes;
 use crate::ondisk::{
     FS_42INODEFMTS, FS_42POSTBLFMT, FS_44INODEFMT, Order, SBLOCKSIZE, Superblock, UFS_NDADDR,
     Ufs1Dinode, Ufs2Dinode,
@@ -122,7 +122,7 @@ impl Volume {
                 Variant::Bsd43 => 0,
                 _ => number(raw.fs_maxsymlinklen.into()).min(short),
             },
-            is_freebsd: is_freebsd(&found),
+            is_freebsd: found.is_freebsd(),
             hashes: Hashes::of(&found),
             has_types: variant != Variant::Bsd43 && raw.fs_maxsymlinklen > 0,
             found,

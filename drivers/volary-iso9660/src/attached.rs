@@ -1,9 +1,12 @@
 //! An attached volume: everything that an operation works on.
 
-use crate::dir::{Reader, Stretch};
+use crate::choice::Names;
+use crate::descriptors::Descriptors;
+use crate::dir::{Found, Reader};
 use crate::links::Links;
-use crate::node::{Node, Nodes, Owner};
-use crate::volume::{Descriptors, Names, Volume};
+use crate::node::{Entry, Node, Nodes, Owner};
+use crate::susp::Areas;
+use crate::volume::{Stretch, Volume};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_block::{Cache, CacheOptions};
@@ -111,7 +114,6 @@ impl Attached {
                 volume: &self.volume,
             },
             owner: self.owner,
-            links: Some(&self.links),
             cancel: None,
         }
     }
@@ -126,6 +128,24 @@ impl Attached {
             cancel: Some(cx.cancel),
             ..self.makes()
         })
+    }
+
+    /// The entry that a record is, known by the lowest record of its file; `None` if it is to be seen elsewhere.
+    /// Takes of `areas`.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn entry(
+        &self,
+        nodes: &Nodes<'_>,
+        found: &Found,
+        areas: &mut Areas,
+    ) -> Result<Option<Entry>> {
+        let mut entry = nodes.entry(found, areas)?;
+        if let Some(entry) = &mut entry {
+            self.links.unite(nodes, entry)?;
+        }
+        Ok(entry)
     }
 
     /// # Errors

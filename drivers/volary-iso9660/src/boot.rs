@@ -54,7 +54,7 @@ impl Catalog {
         });
         let is_valid = validation.header_id == 1 && validation.key == [0x55, 0xaa] && sum == 0;
         Ok(Some(Self {
-            id: crate::info::text(&validation.id_string),
+            id: crate::names::text(&validation.id_string),
             is_valid,
             images: images(entries, validation.platform_id),
         }))

@@ -5,22 +5,9 @@
 
 use crate::ondisk::flag;
 use crate::record::Record;
-use crate::volume::Volume;
+use crate::volume::{Stretch, Volume};
 use volary_block::Cache;
 use volary_core::{Error, Kind, Result};
-
-/// Where a directory or a section of a file lies, in bytes on the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) start: u64,
-    pub(crate) len: u64,
-}
-
-impl Stretch {
-    pub(crate) fn end(&self) -> u64 {
-        self.start.saturating_add(self.len)
-    }
-}
 
 /// A file or directory as its directory has it: a record, and for a file of
 /// several sections those that follow.
@@ -104,7 +91,7 @@ impl Reader<'_> {
 
     /// Whether a directory begins with this record.
     fn begins(&self, record: &Record) -> bool {
-        record.is_self() && record.is_dir() && record.start(self.volume) == record.at
+        record.is_self() && record.is_dir() && self.volume.start(record) == record.at
     }
 
     /// The first place after `offset` at which a block begins.
@@ -146,7 +133,7 @@ impl Reader<'_> {
         at: &mut u64,
     ) -> Result<Found> {
         let section = |record: &Record| Stretch {
-            start: record.start(self.volume),
+            start: self.volume.start(record),
             len: record.size(),
         };
         let mut found = Found {

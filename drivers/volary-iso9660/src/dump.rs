@@ -2,13 +2,16 @@
 
 use crate::attached::cache;
 use crate::boot::Catalog;
-use crate::dir::{Reader, Stretch};
-use crate::info::{LOOK_MEMORY, text};
+use crate::choice::Names;
+use crate::descriptors::Descriptors;
+use crate::dir::Reader;
+use crate::info::LOOK_MEMORY;
+use crate::names::text;
 use crate::ondisk::{VolumeDescriptor, kind};
 use crate::path;
 use crate::record::Record;
 use crate::susp::{Areas, each_field};
-use crate::volume::{Descriptors, Names, Volume};
+use crate::volume::{Stretch, Volume};
 use std::fmt;
 use std::sync::Arc;
 use volary_block::Cache;

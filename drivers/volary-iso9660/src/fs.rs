@@ -1,11 +1,11 @@
 //! The file system.
 
 use crate::attached::{Attached, stretch_of};
-use crate::dir::{Reader, Stretch};
+use crate::dir::Reader;
 use crate::node::Node;
 use crate::rockridge;
 use crate::susp::Areas;
-use crate::volume::Tree;
+use crate::volume::{Stretch, Tree};
 use volary_core::{
     Attr, Caps, Cookie, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind, Mode, Name,
     NodeId, OpenId, Prefetch, Result, StatFs,
@@ -88,7 +88,7 @@ impl FileSystem for Iso9660Fs {
         let (mut at, mut areas) = (0, Areas::of_all(nodes.reader.cache));
         while let Some(found) = nodes.reader.found(stretch, &mut at)? {
             cx.check_cancel()?;
-            let entry = nodes.entry(&found, &mut areas)?;
+            let entry = self.0.entry(&nodes, &found, &mut areas)?;
             let Some(entry) = entry.filter(|e| e.name == name.as_bytes()) else {
                 continue;
             };
@@ -116,7 +116,7 @@ impl FileSystem for Iso9660Fs {
         let mut areas = Areas::of_all(nodes.reader.cache);
         while let Some(found) = nodes.reader.found(stretch, &mut at)? {
             cx.check_cancel()?;
-            let Some(entry) = nodes.entry(&found, &mut areas)? else {
+            let Some(entry) = self.0.entry(&nodes, &found, &mut areas)? else {
                 continue;
             };
             // Nobody could ask for it.

@@ -2,9 +2,12 @@
 
 use crate::attached::cache;
 use crate::boot::Catalog;
+use crate::choice::{Names, rock_ridge};
 use crate::date;
+use crate::descriptors::Descriptors;
+use crate::names::text;
 use crate::ondisk::VolumeDescriptor;
-use crate::volume::{Descriptors, Names, Volume, rock_ridge};
+use crate::volume::Volume;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fact, Result, Time};
 
@@ -90,15 +93,6 @@ fn boot(cache: &volary_block::Cache, descriptors: &Descriptors) -> Result<Vec<Fa
     let images = catalog.images.iter();
     facts.extend(images.map(|image| Fact::word("boot image", image.words())));
     Ok(facts)
-}
-
-/// A field of characters, without the blanks at its end, safe to print.
-pub(crate) fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().rposition(|&b| b != b' ' && b != 0);
-    let bytes = bytes
-        .get(..end.map_or(0, |end| end + 1))
-        .unwrap_or_default();
-    volary_core::escape(bytes).to_string()
 }
 
 /// A time in UTC.

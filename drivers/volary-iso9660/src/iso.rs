@@ -2,7 +2,7 @@
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::Iso9660Fs;
-use crate::{check, dump, info, make, map, volume};
+use crate::{check, descriptors, dump, info, make, map, names};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
@@ -31,10 +31,10 @@ impl Format for Iso9660 {
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
-        let Some(primary) = volume::looks_like(dev)? else {
+        let Some(primary) = descriptors::looks_like(dev)? else {
             return Ok(None);
         };
-        let label = info::text(&primary.volume_identifier);
+        let label = names::text(&primary.volume_identifier);
         Ok(Some(Probe {
             kind: "iso9660",
             label: Some(label).filter(|label| !label.is_empty()),

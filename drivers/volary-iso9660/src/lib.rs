@@ -1,9 +1,9 @@
 //! ISO 9660 (ECMA-119), for reading, with Joliet, Rock Ridge (IEEE P1282 over
 //! SUSP, IEEE P1281) and El Torito.
 //!
-//! `volume` reads the descriptors and chooses the names; `dir` goes through
+//! `descriptors` and `volume` read what describes the volume, `choice` chooses the names; `dir` goes through
 //! directories, `susp` and `rockridge` through what Rock Ridge keeps in them;
-//! `node` makes nodes of records; `fs` is the [`FileSystem`](volary_core::FileSystem).
+//! `node` makes nodes of records, `links` knows which are names of one file; `fs` is the [`FileSystem`](volary_core::FileSystem).
 //!
 //! # Node ids
 //!
@@ -40,7 +40,9 @@
 mod attached;
 mod boot;
 mod check;
+mod choice;
 mod date;
+mod descriptors;
 mod dir;
 mod dump;
 mod fs;

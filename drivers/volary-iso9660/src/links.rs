@@ -1,6 +1,6 @@
 //! Which records are names of one file.
 
-use crate::node::{Entry, LinkKey, Nodes};
+use crate::node::{Entry, LinkKey, Nodes, id_at};
 use crate::walk::{Place, Visitor, walk};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -24,11 +24,22 @@ impl Links {
         Self { first, memory }
     }
 
-    /// The lowest record of a file, if it is known.
+    /// Has an entry, and its node, known by the lowest record of the file.
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn first(&self, nodes: &Nodes<'_>, key: &LinkKey) -> Result<Option<u64>> {
+    pub(crate) fn unite(&self, nodes: &Nodes<'_>, entry: &mut Entry) -> Result<()> {
+        let Some(key) = entry.link else { return Ok(()) };
+        if let Some(first) = self.first(nodes, &key)? {
+            entry.id = id_at(first)?;
+            if let Some(node) = &mut entry.node {
+                node.attr.node = entry.id;
+            }
+        }
+        Ok(())
+    }
+
+    fn first(&self, nodes: &Nodes<'_>, key: &LinkKey) -> Result<Option<u64>> {
         if let Some(first) = self.first.get() {
             return Ok(first.get(key).copied());
         }
@@ -42,11 +53,7 @@ impl Links {
             first: HashMap::new(),
             max: usize::try_from(self.memory / WEIGHT).unwrap_or(usize::MAX),
         };
-        let nodes = Nodes {
-            links: None,
-            ..*nodes
-        };
-        match walk(&nodes, &mut counting) {
+        match walk(nodes, &mut counting) {
             Ok(()) => Ok(counting.first),
             Err(e) if e == Kind::NoSpace => Ok(HashMap::new()),
             Err(e) => Err(e),

@@ -1,10 +1,12 @@
 //! What lies where.
 
 use crate::attached::cache;
-use crate::dir::{Found, Reader, Stretch};
+use crate::choice::Names;
+use crate::descriptors::Descriptors;
+use crate::dir::{Found, Reader};
 use crate::info::LOOK_MEMORY;
 use crate::node::{Entry, Nodes, Owner};
-use crate::volume::{Descriptors, Names, Volume};
+use crate::volume::{Stretch, Volume};
 use crate::walk::{Place, Visitor, walk};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, Result, VolumeMap};
@@ -26,7 +28,6 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
             volume: &volume,
         },
         owner: Owner::default(),
-        links: None,
         cancel: None,
     };
     let mut drawing = Drawing {

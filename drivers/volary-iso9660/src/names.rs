@@ -1,4 +1,4 @@
-//! Names as they are shown.
+//! Names and other fields of characters, as they are shown.
 
 /// A name of plain ISO 9660: without `;1` and a dot at the end, in lower case
 /// unless it is to be shown as it is.
@@ -23,6 +23,15 @@ pub(crate) fn joliet(name: &[u8]) -> Vec<u8> {
         name = shorter;
     }
     name.to_vec()
+}
+
+/// A field of characters, without the blanks at its end, safe to print.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().rposition(|&b| b != b' ' && b != 0);
+    let bytes = bytes
+        .get(..end.map_or(0, |end| end + 1))
+        .unwrap_or_default();
+    volary_core::escape(bytes).to_string()
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Nodes, made of directory records and of what Rock Ridge says.
 
 use crate::date;
-use crate::dir::{Found, Reader, Stretch};
-use crate::links::Links;
+use crate::dir::{Found, Reader};
 use crate::names;
 use crate::path;
 use crate::record::Record;
 use crate::rockridge::Rock;
 use crate::susp::Areas;
-use crate::volume::Tree;
+use crate::volume::{Stretch, Tree};
 use volary_core::{Attr, Cancel, Error, FileKind, Kind, NodeId, Result};
 
 /// Whose nodes are that say no owner, and what their modes are.
@@ -56,8 +55,6 @@ pub(crate) struct LinkKey {
 pub(crate) struct Nodes<'a> {
     pub(crate) reader: Reader<'a>,
     pub(crate) owner: Owner,
-    /// Which records are further names of a file; none while they are counted.
-    pub(crate) links: Option<&'a Links>,
     /// Set when nobody waits for the answer any more.
     pub(crate) cancel: Option<&'a Cancel>,
 }
@@ -79,7 +76,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// The entry that a record is; `None` if it is to be seen elsewhere (`RE`). Takes of `areas`.
+    /// The entry that a record is, known by this record; `None` if it is to be seen elsewhere (`RE`). Takes of `areas`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -93,7 +90,7 @@ impl Nodes<'_> {
         let moved = rock
             .child
             .map(|block| u64::from(block) * self.reader.volume.block);
-        let dir = moved.or(record.is_dir().then(|| record.start(self.reader.volume)));
+        let dir = moved.or(record.is_dir().then(|| self.reader.volume.start(record)));
         if let Some(start) = dir {
             return Ok(Some(Entry {
                 name,
@@ -104,8 +101,7 @@ impl Nodes<'_> {
             }));
         }
         let link = link_key(found, &rock);
-        let at = self.canonical(record.at, link)?;
-        let node = self.leaf(at, found, rock)?;
+        let node = self.leaf(record.at, found, rock)?;
         Ok(Some(Entry {
             name,
             id: node.attr.node,
@@ -141,7 +137,7 @@ impl Nodes<'_> {
                 _ => {}
             }
         };
-        if record.is_self() && record.start(self.reader.volume) == at {
+        if record.is_self() && self.reader.volume.start(&record) == at {
             return self.dir(at);
         }
         if record.is_self() || record.is_parent() || record.is_dir() {
@@ -174,7 +170,7 @@ impl Nodes<'_> {
         let record = self.reader.record(block, &mut 0)?;
         let record = record
             .filter(|r| r.is_self() && r.is_dir() && r.at == start)
-            .filter(|r| r.start(self.reader.volume) == start)
+            .filter(|r| self.reader.volume.start(r) == start)
             .ok_or_else(|| bad("something else"))?;
         let len = record.size();
         let stretch = self
@@ -207,7 +203,7 @@ impl Nodes<'_> {
         let record = next.filter(Record::is_parent).ok_or_else(missing)?;
         let moved = self.rock_alone(&record)?.parent;
         let moved = moved.map(|block| u64::from(block) * self.reader.volume.block);
-        match moved.unwrap_or_else(|| record.start(self.reader.volume)) {
+        match moved.unwrap_or_else(|| self.reader.volume.start(&record)) {
             // xorriso writes so in Joliet's tree; the path table knows better.
             start if start == dir.start => path::parent(&self.reader, start),
             start => Ok(start),
@@ -237,14 +233,6 @@ impl Nodes<'_> {
             (Tree::Joliet, None) => names::joliet(&record.name),
             (Tree::Iso, None) => names::plain(&record.name, true),
             (Tree::Plain | Tree::RockRidge { .. }, None) => names::plain(&record.name, false),
-        }
-    }
-
-    /// The record that a file is known by.
-    fn canonical(&self, at: u64, link: Option<LinkKey>) -> Result<u64> {
-        match (self.links, link) {
-            (Some(links), Some(key)) => Ok(links.first(self, &key)?.unwrap_or(at)),
-            _ => Ok(at),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Directory records, checked.
 
 use crate::ondisk::{DirectoryRecord, RECORD_LEN, flag};
-use crate::volume::Volume;
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;
 
@@ -77,14 +76,6 @@ impl Record {
     /// Whether the data lie in pieces with gaps between.
     pub(crate) fn is_interleaved(&self) -> bool {
         self.raw.file_unit_size != 0 || self.raw.interleave_gap_size != 0
-    }
-
-    /// Where the data begin, in bytes on the device: after the extended
-    /// attribute record.
-    pub(crate) fn start(&self, volume: &Volume) -> u64 {
-        let block = u64::from(self.raw.extent_location.get())
-            + u64::from(self.raw.extended_attribute_length);
-        block * volume.block
     }
 
     /// Length of the data, in bytes.

@@ -1,8 +1,9 @@
 //! Goes through all directories, each once, whatever damage there is.
 
-use crate::dir::{Found, Stretch};
+use crate::dir::Found;
 use crate::node::{Entry, Nodes};
 use crate::susp::Areas;
+use crate::volume::Stretch;
 use std::collections::HashSet;
 use volary_core::{Error, FileKind, Result};
 

@@ -1,10 +1,11 @@
 //! NTFS, for reading.
 //!
 //! `ondisk` has the structures as they are stored; `volume` is the boot sector, checked; `fixup` tells torn
-//! writes; `record` is one record of the master file table, `mft` where the table lies, `store` what reads it; `node` is
-//! a file with all records that it goes on in; `stream` is what an attribute holds, by `runs`, packed by
-//! `lznt1` or in its record; `index`, `dir` and `upcase` are directories; `reparse` and `form` say what a node
-//! is, `security`, `attr` and `xattr` what else there is to know of it; `ahead` reads before it is asked; `fs` is the
+//! writes; `record` is one record of the master file table, `mft` where the table lies, `store` what reads it,
+//! `opening` what finds it; `node` is a file with all records that it goes on in; `stream` is what an attribute
+//! holds, by `runs`, packed by `lznt1` or in its record; `index`, `dir` and `upcase` are directories; `reparse` and
+//! `form` say what a node is, `security`, `attr` and `xattr` what else there is to know of it; `metafiles` reads
+//! `$UpCase` and `$Secure`; `ahead` reads before it is asked; `fs` is the
 //! [`FileSystem`](volary_core::FileSystem).
 //!
 //! # Node ids
@@ -49,11 +50,13 @@ mod info;
 mod lznt1;
 mod make;
 mod map;
+mod metafiles;
 mod mft;
 mod names;
 mod node;
 mod ntfs;
 mod ondisk;
+mod opening;
 mod record;
 mod reparse;
 mod runs;

@@ -1,12 +1,6 @@
-//! Where the master file table lies: as its own first record says, which may go on in records that
-//! are in the table themselves.
+//! The master file table: where its records are.
 
-use crate::node;
-use crate::ondisk::{kind, number};
-use crate::record::{Body, Record};
 use crate::runs::{self, Run};
-use crate::store::Store;
-use crate::stream::{Part, Stream};
 use crate::volume::Volume;
 use volary_core::{Error, Kind, Result};
 
@@ -56,8 +50,25 @@ impl Mft {
         Error::corrupt("$MFT", self.at, found, "a table without holes")
     }
 
+    /// A table of `len` bytes whose first record stands at `at`, and that begins with these runs.
+    ///
+    /// # Errors
+    /// As of [`extend`](Self::extend).
+    pub(crate) fn new(at: u64, len: u64, runs: Vec<Run>) -> Result<Self> {
+        let mut table = Self {
+            runs: Vec::new(),
+            len,
+            at,
+        };
+        table.extend(runs)?;
+        Ok(table)
+    }
+
     /// Adds runs of the table.
-    fn extend(&mut self, more: Vec<Run>) -> Result<()> {
+    ///
+    /// # Errors
+    /// `Corrupt` for more than any table has.
+    pub(crate) fn extend(&mut self, more: Vec<Run>) -> Result<()> {
         if self.runs.len().saturating_add(more.len()) > RUNS_MAX {
             let found = format!("more than {RUNS_MAX} runs");
             return Err(Error::corrupt("$MFT", self.at, found, "fewer"));
@@ -65,93 +76,11 @@ impl Mft {
         self.runs.extend(more);
         Ok(())
     }
-}
 
-impl Store {
-    /// Returns the first record of the table, which the boot sector leads to, or that of the mirror.
-    fn first_record(&self) -> Result<Record> {
-        let at = self.volume.mft.saturating_mul(self.volume.cluster);
-        let mut bytes = vec![0; self.volume.record];
-        let read = self.read_kept(at, &mut bytes);
-        let usable = |record: Record| match has_data(&record) {
-            true => Ok(record),
-            false => {
-                let at = record.at;
-                Err(Error::corrupt(
-                    "$MFT",
-                    at,
-                    "a record without runs",
-                    "runs of the table",
-                ))
-            }
-        };
-        let own = read
-            .and_then(|()| Record::of(number::MFT, at, bytes))
-            .and_then(usable);
-        own.or_else(|e| match e.kind() {
-            Kind::Corrupt => self.mirrored(number::MFT).and_then(usable).map_err(|_| e),
-            _ => Err(e),
-        })
+    /// Ends the table where it can be there: at its first hole, and with no more than the volume has.
+    pub(crate) fn end_at_hole(&mut self, volume: &Volume) {
+        let whole = self.runs.iter().take_while(|run| run.place.is_some());
+        let end = whole.last().map_or(0, Run::end).min(volume.there());
+        self.len = self.len.min(end.saturating_mul(volume.cluster));
     }
-
-    /// Finds all of the table.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn find_mft(&mut self) -> Result<()> {
-        let record = self.first_record()?;
-        self.mft.at = record.at;
-        let found = data_of(&record).ok_or(Kind::Corrupt)?;
-        let (index, map) = found;
-        let ends = (map.first, map.end);
-        let at = record
-            .attrs
-            .get(index)
-            .map_or(record.at, |attr| record.at_of(attr));
-        let clusters = self.volume.clusters;
-        let first = runs::decode(record.bytes(&map.pairs), at, ends, clusters)?;
-        self.mft.len = map.size.min(map.initialized);
-        self.mft.extend(first)?;
-        for part in self.more_parts(&record)? {
-            // It is in a part of the table that is known by now.
-            let runs = self.part(number::MFT, &part)?;
-            self.mft.extend(runs)?;
-        }
-        self.mft.len = self.mft.len.min(self.table_end());
-        Ok(())
-    }
-
-    /// Bytes of the table that can be there: up to its first hole, and no more than the volume has.
-    fn table_end(&self) -> u64 {
-        let runs = self.mft.runs.iter();
-        let whole = runs.take_while(|run| run.place.is_some()).last();
-        let end = whole.map_or(0, Run::end).min(self.volume.there());
-        end.saturating_mul(self.volume.cluster)
-    }
-
-    /// Returns the parts of the table's data that are in other records.
-    fn more_parts(&self, record: &Record) -> Result<Vec<Part>> {
-        let is_list = |attr: &crate::record::Attr| attr.kind == kind::ATTRIBUTE_LIST;
-        let Some(index) = record.attrs.iter().position(is_list) else {
-            return Ok(Vec::new());
-        };
-        let list = Stream::of(self, record, index, &[])?;
-        let list = list.all(self, "attribute list", node::LIST_MAX)?;
-        let entries = node::entries(&list, record)?;
-        node::parts(&entries, kind::DATA, &[], record)
-    }
-}
-
-fn has_data(record: &Record) -> bool {
-    record.is_used() && data_of(record).is_some()
-}
-
-/// Returns the first part of the table's data attribute, whose runs begin at cluster 0.
-fn data_of(record: &Record) -> Option<(usize, &crate::record::Mapping)> {
-    let all = record.attrs.iter().enumerate();
-    all.filter(|(_, attr)| attr.kind == kind::DATA && record.name_of(attr).is_empty())
-        .find_map(|(index, attr)| match &attr.body {
-            Body::Mapped(map) if map.first == 0 => Some((index, map)),
-            _ => None,
-        })
 }

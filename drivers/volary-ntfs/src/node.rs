@@ -2,8 +2,9 @@
 
 use crate::ondisk::{FileName, ListEntry, Reference, StandardInformation, kind, number, space};
 use crate::record::{Attr, Record};
+use crate::runs::Part;
 use crate::store::Store;
-use crate::stream::{Part, Stream};
+use crate::stream::Stream;
 use std::num::NonZeroU64;
 use std::ops::Deref;
 use volary_core::{Error, Kind, NodeId, Result};

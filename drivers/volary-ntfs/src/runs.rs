@@ -1,5 +1,6 @@
 //! Runs: where clusters of an attribute lie, as mapping pairs say.
 
+use crate::ondisk::Reference;
 use volary_core::{Error, Result};
 
 /// Clusters of an attribute that follow each other.
@@ -26,6 +27,15 @@ impl Run {
             place: self.place.map(|place| place.saturating_add(skip)),
         }
     }
+}
+
+/// Where some mapping pairs of an attribute are: in a record of its file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// The first cluster that they map.
+    pub(crate) first: u64,
+    pub(crate) record: Reference,
+    pub(crate) id: u16,
 }
 
 /// Reads the mapping pairs of the clusters from `first` to `end`. `at` is where they stand on the

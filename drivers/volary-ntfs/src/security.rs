@@ -1,27 +1,35 @@
 //! Security descriptors ([MS-DTYP] 2.4.6), and what owners and modes are made of them.
 
-use crate::node::Node;
-use crate::ondisk::{SECURITY_ID, SecurityHead, kind, number};
-use crate::store::Store;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use volary_core::{Kind, Result};
-use zerocopy::FromBytes;
 
-/// Longest descriptor, in bytes.
-pub(crate) const LEN_MAX: u64 = 64 << 10;
-/// Descriptors that are kept.
+/// Descriptors of `$Secure` that are kept.
 const KEPT_MAX: usize = 64;
 
-/// The names of the stream of all descriptors, and of its index by id.
-pub(crate) const SDS: [u16; 4] = [0x24, 0x53, 0x44, 0x53];
-pub(crate) const SII: [u16; 4] = [0x24, 0x53, 0x49, 0x49];
+/// A descriptor, if there is one of its id.
+type Shared = Option<Arc<[u8]>>;
 
 /// Descriptors of `$Secure` that were read before.
 #[derive(Default)]
-pub(crate) struct Secure(Mutex<Kept>);
+pub(crate) struct Secure(Mutex<Vec<(u32, Shared)>>);
 
-type Kept = Vec<(u32, Option<Arc<[u8]>>)>;
+impl Secure {
+    /// Returns what was read of an id, if it was.
+    pub(crate) fn get(&self, id: u32) -> Option<Shared> {
+        let kept = self.0.lock();
+        let found = kept.iter().find(|(of, _)| *of == id);
+        found.map(|(_, kept)| kept.clone())
+    }
+
+    /// Keeps what was read.
+    pub(crate) fn keep(&self, id: u32, found: Shared) {
+        let mut kept = self.0.lock();
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.push((id, found));
+    }
+}
 
 /// Owner, group and permissions, as a security descriptor gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,86 +182,6 @@ fn mode(aces: &[Ace], owner: Option<&Sid>, group: Option<&Sid>) -> u32 {
     let group = of(&|ace| ace.who.is_all() || is_of(ace, group, own_of_group));
     let owner = of(&|ace| ace.who.is_all() || ace.who.is(3, &[4]) || is_of(ace, owner, own));
     owner << 6 | group << 3 | others
-}
-
-impl Store {
-    /// Returns the security descriptor of a node: its own, or the one that it shares with others.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn descriptor(&self, node: &Node) -> Result<Option<Arc<[u8]>>> {
-        let what = (kind::SECURITY_DESCRIPTOR, "$SECURITY_DESCRIPTOR");
-        if let Some(own) = self.value(node, what, LEN_MAX)? {
-            return Ok(Some(own.into()));
-        }
-        let Some(id) = node.security_id()?.filter(|id| *id != 0) else {
-            return Ok(None);
-        };
-        if let Some((_, kept)) = self.secure.0.lock().iter().find(|(of, _)| *of == id) {
-            return Ok(kept.clone());
-        }
-        let found = self.shared_descriptor(id)?.map(Into::into);
-        let mut kept = self.secure.0.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.push((id, found.clone()));
-        Ok(found)
-    }
-
-    /// Returns the descriptor of an id, as `$Secure` has it.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn shared_descriptor(&self, id: u32) -> Result<Option<Vec<u8>>> {
-        let node = match self.node_of(number::SECURE) {
-            Err(e) if e == Kind::Stale => return Ok(None),
-            read => read?,
-        };
-        let (Some(index), Some(all)) = (
-            self.index(&node, &SII)?,
-            self.stream(&node, kind::DATA, &SDS)?,
-        ) else {
-            return Ok(None);
-        };
-        let order = |entry: &crate::index::Entry<'_>| {
-            let key = entry
-                .key()
-                .first_chunk()
-                .map(|key| u32::from_le_bytes(*key));
-            Ok(key.unwrap_or(0).cmp(&id))
-        };
-        let place = index.find(self, order, |entry| {
-            Ok(SecurityHead::read_from_prefix(entry.data())
-                .ok()
-                .map(|(head, _)| head))
-        })?;
-        let Some(head) = place.flatten() else {
-            return Ok(None);
-        };
-        let own = size_of::<SecurityHead>() as u64;
-        let len = u64::from(head.len.get())
-            .checked_sub(own)
-            .filter(|len| *len <= LEN_MAX);
-        let Some(len) = len else { return Ok(None) };
-        let mut stored = vec![0; usize::try_from(own + len).unwrap_or(0)];
-        let read = all.read(self, head.offset.get(), &mut stored)?;
-        let again = SecurityHead::read_from_prefix(&stored).ok();
-        let is_it = again.is_some_and(|(again, _)| again.id.get() == id) && read == stored.len();
-        Ok(is_it.then(|| stored.split_off(size_of::<SecurityHead>())))
-    }
-}
-
-impl Node {
-    /// Returns the id of the descriptor that it shares, if its volume keeps such.
-    ///
-    /// # Errors
-    /// As [`standard`](Self::standard).
-    pub(crate) fn security_id(&self) -> Result<Option<u32>> {
-        let (_, value) = self.standard()?;
-        let id = value.get(SECURITY_ID..).and_then(|rest| rest.first_chunk());
-        Ok(id.map(|id| u32::from_le_bytes(*id)))
-    }
 }
 
 #[cfg(test)]

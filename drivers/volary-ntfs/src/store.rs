@@ -3,9 +3,8 @@
 use crate::mft::Mft;
 use crate::ondisk::{Reference, number};
 use crate::record::{Body, Record};
-use crate::runs::{self, Run};
+use crate::runs::{self, Part, Run};
 use crate::security::Secure;
-use crate::stream::{Part, Stream};
 use crate::upcase::Upcase;
 use crate::volume::Volume;
 use std::sync::{Arc, OnceLock};
@@ -18,28 +17,20 @@ pub(crate) struct Store {
     pub(crate) volume: Volume,
     pub(crate) mft: Mft,
     pub(crate) upcase: OnceLock<Upcase>,
-    /// The bitmap of records, once it was asked for.
-    pub(crate) record_bits: OnceLock<Stream>,
     pub(crate) secure: Secure,
 }
 
 impl Store {
-    /// Opens the volume on a device by its boot sector.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn open(dev: Arc<dyn BlockDevice>, volume: Volume, memory: u64) -> Result<Self> {
+    /// Returns a volume on a device whose master file table is not known yet.
+    pub(crate) fn new(dev: Arc<dyn BlockDevice>, volume: Volume, memory: u64) -> Self {
         let io_size = 64 << 10;
-        let mut store = Self {
+        Self {
             cache: Cache::new(dev, CacheOptions { memory, io_size }),
             volume,
             mft: Mft::default(),
             upcase: OnceLock::new(),
-            record_bits: OnceLock::new(),
             secure: Secure::default(),
-        };
-        store.find_mft()?;
-        Ok(store)
+        }
     }
 
     /// Reads bytes of the volume. Errors name `what_at`, where the volume refers to them.

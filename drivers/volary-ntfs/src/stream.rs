@@ -1,9 +1,9 @@
 //! What an attribute holds: bytes in its record, or clusters.
 
 use crate::lznt1;
-use crate::ondisk::{Reference, aflag};
+use crate::ondisk::aflag;
 use crate::record::{Body, Record};
-use crate::runs::{self, Run};
+use crate::runs::{self, Part, Run};
 use crate::store::Store;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -45,15 +45,6 @@ pub(crate) struct Mapped {
     last: Mutex<Option<(usize, Arc<[Run]>)>>,
     /// The compression unit that was decompressed last.
     unpacked: Mutex<Option<(u64, Arc<[u8]>)>>,
-}
-
-/// Where some mapping pairs are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    /// The first cluster that they map.
-    pub(crate) first: u64,
-    pub(crate) record: Reference,
-    pub(crate) id: u16,
 }
 
 impl Stream {

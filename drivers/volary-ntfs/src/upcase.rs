@@ -1,9 +1,6 @@
 //! `$UpCase`: which units are one where upper and lower case are the same, and the order of names.
 
-use crate::ondisk::{kind, number};
-use crate::store::Store;
 use std::cmp::Ordering;
-use volary_core::{Error, Kind, Result};
 
 /// Units of the table.
 const UNITS: usize = 1 << 16;
@@ -12,6 +9,14 @@ const UNITS: usize = 1 << 16;
 pub(crate) struct Upcase(Vec<u16>);
 
 impl Upcase {
+    /// Bytes of the table.
+    pub(crate) const LEN: u64 = 2 * UNITS as u64;
+
+    /// Returns the table that a value is, if it is one.
+    pub(crate) fn of(value: &[u8]) -> Option<Self> {
+        (value.len() as u64 == Self::LEN).then(|| Self(crate::names::units(value)))
+    }
+
     /// Returns the upper-case form of a unit.
     pub(crate) fn unit(&self, unit: u16) -> u16 {
         self.0.get(usize::from(unit)).copied().unwrap_or(unit)
@@ -26,33 +31,5 @@ impl Upcase {
     /// Compares names as directories are sorted: without regard to case first, then with it.
     pub(crate) fn full(&self, a: &[u16], b: &[u16]) -> Ordering {
         self.folded(a, b).then_with(|| a.cmp(b))
-    }
-}
-
-impl Store {
-    /// Returns the volume's table.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn upcase(&self) -> Result<&Upcase> {
-        if let Some(table) = self.upcase.get() {
-            return Ok(table);
-        }
-        let node = self.node_of(number::UPCASE).map_err(|e| match e.kind() {
-            Kind::Stale => {
-                let at = self.record_at(number::UPCASE).unwrap_or(0);
-                Error::corrupt("$UpCase", at, "a record that is not in use", "a table")
-            }
-            _ => e,
-        })?;
-        let most = 2 * UNITS as u64;
-        let value = self.value(&node, (kind::DATA, "$UpCase"), most)?;
-        let value = value.filter(|value| value.len() == 2 * UNITS);
-        let value = value.ok_or_else(|| {
-            Error::corrupt("$UpCase", node.record.at, "another table", "65536 units")
-        })?;
-        Ok(self
-            .upcase
-            .get_or_init(|| Upcase(crate::names::units(&value))))
     }
 }

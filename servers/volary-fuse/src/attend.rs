@@ -9,27 +9,18 @@
 //! bytes. An answer is a kind of error (0: none), a length and bytes: the error's words, or what was
 //! asked for. The answer to `m` carries the descriptor of `/dev/fuse`.
 
-use crate::held::Held;
-use crate::mounted::{cannot_mount, config, mount_flags};
+use crate::mounting::{config, mount_flags, mount_on};
 use crate::options::MountOptions;
+use crate::passing::{receive_byte, send_byte};
 use crate::point::MountPoint;
-use fuser::{Config, MountOption, SessionACL};
 use parking_lot::Mutex;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-use std::ffi::{CString, OsString};
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::mount::MountFlags;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use volary_core::{Error, Kind, Result};
 
 const MOUNT: u8 = b'm';
@@ -130,18 +121,7 @@ fn send(
     fd: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let len = u16::try_from(bytes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = SendAncillaryBuffer::new(&mut room);
-    let fds: Vec<BorrowedFd<'_>> = fd.into_iter().collect();
-    if !fds.is_empty() {
-        beside.push(SendAncillaryMessage::ScmRights(&fds));
-    }
-    sendmsg(
-        &*socket,
-        &[IoSlice::new(&[what])],
-        &mut beside,
-        SendFlags::NOSIGNAL,
-    )?;
+    send_byte(socket.as_fd(), what, fd)?;
     socket.write_all(&len.to_le_bytes())?;
     socket.write_all(bytes)
 }
@@ -155,29 +135,6 @@ fn receive(socket: &mut UnixStream) -> io::Result<Message> {
     let mut bytes = vec![0; usize::from(u16::from_le_bytes(len))];
     socket.read_exact(&mut bytes)?;
     Ok((what, bytes, fd))
-}
-
-/// A byte, and the descriptor that came with it.
-fn receive_byte(socket: BorrowedFd<'_>) -> io::Result<(u8, Option<OwnedFd>)> {
-    let mut byte = [0];
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = RecvAncillaryBuffer::new(&mut room);
-    let got = loop {
-        let mut place = [IoSliceMut::new(&mut byte)];
-        match recvmsg(socket, &mut place, &mut beside, RecvFlags::CMSG_CLOEXEC) {
-            Err(Errno::INTR) => {}
-            got => break got?,
-        }
-    };
-    let fd = beside.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
-    let [byte] = byte;
-    match got.bytes {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok((byte, fd)),
-    }
 }
 
 /// Runs as the attendant for `dir` until the other end of `socket` is closed. A mount that is still
@@ -291,107 +248,6 @@ impl State {
 
 fn no_sense() -> Error {
     Error::note(Kind::Invalid, "a request to mount that makes no sense")
-}
-
-/// Mounts on the directory that was checked, whatever has its name by now. Returns the descriptor from
-/// which the kernel's requests are read.
-///
-/// # Errors
-/// Those of [`serve`](crate::serve) once the mount point was checked.
-pub(crate) fn mount_on(
-    point: &MountPoint,
-    source: &str,
-    flags: MountFlags,
-    config: &Config,
-) -> Result<OwnedFd> {
-    let device = match &point.held {
-        Some(held) => mount_by_itself(held, source, flags, config),
-        None => Ok(None),
-    };
-    device
-        .and_then(|device| device.map_or_else(|| mount_by_helper(&point.path, config), Ok))
-        .map_err(|e| cannot_mount(&e))
-}
-
-/// Returns `None` for a process that may not mount.
-fn mount_by_itself(
-    held: &Held,
-    source: &str,
-    flags: MountFlags,
-    config: &Config,
-) -> io::Result<Option<OwnedFd>> {
-    let device = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let mut data = format!(
-        "fd={},rootmode={:o},user_id={},group_id={}",
-        device.as_raw_fd(),
-        held.mode()?,
-        rustix::process::getuid().as_raw(),
-        rustix::process::getgid().as_raw(),
-    );
-    if config
-        .mount_options
-        .contains(&MountOption::DefaultPermissions)
-    {
-        data.push_str(",default_permissions");
-    }
-    if config.acl != SessionACL::Owner {
-        data.push_str(",allow_other");
-    }
-    let data = CString::new(data)?;
-    let point = held.below().ok_or(io::ErrorKind::NotFound)?;
-    match mount(shown(source), point, "fuse", flags, data.as_c_str()) {
-        Ok(()) => Ok(Some(device)),
-        Err(Errno::PERM) => Ok(None),
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// Returns the source as a table of mounts shows it, without characters that would end a field.
-pub(crate) fn shown(source: &str) -> String {
-    source.replace([',', '\\'], "_")
-}
-
-/// Mounts by the set-uid program of the FUSE package. It is handed a socket, and sends the descriptor
-/// of the mount back.
-fn mount_by_helper(point: &Path, config: &Config) -> io::Result<OwnedFd> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let mut helper = Command::new("fusermount3");
-    helper
-        .args(["-o", &words(config), "--"])
-        .arg(point)
-        .env("_FUSE_COMMFD", "0")
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let child = helper.spawn()?;
-    // Its socket is a part of the command.
-    drop(helper);
-    let came = receive_byte(ours.as_fd());
-    let output = child.wait_with_output()?;
-    match came {
-        Ok((_, Some(device))) => Ok(device),
-        _ => Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )),
-    }
-}
-
-/// Returns the options in the form of fusermount3.
-fn words(config: &Config) -> String {
-    let mut words: Vec<String> = config.mount_options.iter().map(word).collect();
-    if config.acl != SessionACL::Owner {
-        words.push("allow_other".into());
-    }
-    words.join(",")
-}
-
-fn word(option: &MountOption) -> String {
-    match option {
-        MountOption::FSName(name) => format!("fsname={name}"),
-        MountOption::Subtype(name) => format!("subtype={name}"),
-        MountOption::DefaultPermissions => "default_permissions".into(),
-        other => format!("{other:?}").to_ascii_lowercase(),
-    }
 }
 
 #[cfg(test)]

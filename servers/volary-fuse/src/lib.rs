@@ -5,7 +5,8 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `mounted`, `point`, `held`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
+//! | `mounted`, `mounting`, `point`, `held`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
+//! | `passing` | descriptors over a socket |
 //! | `attend` | a process beside, which mounts and unmounts for one that may not |
 //! | `options` | how to mount |
 //! | `dispatch` | the kernel's requests, one by one |
@@ -50,9 +51,11 @@ mod kernel;
 mod locks;
 mod mounted;
 mod mountinfo;
+mod mounting;
 mod names;
 mod nodes;
 mod options;
+mod passing;
 mod point;
 mod reply;
 mod server;

@@ -1,15 +1,15 @@
 //! [`serve`]: from a volume and a directory to a mount, and its end.
 
 use crate::apart::Served;
-use crate::attend::{Attendant, Attended, mount_on, shown};
+use crate::attend::{Attendant, Attended};
 use crate::counts::Counts;
 use crate::events::Teller;
-use crate::options::{Checks, MountOptions};
+use crate::mounting::{cannot_mount, config, mount_flags, mount_on};
+use crate::options::MountOptions;
 use crate::point::MountPoint;
 use crate::server::Server;
-use fuser::{Config, MountOption, SessionACL};
+use fuser::Config;
 use parking_lot::{Condvar, Mutex};
-use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::os::fd::{AsFd, OwnedFd};
@@ -367,81 +367,10 @@ fn is_read_only(volume: &Volume, options: &MountOptions) -> bool {
     options.read_only || !volume.caps().has(Caps::WRITE)
 }
 
-/// What the library below is told.
-pub(crate) fn config(
-    source: &str,
-    read_only: bool,
-    options: &MountOptions,
-    threads: usize,
-) -> Config {
-    let pick = |yes: bool, then: MountOption, otherwise: MountOption| {
-        if yes { then } else { otherwise }
-    };
-    let mut all = vec![
-        // A comma would begin another option.
-        MountOption::FSName(shown(source)),
-        MountOption::Subtype("volary".into()),
-        pick(read_only, MountOption::RO, MountOption::RW),
-        pick(options.suid, MountOption::Suid, MountOption::NoSuid),
-        pick(options.dev, MountOption::Dev, MountOption::NoDev),
-        pick(options.exec, MountOption::Exec, MountOption::NoExec),
-    ];
-    // Also of what root mounts for itself alone: a process of root's may lack the
-    // right to override modes, or act for others (setfsuid), as servers do.
-    if options.checks == Checks::Kernel {
-        all.push(MountOption::DefaultPermissions);
-    }
-    let mut config = Config::default();
-    config.mount_options = all;
-    config.acl = if options.allow_other {
-        SessionACL::All
-    } else {
-        SessionACL::Owner
-    };
-    config.n_threads = Some(threads);
-    config.clone_fd = threads > 1;
-    config
-}
-
 /// Returns what the table of mounts shows as its source.
 fn source(volume: &Volume, options: &MountOptions) -> String {
     let own = || volume.name().into();
     options.source.clone().unwrap_or_else(own)
-}
-
-/// The flags of the mount, which a remount must repeat.
-pub(crate) fn mount_flags(read_only: bool, options: &MountOptions) -> MountFlags {
-    let mut flags = MountFlags::empty();
-    flags.set(MountFlags::RDONLY, read_only);
-    flags.set(MountFlags::NOSUID, !options.suid);
-    flags.set(MountFlags::NODEV, !options.dev);
-    flags.set(MountFlags::NOEXEC, !options.exec);
-    flags
-}
-
-pub(crate) fn cannot_mount(error: &std::io::Error) -> Error {
-    let words = error.to_string();
-    if words.contains("user_allow_other") {
-        let words = "option 'allow_other' needs the line 'user_allow_other' in /etc/fuse.conf";
-        return Error::note(Kind::NotPermitted, words);
-    }
-    let line = words.lines().next().unwrap_or_default();
-    let line = line.split(" (os error").next().unwrap_or_default().trim();
-    let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied
-        || ["EPERM", "Operation not permitted"]
-            .iter()
-            .any(|word| line.contains(word));
-    if is_refused {
-        let words = "the kernel refuses the mount; use sudo, or in a container add the capability \
-             SYS_ADMIN";
-        return Error::note(Kind::NotPermitted, words);
-    }
-    // The library lists its arguments; what the kernel answered comes last.
-    let line = match line.strip_prefix("Error calling mount()") {
-        Some(rest) => rest.rsplit(": ").next().unwrap_or(rest),
-        None => line,
-    };
-    Error::note(Kind::Io, format!("cannot mount: {line}"))
 }
 
 /// Starts a thread that unmounts at a signal.

@@ -1,13 +1,11 @@
 //! What a server is told: [`Config`].
 
-use crate::auth::nt_hash;
-use std::fmt;
+use crate::nt_hash::NtHash;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{Cred, Time, same_name};
 use volary_session::{Clients, Volume, is_this_host};
-use zeroize::Zeroize;
 
 /// What a server serves, to whom, and within which limits.
 #[derive(Clone, Debug)]
@@ -117,39 +115,6 @@ impl User {
             nt_hash: NtHash::of(password),
             cred,
         }
-    }
-}
-
-/// The MD4 hash of a password: as good as the password to whoever has it. Not
-/// shown by `Debug`, and wiped when dropped.
-#[derive(Clone)]
-pub struct NtHash([u8; 16]);
-
-impl NtHash {
-    /// The hash of a password (MS-NLMP 3.3.1, NTOWFv1).
-    pub fn of(password: &str) -> Self {
-        Self(nt_hash(password))
-    }
-
-    /// A hash as it is kept in a file.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for NtHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NtHash")
-    }
-}
-
-impl Drop for NtHash {
-    fn drop(&mut self) {
-        self.0.zeroize();
     }
 }
 

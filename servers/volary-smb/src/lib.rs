@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `wire` | bytes to checked types and back |
 //! | `crypto` | key derivation, signing, sealing, pre-authentication integrity |
+//! | `config`, `nt_hash` | what a server is told: shares, users and what their passwords are kept as |
 //! | `auth` | SPNEGO and NTLM |
 //! | `conn` | one connection: framing, credits, compounds, waits, sessions, trees |
 //! | `files` | requests about files, answered by the session |
@@ -45,8 +46,10 @@ mod files;
 pub mod fuzzing;
 mod guesses;
 mod ipc;
+mod nt_hash;
 mod server;
 mod wire;
 
-pub use config::{Config, Dialect, Limits, NtHash, Share, User};
+pub use config::{Config, Dialect, Limits, Share, User};
+pub use nt_hash::NtHash;
 pub use server::Server;

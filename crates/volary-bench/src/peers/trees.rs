@@ -1,6 +1,6 @@
 //! The trees that are copied.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -27,6 +27,27 @@ pub(crate) fn make_file(path: &Path, len: usize) -> Result<()> {
         file.write_all(&content(part, 1 << 20))?;
     }
     Ok(())
+}
+
+/// Returns how many files there are below a directory that may be read, and their bytes.
+///
+/// # Errors
+/// The host's, of the directory; what is below and cannot be read is nobody's to read.
+pub(crate) fn count(dir: &Path) -> Result<(u64, u64)> {
+    let (mut files, mut bytes) = (0, 0);
+    let entries = fs::read_dir(dir).with_context(|| dir.display().to_string())?;
+    for entry in entries.filter_map(std::result::Result::ok) {
+        let Ok(kind) = entry.metadata() else { continue };
+        if kind.is_dir() {
+            let (more, len) = count(&entry.path()).unwrap_or_default();
+            files += more;
+            bytes += len;
+        } else if kind.is_file() {
+            files += 1;
+            bytes += kind.len();
+        }
+    }
+    Ok((files, bytes))
 }
 
 /// The bytes of file number `seed`: neither all zeros nor compressible to nothing.

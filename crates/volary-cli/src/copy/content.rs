@@ -5,7 +5,8 @@
 
 use super::host_range::HostRange;
 use super::stream::{Piece, Pieces};
-use crate::exit::{Done, Exit, Fail, warn};
+use crate::exit::{Done, Exit, Fail};
+use crate::log::warn;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary::is_zero;

@@ -1,8 +1,8 @@
 //! A second thread that writes files of the host: many small ones cost the host more than they
 //! cost to read.
 
+use super::folder::{Folder, Opened};
 use super::stream::Files;
-use super::to_host::{Folder, Opened};
 use crate::exit::{Done, Exit, Fail};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};

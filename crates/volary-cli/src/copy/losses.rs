@@ -1,6 +1,6 @@
 //! What a copy could not keep, told once for each kind.
 
-use crate::exit::warn;
+use crate::log::warn;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -6,6 +6,7 @@
 //! | `stream` | a tree on its way, from a thread that reads to one that writes |
 //! | `from_host`, `from_volume` | what reads |
 //! | `to_host`, `to_volume`, `to_output` | what writes |
+//! | `folder` | a directory of the host, and what is made in it |
 //! | `helper` | a second thread that makes files of the host |
 //! | `content` | a file's data, holes and what cannot be read |
 //! | `host_range` | stretches of a volume's file that the host copies from the image |
@@ -14,6 +15,7 @@
 //! | `losses` | what could not be kept |
 
 mod content;
+mod folder;
 mod from_host;
 mod from_volume;
 mod helper;

@@ -4,9 +4,8 @@
 //! name, and everything is made relative to the descriptor of its directory
 //! without following symlinks: nothing is written outside of the target.
 
-mod folder;
-
 use super::How;
+use super::folder::{Folder, Opened, id, write_all};
 use super::helper::Helper;
 use super::host_range::HostRange;
 use super::links::{Link, Made, Spot};
@@ -14,14 +13,12 @@ use super::losses::Losses;
 use super::stream::{Files, Meta, Sink, stops};
 use super::xattrs::Xattr;
 use crate::exit::{Done, Exit, Fail};
-use folder::write_all;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat};
 use rustix::io::Errno;
-use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-use volary::{FileKind, escape};
+use std::sync::Arc;
+use volary::FileKind;
 
 /// Writes into a directory of the host.
 pub(crate) struct HostSink {
@@ -40,28 +37,6 @@ struct Dir {
     /// What it is to be like when it is left.
     meta: Option<Meta>,
     xattrs: Vec<Xattr>,
-}
-
-/// A directory, and what is to be known to write into it.
-pub(super) struct Folder {
-    how: How,
-    fd: OwnedFd,
-    is_new: bool,
-    /// Its path, for messages.
-    path: Vec<u8>,
-    /// Its path below the place that the user named.
-    below: Arc<Vec<u8>>,
-    /// What was copied into it, by device and inode; kept where something was in it before.
-    made: Mutex<HashSet<(u64, u64)>>,
-    losses: Losses,
-    /// Device and inode of the images that are open.
-    images: Arc<Vec<(u64, u64)>>,
-}
-
-/// A file that is open to be written.
-pub(super) struct Opened {
-    fd: OwnedFd,
-    is_new: bool,
 }
 
 struct Writing {
@@ -91,19 +66,7 @@ impl HostSink {
         images: Vec<(u64, u64)>,
         (made, losses): (Made, Losses),
     ) -> Done<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
-            .map_err(|e| Fail::host(path.display(), e))?;
-        let base = Folder {
-            how: *how,
-            fd,
-            is_new: false,
-            path: path.as_os_str().as_encoded_bytes().to_vec(),
-            below: Arc::default(),
-            made: Mutex::default(),
-            losses,
-            images: Arc::new(images),
-        };
+        let base = Folder::at(path, how, images, losses)?;
         Ok(Self {
             dirs: vec![Dir {
                 folder: Arc::new(base),
@@ -229,11 +192,6 @@ impl HostSink {
     }
 }
 
-/// Device and inode.
-const fn id(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
-}
-
 /// The file ends where it is written.
 fn end_here(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::ftruncate(fd, rustix::fs::tell(fd)?)
@@ -242,32 +200,7 @@ fn end_here(fd: BorrowedFd<'_>) -> Result<(), Errno> {
 impl Sink for HostSink {
     fn enter(&mut self, name: &[u8], meta: &Meta) -> Done {
         let xattrs = std::mem::take(&mut self.xattrs);
-        let above = self.folder()?;
-        above.check(name)?;
-        // What is copied into it must get in, whatever its mode will be.
-        let mode = Mode::from_raw_mode(meta.mode & 0o777 | 0o700);
-        let is_new = match rustix::fs::mkdirat(&above.fd, name, mode) {
-            Ok(()) => true,
-            Err(Errno::EXIST) if !above.is_new => false,
-            Err(e) => return Err(above.fail(name, e)),
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&above.fd, name, flags, Mode::empty())
-            .map_err(|e| above.fail(name, e))?;
-        let below = match above.below.as_slice() {
-            b"" => name.to_vec(),
-            dir => crate::volumes::join(dir, name),
-        };
-        let folder = Folder {
-            how: above.how,
-            fd,
-            is_new,
-            path: crate::volumes::join(&above.path, name),
-            below: Arc::new(below),
-            made: Mutex::default(),
-            losses: above.losses.clone(),
-            images: Arc::clone(&above.images),
-        };
+        let folder = self.folder()?.enter(name, meta)?;
         self.dirs.push(Dir {
             folder: Arc::new(folder),
             meta: Some(*meta),
@@ -291,14 +224,7 @@ impl Sink for HostSink {
         let Some(meta) = meta.filter(|_| folder.is_new || folder.how.preserve) else {
             return Ok(());
         };
-        let reset = if folder.is_new && meta.mode & 0o700 != 0o700 {
-            rustix::fs::fchmod(&folder.fd, Mode::from_raw_mode(meta.mode & 0o777))
-        } else {
-            Ok(())
-        };
-        reset
-            .and_then(|()| folder.finish(folder.fd.as_fd(), b"", &meta, &xattrs))
-            .map_err(|e| Fail::host(escape(&folder.path), e))
+        folder.leave(&meta, &xattrs)
     }
 
     fn file(&mut self, name: &[u8], meta: &Meta, data: &[u8], more: bool) -> Done {

@@ -227,7 +227,7 @@ impl How {
                 seed,
                 window: self.window,
             }),
-            clock: Some(crate::clock::stopwatch()),
+            clock: Some(crate::modelled::stopwatch()),
         })
     }
 }

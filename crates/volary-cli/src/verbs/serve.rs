@@ -262,7 +262,7 @@ impl Serve {
                 let (file, one) = (users.map(PathBuf::as_path), one.map(String::as_str));
                 let users = smb::users(file, one, run_as.cred())?;
                 for entry in entries {
-                    smb::check_users_of(entry, &users)?;
+                    entry.check_users(&users)?;
                 }
                 Some(Smb {
                     address,

@@ -1,6 +1,6 @@
 //! What a case is given: a fresh volume, and short words for what cases do.
 
-use super::{Attacher, Fresh, Kept};
+use super::fresh::{Attacher, Fresh, Kept};
 use crate::tree::Tree;
 use parking_lot::RwLock;
 use std::fmt::Debug;

@@ -1,5 +1,6 @@
 //! Volumes whose process is killed, again and again.
 
+use super::moment::Moment;
 use super::served::Served;
 use super::{SIZE_MAX, mounted, scripts, served};
 use std::ffi::OsStr;
@@ -9,7 +10,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use volary_block::{FileDevice, OpenOptions};
 use volary_core::BlockDevice;
-use volary_sim::rng::Rng;
 use volary_sim::{Losing, Ops, Progress, Subject, Volume};
 
 type Words<T> = Result<T, String>;
@@ -82,29 +82,6 @@ fn open(image: &Path) -> Words<Arc<dyn BlockDevice>> {
     dev.map(|dev| Arc::new(dev) as _).map_err(|e| e.to_string())
 }
 
-/// When a process is killed.
-#[derive(Clone, Copy)]
-pub(super) struct Moment {
-    /// In this operation of its script,
-    pub(super) op: usize,
-    /// or so long after that has begun.
-    spins: u64,
-}
-
-impl Moment {
-    pub(super) fn of(steps: usize, seed: u64) -> Self {
-        let mut rng = Rng::new(seed ^ 0x6b69_6c6c);
-        let op = rng.index(steps.max(1));
-        let spins = rng.below(50_000);
-        Self { op, spins }
-    }
-
-    /// Lets the time pass from the beginning of the operation on.
-    pub(super) fn pass(self) {
-        (0..self.spins).for_each(|_| std::hint::spin_loop());
-    }
-}
-
 /// What the process does that is killed: a script, on a device that loses what is
 /// not flushed; or, given a directory, it mounts the volume there, and serves it.
 /// `say` is given a line at each step.
@@ -157,13 +134,13 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
     let host = |e: std::io::Error| e.to_string();
     let mut process = match &plan.way {
         Way::Alone | Way::Mounted(_) => loading(volume, plan, seed),
-        Way::Served(by) => served::command(volume, plan, by.by),
+        Way::Served(by) => served::command(volume, &plan.program, &plan.image, by.by),
     };
     let mut process = process.spawn().map_err(host)?;
     let progress = match &plan.way {
         Way::Alone => followed(&mut process, plan.steps, seed),
         Way::Mounted(dir) => mounted::driven(volume, &mut process, dir, &mut script, seed),
-        Way::Served(by) => served::driven(volume, &mut process, plan, *by, &script, seed),
+        Way::Served(by) => served::driven(volume, &mut process, &plan.image, *by, &script, seed),
     };
     if progress.is_err() {
         // It may have ended.

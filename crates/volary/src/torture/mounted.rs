@@ -1,14 +1,12 @@
 //! A volume that is worked on through its mount, whose server is killed.
 
-use super::kills::Moment;
-use std::cell::RefCell;
+use super::moment::killed_midway;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, Result, Time};
 use volary_fuse::{MountOptions, Stop};
 use volary_session::VolumeOptions;
@@ -69,52 +67,6 @@ pub(super) fn driven(
         Ok(())
     };
     killed_midway(volume, process, &asked, seed, act, || ())
-}
-
-/// Does a script by `act`, which is told how far it is, and kills the process that serves the volume at
-/// some moment, at the end at the latest; `killed` is called then.
-///
-/// # Errors
-/// In words; of operations before that moment.
-pub(super) fn killed_midway(
-    volume: &Volume,
-    process: &mut Child,
-    asked: &Ops,
-    seed: u64,
-    mut act: impl FnMut(usize, &Op, u32, &mut Progress) -> Result<()>,
-    killed: impl FnOnce() + Send,
-) -> Words<Progress> {
-    let at = Moment::of(asked.0.len(), seed);
-    let progress = RefCell::new(Progress::default());
-    let (now, told) = mpsc::channel();
-    let done = thread::scope(|scope| {
-        let killer = scope.spawn(move || {
-            // Who tells, or has gone, is as good.
-            let _ = told.recv();
-            at.pass();
-            let sent = process.kill();
-            killed();
-            sent
-        });
-        let mut say = |line: &str| {
-            let mut progress = progress.borrow_mut();
-            progress.hear(line);
-            if progress.began == at.op + 1 {
-                let _ = now.send(());
-            }
-        };
-        let act = |i, op: &Op, tag| act(i, op, tag, &mut progress.borrow_mut());
-        let done = volume.load_by(asked, seed, act, &mut say);
-        drop(now);
-        let killed = killer.join().map_err(|_| "a thread panicked")?;
-        killed.map_err(|e| e.to_string())?;
-        Ok::<_, String>(done)
-    })?;
-    let progress = progress.into_inner();
-    match done {
-        Err(what) if progress.began <= at.op => Err(what),
-        _ => Ok(progress),
-    }
 }
 
 /// Does an operation that can be done, as a program does; `tag` is that of the file

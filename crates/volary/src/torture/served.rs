@@ -1,7 +1,6 @@
 //! A volume that is worked on by a client of `volary serve`, which is killed.
 
-use super::kills::{Kills, Moment};
-use super::mounted::killed_midway;
+use super::moment::{Moment, killed_midway};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -56,14 +55,14 @@ impl Protocol {
     }
 }
 
-/// The process that is killed: `volary serve` on the plan's image.
-pub(super) fn command(volume: &Volume, plan: &Kills, by: Protocol) -> Command {
-    let mut command = Command::new(&plan.program);
+/// The process that is killed: `volary serve` on an image.
+pub(super) fn command(volume: &Volume, program: &Path, image: &Path, by: Protocol) -> Command {
+    let mut command = Command::new(program);
     let option = format!("--{}", by.name());
     command.args(["serve", "--json", &option, "127.0.0.1:0"]);
     match by {
         Protocol::Nfs => {
-            let mut key = OsString::from(&plan.image);
+            let mut key = OsString::from(image);
             key.push(".key");
             command.args(["--squash", "none", "--key"]).arg(key);
         }
@@ -78,7 +77,7 @@ pub(super) fn command(volume: &Volume, plan: &Kills, by: Protocol) -> Command {
     if !volume.attach.is_empty() {
         command.args(["-o", volume.attach]);
     }
-    command.arg(&plan.image).stdin(Stdio::null());
+    command.arg(image).stdin(Stdio::null());
     command.stdout(Stdio::piped());
     command
 }
@@ -90,7 +89,7 @@ pub(super) fn command(volume: &Volume, plan: &Kills, by: Protocol) -> Command {
 pub(super) fn driven(
     volume: &Volume,
     process: &mut Child,
-    plan: &Kills,
+    image: &Path,
     served: Served,
     script: &Ops,
     seed: u64,
@@ -100,7 +99,7 @@ pub(super) fn driven(
     let mut line = String::new();
     said.read_line(&mut line).map_err(|e| e.to_string())?;
     let at = address(&line, served.by).ok_or_else(|| format!("it does not serve: {line}"))?;
-    let name = plan.image.file_stem().unwrap_or_default();
+    let name = image.file_stem().unwrap_or_default();
     let name = name.to_string_lossy();
     match served.by {
         Protocol::Nfs => {
@@ -123,7 +122,7 @@ pub(super) fn driven(
             let act = |i, op: &Op, tag, progress: &mut Progress| {
                 if progress.kept == 0 && (kill_at / 2..kill_at).contains(&i) {
                     progress.kept = i;
-                    rest(volume, plan, served.patience, script, seed, progress)?;
+                    rest(volume, image, served.patience, script, seed, progress)?;
                 }
                 perform(&client, op, tag)
             };
@@ -161,7 +160,7 @@ fn context(i: usize, cancel: &Cancel) -> Ctx<'_> {
 )]
 fn rest(
     volume: &Volume,
-    plan: &Kills,
+    image: &Path,
     patience: Duration,
     script: &Ops,
     seed: u64,
@@ -169,8 +168,8 @@ fn rest(
 ) -> Result<()> {
     let begin = Instant::now();
     loop {
-        let held = copied(&plan.image)
-            .and_then(|copy| volume.held_to(script, seed, progress, None, &copy));
+        let held =
+            copied(image).and_then(|copy| volume.held_to(script, seed, progress, None, &copy));
         let Err(what) = held else { return Ok(()) };
         if begin.elapsed() >= patience {
             let time = patience.as_secs_f64();

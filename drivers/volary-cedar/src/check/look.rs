@@ -1,8 +1,9 @@
 //! Looking: the copies of everything, the name table as a tree, and, with
 //! [`nodes`](super::nodes), what is in it.
 
+use super::fact;
 use super::nodes::Nodes;
-use super::{Fix, Problem, fact};
+use super::problem::{Fix, Problem, finding};
 use crate::core::Core;
 use crate::info::LOOK;
 use crate::log::read_anchors;
@@ -15,23 +16,6 @@ use crate::volume::{Checked, Layout};
 use crate::walk::{Lost, Visitor};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Fact, Finding, Kind, Progress, Result, Severity};
-
-/// A finding without a path.
-pub(super) fn finding(
-    code: &'static str,
-    severity: Severity,
-    message: String,
-    repair: &str,
-) -> Finding {
-    Finding {
-        code,
-        severity,
-        path: None,
-        offset: None,
-        message,
-        repair: repair.into(),
-    }
-}
 
 /// Finds everything that is wrong.
 ///

@@ -1,7 +1,8 @@
 //! Mending: recovery, then each repair as a change.
 
+use super::problem::Fix;
 use super::salvage::salvage;
-use super::{Fix, MEND, open};
+use super::{MEND, open};
 use crate::core::{Core, Takes};
 use crate::entry::{Entry, Far, Head, Part, Place, ROOT_UID};
 use crate::runs::Runs;

@@ -9,9 +9,11 @@
 mod look;
 mod mend;
 mod nodes;
+mod problem;
 mod salvage;
 
 use crate::recover::{How, open};
+use problem::{Fix, Problem};
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{
@@ -19,51 +21,6 @@ use volary_core::{
     Result,
 };
 use volary_ondisk::Findings;
-
-/// What mends a problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fix {
-    /// Build the name table anew.
-    Salvage,
-    /// Recovery as every attaching does it.
-    Recover,
-    /// Write the root pages.
-    Roots,
-    /// Write one copy of a page of the name table.
-    Copy(usize, u32),
-    /// Make a root directory.
-    Root,
-    /// Save the map.
-    Map,
-    /// Destroy a node without a name.
-    Nameless(u64),
-    /// Write a leader.
-    Leader(u64),
-    /// Take a cell away.
-    Remove(Vec<u8>),
-    /// Put a cell.
-    Put(Vec<u8>, Vec<u8>),
-    /// Set the number of names.
-    Links(u64, u32),
-    /// Take the content away.
-    Empty(u64),
-    /// Make size and pages agree.
-    Size(u64),
-    /// Take the checksums of data away.
-    Sums(u64),
-    /// Have a node of the remote be the volume's own.
-    Own(u64),
-    /// Have a node be one of the remote, of which nothing is here.
-    Away(u64),
-    /// Put an entry into the root.
-    Adopt(Vec<u8>),
-}
-
-/// Something wrong, and what mends it.
-pub(crate) struct Problem {
-    pub(crate) finding: Finding,
-    pub(crate) fix: Fix,
-}
 
 /// What a check knows.
 pub(crate) const OPTIONS: &[OptionSpec] = &[OptionSpec {

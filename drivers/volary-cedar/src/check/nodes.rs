@@ -1,7 +1,6 @@
 //! What is in the name table, held to itself: names, nodes, runs, leaders.
 
-use super::look::finding;
-use super::{Fix, Problem};
+use super::problem::{Fix, Problem, finding};
 use crate::core::Core;
 use crate::entry::{
     CHAIN, Entry, Head, NOWHERE, Part, Place, ROOT_UID, is_part, part_of_key, place_key,

@@ -6,7 +6,7 @@ use crate::ondisk::{
     FC_BLOCKS, JOURNAL_MAGIC, JOURNAL_SUPER, JOURNAL_SUPER_CHECKSUM, JournalSuper, compat,
     incompat, jblock, jfeature,
 };
-use crate::runs::{Run, Spot};
+use crate::run::{Run, Spot};
 use crate::store::Store;
 use volary_core::{Error, Kind, Result};
 use volary_ondisk::Ranges;

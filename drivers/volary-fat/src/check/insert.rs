@@ -4,22 +4,14 @@ use super::disk::Rank;
 use super::findings::{self as code};
 use super::judge;
 use super::mend::Mender;
+use super::taken::Taken;
 use super::twins::{Clash, Marks};
-use super::volume::Raw;
 use super::walk::{Problem, What};
-use crate::ondisk::{DirEntry, FREE, LongEntry};
+use crate::ondisk::{DirEntry, FREE, LongEntry, Raw};
 use crate::short::checksum;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use volary_core::{Result, escape};
 use zerocopy::{transmute_mut, transmute_ref};
-
-/// The short names of a directory.
-pub(super) struct Taken {
-    dir: u32,
-    names: HashSet<[u8; 11]>,
-    /// Numbers below this one are taken, by the name that they are added to.
-    next: HashMap<[u8; 11], u32>,
-}
 
 impl Mender<'_, '_> {
     /// Tells of a short name that is none, or that occurs twice, and mends it.
@@ -73,7 +65,7 @@ impl Mender<'_, '_> {
             }
         }
         if let Some(taken) = self.taken.as_mut().filter(|t| t.dir == problem.dir) {
-            taken.names.insert(new);
+            taken.insert(new);
         }
         self.change(problem, |e| e.DIR_Name = new)
     }
@@ -84,23 +76,9 @@ impl Mender<'_, '_> {
         let known = self.taken.take().filter(|t| t.dir == dir);
         let mut taken = match known {
             Some(taken) => taken,
-            None => Taken {
-                dir,
-                names: self.short_names(dir)?,
-                next: HashMap::new(),
-            },
+            None => Taken::new(dir, self.short_names(dir)?),
         };
-        let basis = judge::mended_name(old);
-        let next = taken.next.entry(basis).or_insert(1);
-        let mut unused = basis;
-        while *next <= crate::short::TAIL_MAX {
-            let new = numbered(basis, *next);
-            *next += 1;
-            if !taken.names.contains(&new) {
-                unused = new;
-                break;
-            }
-        }
+        let unused = taken.unused(judge::mended_name(old));
         self.taken = Some(taken);
         Ok(unused)
     }
@@ -188,17 +166,4 @@ impl Mender<'_, '_> {
         })?;
         Ok(names)
     }
-}
-
-/// A short name with a number at the end of its first part.
-fn numbered(basis: [u8; 11], number: u32) -> [u8; 11] {
-    let tail = format!("~{number}");
-    let mut new = basis;
-    let base = new.get_mut(..8).unwrap_or_default();
-    let used = base.iter().position(|&b| b == b' ').unwrap_or(8);
-    let at = used.min(8 - tail.len());
-    for (to, from) in base.iter_mut().skip(at).zip(tail.bytes()) {
-        *to = from;
-    }
-    new
 }

@@ -4,8 +4,7 @@
 //! there slot by slot would destroy that file, so each cluster is judged as a
 //! whole first.
 
-use super::volume::Raw;
-use crate::ondisk::{DirEntry, END, FREE, LAST_LONG_ENTRY, LongEntry, attr};
+use crate::ondisk::{DirEntry, END, FREE, LAST_LONG_ENTRY, LongEntry, Raw, attr};
 use crate::short::{DOT, DOT_DOT};
 use crate::volume::Layout;
 use zerocopy::transmute_ref;

@@ -3,11 +3,11 @@
 use super::disk::Rank;
 use super::entry::{NT_NO_SHORT, is_label_byte};
 use super::findings::{self as code, Code, Reporter, Where};
-use super::insert::Taken;
 use super::judge;
-use super::volume::{Dir, NONE, Raw, Volume};
+use super::taken::Taken;
+use super::volume::{Dir, NONE, Volume};
 use super::walk::{Problem, Walk, What};
-use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
+use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, Raw, attr};
 use crate::short::{DOT, DOT_DOT};
 use crate::time::{Zone, set_access, set_create, set_write};
 use crate::unix;

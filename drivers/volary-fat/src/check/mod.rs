@@ -40,6 +40,7 @@ mod mend;
 mod owners;
 mod reconcile;
 mod tables;
+mod taken;
 mod twins;
 mod volume;
 mod walk;

@@ -16,7 +16,8 @@ use super::volume::{Dir, NONE, Volume, is_dots};
 use crate::copies::{Nonsense, entries_of, nonsense};
 use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, STATE_DIRTY};
 use crate::recover::{Copies, Goal, Way, best_way};
-use crate::table::{Link, UNIT, meaning};
+use crate::segments::UNIT;
+use crate::table::{Link, meaning};
 use std::collections::BTreeMap;
 use volary_core::{CheckMode, Progress, Result};
 

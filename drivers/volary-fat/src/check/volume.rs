@@ -5,7 +5,7 @@ use super::disk::{Disk, Rank};
 use super::fat::{Fat, Link};
 use super::judge::Judge;
 use crate::names::Names;
-use crate::ondisk::{DirEntry, ENTRY_LEN, FREE};
+use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, Raw};
 use crate::short::{DOT, DOT_DOT};
 use crate::slots::{Event, Record, Scanner};
 use crate::volume::Layout;
@@ -21,9 +21,6 @@ const PATH_NAMES_MAX: usize = 100;
 
 /// Bytes of a directory read at once.
 const READ: usize = 128 << 10;
-
-/// A slot's bytes.
-pub(super) type Raw = [u8; ENTRY_LEN];
 
 /// Whether a record, of a directory other than the root, is `.` or `..` in its
 /// place.

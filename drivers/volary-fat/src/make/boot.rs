@@ -1,15 +1,12 @@
-//! The boot sector's bytes, and a program that says that it starts nothing.
+//! The boot sector's bytes.
 
 use super::plan::Plan;
-use crate::ondisk::{BOOT_SIGNATURE, BootTail, Bpb, Bpb32, tail_offset};
-use crate::volume::FatKind;
+use super::program::{self, SIGNATURE_AT};
+use crate::ondisk::{BOOT_SIGNATURE, BootTail, Bpb, Bpb32};
+use crate::volume::{FatKind, Layout};
+use volary_core::Result;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
-
-/// Where the BIOS puts the boot sector.
-const LOADED_AT: u16 = 0x7c00;
-/// Where the signature stands, and the program ends.
-const SIGNATURE_AT: usize = 510;
 
 /// What a FAT32 boot sector names as the place of FSInfo.
 pub(super) const FSINFO_SECTOR: u16 = 1;
@@ -19,34 +16,12 @@ pub(super) const ROOT_CLUSTER: u32 = 2;
 /// Shown where there is no label.
 const NO_NAME: [u8; 11] = *b"NO NAME    ";
 
-/// The program, for the 8086: prints the text after it by the BIOS, waits for
-/// a key, and lets the BIOS try again. Bytes 5 and 6 are the text's address.
-const PROGRAM: [u8; 29] = [
-    0x31, 0xc0, // xor ax, ax
-    0x8e, 0xd8, // mov ds, ax
-    0xbe, 0, 0,    // mov si, text
-    0xfc, // cld
-    0xac, // next: lodsb
-    0x84, 0xc0, // test al, al
-    0x74, 0x09, // jz wait
-    0xb4, 0x0e, // mov ah, 0eh
-    0xbb, 0x07, 0x00, // mov bx, 7
-    0xcd, 0x10, // int 10h
-    0xeb, 0xf2, // jmp next
-    0x98, // wait: cbw (al is 0, so ah is)
-    0xcd, 0x16, // int 16h
-    0xcd, 0x19, // int 19h
-    0xeb, 0xfe, // here: jmp here
-];
-
-/// Where the program begins.
-fn program_at(fat32: bool) -> usize {
-    tail_offset(fat32) + size_of::<BootTail>()
-}
-
-/// Bytes that the program's text can have; a NUL comes after.
-pub(super) fn message_room(fat32: bool) -> usize {
-    SIGNATURE_AT - program_at(fat32) - PROGRAM.len() - 1
+/// The layout that the boot sector describes.
+///
+/// # Errors
+/// None but those of a mistake in these modules.
+pub(super) fn layout(plan: &Plan<'_>) -> Result<Layout> {
+    Layout::parse(&sector(plan), plan.device_len)
 }
 
 /// The boot sector's first 512 bytes.
@@ -60,7 +35,7 @@ pub(super) fn sector(plan: &Plan<'_>) -> [u8; 512] {
     } else {
         bytes.extend_from_slice(tail(plan).as_bytes());
     }
-    bytes.extend_from_slice(&program(plan, bytes.len()));
+    bytes.extend_from_slice(&program::program(&plan.request.message, bytes.len()));
     for (to, from) in out.iter_mut().zip(&bytes) {
         *to = *from;
     }
@@ -70,23 +45,12 @@ pub(super) fn sector(plan: &Plan<'_>) -> [u8; 512] {
     out
 }
 
-/// The program and its text, as they stand at byte `at`.
-fn program(plan: &Plan<'_>, at: usize) -> Vec<u8> {
-    let text = LOADED_AT + (at + PROGRAM.len()) as u16;
-    let mut out = PROGRAM.to_vec();
-    for (to, from) in out.iter_mut().skip(5).zip(text.to_le_bytes()) {
-        *to = from;
-    }
-    out.extend_from_slice(&plan.request.message);
-    out
-}
-
 fn bpb(plan: &Plan<'_>, fat32: bool) -> Bpb {
     // A number that fits goes into the old field, except on FAT32.
     let small = |n: u32| u16::try_from(n).ok().filter(|_| !fat32).unwrap_or(0);
     let total16 = small(plan.total);
     Bpb {
-        BS_jmpBoot: [0xeb, (program_at(fat32) - 2) as u8, 0x90],
+        BS_jmpBoot: [0xeb, (program::program_at(fat32) - 2) as u8, 0x90],
         BS_OEMName: plan.request.oem,
         BPB_BytsPerSec: U16::new(plan.sector_len as u16),
         BPB_SecPerClus: plan.cluster as u8,

@@ -2,9 +2,9 @@
 
 use super::request::Request;
 use super::tables::{FLOPPIES, Floppy, cluster_len, geometry};
-use super::{boot, invalid};
+use super::{invalid, program};
 use crate::owner::HEAD_LEN;
-use crate::volume::{FAT16_CLUSTERS_MIN, FAT32_CLUSTERS_MAX, FAT32_CLUSTERS_MIN, FatKind, Layout};
+use crate::volume::{FAT16_CLUSTERS_MIN, FAT32_CLUSTERS_MAX, FAT32_CLUSTERS_MIN, FatKind};
 use volary_core::{Geometry, Result};
 
 /// A volume that can be made. Sizes in sectors unless said.
@@ -28,7 +28,7 @@ pub(super) struct Plan<'a> {
     /// 0 for none.
     pub(super) backup: u16,
     /// In bytes.
-    device_len: u64,
+    pub(super) device_len: u64,
 }
 
 /// What is decided before the cluster size.
@@ -248,7 +248,7 @@ impl<'a> Plan<'a> {
                 "the root directory is too small for what is put there",
             ));
         }
-        let room = boot::message_room(self.kind == FatKind::Fat32);
+        let room = program::message_room(self.kind == FatKind::Fat32);
         if self.request.message.len() > room {
             let len = self.request.message.len();
             return Err(invalid(format!(
@@ -261,14 +261,6 @@ impl<'a> Plan<'a> {
     /// Clusters that are in use from the start.
     pub(super) fn used_clusters(&self) -> u32 {
         u32::from(self.kind == FatKind::Fat32) + u32::from(self.request.unix)
-    }
-
-    /// The layout that the boot sector describes.
-    ///
-    /// # Errors
-    /// None but those of a mistake in this module.
-    pub(super) fn layout(&self) -> Result<Layout> {
-        Layout::parse(&boot::sector(self), self.device_len)
     }
 }
 

@@ -5,6 +5,7 @@
 //! and sums are made anew, and another round looks whether all is well. Preening mends
 //! nothing where it finds more than a power cut leaves.
 
+mod blocks_and_sizes;
 mod chunk;
 mod ends;
 mod findings;
@@ -26,7 +27,6 @@ mod root;
 use crate::attached::{LOOK_MEMORY, cache};
 use crate::blocks::Reader;
 use crate::commit::Head;
-use crate::hash::seal_superblock;
 use crate::volume::Volume;
 use findings::{Findings, finding};
 use head::Chosen;
@@ -140,7 +140,7 @@ impl Run<'_> {
         }
         plan.head = self.chosen.tell(findings);
         // Phase 1: blocks and sizes.
-        let mut inodes = Inodes::read(reader, findings, &mut plan)?;
+        let mut inodes = blocks_and_sizes::check(reader, findings, &mut plan)?;
         root::check(&inodes, findings, &mut plan);
         // Phases 2 and 3: path names and connectivity.
         names::check(reader, &mut inodes, findings, &mut plan)?;
@@ -171,7 +171,9 @@ impl Run<'_> {
         for &number in &plan.replicas {
             let at = self.volume.replica_at(number);
             let mut bytes = self.volume.found.bytes.clone();
-            seal_superblock(&self.volume, at, &mut bytes);
+            self.volume
+                .hashes
+                .seal_superblock(self.volume.order, at, &mut bytes);
             writer.put_superblock(at, &bytes)?;
         }
         if plan.head {

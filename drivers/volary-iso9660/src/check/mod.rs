@@ -1,12 +1,14 @@
 //! Checks a volume. Nothing is mended: the format is not for changes.
 
 use crate::attached::cache;
-use crate::dir::{Found, Reader, Stretch};
+use crate::choice::Names;
+use crate::descriptors::Descriptors;
+use crate::dir::{Found, Reader};
 use crate::info::LOOK_MEMORY;
 use crate::node::{Entry, Nodes, Owner};
 use crate::path;
 use crate::record::Record;
-use crate::volume::{Descriptors, Names, Volume};
+use crate::volume::{Stretch, Volume};
 use crate::walk::{Place, Visitor, walk};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -46,7 +48,6 @@ pub(crate) fn check(
     let nodes = Nodes {
         reader,
         owner: Owner::default(),
-        links: None,
         cancel: None,
     };
     walk(&nodes, &mut checking)?;
@@ -138,7 +139,7 @@ impl Checking<'_> {
         let next = next.filter(Record::is_parent);
         let volume = self.reader.volume;
         let to_itself =
-            |r: &Record| r.start(volume) == stretch.start && stretch.start != volume.root;
+            |r: &Record| volume.start(r) == stretch.start && stretch.start != volume.root;
         let (severity, message) = match next {
             None => (
                 Severity::Damage,

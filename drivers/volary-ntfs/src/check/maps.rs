@@ -1,18 +1,24 @@
 //! Bitmaps, against what was seen in use.
 
+use super::record_bits::RecordBits;
 use super::records::{All, RESERVED};
-use crate::ondisk::{kind, number};
+use crate::ondisk::number;
 use crate::store::Store;
-use volary_core::{Finding, Kind, Result};
+use volary_core::{Finding, Result};
 use volary_ondisk::reporter::{Reporter, damage};
 
 /// Checks both bitmaps.
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
-pub(super) fn check(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> {
+pub(super) fn check(
+    store: &Store,
+    all: &All,
+    bits: &RecordBits<'_>,
+    findings: &mut Reporter<'_>,
+) -> Result<()> {
     clusters(store, all, findings)?;
-    records(store, all, findings)
+    records(store, all, bits, findings)
 }
 
 fn clusters(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> {
@@ -50,7 +56,12 @@ fn clusters(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()>
     Ok(())
 }
 
-fn records(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> {
+fn records(
+    store: &Store,
+    all: &All,
+    bits: &RecordBits<'_>,
+    findings: &mut Reporter<'_>,
+) -> Result<()> {
     let count = store.mft.records(&store.volume);
     let at = store.record_at(number::MFT).unwrap_or(0);
     let (mut missing, mut lost) = (0u64, 0u64);
@@ -58,7 +69,7 @@ fn records(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> 
         if number % 4096 == 0 {
             findings.progress("records", number, count)?;
         }
-        match (store.is_marked(number), all.records.has(number)) {
+        match (bits.has(number), all.records.has(number)) {
             (false, true) => missing += 1,
             (true, false) => lost += 1,
             _ => {}
@@ -79,31 +90,4 @@ fn records(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> 
         });
     }
     Ok(())
-}
-
-impl Store {
-    /// Returns whether the bitmap of records has one as in use. Where it cannot be read, all are.
-    pub(super) fn is_marked(&self, number: u64) -> bool {
-        let read = || {
-            let bits = self.record_bits()?;
-            let mut byte = [0];
-            bits.read(self, number / 8, &mut byte)?;
-            Ok::<_, volary_core::Error>(
-                byte.first()
-                    .is_some_and(|byte| byte >> (number % 8) & 1 == 1),
-            )
-        };
-        read().unwrap_or(true)
-    }
-
-    fn record_bits(&self) -> Result<&crate::stream::Stream> {
-        if let Some(bits) = self.record_bits.get() {
-            return Ok(bits);
-        }
-        let node = self.node_of(number::MFT)?;
-        let bits = self
-            .stream(&node, kind::BITMAP, &[])?
-            .ok_or(Kind::Corrupt)?;
-        Ok(self.record_bits.get_or_init(|| bits))
-    }
 }

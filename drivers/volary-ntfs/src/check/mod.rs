@@ -3,6 +3,8 @@
 mod boot;
 mod maps;
 mod names;
+mod path;
+mod record_bits;
 mod records;
 mod tree;
 
@@ -10,6 +12,7 @@ use crate::info::LOOK_MEMORY;
 use crate::state;
 use crate::store::Store;
 use crate::volume::{self, Volume};
+use record_bits::RecordBits;
 use records::Records;
 use std::sync::Arc;
 use volary_block::ByReplica;
@@ -42,11 +45,12 @@ pub(crate) fn check(
     let store = Store::open(dev.clone(), volume, LOOK_MEMORY)?;
     head(&store, &mut findings)?;
     boot::check(&*dev, &store, &mut findings)?;
-    let mut records = Records::new(&store, &mut findings);
+    let bits = RecordBits::of(&store);
+    let mut records = Records::new(&store, &bits, &mut findings);
     store.scan(&mut records)?;
     let mut seen = records.seen()?;
     names::check(&store, &mut seen, &mut findings)?;
-    maps::check(&store, &seen, &mut findings)?;
+    maps::check(&store, &seen, &bits, &mut findings)?;
     Ok(CheckReport {
         found: findings.found(),
         mended: 0,

@@ -1,16 +1,13 @@
 //! Directories: what they have, against the names that files have.
 
+use super::path::path;
 use super::records::{All, RESERVED};
 use super::tree::Tree;
-use crate::names::wtf8;
 use crate::ondisk::{kind, number};
 use crate::store::Store;
 use std::collections::BTreeSet;
 use volary_core::{Finding, Result};
 use volary_ondisk::reporter::{Reporter, damage, met};
-
-/// Names of a path that are put together.
-const NAMES_MAX: usize = 64;
 
 /// Checks all directories.
 ///
@@ -121,27 +118,4 @@ fn paths(dirs: &[u64], all: &All, findings: &mut Reporter<'_>) {
             });
         }
     }
-}
-
-/// Returns the path of a directory, or of a name in it, as far as directories are known by now.
-pub(super) fn path(store: &Store, all: &All, dir: u64, name: Option<&[u8]>) -> Vec<u8> {
-    let mut parts: Vec<Vec<u8>> = name.map(<[u8]>::to_vec).into_iter().collect();
-    let mut at = dir;
-    while at != number::ROOT && parts.len() < NAMES_MAX {
-        let names = store.node_of(at).and_then(|node| store.names(&node));
-        let Some(name) = names.ok().and_then(|names| names.into_iter().next()) else {
-            break;
-        };
-        parts.push(wtf8(&name.name));
-        at = name.parent.number;
-        if !all.nodes.contains_key(&at) {
-            break;
-        }
-    }
-    let path: Vec<u8> = parts
-        .iter()
-        .rev()
-        .flat_map(|part| [b"/", part.as_slice()].concat())
-        .collect();
-    if path.is_empty() { b"/".to_vec() } else { path }
 }

@@ -1,5 +1,6 @@
 //! Records and their attributes: whom clusters belong to, and what belongs together.
 
+use super::record_bits::RecordBits;
 use crate::names::wtf8;
 use crate::node::{NameOf, Node};
 use crate::ondisk::{Reference, aflag, kind, number, rflag};
@@ -85,6 +86,7 @@ fn add(sum: &mut (u64, u32), dir: u64, name: &NameOf) {
 /// The check of all records.
 pub(super) struct Records<'a, 'f> {
     store: &'a Store,
+    bits: &'a RecordBits<'a>,
     findings: &'a mut Reporter<'f>,
     all: All,
     /// Extension records: those that name a base record, and those that attribute lists name.
@@ -95,9 +97,14 @@ pub(super) struct Records<'a, 'f> {
 }
 
 impl<'a, 'f> Records<'a, 'f> {
-    pub(super) fn new(store: &'a Store, findings: &'a mut Reporter<'f>) -> Self {
+    pub(super) fn new(
+        store: &'a Store,
+        bits: &'a RecordBits<'a>,
+        findings: &'a mut Reporter<'f>,
+    ) -> Self {
         Self {
             store,
+            bits,
             findings,
             all: All::default(),
             extensions: BTreeMap::new(),
@@ -360,7 +367,7 @@ impl Visitor for Records<'_, '_> {
     }
 
     fn bad(&mut self, number: u64, code: &'static str, e: Error) -> Result<()> {
-        if e == Kind::Corrupt && code == "record" && !self.store.is_marked(number) {
+        if e == Kind::Corrupt && code == "record" && !self.bits.has(number) {
             return Ok(());
         }
         self.all.is_partial = true;

@@ -1,5 +1,6 @@
 //! The tree of a directory: its order, and whether it leads to each block once.
 
+use super::path::path;
 use super::records::All;
 use crate::dir::can_be_asked_for;
 use crate::index::{Entries, Entry, Index};
@@ -79,7 +80,7 @@ impl<'a, 'f> Tree<'a, 'f> {
     }
 
     fn tell(&mut self, code: &'static str, at: u64, words: &str, name: Option<&[u8]>) {
-        let path = super::names::path(self.store, self.all, self.dir, name);
+        let path = path(self.store, self.all, self.dir, name);
         self.findings.tell(&Finding {
             code,
             path: Some(path),
@@ -92,7 +93,7 @@ impl<'a, 'f> Tree<'a, 'f> {
         if super::ends(&e) {
             return Err(e);
         }
-        let path = super::names::path(self.store, self.all, self.dir, None);
+        let path = path(self.store, self.all, self.dir, None);
         self.findings.tell(&Finding {
             code: "index",
             path: Some(path),

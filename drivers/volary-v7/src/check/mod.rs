@@ -12,6 +12,7 @@ mod lists;
 mod lost;
 mod names;
 mod plan;
+mod writer;
 
 use crate::attached::{LOOK_MEMORY, cache};
 use crate::blocks::Reader;
@@ -22,13 +23,14 @@ use crate::options;
 use crate::volume::Volume;
 use findings::{Findings, finding};
 use inodes::Inodes;
-use plan::{Plan, Writer};
+use plan::Plan;
 use std::sync::Arc;
 use volary_block::Cache;
 use volary_core::{
     Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, FileKind, Finding, Progress, Result,
     Severity,
 };
+use writer::Writer;
 
 /// Rounds after which what is still wrong is left.
 const ROUNDS: u32 = 20;

@@ -1,8 +1,8 @@
 //! NTLM's messages (MS-NLMP 2.2).
 
-use super::Refused;
+use super::logon::Refused;
 use crate::wire::cursor::part;
-use crate::wire::{Cursor, Out, Short};
+use crate::wire::{Cursor, Out, Short, utf16};
 use volary_core::Time;
 
 /// `Signature`.
@@ -107,11 +107,6 @@ pub(crate) fn file_time(time: Time) -> u64 {
     let secs = u64::try_from(secs).unwrap_or(0);
     secs.saturating_mul(10_000_000)
         .saturating_add(u64::from(time.nanos) / 100)
-}
-
-/// Text in UTF-16, as NTLM has it.
-pub(super) fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
 /// An AUTHENTICATE_MESSAGE.

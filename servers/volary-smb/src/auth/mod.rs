@@ -4,34 +4,17 @@
 //! of SMB. Only NTLMv2 is accepted, from users with a password.
 
 mod der;
+mod logon;
 mod messages;
 mod ntlm;
 mod spnego;
 
 use crate::config::User;
+use logon::FIRST_TOKEN_MAX;
+pub(crate) use logon::{Host, LoggedOn, Refused};
 pub(crate) use messages::file_time;
-pub(crate) use ntlm::nt_hash;
 use ntlm::{Accepted, Ntlm};
 use spnego::{MECH_NTLM, State, Token};
-use volary_core::Time;
-
-/// The longest token that begins an exchange.
-const FIRST_TOKEN_MAX: usize = 4096;
-
-/// A token that is refused; why is not told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// It makes no sense here.
-    Malformed,
-    /// Not the password of any user, or the message was changed on its way.
-    Logon,
-}
-
-impl From<crate::wire::Short> for Refused {
-    fn from(_: crate::wire::Short) -> Self {
-        Self::Malformed
-    }
-}
 
 /// What a token is answered with.
 #[derive(Debug)]
@@ -40,28 +23,6 @@ pub(crate) enum Step {
     Continue(Vec<u8>),
     /// It is the user at this place in the list.
     Done(Vec<u8>, LoggedOn),
-}
-
-/// Who it is, and the key that both sides have now.
-pub(crate) struct LoggedOn {
-    pub(crate) user: usize,
-    pub(crate) session_key: [u8; 16],
-}
-
-impl std::fmt::Debug for LoggedOn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("LoggedOn").field(&self.user).finish()
-    }
-}
-
-/// What the server is, as far as clients are told here.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Host<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) users: &'a [User],
-    pub(crate) now: Time,
-    /// Fresh random bytes.
-    pub(crate) challenge: [u8; 8],
 }
 
 /// The token that a server offers before it is asked: that it speaks NTLM.

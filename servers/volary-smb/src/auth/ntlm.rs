@@ -1,19 +1,14 @@
 //! NTLM version 2 (MS-NLMP): the exchange, and what is computed for it.
 
-use super::messages::{self, Authenticate, MIC_AT, flags, utf16};
-use super::{Host, LoggedOn, Refused};
+use super::logon::{FIRST_TOKEN_MAX, Host, LoggedOn, Refused};
+use super::messages::{self, Authenticate, MIC_AT, flags};
 use crate::config::User;
+use crate::wire::utf16;
 use hmac::{Hmac, KeyInit, Mac};
-use md4::{Digest, Md4};
-use md5::Md5;
+use md5::{Digest, Md5};
 use rc4::{Rc4, StreamCipher};
 use std::mem;
 use subtle::ConstantTimeEq;
-
-/// `NTOWFv1` (3.3.1): what a password is kept as.
-pub(crate) fn nt_hash(password: &str) -> [u8; 16] {
-    Md4::digest(utf16(password)).into()
-}
 
 /// How far an exchange is.
 #[derive(Debug, Default)]
@@ -45,7 +40,7 @@ impl Ntlm {
     pub(super) fn step(&mut self, token: &[u8], host: &Host<'_>) -> Result<Step, Refused> {
         match mem::replace(self, Self::Over) {
             Self::Begun => {
-                if token.len() > super::FIRST_TOKEN_MAX {
+                if token.len() > FIRST_TOKEN_MAX {
                     return Err(Refused::Malformed);
                 }
                 let asked = messages::negotiate(token)?;

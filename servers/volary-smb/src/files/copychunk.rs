@@ -1,6 +1,6 @@
 //! Copies made by the server (MS-SMB2 3.3.5.15.6): `FSCTL_SRV_COPYCHUNK`.
 
-use super::ioctl::{self, Asked};
+use super::fsctl::{self, Asked};
 use super::table::File;
 use super::{access, io, waiting};
 use crate::call::{Call, Failure, FileId};
@@ -62,7 +62,7 @@ pub(super) fn copy(
     for chunk in chunks {
         let copied = copy_one(&source_tree, &source, &session, file, chunk, &mut buf);
         if let Err(failure) = copied {
-            let body = ioctl::reply(asked.code, file.id, &result(count, 0, total));
+            let body = fsctl::reply(asked.code, file.id, &result(count, 0, total));
             return Err(Failure::with_body(failure.status, body));
         }
         count = count.saturating_add(1);
@@ -138,7 +138,7 @@ fn limits(file: &File, asked: &Asked<'_>) -> Failure {
     let body = result(CHUNKS_MAX, CHUNK_MAX, TOTAL_MAX);
     Failure::with_body(
         Status::INVALID_PARAMETER,
-        ioctl::reply(asked.code, file.id, &body),
+        fsctl::reply(asked.code, file.id, &body),
     )
 }
 

@@ -1,13 +1,14 @@
 //! IOCTL (MS-SMB2 3.3.5.15): the codes that are answered; drivers' own are `passed` on, and every
 //! other is refused.
 
+use super::fsctl::{Asked, reply};
 use super::table::{self, File};
 use super::{access, attrs, copychunk, io, passed, reparse, waiting};
-use crate::call::{Answer, Call, Failure, FileId};
+use crate::call::{Answer, Call, Failure};
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::le::{u8_at, u64_at};
-use crate::wire::{Cursor, Out, Status, out::len32};
-use volary_core::{Caps, Extent, FileKind, Kind, Place};
+use crate::wire::{Cursor, Out, Status};
+use volary_core::{Caps, Extent, Kind, Place};
 use volary_session::Session;
 
 /// Codes (MS-FSCC 2.3, MS-SMB2 2.2.31).
@@ -38,14 +39,6 @@ const SCANNED_MAX: u64 = 16 << 20;
 const ZEROED_AT_ONCE: u64 = 16 << 20;
 /// Most ranges that a reply tells of.
 const RANGES_MAX: usize = 4096;
-
-/// What is asked for.
-pub(super) struct Asked<'a> {
-    pub(super) code: u32,
-    pub(super) input: &'a [u8],
-    /// Room in the reply, in bytes.
-    pub(super) max: usize,
-}
 
 /// IOCTL.
 pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
@@ -107,23 +100,6 @@ fn answer(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Fa
         code::SET_COMPRESSION | code::ENUMERATE_SNAPSHOTS => Err(Status::NOT_SUPPORTED.into()),
         _ => passed::on(call, file, asked),
     }
-}
-
-/// The response.
-pub(super) fn reply(code: u32, id: FileId, output: &[u8]) -> Vec<u8> {
-    const OUTPUT_AT: u32 = 64 + 48;
-    let mut out = Out::with_capacity(output.len().saturating_add(48));
-    out.u16(49)
-        .u16(0)
-        .u32(code)
-        .u64(id.persistent)
-        .u64(id.volatile);
-    out.u32(OUTPUT_AT)
-        .u32(0)
-        .u32(OUTPUT_AT)
-        .u32(len32(output.len()));
-    out.u32(0).u32(0).bytes(output);
-    out.done()
 }
 
 /// The node's number stands for an object id: 16 bytes, and 48 that say where it came from.
@@ -348,9 +324,4 @@ fn blank(
         }
     }
     Ok(())
-}
-
-/// Whether a node can be given reparse data: a file or directory without content.
-pub(super) fn is_plain(kind: FileKind) -> bool {
-    matches!(kind, FileKind::File | FileKind::Dir)
 }

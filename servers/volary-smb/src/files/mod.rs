@@ -10,8 +10,8 @@
 //! | `durable` | opens that outlive their connection, and requests that come twice |
 //! | `directory` | QUERY_DIRECTORY |
 //! | `notify` | CHANGE_NOTIFY |
-//! | `query`, `set`, `rename` | QUERY_INFO and SET_INFO |
-//! | `ioctl`, `copychunk`, `reparse`, `passed` | IOCTL |
+//! | `query`, `set`, `setting`, `rename` | QUERY_INFO and SET_INFO |
+//! | `ioctl`, `fsctl`, `copychunk`, `reparse`, `passed` | IOCTL |
 //! | `table`, `common` | what is open in a tree, and what the trees of a share have in common |
 //! | `names`, `wildcard`, `short`, `path` | names, patterns and the way to a node |
 //! | `known` | what is remembered of nodes and names, until news makes it wrong |
@@ -32,6 +32,7 @@ mod create;
 mod directory;
 mod durable;
 mod ea;
+mod fsctl;
 mod io;
 mod ioctl;
 mod known;
@@ -46,6 +47,7 @@ mod rename;
 mod reparse;
 mod security;
 mod set;
+mod setting;
 mod short;
 mod status;
 mod table;

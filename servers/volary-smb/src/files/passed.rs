@@ -15,7 +15,7 @@
 //! The size (bits 29–16) is that of the input where something is written, else the room for the
 //! output where something is read.
 
-use super::ioctl::Asked;
+use super::fsctl::Asked;
 use super::table::File;
 use super::{access, waiting};
 use crate::call::{Call, Failure};

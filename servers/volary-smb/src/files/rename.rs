@@ -4,7 +4,7 @@ use super::create::granted;
 use super::names::Path;
 use super::path::{self, Walked};
 use super::security::stored;
-use super::set::Setting;
+use super::setting::Setting;
 use super::{access, attrs};
 use crate::call::Failure;
 use crate::wire::Status;

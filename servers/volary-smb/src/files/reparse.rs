@@ -1,7 +1,7 @@
 //! Reparse points (MS-FSCC 2.1.2): symlinks, and nothing else.
 
 use super::create::granted;
-use super::ioctl::{Asked, is_plain};
+use super::fsctl::Asked;
 use super::names::{component, to_wtf8};
 use super::path::{put_target, shown_target};
 use super::security::stored;
@@ -116,4 +116,9 @@ fn target(input: &[u8]) -> Option<Vec<u8>> {
     };
     let parts: Option<Vec<Vec<u8>>> = name.split(|b| *b == b'\\').map(part).collect();
     Some(parts?.join(&b'/'))
+}
+
+/// Whether a node can be given reparse data: a file or directory without content.
+fn is_plain(kind: FileKind) -> bool {
+    matches!(kind, FileKind::File | FileKind::Dir)
 }

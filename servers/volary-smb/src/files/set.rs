@@ -3,7 +3,8 @@
 use super::notify::filter;
 use super::query::info;
 use super::security::{self, descriptor::Descriptor, descriptor::parts};
-use super::table::{self, File};
+use super::setting::Setting;
+use super::table;
 use super::{access, attrs, ea, io, rename, waiting};
 use crate::call::{Answer, Call, Failure};
 use crate::wire::fscc::file::attribute;
@@ -12,7 +13,6 @@ use crate::wire::fscc::{set, time};
 use crate::wire::{Cursor, Status};
 use std::sync::atomic::Ordering;
 use volary_core::{Attr, Caps, Kind, SetAttr, SetTime, Time};
-use volary_session::Session;
 
 /// A time that the open is not to change any more.
 const KEEP: u64 = u64::MAX;
@@ -47,14 +47,6 @@ pub(crate) fn set_info(call: &mut Call<'_>) -> Answer {
         _ => return Err(Status::INVALID_PARAMETER.into()),
     }
     Ok(vec![2, 0])
-}
-
-/// A SET_INFO under way.
-pub(super) struct Setting<'c, 'a> {
-    pub(super) session: Session,
-    pub(super) call: &'c Call<'a>,
-    pub(super) file: &'c File,
-    pub(super) buf: &'c [u8],
 }
 
 /// What a request too short for its class is answered with.

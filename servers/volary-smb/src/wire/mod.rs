@@ -13,5 +13,5 @@ pub(crate) mod status;
 
 pub(crate) use cursor::{Cursor, Short};
 pub(crate) use header::{Command, Header};
-pub(crate) use out::Out;
+pub(crate) use out::{Out, utf16};
 pub(crate) use status::Status;

@@ -64,6 +64,11 @@ impl Out {
     }
 }
 
+/// Returns text in UTF-16.
+pub(crate) fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
 /// A length as the wire has it.
 ///
 /// # Panics

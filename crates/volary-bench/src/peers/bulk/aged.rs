@@ -2,7 +2,7 @@
 //! by use.
 
 use crate::needs::Lacks;
-use crate::peers::trees::content;
+use crate::peers::trees::{content, count};
 use crate::served::mounts::Looped;
 use anyhow::Result;
 use std::fs;
@@ -29,7 +29,7 @@ pub(super) fn fill(image: &Path, dir: &Path) -> Result<(u64, u64)> {
     thin(dir, &middle, 3)?;
     thin(dir, &small, 3)?;
     growing.until(FULL, 16..=128)?;
-    let counted = super::sets::count(dir)?;
+    let counted = count(dir)?;
     looped.stop()?;
     Ok(counted)
 }

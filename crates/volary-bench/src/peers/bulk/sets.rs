@@ -4,9 +4,9 @@ use super::{Scale, aged};
 use crate::measure::program;
 use crate::peers::{Options, trees};
 use crate::served::mounts::Looped;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustix::fs::FallocateFlags;
-use std::fs::{self, File};
+use std::fs::File;
 
 use crate::measure::Scratch;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ impl Volume {
             (Of::Aged, _) => making.aged()?,
             (of, from) => {
                 let tree = making.tree(of, &scale.tree)?;
-                let counted = count(&tree)?;
+                let counted = trees::count(&tree)?;
                 let path = making.image(from, &tree, counted)?;
                 (path.unwrap_or(tree), counted)
             }
@@ -240,25 +240,4 @@ fn room(image: &Path, len: u64) -> Result<()> {
     // Where there is no such thing, it takes its room as it is written.
     let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len);
     Ok(())
-}
-
-/// Returns how many files there are below a directory that may be read, and their bytes.
-///
-/// # Errors
-/// The host's, of the directory; what is below and cannot be read is nobody's to read.
-pub(super) fn count(dir: &Path) -> Result<(u64, u64)> {
-    let (mut files, mut bytes) = (0, 0);
-    let entries = fs::read_dir(dir).with_context(|| dir.display().to_string())?;
-    for entry in entries.filter_map(std::result::Result::ok) {
-        let Ok(kind) = entry.metadata() else { continue };
-        if kind.is_dir() {
-            let (more, len) = count(&entry.path()).unwrap_or_default();
-            files += more;
-            bytes += len;
-        } else if kind.is_file() {
-            files += 1;
-            bytes += kind.len();
-        }
-    }
-    Ok((files, bytes))
 }

@@ -1,7 +1,7 @@
 //! Which files are wanted.
 
-use super::size;
 use crate::exit::{Done, Fail};
+use crate::verbs::mkfs::size;
 use ignore::overrides::{Override, OverrideBuilder};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

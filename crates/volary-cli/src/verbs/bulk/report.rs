@@ -1,6 +1,7 @@
 //! What is told of a run.
 
-use crate::exit::{Done, warn};
+use crate::exit::Done;
+use crate::log::warn;
 use crate::out::{self, Raw};
 use crate::progress::Stretch;
 use serde::Serialize;

@@ -1,7 +1,8 @@
 //! Who owns the root directory of a new volume.
 
 use crate::clock;
-use crate::exit::{Done, Fail, warn};
+use crate::exit::{Done, Fail};
+use crate::log::warn;
 use crate::verbs::attrs::Owner;
 use crate::verbs::change::{gid, uid};
 use crate::verbs::info::failed;

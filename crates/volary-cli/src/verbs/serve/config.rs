@@ -1,7 +1,7 @@
 //! The configuration file.
 
 use super::plain;
-use super::smb::{Protect, SmbMin};
+use super::smb::{Protect, SmbMin, is_called};
 use crate::exit::{Done, Fail};
 use crate::sandbox::Level;
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use volary::smb::User;
 use volary::{Cred, Place, Source};
 
 /// Longest file, in bytes.
@@ -167,6 +168,22 @@ impl Entry {
             unsafe_quick: false,
             encrypt: false,
             users: None,
+        }
+    }
+
+    /// Checks that all users whom it names exist.
+    ///
+    /// # Errors
+    /// Of the configuration file.
+    pub(super) fn check_users(&self, users: &[User]) -> Done {
+        let is_one = |name: &str| users.iter().any(|user| is_called(user, name));
+        match self.users.iter().flatten().find(|name| !is_one(name)) {
+            None => Ok(()),
+            Some(name) => Err(Fail::usage(format!(
+                "users of /{}: '{}' is no user of SMB",
+                plain(self.name.as_deref().unwrap_or_default()),
+                plain(name)
+            ))),
         }
     }
 

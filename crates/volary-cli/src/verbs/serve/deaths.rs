@@ -1,6 +1,6 @@
 //! Servers that end by themselves: the command then ends as well, and says why.
 
-use crate::exit::warn;
+use crate::log::warn;
 use signal_hook::iterator::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,8 @@
 //! The key of file handles: kept in a file, so that clients go on after a restart;
 //! and beside it, which of them have locks.
 
-use crate::exit::{Done, Fail, warn, words};
+use crate::exit::{Done, Fail, words};
+use crate::log::warn;
 use crate::sandbox::RunAs;
 use rustix::fs::OFlags;
 use rustix::io::Errno;

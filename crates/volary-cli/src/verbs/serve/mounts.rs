@@ -2,7 +2,8 @@
 
 use super::Served;
 use super::config::Entry;
-use crate::exit::{Done, Exit, Fail, warn};
+use crate::exit::{Done, Exit, Fail};
+use crate::log::warn;
 use crate::sandbox::{Level, attendant};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! SMB beside NFS: who may log on, and the server's thread.
 
-use super::config::Entry;
 use super::deaths::Deaths;
 use super::plain;
 use crate::clock;
@@ -188,24 +187,8 @@ fn check_user(option: &str, name: &str) -> Done {
 }
 
 /// Whether it is the user of this name, in whatever case.
-fn is_called(user: &User, name: &str) -> bool {
+pub(super) fn is_called(user: &User, name: &str) -> bool {
     same_name(user.name.as_bytes(), name.as_bytes())
-}
-
-/// Checks that all users whom an entry names exist.
-///
-/// # Errors
-/// Of the configuration file.
-pub(super) fn check_users_of(entry: &Entry, users: &[User]) -> Done {
-    let is_one = |name: &str| users.iter().any(|user| is_called(user, name));
-    match entry.users.iter().flatten().find(|name| !is_one(name)) {
-        None => Ok(()),
-        Some(name) => Err(Fail::usage(format!(
-            "users of /{}: '{}' is no user of SMB",
-            plain(entry.name.as_deref().unwrap_or_default()),
-            plain(name)
-        ))),
-    }
 }
 
 /// Whether a volume can be a share of this name.

@@ -1,6 +1,7 @@
 //! The examples of MS-NLMP 4.2, and forgeries of them.
 
 use super::*;
+use crate::nt_hash::NtHash;
 use volary_core::{Cred, Time};
 
 /// 4.2.1.
@@ -24,7 +25,7 @@ fn temp() -> Vec<u8> {
 
 #[test]
 fn the_examples_of_the_specification_hold() {
-    let hash = nt_hash("Password");
+    let hash = *NtHash::of("Password").bytes();
     assert_eq!(
         hash.to_vec(),
         hex("a4f49c406510bdcab6824ee7c30fd852"),
@@ -139,7 +140,11 @@ impl Client {
         blob.truncate(28);
         blob.extend(hex("06 00 04 00 02 00 00 00 00 00 00 00 00 00 00 00"));
         let server_challenge = &challenge[24..32];
-        let key = response_key(&nt_hash(self.password), &upper(self.user), &utf16("Dom"));
+        let key = response_key(
+            NtHash::of(self.password).bytes(),
+            &upper(self.user),
+            &utf16("Dom"),
+        );
         let proof = hmac_md5(&key, &[server_challenge, &blob]);
         let base_key = hmac_md5(&key, &[&proof]);
         let mut encrypted_key = self.session_key;

@@ -1,6 +1,6 @@
 //! Information about a volume (MS-FSCC 2.5).
 
-use crate::wire::Out;
+use crate::wire::{Out, utf16};
 
 /// What the levels tell of a volume.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) fn device(out: &mut Out, facts: &VolumeFacts) {
 }
 
 pub(crate) fn attributes(out: &mut Out, facts: &VolumeFacts) {
-    let format: Vec<u8> = FORMAT.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let format = utf16(FORMAT);
     out.u32(facts.attributes).u32(facts.name_max);
     out.len32(format.len()).bytes(&format);
 }

@@ -1,24 +1,114 @@
-//! Files and other nodes of one directory of the host: made, written and finished.
+//! A directory of the host, and its files and other nodes: made, written and finished.
 
-use super::{Folder, Opened, id};
-use crate::copy::losses::Loss;
-use crate::copy::stream::Meta;
-use crate::copy::xattrs::{self, Xattr};
+use super::How;
+use super::losses::{Loss, Losses};
+use super::stream::Meta;
+use super::xattrs::{self, Xattr};
 use crate::exit::{Done, Exit, Fail, words};
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
 };
 use rustix::io::Errno;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::PoisonError;
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use volary::{FileKind, Name, Time, escape};
 
+/// A directory, and what is to be known to write into it.
+pub(super) struct Folder {
+    pub(super) how: How,
+    pub(super) fd: OwnedFd,
+    pub(super) is_new: bool,
+    /// Its path, for messages.
+    path: Vec<u8>,
+    /// Its path below the place that the user named.
+    pub(super) below: Arc<Vec<u8>>,
+    /// What was copied into it, by device and inode; kept where something was in it before.
+    made: Mutex<HashSet<(u64, u64)>>,
+    losses: Losses,
+    /// Device and inode of the images that are open.
+    images: Arc<Vec<(u64, u64)>>,
+}
+
+/// A file that is open to be written.
+pub(super) struct Opened {
+    pub(super) fd: OwnedFd,
+    is_new: bool,
+}
+
 impl Folder {
-    pub(crate) fn place(&self, name: &[u8]) -> String {
+    /// Opens the directory at a path that the user named.
+    ///
+    /// # Errors
+    /// In one line why it cannot be opened.
+    pub(super) fn at(
+        path: &Path,
+        how: &How,
+        images: Vec<(u64, u64)>,
+        losses: Losses,
+    ) -> Done<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
+            .map_err(|e| Fail::host(path.display(), e))?;
+        Ok(Self {
+            how: *how,
+            fd,
+            is_new: false,
+            path: path.as_os_str().as_encoded_bytes().to_vec(),
+            below: Arc::default(),
+            made: Mutex::default(),
+            losses,
+            images: Arc::new(images),
+        })
+    }
+
+    /// Opens a directory in it, which is made unless it is there.
+    pub(super) fn enter(&self, name: &[u8], meta: &Meta) -> Done<Self> {
+        self.check(name)?;
+        // What is copied into it must get in, whatever its mode will be.
+        let mode = Mode::from_raw_mode(meta.mode & 0o777 | 0o700);
+        let is_new = match rustix::fs::mkdirat(&self.fd, name, mode) {
+            Ok(()) => true,
+            Err(Errno::EXIST) if !self.is_new => false,
+            Err(e) => return Err(self.fail(name, e)),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())
+            .map_err(|e| self.fail(name, e))?;
+        let below = match self.below.as_slice() {
+            b"" => name.to_vec(),
+            dir => crate::volumes::join(dir, name),
+        };
+        Ok(Self {
+            how: self.how,
+            fd,
+            is_new,
+            path: crate::volumes::join(&self.path, name),
+            below: Arc::new(below),
+            made: Mutex::default(),
+            losses: self.losses.clone(),
+            images: Arc::clone(&self.images),
+        })
+    }
+
+    /// Makes the directory itself what it is to be like, once all is in it.
+    pub(super) fn leave(&self, meta: &Meta, xattrs: &[Xattr]) -> Done {
+        let reset = if self.is_new && meta.mode & 0o700 != 0o700 {
+            rustix::fs::fchmod(&self.fd, Mode::from_raw_mode(meta.mode & 0o777))
+        } else {
+            Ok(())
+        };
+        reset
+            .and_then(|()| self.finish(self.fd.as_fd(), b"", meta, xattrs))
+            .map_err(|e| Fail::host(escape(&self.path), e))
+    }
+
+    pub(super) fn place(&self, name: &[u8]) -> String {
         escape(&crate::volumes::join(&self.path, name)).to_string()
     }
 
-    pub(crate) fn fail(&self, name: &[u8], e: Errno) -> Fail {
+    pub(super) fn fail(&self, name: &[u8], e: Errno) -> Fail {
         let exit = match e {
             Errno::NOSPC | Errno::DQUOT | Errno::ROFS => Exit::Stopped,
             _ => Exit::Failed,
@@ -33,7 +123,7 @@ impl Folder {
     }
 
     /// Returns what was written goes, if it is new; else what is there is said to be no copy.
-    pub(crate) fn not_whole(&self, name: &[u8], file: &Opened, e: Errno) -> Fail {
+    pub(super) fn not_whole(&self, name: &[u8], file: &Opened, e: Errno) -> Fail {
         let mut fail = self.fail(name, e);
         if !self.take_away(name, file) {
             fail.line.push_str("; what is there of it now is not whole");
@@ -42,13 +132,13 @@ impl Folder {
     }
 
     /// Makes a file, or opens what is there. `None` if it is to be left.
-    pub(crate) fn opened(&self, name: &[u8], meta: &Meta) -> Done<Option<Opened>> {
+    pub(super) fn opened(&self, name: &[u8], meta: &Meta) -> Done<Option<Opened>> {
         self.check(name)?;
         self.open(name, meta).map_err(|e| self.fail(name, e))
     }
 
     /// Makes a file that holds `data`.
-    pub(crate) fn make(&self, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
+    pub(super) fn make(&self, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
         match self.opened(name, meta)? {
             Some(file) => self.write(&file, name, meta, data),
             None => Ok(()),
@@ -56,7 +146,7 @@ impl Folder {
     }
 
     /// One name, and nothing that leads elsewhere.
-    pub(crate) fn check(&self, name: &[u8]) -> Done {
+    pub(super) fn check(&self, name: &[u8]) -> Done {
         Name::new(name)
             .map(drop)
             .map_err(|_| self.fail(name, Errno::INVAL))
@@ -127,7 +217,7 @@ impl Folder {
     }
 
     /// Remembers what was made in a directory that had entries before.
-    pub(crate) fn remember(&self, stat: impl FnOnce() -> Result<Stat, Errno>) -> Result<(), Errno> {
+    pub(super) fn remember(&self, stat: impl FnOnce() -> Result<Stat, Errno>) -> Result<(), Errno> {
         if !self.is_new {
             let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
             made.insert(id(&stat()?));
@@ -136,7 +226,7 @@ impl Folder {
     }
 
     /// Writes a whole file; takes it away if that fails.
-    pub(crate) fn write(&self, file: &Opened, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
+    pub(super) fn write(&self, file: &Opened, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
         let fd = file.fd.as_fd();
         write_all(fd, data)
             .and_then(|()| self.finish(fd, name, meta, &[]))
@@ -144,7 +234,7 @@ impl Folder {
     }
 
     /// Extended attributes and times, and with -p the owner and the exact mode.
-    pub(crate) fn finish(
+    pub(super) fn finish(
         &self,
         fd: BorrowedFd<'_>,
         name: &[u8],
@@ -191,12 +281,12 @@ impl Folder {
     }
 
     /// Takes away what was made just now; false if it cannot be, or was there before.
-    pub(crate) fn take_away(&self, name: &[u8], file: &Opened) -> bool {
+    pub(super) fn take_away(&self, name: &[u8], file: &Opened) -> bool {
         file.is_new && rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_ok()
     }
 
     /// Makes something, in place of what is there unless that is to be left: then false.
-    pub(crate) fn replace(
+    pub(super) fn replace(
         &self,
         name: &[u8],
         meta: &Meta,
@@ -240,6 +330,11 @@ fn given(
     }
 }
 
+/// Returns the device and the inode.
+pub(super) const fn id(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
 pub(super) fn write_all(fd: BorrowedFd<'_>, mut data: &[u8]) -> Result<(), Errno> {
     while !data.is_empty() {
         match rustix::io::write(fd, data) {
@@ -264,7 +359,7 @@ fn times(meta: &Meta) -> Timestamps {
 
 impl Folder {
     /// The same as [`finish`](Self::finish) for what must not be opened.
-    pub(crate) fn finish_unopened(
+    pub(super) fn finish_unopened(
         &self,
         name: &[u8],
         meta: &Meta,

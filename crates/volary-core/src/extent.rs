@@ -1,0 +1,47 @@
+//! [`Extent`]: where the bytes of a file are.
+
+/// A run of a file's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Where the bytes are.
+    pub place: Place,
+}
+
+impl Extent {
+    /// Adds the extent from `start` to `stop`, in bytes of the file, to those of a file. Makes the last
+    /// one longer if this one goes on from it, in the file and in its place.
+    pub fn append(all: &mut Vec<Self>, (start, stop): (u64, u64), place: Place) {
+        if let Some(last) = all.last_mut() {
+            let follows = last.offset + last.len == start;
+            let is_same = match (last.place, place) {
+                (Place::Device(before), Place::Device(after)) => before + last.len == after,
+                (Place::Hole, Place::Hole) => true,
+                _ => false,
+            };
+            if follows && is_same {
+                last.len += stop - start;
+                return;
+            }
+        }
+        all.push(Self {
+            offset: start,
+            len: stop - start,
+            place,
+        });
+    }
+}
+
+/// Where an [`Extent`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At this byte offset on the volume's device.
+    Device(u64),
+    /// Nowhere: the bytes are zero.
+    Hole,
+    /// In a form that only `read` understands: inline, compressed, encrypted.
+    Encoded,
+}

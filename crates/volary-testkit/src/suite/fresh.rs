@@ -1,0 +1,84 @@
+//! A fresh volume for a case.
+
+use std::any::Any;
+use volary_core::Fs;
+
+/// A volume made for one case, and what can be done with it from outside.
+pub struct Fresh {
+    pub(crate) fs: Fs,
+    pub(crate) reattach: Option<Attacher>,
+    pub(crate) read_only: Option<Attacher>,
+    pub(crate) check: Option<Checker>,
+    pub(crate) keep: Vec<Kept>,
+}
+
+/// Something that is only kept alive.
+pub(crate) type Kept = Box<dyn Any + Send + Sync>;
+
+/// Looks at the volume once it is detached; words for what is wrong.
+pub(crate) type Checker = Box<dyn Fn() -> Result<(), String>>;
+
+/// Attaches the volume once more.
+pub(crate) type Attacher = Box<dyn Fn() -> Fs + Send + Sync>;
+
+impl Fresh {
+    /// A volume that takes changes, unless it says otherwise, and is empty.
+    pub fn new(fs: Fs) -> Self {
+        Self {
+            fs,
+            reattach: None,
+            read_only: None,
+            check: None,
+            keep: Vec::new(),
+        }
+    }
+
+    /// With a way to attach the volume again after it was detached.
+    #[must_use]
+    pub fn reattach(mut self, attach: impl Fn() -> Fs + Send + Sync + 'static) -> Self {
+        self.reattach = Some(Box::new(attach));
+        self
+    }
+
+    /// With a way to attach it again so that it refuses changes.
+    #[must_use]
+    pub fn read_only(mut self, attach: impl Fn() -> Fs + Send + Sync + 'static) -> Self {
+        self.read_only = Some(Box::new(attach));
+        self
+    }
+
+    /// With something to check after the last detach: that another program
+    /// finds nothing wrong with the image, say.
+    #[must_use]
+    pub fn checked_by(mut self, check: impl Fn() -> Result<(), String> + 'static) -> Self {
+        self.check = Some(Box::new(check));
+        self
+    }
+
+    /// Keeps something alive for as long as the volume: a temporary directory,
+    /// a mount.
+    #[must_use]
+    pub fn keeping(mut self, thing: impl Any + Send + Sync) -> Self {
+        self.keep.push(Box::new(thing));
+        self
+    }
+
+    /// The volume under a layer.
+    #[must_use]
+    pub fn under(mut self, layer: fn(Fs) -> Fs) -> Self {
+        self.fs = layer(self.fs);
+        self.reattach = self.reattach.map(|f| wrap(f, layer));
+        self.read_only = self.read_only.map(|f| wrap(f, layer));
+        self
+    }
+}
+
+fn wrap(attach: Attacher, layer: fn(Fs) -> Fs) -> Attacher {
+    Box::new(move || layer(attach()))
+}
+
+impl From<Fs> for Fresh {
+    fn from(fs: Fs) -> Self {
+        Self::new(fs)
+    }
+}

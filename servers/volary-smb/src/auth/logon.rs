@@ -1,0 +1,44 @@
+//! What a logon starts from, and how it ends.
+
+use crate::config::User;
+use volary_core::Time;
+
+/// The longest token that begins an exchange.
+pub(super) const FIRST_TOKEN_MAX: usize = 4096;
+
+/// A token that is refused; why is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It makes no sense here.
+    Malformed,
+    /// Not the password of any user, or the message was changed on its way.
+    Logon,
+}
+
+impl From<crate::wire::Short> for Refused {
+    fn from(_: crate::wire::Short) -> Self {
+        Self::Malformed
+    }
+}
+
+/// Who it is, and the key that both sides have now.
+pub(crate) struct LoggedOn {
+    pub(crate) user: usize,
+    pub(crate) session_key: [u8; 16],
+}
+
+impl std::fmt::Debug for LoggedOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LoggedOn").field(&self.user).finish()
+    }
+}
+
+/// What the server is, as far as clients are told here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) users: &'a [User],
+    pub(crate) now: Time,
+    /// Fresh random bytes.
+    pub(crate) challenge: [u8; 8],
+}
