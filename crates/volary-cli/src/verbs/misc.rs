@@ -1,8 +1,9 @@
 //! `volary completions`, `volary man`, `volary bench`: about the program itself.
 
 use crate::exit::{Done, Exit, Fail};
+use crate::progress::Bar;
 use crate::verbs::report::Report;
-use crate::{Cli, clock, out};
+use crate::{Cli, clock, interrupt, out};
 use clap::CommandFactory;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -140,24 +141,27 @@ Examples:
   volary bench paper ffs --table 1 /usr/share
   volary bench paper cedar --table 5.4
   volary bench paper daft --table 4 --json
-  volary bench paper daft --table fig2 --svg figures")]
+  volary bench paper daft --table fig2 --svg figures
+  sudo volary bench paper fifs --table 5-1 --svg figures")]
     Paper {
         /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
         /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
         #[arg(value_parser = ["dosfs", "ffs", "cedar", "daft", "fifs"])]
         paper: String,
         /// Only this table; otherwise all. ffs: 1 waste, 2a reading, 2b writing; cedar: 2 to 5, and
-        /// 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C
+        /// 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C; fifs: 5-1 to
+        /// 5-5
         #[arg(long, value_name = "TABLE")]
         table: Option<String>,
         /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
         /// of such lengths as the paper's)
         #[arg(value_name = "DIR")]
         tree: Option<PathBuf>,
-        /// cedar, daft: as JSON
+        /// cedar, daft, fifs: as JSON
         #[arg(long)]
         json: bool,
-        /// daft: draws the paper's figure into this directory, which is made if it is not there
+        /// daft, fifs: draws the paper's figures into this directory, which is made if it is not
+        /// there
         #[arg(long, value_name = "DIR")]
         svg: Option<PathBuf>,
     },
@@ -233,6 +237,7 @@ fn tables_of(paper: &str) -> &'static [&'static str] {
         "ffs" => &["1", "2a", "2b"],
         "cedar" => &paper::cedar::TABLES,
         "daft" => &paper::daft::TABLES,
+        "fifs" => &paper::fifs::TABLES,
         _ => &[],
     }
 }
@@ -256,10 +261,31 @@ fn print_tables(tables: &[paper::table::Table], json: bool) -> Done<Exit> {
 /// Draws Figure 2 of the paper daft.
 fn draw(dir: &Path) -> Done {
     let drawn = paper::daft::figure2().map_err(failed)?;
-    let path = dir.join("daft-figure-2.svg");
+    put(dir, "daft-figure-2.svg", &drawn)
+}
+
+/// Puts a picture into a directory.
+fn put(dir: &Path, name: &str, drawn: &str) -> Done {
+    let path = dir.join(name);
     std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::write(&path, drawn))
         .map_err(|e| Fail::host(path.display(), e))
+}
+
+/// Measures the paper fifs, and prints and draws what was found.
+fn of_fifs(table: Option<&str>, json: bool, svg: Option<&Path>) -> Done<Exit> {
+    let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
+    interrupt::catch();
+    let found = paper::fifs::find(&volary, table, &Bar::new("measured"));
+    // The programs that were being run ended too, which is no fault of theirs.
+    interrupt::check()?;
+    let found = found.map_err(failed)?;
+    if let Some(dir) = svg {
+        for (name, drawn) in paper::fifs::pictures(&found) {
+            put(dir, &name, &drawn)?;
+        }
+    }
+    print_tables(&paper::fifs::tables(&found), json)
 }
 
 /// Prints a paper's tables.
@@ -269,8 +295,8 @@ fn of_paper(
     tree: Option<&Path>,
     (json, svg): (bool, Option<&Path>),
 ) -> Done<Exit> {
-    if svg.is_some() && paper != "daft" {
-        return Err(Fail::usage("bench: --svg is for the paper daft"));
+    if svg.is_some() && !["daft", "fifs"].contains(&paper) {
+        return Err(Fail::usage("bench: --svg is for the papers daft and fifs"));
     }
     if paper != "ffs" && tree.is_some() {
         return Err(Fail::usage("bench: DIR is for the paper ffs"));
@@ -289,19 +315,16 @@ fn of_paper(
             svg.map_or(Ok(()), draw)?;
             return print_tables(&paper::daft::tables(table).map_err(failed)?, json);
         }
+        "fifs" => return of_fifs(table, json, svg),
         _ if json => {
             return Err(Fail::usage(
-                "bench: --json is for the papers cedar and daft",
+                "bench: --json is for the papers cedar, daft and fifs",
             ));
         }
         _ => {}
     }
     let mut text = Vec::new();
     let printed = match paper {
-        "fifs" => {
-            let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
-            paper::fifs::run(&volary, &mut out::Raw)
-        }
         "ffs" => paper::ffs::tables(table, tree, &mut text),
         _ => paper::dosfs::table2(&mut text).and_then(|()| {
             text.push(b'\n');
