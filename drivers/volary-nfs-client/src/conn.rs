@@ -300,6 +300,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (theirs, _) = listener.accept().unwrap();
+        // Of two short replies in a row, the second would wait for the client's word of the first.
+        theirs.set_nodelay(true).unwrap();
+        socket.set_nodelay(true).unwrap();
         let conn = Conn::new(socket);
         // Who is done may not call again, and read the other's reply.
         let both = std::sync::Barrier::new(2);
