@@ -186,7 +186,7 @@ impl Found {
         title: String,
         rows: impl Iterator<Item = (&'static str, &'a crate::served::clients::Phases)>,
     ) -> Table {
-        let mut table = Table::new(title, "ms, medians", self.figure.phases);
+        let mut table = Table::new(title, "ms", self.figure.phases);
         for (name, phases) in rows {
             let cell = |phase: &&str| match phases.median(phase) {
                 Some(seconds) => Cell::ours(seconds * 1e3),

@@ -34,7 +34,7 @@ pub(super) const HOST_NOTE: &str = "\
 SMB by libsmbclient, which has nothing in memory and no call that syncs; NFS by libnfs; FUSE by the kernel. -1 and -4: threads
 of the mount, and connections of FSNFS to its NFS server, which is volary's; servers of SMB start threads as calls wait. FSNFS
 asks for attributes each time, FSNFS-4c for those older than 3 s. 4nc: the kernel has no names, attributes or (but in the
-build) data. The directory is in memory.";
+build) data. The directory is in memory. Medians of 3.";
 
 pub(super) const GUEST_NOTE: &str = "\
 The guest's processor is emulated, its servers are on the host: these times can only be compared with each other. nc: cifs with
@@ -58,7 +58,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// How often it is run in the guest: what takes minutes there, once.
+    /// How often it is run in the guest: once what takes minutes there.
     fn guest_rounds(self) -> usize {
         match self {
             Self::Client(["large", _]) => ROUNDS,
