@@ -1,4 +1,6 @@
-/* System calls: posix DIR …, on a mount or any directory. */
+/* System calls: posix DIR …, on a mount or any directory. With POSIX_DIRECT set the kernel keeps
+ * nothing of the files. */
+#define _GNU_SOURCE
 #include "descriptors.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,12 +11,14 @@ static void make_dir(const char *path) { ok(mkdir(at(path), 0755), "mkdir"); }
 static void remove_dir(const char *path) { ok(rmdir(at(path)), "rmdir"); }
 static void remove_file(const char *path) { ok(unlink(at(path)), "unlink"); }
 
+static int direct(void) { return getenv("POSIX_DIRECT") ? O_DIRECT : 0; }
+
 static struct file *create_file(const char *path) {
-    return opened(open(at(path), O_CREAT | O_EXCL | O_RDWR, 0644), "create");
+    return opened(open(at(path), O_CREAT | O_EXCL | O_RDWR | direct(), 0644), "create");
 }
 
 static struct file *open_file(const char *path, int writes) {
-    return opened(open(at(path), writes ? O_RDWR : O_RDONLY), "open");
+    return opened(open(at(path), (writes ? O_RDWR : O_RDONLY) | direct()), "open");
 }
 
 static void close_file(struct file *file) {

@@ -109,12 +109,12 @@ impl Conn {
             told: Arc::clone(&told),
         };
         self.state.lock().waiting.insert(xid, waiter);
-        let done = self.send(record, until).and_then(|()| {
-            let done = self.wait(xid, &told, until, cancel);
-            self.pass_turn();
-            done
-        });
+        let done = self
+            .send(record, until)
+            .and_then(|()| self.wait(xid, &told, until, cancel));
+        // Before the turn is passed: one who waits no more may not be given it.
         self.state.lock().waiting.remove(&xid);
+        self.pass_turn();
         self.busy.fetch_sub(1, Ordering::Relaxed);
         done
     }
@@ -257,5 +257,72 @@ fn words(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
         _ => e.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    /// A call or a reply: its head, and nothing but its number.
+    fn record(xid: u32) -> [u8; 8] {
+        let head = volary_rpc::numbers::LAST_FRAGMENT | 4;
+        let mut record = [0; 8];
+        record[..4].copy_from_slice(&head.to_be_bytes());
+        record[4..].copy_from_slice(&xid.to_be_bytes());
+        record
+    }
+
+    /// Waits for two calls at a time and answers them one after the other.
+    #[expect(clippy::disallowed_methods, reason = "a server that takes a while")]
+    fn answer(mut socket: TcpStream, rounds: usize) {
+        for _ in 0..rounds {
+            let mut calls = [[0; 8]; 2];
+            for call in &mut calls {
+                socket.read_exact(call).unwrap();
+            }
+            for call in calls {
+                // The other waits by now, one of them at reading.
+                std::thread::sleep(Duration::from_millis(2));
+                socket.write_all(&call).unwrap();
+            }
+        }
+    }
+
+    /// Who has its reply may not pass the turn to itself: the other would find its own
+    /// reply when it looks up, a quarter of a second later.
+    #[test]
+    fn the_turn_goes_to_one_who_waits_still() {
+        const ROUNDS: usize = 24;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (theirs, _) = listener.accept().unwrap();
+        // Of two short replies in a row, the second would wait for the client's word of the first.
+        theirs.set_nodelay(true).unwrap();
+        socket.set_nodelay(true).unwrap();
+        let conn = Conn::new(socket);
+        // Who is done may not call again, and read the other's reply.
+        let both = std::sync::Barrier::new(2);
+        let began = timer::now();
+        let until = began + Duration::from_secs(60);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answer(theirs, ROUNDS));
+            for side in [0, 1 << 16] {
+                let (conn, both) = (&conn, &both);
+                scope.spawn(move || {
+                    for round in 0..ROUNDS as u32 {
+                        let xid = side + round;
+                        let reply = conn.call(xid, &record(xid), until, None).unwrap();
+                        assert_eq!(reply.bytes(), xid.to_be_bytes());
+                        both.wait();
+                    }
+                });
+            }
+        });
+        let took = timer::now() - began;
+        assert!(took < crate::socket::LOOK_UP * 4, "{took:?}");
     }
 }

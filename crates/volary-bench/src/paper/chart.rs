@@ -1,5 +1,7 @@
 //! Tables as pictures.
 
+pub(super) mod logarithmic;
+
 use super::table::{FigureKind, Table};
 use svg::Document;
 use svg::node::element::{Circle, Line, Polyline, Rectangle, Text};

@@ -71,9 +71,17 @@ impl Clients {
     /// # Errors
     /// [`Lacks`].
     pub(crate) fn posix(&self, dir: &Path) -> Result<Client> {
-        let mut command = Command::new(self.posix.clone()?);
+        let mut command = Command::new(self.posix_program()?);
         command.arg(dir);
         Ok(Client(command))
+    }
+
+    /// The program that makes system calls: to run it elsewhere.
+    ///
+    /// # Errors
+    /// [`Lacks`].
+    pub(crate) fn posix_program(&self) -> Result<&Path, Lacks> {
+        self.posix.as_deref().map_err(Clone::clone)
     }
 }
 
@@ -99,12 +107,23 @@ impl Phases {
         let all = all.with_context(|| format!("the client did not time {phase}"))?;
         Ok(Summary::of(all))
     }
+
+    /// The median of a phase, in seconds, if the client timed it.
+    pub(crate) fn median(&self, phase: &str) -> Option<f64> {
+        self.of(phase).ok().map(|all| all.median)
+    }
 }
 
 /// A client program, told where its server is.
 pub(crate) struct Client(Command);
 
 impl Client {
+    /// By system calls: one for whose files the kernel keeps nothing in memory.
+    pub(crate) fn uncached(mut self) -> Self {
+        self.0.env("POSIX_DIRECT", "1");
+        self
+    }
+
     /// Runs phases once and gives their seconds.
     ///
     /// # Errors
@@ -119,7 +138,11 @@ impl Client {
     }
 }
 
-fn parse(text: &str) -> Result<Vec<(String, f64)>> {
+/// Reads lines of a phase and its seconds.
+///
+/// # Errors
+/// If a line is another one.
+pub(crate) fn parse(text: &str) -> Result<Vec<(String, f64)>> {
     text.lines()
         .map(|line| {
             let (phase, seconds) = line.split_once(' ').context("a line without seconds")?;

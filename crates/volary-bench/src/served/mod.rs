@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `clients` | the programs that use the servers, and what they print |
 //! | `ours` | starting volary |
+//! | `guest` | a machine that vmrun boots, with Linux's own clients |
 //! | `rivals` | starting Samba, nfs-ganesha and `passthrough_ll` |
 //! | `mounts` | mounting, by volary and by others |
 //!
@@ -12,6 +13,7 @@
 //! anybody, and nfs-ganesha can have the portmapper that it asks for.
 
 pub(crate) mod clients;
+pub(crate) mod guest;
 pub(crate) mod mounts;
 pub(crate) mod ours;
 pub(crate) mod rivals;
@@ -28,8 +30,8 @@ use tempfile::TempDir;
 
 /// The user whom SMB servers know: an ordinary one, for Samba lets root past
 /// its checks; one that Debian always has.
-const USER: &str = "games";
-const PASSWORD: &str = "bench-password";
+pub(crate) const USER: &str = "games";
+pub(crate) const PASSWORD: &str = "bench-password";
 /// How long a server may take to answer, or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -38,6 +40,9 @@ pub(crate) trait Running {}
 
 /// Nothing is run: the directory is used as it is.
 impl Running for () {}
+
+/// The first uses the second, and ends before it.
+impl Running for (Box<dyn Running>, Box<dyn Running>) {}
 
 /// A server, and the client that uses it.
 pub(crate) type Started = (Box<dyn Running>, Client);
@@ -104,6 +109,19 @@ fn enter_network() -> Result<()> {
     Ok(())
 }
 
+/// A command that is asked to end when this program does, however that comes about.
+fn bound(command: &Command) -> Result<Command> {
+    needs::program(command)?;
+    let mut bound = Command::new("setpriv");
+    needs::program(&bound)?;
+    bound.args(["--pdeathsig", "TERM", "--"]);
+    bound.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        bound.env(key, value.unwrap_or_default());
+    }
+    Ok(bound)
+}
+
 /// Programs that serve; each is asked to end, last first, when this is dropped.
 #[derive(Default)]
 struct Servers(Vec<Child>);
@@ -115,15 +133,8 @@ impl Servers {
     /// own, for smbd ends its whole group; and it ends when this program does,
     /// however that comes about.
     fn start(&mut self, command: &Command, log: &Path) -> Result<()> {
-        needs::program(command)?;
-        let mut bound = Command::new("setpriv");
-        needs::program(&bound)?;
+        let mut bound = bound(command)?;
         let out = std::fs::File::create(log)?;
-        bound.args(["--pdeathsig", "TERM", "--"]);
-        bound.arg(command.get_program()).args(command.get_args());
-        for (key, value) in command.get_envs() {
-            bound.env(key, value.unwrap_or_default());
-        }
         bound
             .process_group(0)
             .stdin(Stdio::null())

@@ -217,6 +217,16 @@ fn an_image_without_permission_is_named() {
         .output()
         .unwrap();
     assert!(output.status.success(), "what can be read can be listed");
+    let mut bench = Command::new("setpriv");
+    bench
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(sandbox.path("volary"));
+    let output = bench.args(["bench", "paper", "fifs"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("run it as root") && said.lines().count() == 1,
+        "{said}"
+    );
 }
 
 #[test]

@@ -37,7 +37,6 @@ fn what_a_paper_does_not_have_is_refused() {
         ("bench paper ffs --table 3", "--table 3"),
         ("bench paper cedar --table 1", "--table 1"),
         ("bench paper dosfs tree", "DIR is for the paper ffs"),
-        ("bench paper fifs --json", "--json"),
     ] {
         let told = sandbox.run(line).fails(2);
         assert!(told.contains(words), "{line}: {told}");

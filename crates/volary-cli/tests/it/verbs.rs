@@ -458,8 +458,11 @@ fn a_papers_table_can_be_parsed_and_one_that_it_does_not_have_is_refused() {
             "daft --table 2a",
             "--table 2a is none of the paper daft: 2, 3, 4, fig2, memory",
         ),
-        ("fifs --table 1", "--table 1 is none of the paper fifs\n"),
-        ("fifs --json", "--json is not for"),
+        (
+            "fifs --table 1",
+            "--table 1 is none of the paper fifs: 5-1, 5-2, 5-3, 5-4, 5-5",
+        ),
+        ("fifs src", "DIR is for the paper ffs"),
         ("cedar --svg figures", "--svg is for"),
         ("daft src", "DIR is for the paper ffs"),
     ] {

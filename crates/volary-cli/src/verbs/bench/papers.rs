@@ -2,7 +2,8 @@
 
 use super::failed;
 use crate::exit::{Done, Exit, Fail};
-use crate::out;
+use crate::progress::Bar;
+use crate::{interrupt, out};
 use std::path::{Path, PathBuf};
 use volary_bench::paper::{self, table::Table};
 
@@ -17,7 +18,8 @@ Examples:
   volary bench paper ffs --table 1 /usr/share
   volary bench paper cedar --table 5.4
   volary bench paper daft --table 4 --json
-  volary bench paper daft --table fig2 --svg figures")]
+  volary bench paper daft --table fig2 --svg figures
+  sudo volary bench paper fifs --table 5-1 --svg figures")]
 pub(crate) struct Paper {
     /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
     /// cedar Hagmann's of 1987, daft Guo and Chiueh's, fifs Almeida's of 1999 (as root)
@@ -25,17 +27,18 @@ pub(crate) struct Paper {
     paper: String,
     /// Only this table; otherwise all. dosfs: 2 space, 3 Ousterhout's tests, 4 large files, 5 whole
     /// workloads, 6 and 7 on other systems, fixed, fig2, fig3, fig4; ffs: 1 waste, 2a reading, 2b writing;
-    /// cedar: 2 to 5, and 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C
+    /// cedar: 2 to 5, and 5.4 group commit; daft: 2 to 4, fig2, and memory, which is section II.C;
+    /// fifs: 5-1 to 5-5
     #[arg(long, value_name = "TABLE")]
     table: Option<String>,
     /// ffs: the directory with whose files the volumes of table 1 are filled (default: files
     /// of such lengths as the paper's)
     #[arg(value_name = "DIR")]
     tree: Option<PathBuf>,
-    /// As JSON; not fifs
+    /// As JSON
     #[arg(long)]
     json: bool,
-    /// dosfs, daft: draws the paper's figures into this directory, which is made if it is not there
+    /// dosfs, daft, fifs: draws the paper's figures into this directory, which is made if it is not there
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 }
@@ -47,7 +50,7 @@ fn tables_of(paper: &str) -> &'static [&'static str] {
         "ffs" => &paper::ffs::TABLES,
         "cedar" => &paper::cedar::TABLES,
         "daft" => &paper::daft::TABLES,
-        _ => &[],
+        _ => &paper::fifs::TABLES,
     }
 }
 
@@ -61,23 +64,30 @@ impl Paper {
             "ffs" => self.print(&paper::ffs::tables(table, self.tree.as_deref()).map_err(failed)?),
             "cedar" => self.print(&paper::cedar::tables(table).map_err(failed)?),
             "daft" => self.print(&paper::daft::tables(table).map_err(failed)?),
-            _ => {
-                let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
-                paper::fifs::run(&volary, &mut out::Raw).map_err(failed)?;
-                Ok(Exit::Done)
-            }
+            _ => self.fifs(table),
         }
+    }
+
+    /// Measures the paper fifs, and prints and draws what was found.
+    fn fifs(&self, table: Option<&str>) -> Done<Exit> {
+        let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
+        interrupt::catch();
+        let found = paper::fifs::find(&volary, table, &Bar::new("measured"));
+        // The programs that were being run ended too, which is no fault of theirs.
+        interrupt::check()?;
+        let found = found.map_err(failed)?;
+        if let Some(dir) = &self.svg {
+            put(paper::fifs::pictures(&found), dir)?;
+        }
+        self.print(&paper::fifs::tables(&found))
     }
 
     /// Refuses options that are not for this paper.
     fn check(&self) -> Done {
         let paper = self.paper.as_str();
         let refused = |words: String| Err(Fail::usage(format!("bench: {words}")));
-        if self.svg.is_some() && !matches!(paper, "dosfs" | "daft") {
-            return refused("--svg is for the papers dosfs and daft".into());
-        }
-        if self.json && tables_of(paper).is_empty() {
-            return refused("--json is not for the paper fifs".into());
+        if self.svg.is_some() && !matches!(paper, "dosfs" | "daft" | "fifs") {
+            return refused("--svg is for the papers dosfs, daft and fifs".into());
         }
         if self.tree.is_some() && paper != "ffs" {
             return refused("DIR is for the paper ffs".into());
@@ -91,7 +101,7 @@ impl Paper {
                 "--table {table} is none of the paper {paper}: {}",
                 all.join(", ")
             );
-            return refused(words.trim_end_matches(": ").into());
+            return refused(words);
         }
         if self.tree.is_some() && table != "1" {
             return refused("DIR is for table 1".into());
@@ -102,7 +112,7 @@ impl Paper {
     /// Prints tables, and draws those that are figures.
     fn print(&self, tables: &[Table]) -> Done<Exit> {
         if let Some(dir) = &self.svg {
-            draw(tables, dir)?;
+            put(tables.iter().filter_map(paper::chart::drawn), dir)?;
         }
         let mut out = out::out();
         match self.json {
@@ -114,14 +124,12 @@ impl Paper {
     }
 }
 
-/// Draws the tables that are figures, each into a file of its name.
-fn draw(tables: &[Table], dir: &Path) -> Done {
+/// Writes pictures into a directory, each into a file of its name.
+fn put(pictures: impl IntoIterator<Item = (impl AsRef<str>, String)>, dir: &Path) -> Done {
     std::fs::create_dir_all(dir).map_err(|e| Fail::host(dir.display(), e))?;
-    for table in tables {
-        if let Some((name, drawn)) = paper::chart::drawn(table) {
-            let path = dir.join(format!("{name}.svg"));
-            std::fs::write(&path, drawn).map_err(|e| Fail::host(path.display(), e))?;
-        }
+    for (name, drawn) in pictures {
+        let path = dir.join(format!("{}.svg", name.as_ref()));
+        std::fs::write(&path, drawn).map_err(|e| Fail::host(path.display(), e))?;
     }
     Ok(())
 }
