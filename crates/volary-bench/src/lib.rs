@@ -4,6 +4,7 @@
 //! beside it: the runs of both alternate, and the medians are compared.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+pub mod draw;
 pub mod measure;
 mod needs;
 pub mod paper;

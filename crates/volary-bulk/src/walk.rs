@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
         self.group.pop().or_else(|| self.todo.pop())
     }
 
-    /// Has the driver read the directories of the group, and then the attributes of all that is in
+    /// Lets the driver read the directories of the group, and then the attributes of all that is in
     /// them, each in the order in which it lies.
     fn read_ahead(&mut self) {
         if self.group.is_empty() {

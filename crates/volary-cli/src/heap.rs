@@ -5,11 +5,11 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Memory of a bulk read from which on the huge pages that threads use in part do not count, in bytes.
+/// Least `--memory` of a bulk read, in bytes, with which it uses huge pages. Below it, pages that threads use only in part would weigh too much.
 pub(crate) const HUGE_MIN: u64 = 256 << 20;
 
-/// Has the host give memory in huge pages, or not, from now on. They save the faults of who uses much memory once; who
-/// runs for long, or uses little, takes more memory by them.
+/// Switches huge pages of the process on or off. They save page faults of commands that use much memory once. Servers, and
+/// commands that use little, would only take more memory.
 pub(crate) fn use_huge_pages(are_used: bool) {
     // A kernel that knows no huge pages gives none.
     let _ = rustix::thread::disable_transparent_huge_pages(!are_used);

@@ -72,7 +72,7 @@ impl Options {
         given.find_map(|key| keys.iter().find(|known| *known == key).copied())
     }
 
-    /// Has the error of [`check_known`](Self::check_known) list these options as well. They are
+    /// Adds options to those that the error of [`check_known`](Self::check_known) lists. They are
     /// those that a caller takes out before the options are checked.
     pub fn also_known(&mut self, specs: &[OptionSpec]) {
         self.1.extend(specs.iter().map(|spec| spec.name));

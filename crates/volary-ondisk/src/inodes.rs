@@ -92,7 +92,7 @@ pub struct Nodes<I> {
     map: HashMap<u32, Node<I>>,
     /// The last number given to a change.
     changes: u64,
-    /// What nodes that are not in the table count as changed at.
+    /// The change number of nodes that are not in the table.
     floor: u64,
     dirty: usize,
 }
@@ -139,7 +139,7 @@ impl<I: Inode> Nodes<I> {
         }
     }
 
-    /// Returns what a node counts as changed at that is not in the table.
+    /// Returns the change number of nodes that are not in the table.
     pub fn floor(&self) -> u64 {
         self.floor
     }

@@ -6,7 +6,7 @@
 
 use crate::disk::SECTOR;
 use crate::seek::Drive;
-use crate::spinning::Timed;
+use crate::spinning::{Timed, rotational_delay};
 
 /// When a disk reads ahead of what it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,13 +124,13 @@ impl BufferedDisk {
         }
     }
 
-    /// Returns when a head that never stopped, from time 0 and sector 0 on, would be at a sector.
+    /// Returns the time at which a head reaches a sector if it reads on without a pause from sector 0 at time 0.
     fn passed(&self, sector: u64) -> f64 {
         let drive = &self.model.drive;
         drive.transfer(sector) + drive.seek_first * drive.cylinder(sector) as f64
     }
 
-    /// Returns how long sectors take to pass.
+    /// Returns the time from the start of sector `from` to the end of the one before `to`, read without a pause.
     fn span(&self, from: u64, to: u64) -> f64 {
         match to > from {
             true => self.passed(to - 1) + self.model.drive.transfer(1) - self.passed(from),
@@ -138,13 +138,9 @@ impl BufferedDisk {
         }
     }
 
-    /// Returns the time from `time` until a sector comes round.
+    /// Returns the rotational delay at `time` until a sector comes under the head.
     fn turn(&self, time: f64, sector: u64) -> f64 {
-        let turns = (self.passed(sector) - time) / self.model.drive.revolution;
-        let wait = turns.rem_euclid(1.0);
-        // A whole turn that only rounding asks for is none.
-        let wait = if wait > 1.0 - 1e-6 { 0.0 } else { wait };
-        wait * self.model.drive.revolution
+        rotational_delay(time, self.passed(sector), self.model.drive.revolution)
     }
 
     /// Returns where the head is.

@@ -4,7 +4,7 @@
 //! Its place on the platters is a byte's offset. From the outer edge to the inner one the rate falls
 //! linearly. Tracks are skewed so that a read over a border between them goes on at the same rate.
 
-use crate::spinning::Timed;
+use crate::spinning::{Timed, rotational_delay};
 
 /// A hard disk's figures. Times are in microseconds, rates in bytes a microsecond, which are MB/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -179,11 +179,7 @@ impl HardDisk {
 
     /// Returns the rotational delay until the place passes under the head that a sequential read reaches in `passed`.
     fn turn_to(&self, time: f64, passed: f64) -> f64 {
-        let turns = (passed - time) / self.model.revolution;
-        let wait = turns - turns.floor();
-        // A whole turn that only rounding asks for is none.
-        let wait = if wait > 1.0 - 1e-6 { 0.0 } else { wait };
-        wait * self.model.revolution
+        rotational_delay(time, passed, self.model.revolution)
     }
 
     /// Returns whether the disk has what is at `offset`, or comes to it as it reads ahead.

@@ -27,6 +27,16 @@ pub trait Timed: Send {
     }
 }
 
+/// Returns the rotational delay at `time` until a place comes under the head that passes it at `passed`, and each
+/// `revolution` after that.
+pub(crate) fn rotational_delay(time: f64, passed: f64, revolution: f64) -> f64 {
+    let turns = (passed - time) / revolution;
+    let wait = turns - turns.floor();
+    // A whole turn that only rounding asks for is none.
+    let wait = if wait > 1.0 - 1e-6 { 0.0 } else { wait };
+    wait * revolution
+}
+
 /// A device over another whose requests advance the time of a [`Timed`] disk.
 pub struct Spinning {
     below: Arc<dyn BlockDevice>,

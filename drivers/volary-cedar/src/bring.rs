@@ -55,7 +55,7 @@ impl CachedFs {
         Ok(Turn(self, uid))
     }
 
-    /// Has the content of a file of the remote be here, as it is there now; as it was, if
+    /// Fetches the content of a remote's file, as it is there now; keeps what is here if
     /// the remote cannot be reached.
     ///
     /// # Errors

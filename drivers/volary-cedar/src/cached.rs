@@ -142,7 +142,7 @@ impl CachedFs {
 
     // ---- Directories ----
 
-    /// Has the names of a directory of the remote be here, as they are there now.
+    /// Fetches the names of a remote's directory, as they are there now.
     pub(crate) fn list(&self, cx: &Ctx<'_>, dir: u64) -> Result<()> {
         let listed = self.ask(cx, dir, |fs, node| {
             let far = fs.getattr(cx, node)?;
@@ -205,7 +205,7 @@ impl CachedFs {
 
     // ---- Links ----
 
-    /// Has a file or directory stand for one of the remote.
+    /// Links a file or directory to one of the remote.
     pub(crate) fn link_to(&self, cx: &Ctx<'_>, node: NodeId, path: &[u8]) -> Result<()> {
         if !path.starts_with(b"/") {
             let words = "the path of a file of the remote begins with /";

@@ -74,7 +74,7 @@ impl Core {
         self.anchor_at(0, self.log.seq)
     }
 
-    /// Has the anchors say that the log begins at `position` with record `seq`.
+    /// Writes to both anchors that the log begins at `position` with record `seq`.
     /// The copy that is older, or bad, is written first.
     fn anchor_at(&mut self, position: u32, seq: u64) -> Result<()> {
         let anchor = Anchor {

@@ -182,8 +182,8 @@ impl Attached {
 
     // ---- Copies ----
 
-    /// Has so much room that a file of `size` bytes can be copied here; false if there is
-    /// not enough, whatever is taken away.
+    /// Makes room to copy a file of `size` bytes. Returns false if there is
+    /// not enough, even if all copies are evicted.
     ///
     /// # Errors
     /// As a change.
@@ -231,7 +231,7 @@ impl Attached {
         Ok(done)
     }
 
-    /// Has a file or directory stand for one of the remote.
+    /// Links a file or directory to one of the remote.
     ///
     /// # Errors
     /// As [`link_far`](crate::core::Core::link_far).

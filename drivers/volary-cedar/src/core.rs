@@ -355,8 +355,8 @@ impl Core {
         Ok(Leader::decode(&self.layout, page, &bytes))
     }
 
-    /// Has a leader that does not agree with the name table written anew, if there is
-    /// room for it in the next record; whether it is.
+    /// Schedules a rewrite of a leader that disagrees with the name table, if there is
+    /// room for it in the next record. Returns whether there is.
     pub(crate) fn mend_leader(&mut self, uid: u64, runs: &Runs) -> bool {
         let logged = self.batch.pages.len() + self.batch.leaders.len();
         let room = logged < self.layout.logged_max as usize && self.txn.leaders.is_empty();

@@ -12,8 +12,8 @@ impl Core {
         done
     }
 
-    /// Has the volume take no more changes if a panic cut a change or a commit off. What was not
-    /// committed by then is lost, as in a power cut. For those who begin an operation.
+    /// Makes the volume read-only if a panic has cut a change or a commit off. What was not
+    /// committed by then is lost, as in a power cut. Called at the start of each operation.
     pub(crate) fn end_what_was_cut_off(&mut self) {
         if std::mem::take(&mut self.at_work) == 0 {
             return;

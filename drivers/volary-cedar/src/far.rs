@@ -150,7 +150,7 @@ impl Core {
         Ok(())
     }
 
-    /// Has a node say what the remote says of it now. What is here of another content
+    /// Brings the remote's attributes into a node. Content of another version that is here
     /// goes.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ impl Core {
         Ok(new)
     }
 
-    /// Has a directory of the remote have a name that it has there; gives the node.
+    /// Records a name that the remote has in a directory. Returns the node.
     ///
     /// # Errors
     /// `NotEmpty` if what had the name is a directory with names; `NameTooLong`;
@@ -271,7 +271,7 @@ impl Core {
         Err(Kind::Corrupt.into())
     }
 
-    /// Has an empty file or directory stand for a node of the remote.
+    /// Links an empty file or directory to a node of the remote.
     ///
     /// # Errors
     /// `NotPermitted` if it is not empty, has another kind or more names;
@@ -296,7 +296,7 @@ impl Core {
         self.keep(&place, head)
     }
 
-    /// Has the root of an empty volume stand for the remote's, which was never seen.
+    /// Links the root of an empty volume to the remote's, which was never seen.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.

@@ -153,8 +153,8 @@ impl Core {
         }
     }
 
-    /// Has room for `len` bytes at `offset`, and zeros in front of them; gives the
-    /// runs. No byte that the file has is changed. The head is to be kept after.
+    /// Makes room for `len` bytes at `offset`, with zeros in front of them. Returns the
+    /// runs. Changes no byte of the file. The caller stores the head afterwards.
     ///
     /// # Errors
     /// `TooBig`, `NoSpace`.
@@ -257,7 +257,7 @@ impl Core {
         self.cache.prefetch(self.layout.offset(page), bytes);
     }
 
-    /// Has it told that the leader of a file, in `page`, does not agree with the name table:
+    /// Reports that the leader of a file, in `page`, disagrees with the name table:
     /// once for each file and attachment.
     fn leader_differs(&mut self, uid: u64, page: u32, mended: bool) {
         if !self.found.tells(uid) {

@@ -74,8 +74,8 @@ impl Core {
         }
     }
 
-    /// Has records not tell of the map until the log is left, and all of it go
-    /// home then: it is not known to be right before. The log must be empty.
+    /// Leaves the map out of records until the log is left, and writes all of it
+    /// home then, as it is not known to be right before. The log must be empty.
     pub(crate) fn distrust_map(&mut self) {
         self.map_home.tells = false;
         self.map_home.all_due();

@@ -25,7 +25,7 @@ impl MapHome {
         }
     }
 
-    /// Has all of the map go home before the log is begun, or left.
+    /// Schedules all of the map to be written home, before the log is begun or left.
     pub(crate) fn all_due(&mut self) {
         self.due.fill(ALL);
     }

@@ -319,7 +319,7 @@ impl Core {
         self.runs(&head)
     }
 
-    /// Has a head know of these runs, and the leader agree. `old` was the leader.
+    /// Sets the runs of a head, and updates the leader. `old` was the leader.
     ///
     /// # Errors
     /// `NoSpace` for a file in more pieces than can be kept; `Corrupt`, `Io`.
@@ -345,7 +345,7 @@ impl Core {
         Ok(())
     }
 
-    /// Has a head know of no runs, which are another node's from now on.
+    /// Takes the runs out of a head: they belong to another node from now on.
     ///
     /// # Errors
     /// `NoSpace`, `Corrupt`, `Io`.

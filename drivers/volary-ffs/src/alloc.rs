@@ -99,7 +99,7 @@ impl Alloc {
         volume.ncg.saturating_mul(size_of::<Sums>() as u64 + 1)
     }
 
-    /// Returns whether the disk does not lead to the piece that begins at this fragment.
+    /// Returns whether the piece at this fragment was allocated since the last commit, so that nothing on the disk points to it.
     pub(crate) fn is_fresh(&self, first: u64) -> bool {
         self.fresh.contains(&first)
     }

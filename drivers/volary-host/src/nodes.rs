@@ -170,7 +170,7 @@ impl Nodes {
         ended.is_some_and(|(_, last)| last)
     }
 
-    /// Returns an open of the node through which it can be written.
+    /// Returns one of the node's opens that permits writing.
     pub(crate) fn open_to_write(&self, node: NodeId) -> Option<Arc<Opened>> {
         self.with(node, |shard| {
             let known = shard.known.get(&node)?;

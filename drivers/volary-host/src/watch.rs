@@ -71,8 +71,8 @@ impl Host {
         Ok(Watch(Box::new(reading)))
     }
 
-    /// Has every watch tell of the entries of a directory. What the host has no
-    /// room to watch is not told of.
+    /// Watches the entries of a directory for every watcher. What the host has no
+    /// room to watch is not reported.
     pub(crate) fn watch_dir(&self, dir: &OwnedFd) {
         let mut ended = false;
         for watcher in &*self.watchers.read() {

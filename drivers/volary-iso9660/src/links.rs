@@ -24,7 +24,7 @@ impl Links {
         Self { first, memory }
     }
 
-    /// Has an entry, and its node, known by the lowest record of the file.
+    /// Gives an entry and its node the number of the file's lowest record.
     ///
     /// # Errors
     /// `Io`.

@@ -225,7 +225,7 @@ impl Volume {
         Ok(Some(piece?).filter(|_| is_kept))
     }
 
-    /// Has what comes next be fetched.
+    /// Starts to fetch what comes next.
     fn read_ahead(self: &Arc<Self>, wanted: &Wanted<'_>, index: u64, size: u64) {
         let step = self.info.read_max as u64;
         let bound = usize::try_from(self.options.memory / 4).unwrap_or(usize::MAX);

@@ -279,8 +279,8 @@ impl Volume {
         Ok(Wrote { len, unstable })
     }
 
-    /// Has the server know all that was written, though it may lose it still.
-    /// What fails is told by the next write, `fsync` or `close`.
+    /// Sends all delayed writes to the server, which may still lose them.
+    /// The next write, `fsync` or `close` reports what failed.
     ///
     /// # Errors
     /// `Stale` once it is detached.
@@ -306,7 +306,7 @@ impl Volume {
         }
     }
 
-    /// Has the server have all that was written for good.
+    /// Makes all that was written to the node durable on the server.
     ///
     /// # Errors
     /// Of this, and of writes before.
@@ -405,7 +405,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Has the server have everything for good.
+    /// Makes all that was written durable on the server.
     ///
     /// # Errors
     /// The first of all nodes'.

@@ -226,7 +226,7 @@ impl Conn {
         }
     }
 
-    /// Has somebody read who still waits.
+    /// Passes the turn at reading to a caller that still waits.
     fn pass_turn(&self) {
         let state = self.state.lock();
         if state.is_read {
@@ -267,7 +267,7 @@ mod tests {
     use std::net::TcpListener;
     use std::time::Duration;
 
-    /// A call or a reply: its head, and nothing but its number.
+    /// A call or a reply that consists of a header with its number.
     fn record(xid: u32) -> [u8; 8] {
         let head = volary_rpc::numbers::LAST_FRAGMENT | 4;
         let mut record = [0; 8];

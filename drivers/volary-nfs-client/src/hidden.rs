@@ -145,7 +145,7 @@ impl Volume {
         }
     }
 
-    /// Has nothing left in `from` of what was hidden there: moved to `to`, or let go meanwhile.
+    /// Moves all hidden names from `from` to `to`; those that were released meanwhile are dropped.
     pub(crate) fn move_hidden(
         &self,
         who: Who<'_>,

@@ -42,8 +42,8 @@ pub(crate) fn connect_to(
     Ok(stream)
 }
 
-/// Has nothing be left of a connection once it is closed, so that its port can be
-/// had again.
+/// Closes a connection without TIME_WAIT, so that its port can be
+/// used again at once.
 pub(crate) fn forsake(stream: &TcpStream) {
     // If not, the next connection is from another port.
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));

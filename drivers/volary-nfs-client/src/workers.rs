@@ -38,7 +38,7 @@ impl Workers {
         }
     }
 
-    /// Has a job done soon, or, if all are busy and as many jobs wait, gives it
+    /// Queues a job. If all workers are busy and as many jobs wait, gives it
     /// back.
     pub(crate) fn hire<J: FnOnce() + Send + 'static>(&self, job: J) -> Result<(), J> {
         let mut state = self.shared.state.lock();

@@ -28,7 +28,7 @@ impl inodes::Inode for Inode {
         self.nlink.into()
     }
 
-    /// Files of the Seventh Edition may have names and no link counted: its programs did not keep the count.
+    /// A count of 0 beside a name is damage here: the file stays until a check decides.
     fn is_left(&self) -> bool {
         false
     }

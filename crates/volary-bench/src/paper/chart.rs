@@ -3,8 +3,9 @@
 pub(super) mod logarithmic;
 
 use super::table::{FigureKind, Table};
+use crate::draw::{self, near, rectangle, text};
 use svg::Document;
-use svg::node::element::{Circle, Line, Polyline, Rectangle, Text};
+use svg::node::element::{Circle, Polyline};
 
 /// The field in which lines and bars are, and the space around it.
 const WIDTH: f64 = 720.0;
@@ -48,21 +49,7 @@ fn nice(most: f64) -> f64 {
 }
 
 fn colour(number: usize) -> &'static str {
-    COLOURS
-        .get(number % COLOURS.len())
-        .copied()
-        .unwrap_or("black")
-}
-
-fn text(words: &str, (x, y): (f64, f64), anchor: &str) -> Text {
-    Text::new(words)
-        .set("x", near(x))
-        .set("y", near(y))
-        .set("text-anchor", anchor)
-}
-
-fn near(place: f64) -> String {
-    format!("{place:.1}")
+    draw::colour(&COLOURS, number)
 }
 
 fn y(value: f64, top: f64) -> f64 {
@@ -89,12 +76,8 @@ fn axis(mut document: Document, top: f64) -> Document {
     for part in 0..=4 {
         let value = top * f64::from(part) / 4.0;
         let at = y(value, top);
-        let line = Line::new()
-            .set("x1", LEFT)
-            .set("y1", near(at))
-            .set("x2", LEFT + WIDTH)
-            .set("y2", near(at))
-            .set("stroke", if part == 0 { "#555555" } else { "#e0e0e0" });
+        let colour = if part == 0 { "#555555" } else { "#e0e0e0" };
+        let line = draw::line((LEFT, at), (LEFT + WIDTH, at), colour, 1.0);
         let digits = usize::from(top < 8.0);
         let words = format!("{value:.digits$}");
         document = document
@@ -107,12 +90,7 @@ fn axis(mut document: Document, top: f64) -> Document {
 fn legend(mut document: Document, table: &Table) -> Document {
     let mut at = LEFT;
     for (number, name) in table.columns.iter().enumerate() {
-        let mark = Rectangle::new()
-            .set("x", near(at))
-            .set("y", 26)
-            .set("width", 10)
-            .set("height", 10)
-            .set("fill", colour(number));
+        let mark = rectangle((at, 26.0), (10.0, 10.0), colour(number));
         document = document
             .add(mark)
             .add(text(name, (at + 14.0, 35.0), "start"));
@@ -129,14 +107,9 @@ fn bars(mut document: Document, table: &Table, top: f64) -> Document {
         let from = middle - bar * table.columns.len() as f64 / 2.0;
         for (place, cell) in row.cells.iter().enumerate() {
             let Some(value) = cell.ours else { continue };
-            let x = from + bar * place as f64;
-            let drawn = Rectangle::new()
-                .set("x", near(x))
-                .set("y", near(y(value, top)))
-                .set("width", near(bar - 2.0))
-                .set("height", near(HEIGHT * value / top))
-                .set("fill", colour(place));
-            document = document.add(drawn);
+            let corner = (from + bar * place as f64, y(value, top));
+            let size = (bar - 2.0, HEIGHT * value / top);
+            document = document.add(rectangle(corner, size, colour(place)));
         }
         // Long names of many rows would run into each other.
         let below = if number % 2 == 1 && table.rows.len() > 6 {
@@ -166,7 +139,7 @@ fn lines(mut document: Document, table: &Table, top: f64) -> Document {
             .collect();
         let path: Vec<String> = points
             .iter()
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
+            .map(|(x, y)| format!("{},{}", near(*x), near(*y)))
             .collect();
         let line = Polyline::new()
             .set("points", path.join(" "))
@@ -227,6 +200,6 @@ mod tests {
         assert_eq!(lines.matches("<circle").count(), 5, "{lines}");
         assert_eq!(lines.matches("<polyline").count(), 2, "{lines}");
         // Four times as many are half of the way to sixteen times.
-        assert!(lines.contains(r#"cx="430.0""#), "{lines}");
+        assert!(lines.contains(r#"cx="430.00""#), "{lines}");
     }
 }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use media::Timed;
 
-    /// Times of a figure, those of the media in order: each takes a second more in each phase.
+    /// Makes times for a figure: each medium takes one second more than the one before, in each phase.
     fn found(figure: &'static Figure, guest: bool) -> Found {
         let timed = |names: Vec<&'static str>| -> Vec<Timed> {
             let mut seconds = 0.0;

@@ -1,8 +1,9 @@
 //! How many times as fast volary is, drawn: a line for each task and rival.
 
+use crate::draw::{self, near, text};
 use crate::peers::Row;
 use svg::Document;
-use svg::node::element::{Circle, Line, Text};
+use svg::node::element::Circle;
 
 /// Least and most times that are drawn: a factor of 1024 in all.
 const LEAST: f64 = 1.0 / 16.0;
@@ -41,8 +42,8 @@ pub(super) fn plot(rows: &[&Row]) -> Option<String> {
         });
         let colour = if times == 1 { "#555555" } else { "#e4e4e4" };
         document = document
-            .add(stroke((at, SCALE), (at, height), colour, 1.0))
-            .add(words(at, SCALE - 8.0, "middle", &word));
+            .add(draw::line((at, SCALE), (at, height), colour, 1.0))
+            .add(text(&word, (at, SCALE - 8.0), "middle"));
     }
     for (number, row) in (0u32..).zip(rows) {
         document = line(document, row, SCALE + LINE * (f64::from(number) + 0.5));
@@ -63,11 +64,11 @@ fn line(document: Document, row: &Row, y: f64) -> Document {
         row.theirs.most / row.ours.least,
     );
     let mut document = document
-        .add(words(NAMES - 10.0, y + 4.0, "end", &name))
-        .add(stroke((x(least), y), (x(most), y), colour, 2.0));
+        .add(text(&name, (NAMES - 10.0, y + 4.0), "end"))
+        .add(draw::line((x(least), y), (x(most), y), colour, 2.0));
     if row.aim > 0.0 {
         let aim = x(row.aim);
-        document = document.add(stroke((aim, y - 6.0), (aim, y + 6.0), GREY, 3.0));
+        document = document.add(draw::line((aim, y - 6.0), (aim, y + 6.0), GREY, 3.0));
     }
     let point = Circle::new()
         .set("cx", near(x(row.ratio)))
@@ -82,27 +83,6 @@ fn x(times: f64) -> f64 {
     let times = if times.is_finite() { times } else { MOST };
     let part = (times.clamp(LEAST, MOST) / LEAST).log2() / (MOST / LEAST).log2();
     NAMES + part * FIELD
-}
-
-fn near(place: f64) -> String {
-    format!("{place:.1}")
-}
-
-fn words(x: f64, y: f64, anchor: &str, words: &str) -> Text {
-    Text::new(words)
-        .set("x", near(x))
-        .set("y", near(y))
-        .set("text-anchor", anchor)
-}
-
-fn stroke(from: (f64, f64), to: (f64, f64), colour: &str, width: f64) -> Line {
-    Line::new()
-        .set("x1", near(from.0))
-        .set("y1", near(from.1))
-        .set("x2", near(to.0))
-        .set("y2", near(to.1))
-        .set("stroke", colour)
-        .set("stroke-width", width)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub trait Files {
     fn sync(&mut self) -> Result<()>;
 }
 
-/// Does something with each part of a file: first byte, length.
+/// Calls `does` with the offset and length of each part of a file.
 ///
 /// # Errors
 /// The first of `does`.
@@ -78,51 +78,52 @@ pub fn read_whole(files: &mut dyn Files, path: &str, len: u64, unit: u64) -> Res
     files.close(path)
 }
 
-/// Reads an open file of this length from its beginning on, again and again, as Ousterhout's `read` does.
-///
-/// # Errors
-/// Of the files.
-pub fn read_again(
-    files: &mut dyn Files,
-    path: &str,
-    len: u64,
-    (unit, times): (u64, usize),
-) -> Result<()> {
-    for _ in 0..times {
-        by_unit(len, unit, |at, len| files.read(path, at, len))?;
-    }
-    Ok(())
+/// One of Ousterhout's tests with a file: what is done again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Again<'a> {
+    /// The file.
+    pub path: &'a str,
+    /// Its length, in bytes.
+    pub len: u64,
+    /// Bytes of a call.
+    pub unit: u64,
+    /// Repetitions.
+    pub times: usize,
 }
 
-/// Writes an open file of this length anew, again and again, as Ousterhout's `write` does.
-///
-/// # Errors
-/// Of the files.
-pub fn write_again(
-    files: &mut dyn Files,
-    path: &str,
-    len: u64,
-    (unit, times): (u64, usize),
-) -> Result<()> {
-    for _ in 0..times {
-        by_unit(len, unit, |at, len| files.write(path, at, len))?;
+impl Again<'_> {
+    /// Reads the open file from its beginning to its end.
+    ///
+    /// # Errors
+    /// Of the files.
+    pub fn read(&self, files: &mut dyn Files) -> Result<()> {
+        self.each(|at, len| files.read(self.path, at, len))
     }
-    Ok(())
-}
 
-/// Makes, writes and removes a file, again and again, as Ousterhout's `crtdel` does.
-///
-/// # Errors
-/// Of the files.
-pub fn create_and_delete(
-    files: &mut dyn Files,
-    path: &str,
-    len: u64,
-    (unit, times): (u64, usize),
-) -> Result<()> {
-    for _ in 0..times {
-        write_new(files, path, len, unit)?;
-        files.unlink(path)?;
+    /// Overwrites the open file.
+    ///
+    /// # Errors
+    /// Of the files.
+    pub fn write(&self, files: &mut dyn Files) -> Result<()> {
+        self.each(|at, len| files.write(self.path, at, len))
     }
-    Ok(())
+
+    /// Makes, writes and removes the file, as Ousterhout's `crtdel` does.
+    ///
+    /// # Errors
+    /// Of the files.
+    pub fn create_and_delete(&self, files: &mut dyn Files) -> Result<()> {
+        for _ in 0..self.times {
+            write_new(files, self.path, self.len, self.unit)?;
+            files.unlink(self.path)?;
+        }
+        Ok(())
+    }
+
+    fn each(&self, mut does: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+        for _ in 0..self.times {
+            by_unit(self.len, self.unit, &mut does)?;
+        }
+        Ok(())
+    }
 }

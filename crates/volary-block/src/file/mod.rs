@@ -301,7 +301,7 @@ impl BlockDevice for FileDevice {
         }))
     }
 
-    /// Has the host fetch it into its page cache.
+    /// Asks the host to read it into its page cache.
     fn will_read(&self, offset: u64, len: u64) {
         if let (None, Some(len)) = (&self.direct, NonZeroU64::new(len)) {
             // A hint: what goes wrong is told by the read.

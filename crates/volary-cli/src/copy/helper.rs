@@ -45,7 +45,7 @@ impl Helper {
         })
     }
 
-    /// Has files written; tells what came of those that are.
+    /// Queues files for writing. Returns the results of those that are done.
     pub(super) fn write(&mut self, job: Job) -> Vec<Done> {
         if self.jobs.send(job).is_err() {
             return vec![Err(died())];

@@ -52,8 +52,8 @@ impl HostRange {
         self.len
     }
 
-    /// Has the host copy it to where `into` stands, which then stands behind the bytes that were
-    /// copied. Gives how many these are: fewer if the host does not copy more, and 0 if the file
+    /// Lets the host copy it to the position of `into`, which then stands behind the bytes that were
+    /// copied. Returns how many these are: fewer if the host does not copy more, and 0 if the file
     /// has changed.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl HostRange {
     }
 }
 
-/// Has the host give a file room for what it will hold, where it gains from that.
+/// Preallocates a file's room on the host, where that pays.
 fn give_room(file: BorrowedFd<'_>, (start, len): (u64, u64)) {
     let is_ext4 = |stat: rustix::fs::StatFs| u64::try_from(stat.f_type) == Ok(EXT4);
     if rustix::fs::fstatfs(file).is_ok_and(is_ext4) {

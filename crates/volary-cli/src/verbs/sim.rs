@@ -10,7 +10,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use svg::Document;
-use svg::node::element::{Line, Rectangle, Text};
+use svg::node::element::Rectangle;
+use volary_bench::draw::{line, text};
 use volary_sim::{Doings, PRESETS, Preset};
 
 /// Runs a command on images as if they were on another disk, and says what that took.
@@ -184,14 +185,18 @@ fn picture(preset: &Preset, doings: &Doings) -> Document {
         .set("font-family", "sans-serif")
         .set("font-size", 12)
         .add(field())
-        .add(words(EDGE, EDGE - 8.0, &format!("{}: byte 0", preset.name)))
-        .add(words(
-            EDGE,
-            EDGE + HEIGHT + 16.0,
+        .add(text(
+            &format!("{}: byte 0", preset.name),
+            (EDGE, EDGE - 8.0),
+            "start",
+        ))
+        .add(text(
             &format!(
                 "byte {top}; {:.3} s from left to right; reads blue, writes red",
                 time / 1e6
             ),
+            (EDGE, EDGE + HEIGHT + 16.0),
+            "start",
         ));
     let mut last: Option<(f64, f64)> = None;
     for served in &doings.path {
@@ -219,19 +224,4 @@ fn field() -> Rectangle {
         .set("height", HEIGHT)
         .set("fill", "none")
         .set("stroke", "#999999")
-}
-
-fn words(x: f64, y: f64, words: &str) -> Text {
-    Text::new(words).set("x", x).set("y", y)
-}
-
-fn line(from: (f64, f64), to: (f64, f64), colour: &str, width: f64) -> Line {
-    let near = |place: f64| format!("{place:.2}");
-    Line::new()
-        .set("x1", near(from.0))
-        .set("y1", near(from.1))
-        .set("x2", near(to.0))
-        .set("y2", near(to.1))
-        .set("stroke", colour)
-        .set("stroke-width", width)
 }

@@ -44,7 +44,7 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Has the host forget an image, which is read past the page cache then.
+/// Drops an image from the host's page cache, so that it is read past the cache.
 fn forget(image: &Path) {
     let image = fs::File::open(image).unwrap();
     image.sync_all().unwrap();

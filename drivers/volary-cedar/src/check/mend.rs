@@ -140,7 +140,7 @@ fn empty(core: &mut Core, head: &mut Head) -> Result<()> {
     }
 }
 
-/// Has a node be one of the remote that was never seen.
+/// Turns a node into one of the remote that was never seen.
 fn make_away(core: &mut Core, head: &mut Head, now: Time) -> Result<()> {
     core.hand_runs_over(head)?;
     core.set_parts(head, Part::Sums, &[])?;
@@ -148,7 +148,7 @@ fn make_away(core: &mut Core, head: &mut Head, now: Time) -> Result<()> {
     Ok(())
 }
 
-/// Has a node stand for nothing of the remote any more; of what is not here, nothing is left.
+/// Turns a remote's node into one of the volume's own; content that is not here is lost.
 fn make_own(core: &mut Core, head: &mut Head) -> Result<()> {
     if head.is_away() {
         head.size = 0;

@@ -33,9 +33,9 @@ pub(crate) enum Fix {
     Size(u64),
     /// Take the checksums of data away.
     Sums(u64),
-    /// Have a node of the remote be the volume's own.
+    /// Turn a remote's node into one of the volume's own.
     Own(u64),
-    /// Have a node be one of the remote, of which nothing is here.
+    /// Turn a node into a remote's node without local content.
     Away(u64),
     /// Put an entry into the root.
     Adopt(Vec<u8>),

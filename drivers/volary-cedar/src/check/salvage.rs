@@ -331,7 +331,7 @@ fn grouped(cells: Vec<Cell<'_>>, room: usize) -> Vec<Vec<Cell<'_>>> {
     out
 }
 
-/// Has the new pages on the disk before the root that leads to them.
+/// Writes the new pages before the root that leads to them.
 fn replace(
     core: &mut Core,
     mut pages: Vec<(u32, page::Image)>,

@@ -209,7 +209,7 @@ fn cut_and_grown() -> Script {
     Script([vec![Op::Put(0, 1500), Op::Sync], cut].concat())
 }
 
-/// Has the volume be one on which a mistake can be seen.
+/// Prepares a volume on which the mistake shows.
 fn shape(volume: &mut Volume, mistake: Mistake) {
     match mistake {
         Mistake::OldMap | Mistake::MapOfNextCommit | Mistake::MapWithoutParts => {

@@ -25,7 +25,7 @@ fn put(fs: &Fs, cx: &Ctx<'_>, file: &str, len: usize) -> volary_core::Result<Nod
     fs.close(cx, open).and(written).map(|_| made.node)
 }
 
-/// Has `holes` holes of two pages be all the room there is.
+/// Fills the volume but for `holes` holes of two pages.
 fn riddle(fs: &Fs, cx: &Ctx<'_>, holes: usize) {
     for i in 0..2 * holes {
         put(fs, cx, &format!("small {i}"), 100).unwrap();

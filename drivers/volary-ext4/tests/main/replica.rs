@@ -3,7 +3,7 @@
 use crate::images::{E2FSCK, Images, can_make, debugfs};
 use crate::{attach_as, memory, tools};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volary_block::ByReplica;
 use volary_core::{BlockDevice, Format};
@@ -24,7 +24,7 @@ const VOLUMES: &[(&str, &str)] = &[
     ("-t ext2 -b 1024 -r 0 -O none", "24M"),
 ];
 
-fn tree(images: &Images) -> std::path::PathBuf {
+fn tree(images: &Images) -> PathBuf {
     let source = images.path("few");
     fs::create_dir_all(source.join("dir/below")).expect("a directory");
     for number in 0..40u64 {
@@ -53,8 +53,17 @@ fn places(how: &str, size: &str, image: &Path) -> Vec<u64> {
     words.filter_map(|word| word.parse().ok()).collect()
 }
 
-#[test]
-fn a_volume_without_its_first_superblock_is_read_by_a_replica() {
+/// A volume that is whole.
+struct Whole {
+    how: &'static str,
+    size: &'static str,
+    image: PathBuf,
+    bytes: Vec<u8>,
+    before: View,
+}
+
+/// Calls `test` with each of [`VOLUMES`].
+fn each(test: impl Fn(Whole)) {
     if !can_make() {
         return;
     }
@@ -62,15 +71,34 @@ fn a_volume_without_its_first_superblock_is_read_by_a_replica() {
     let source = tree(&images);
     for (how, size) in VOLUMES {
         let image = images.made("a.img", how, size, Some(&source));
-        let mut bytes = fs::read(&image).expect("an image");
+        let bytes = fs::read(&image).expect("an image");
+        let before = view(&memory(bytes.clone()), how);
+        test(Whole {
+            how,
+            size,
+            image,
+            bytes,
+            before,
+        });
+    }
+}
+
+#[test]
+fn a_volume_without_its_first_superblock_is_read_by_a_replica() {
+    each(|whole| {
+        let Whole {
+            how,
+            size,
+            image,
+            mut bytes,
+            before,
+        } = whole;
         assert_eq!(
             EXT4.replica(&*memory(bytes.clone())).expect("a look"),
             None,
             "{how}"
         );
-        let dev = memory(bytes.clone());
-        let before = view(&dev, how);
-        let block = tools::dump(&dev, "superblock");
+        let block = tools::dump(&memory(bytes.clone()), "superblock");
         let log = block
             .lines()
             .find_map(|line| line.trim().strip_prefix("s_log_block_size"));
@@ -97,22 +125,19 @@ fn a_volume_without_its_first_superblock_is_read_by_a_replica() {
             );
         }
         assert!(EXT4.map(laid, 100).is_ok(), "{how}");
-    }
+    });
 }
 
 #[test]
 fn a_damaged_descriptor_hides_nothing() {
-    if !can_make() {
-        return;
-    }
-    let images = Images::new();
-    let source = tree(&images);
-    for (how, size) in VOLUMES {
-        let image = images.made("a.img", how, size, Some(&source));
-        let mut bytes = fs::read(&image).expect("an image");
-        let dev = memory(bytes.clone());
-        let before = view(&dev, how);
-        let told = tools::dump(&dev, "group 0");
+    each(|whole| {
+        let Whole {
+            how,
+            mut bytes,
+            before,
+            ..
+        } = whole;
+        let told = tools::dump(&memory(bytes.clone()), "group 0");
         let at = told.lines().next().and_then(|line| line.rsplit(' ').next());
         let at: usize = at.and_then(|at| at.parse().ok()).expect("a place");
         bytes[at..at + 32].fill(0);
@@ -124,7 +149,7 @@ fn a_damaged_descriptor_hides_nothing() {
             .filter(|line| !line.starts_with("group: "))
             .collect();
         assert!(others.is_empty() && found.len() == 1, "{how}: {found:?}");
-    }
+    });
 }
 
 #[test]

@@ -206,7 +206,7 @@ impl Alloc {
         self.kept.give_all_back();
     }
 
-    /// Returns how many blocks are to be kept for a file.
+    /// Returns the number of blocks to reserve ahead of a growing file.
     fn ahead(&self, reader: &Reader<'_>, grower: &Grower) -> u64 {
         let free = u64::try_from(self.total[1]).unwrap_or(0);
         let bsize = reader.volume.bsize;

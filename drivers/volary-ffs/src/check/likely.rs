@@ -235,7 +235,7 @@ fn kind(reader: &Reader<'_>, inode: &Inode) -> Result<FileKind> {
     })
 }
 
-/// Returns whether the first block of an inode begins as its own directory's.
+/// Returns whether the inode's first block begins with an entry `.` of this inode, as a directory's does.
 ///
 /// # Errors
 /// `Io`.

@@ -157,7 +157,7 @@ impl Plan {
         fits
     }
 
-    /// Returns whether a group's maps fit in a block, and UFS1's counts of 16 bits are enough.
+    /// Returns whether a group's maps fit in a block, and in UFS1 its counts in 16 bits.
     fn maps_fit(&self) -> bool {
         let counts = self.ipg.max(self.fpg / self.request.frag());
         let counted = self.request.what == What::Ufs2 || counts <= 0x7fff;

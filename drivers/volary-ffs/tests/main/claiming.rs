@@ -20,7 +20,7 @@ fn number(base: &Base, value: u64, len: usize) -> Vec<u8> {
     }
 }
 
-/// Has a directory be one block of free entries, over and over, through three levels of pointers.
+/// Makes a directory that consists of one block of free entries, over and over, through three levels of pointers.
 fn over_and_over(base: &Base, size: u64) -> Vec<u8> {
     let topic = format!("inode {}", base.inode("dir"));
     let width = match base.name.starts_with("UFS2") {
@@ -66,7 +66,7 @@ fn a_directory_longer_than_the_volume_is_refused() {
     }
 }
 
-/// Has a check stop at once, and keeps how far it would have gone.
+/// Stops a check at once, and keeps how far it would have gone.
 #[derive(Default)]
 struct Stops(Cell<u64>);
 

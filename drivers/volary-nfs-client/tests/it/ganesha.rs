@@ -47,7 +47,7 @@ mod suites {
     }
 }
 
-/// Has `work` done on a directory that ganesha serves, by the test of this name.
+/// Runs `work` on a directory that ganesha serves, for the test of this name.
 fn within(name: &str, work: fn(&Path)) {
     if std::env::var_os(INSIDE).is_some() {
         return serve(work);

@@ -5,7 +5,7 @@ use crate::store::Store;
 use crate::stream::Stream;
 use volary_core::{Kind, Result};
 
-/// Which records are marked as in use. Where that cannot be read, all are.
+/// Returns the records that are marked as in use; all of them if the bitmap cannot be read.
 pub(super) struct RecordBits<'a> {
     store: &'a Store,
     bits: Option<Stream>,

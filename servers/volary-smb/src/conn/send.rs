@@ -95,7 +95,7 @@ impl Conn {
         }
     }
 
-    /// Has replies written, as one message, signed or sealed.
+    /// Sends replies as one message, signed or sealed.
     fn emit(
         &self,
         mut replies: Vec<Reply>,

@@ -226,7 +226,7 @@ impl Counts {
     }
 }
 
-/// Returns cells for two systems, the paper's figure and ours for each, and for how they stand to each other.
+/// Returns three cells with the paper's figure and ours: of one system, of the other, and of the first by the second.
 fn compared([a, b]: [(f64, f64); 2]) -> Vec<Cell> {
     let cell = |(paper, ours)| Cell::claimed(paper, ours);
     vec![cell(a), cell(b), cell((a.0 / b.0, a.1 / b.1))]

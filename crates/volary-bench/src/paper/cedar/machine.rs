@@ -59,7 +59,7 @@ impl Machine {
         &self.layout
     }
 
-    /// Leaves the volume, and attaches it again.
+    /// Detaches the volume and attaches it again.
     pub(super) fn again(&mut self) -> Result<()> {
         self.call(|cx, fs| fs.detach(cx))?;
         self.fs = attach(&self.dev)?;

@@ -108,7 +108,7 @@ impl Mounted {
         self.dev.wait(ms as f64 * 1000.0);
     }
 
-    /// Leaves the volume, and attaches it again.
+    /// Detaches the volume and attaches it again.
     pub(super) fn again(&mut self) -> Result<()> {
         self.call(|cx, fs| fs.detach(cx))?;
         self.dirs.clear();

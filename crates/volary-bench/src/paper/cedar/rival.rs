@@ -5,12 +5,12 @@ use super::mounted::Mounted;
 use anyhow::Result;
 use volary_sim::seek::Drive;
 
-/// Bytes of a small file: one page.
+/// Bytes of a small file, which fits in one page.
 pub(super) const SMALL: usize = 400;
 /// Milliseconds from one small create to the next: what FSD takes for it (Table 2).
 pub(super) const APART: u64 = 70;
 
-/// A file system on a disk that counts requests. A name is `dir>file`; directories are made when they are first used.
+/// A file system on a disk that counts requests. Names are `dir>file`; the first file of a directory creates it.
 pub(super) trait Rival {
     /// Makes a file.
     fn create(&mut self, name: &str, len: usize) -> Result<()>;
@@ -23,11 +23,11 @@ pub(super) trait Rival {
     /// Lists a directory with all properties. Returns how many files there are.
     fn list(&mut self, dir: &str) -> Result<usize>;
     fn delete(&mut self, name: &str) -> Result<()>;
-    /// Lets time pass, in milliseconds: what waits for its time is written.
+    /// Lets milliseconds pass, and writes what is due.
     fn wait(&mut self, ms: u64) -> Result<()>;
-    /// Leaves the volume and takes it up again with nothing in memory.
+    /// Detaches the volume and attaches it again with empty caches.
     fn again(&mut self) -> Result<()>;
-    /// Forgets what it has of files' content, which Cedar did not keep.
+    /// Drops cached content of files, which Cedar did not cache.
     fn forget(&mut self) -> Result<()> {
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! A table as a bar chart on a scale of powers of ten: a group for each column, a bar for each row.
 
+use crate::draw::{colour, line, rectangle, text};
 use crate::paper::table::Table;
 use svg::Document;
-use svg::node::element::{Group, Line, Rectangle, Text, Title};
+use svg::node::element::{Group, Title};
 
 /// Pixels of the field's height, and around it.
 const HEIGHT: f64 = 260.0;
@@ -31,12 +32,12 @@ pub(in crate::paper) fn bars(table: &Table) -> Document {
         .set("height", height)
         .set("font-family", "sans-serif")
         .set("font-size", 12)
-        .add(words(&table.title, (AROUND, AROUND - 28.0), "start"));
+        .add(text(&table.title, (AROUND, AROUND - 28.0), "start"));
     document = axes(document, &scale, field, &table.of);
     for (number, column) in (0_u32..).zip(&table.columns) {
         let left = AROUND + BETWEEN / 2.0 + group * f64::from(number);
         let middle = (left + (group - BETWEEN) / 2.0, AROUND + HEIGHT + 16.0);
-        document = document.add(words(column, middle, "middle"));
+        document = document.add(text(column, middle, "middle"));
         for (bar, row) in (0_u32..).zip(&table.rows) {
             let Some(cell) = row.cells.get(number as usize) else {
                 continue;
@@ -44,11 +45,16 @@ pub(in crate::paper) fn bars(table: &Table) -> Document {
             let x = left + BAR * f64::from(bar);
             if let Some(ours) = cell.ours {
                 let name = format!("{}, {column}: {ours:.2}", row.name);
-                document = document.add(one(&scale, (x, ours), colour(bar), &name));
+                document = document.add(one(
+                    &scale,
+                    (x, ours),
+                    colour(&COLOURS, bar as usize),
+                    &name,
+                ));
             }
             if let Some(paper) = cell.paper {
                 let y = scale.y(paper);
-                document = document.add(stroke((x, y), (x + BAR, y), "#b03a2e"));
+                document = document.add(line((x, y), (x + BAR, y), "#b03a2e", 2.0));
             }
         }
     }
@@ -58,12 +64,8 @@ pub(in crate::paper) fn bars(table: &Table) -> Document {
 /// One bar, with what shows when it is pointed at.
 fn one(scale: &Scale, (x, ours): (f64, f64), colour: &str, name: &str) -> Group {
     let top = scale.y(ours);
-    let bar = Rectangle::new()
-        .set("x", x)
-        .set("y", top)
-        .set("width", BAR - 1.0)
-        .set("height", AROUND + HEIGHT - top)
-        .set("fill", colour);
+    let size = (BAR - 1.0, AROUND + HEIGHT - top);
+    let bar = rectangle((x, top), size, colour);
     Group::new().add(Title::new(name)).add(bar)
 }
 
@@ -72,15 +74,10 @@ fn names(mut document: Document, table: &Table, field: f64) -> Document {
     let left = field + AROUND + 16.0;
     for (bar, row) in (0_u32..).zip(&table.rows) {
         let y = AROUND + LINE * f64::from(bar);
-        let mark = Rectangle::new()
-            .set("x", left)
-            .set("y", y)
-            .set("width", 10)
-            .set("height", 10)
-            .set("fill", colour(bar));
+        let mark = rectangle((left, y), (10.0, 10.0), colour(&COLOURS, bar as usize));
         document = document
             .add(mark)
-            .add(words(&row.name, (left + 16.0, y + 10.0), "start"));
+            .add(text(&row.name, (left + 16.0, y + 10.0), "start"));
     }
     document
 }
@@ -89,18 +86,11 @@ fn axes(mut document: Document, scale: &Scale, field: f64, unit: &str) -> Docume
     for power in scale.least..=scale.most {
         let value = 10_f64.powi(power);
         let y = scale.y(value);
-        let line = stroke((AROUND, y), (AROUND + field, y), "#cccccc");
-        let word = words(&format!("{value}"), (AROUND - 6.0, y + 4.0), "end");
-        document = document.add(line).add(word);
+        let across = line((AROUND, y), (AROUND + field, y), "#cccccc", 2.0);
+        let word = text(&format!("{value}"), (AROUND - 6.0, y + 4.0), "end");
+        document = document.add(across).add(word);
     }
-    document.add(words(unit, (AROUND, AROUND - 10.0), "start"))
-}
-
-fn colour(bar: u32) -> &'static str {
-    COLOURS
-        .get(bar as usize % COLOURS.len())
-        .copied()
-        .unwrap_or("black")
+    document.add(text(unit, (AROUND, AROUND - 10.0), "start"))
 }
 
 /// Powers of ten.
@@ -110,7 +100,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// One that has all of a table's figures; at least a power of ten of them.
+    /// Returns a scale that covers all figures of a table, and at least one power of ten.
     fn of(table: &Table) -> Self {
         let cells = table.rows.iter().flat_map(|row| &row.cells);
         let figures = cells.flat_map(|cell| [cell.ours, cell.paper]).flatten();
@@ -137,23 +127,6 @@ impl Scale {
             / f64::from(self.most - self.least);
         AROUND + HEIGHT * (1.0 - part.clamp(0.0, 1.0))
     }
-}
-
-fn words(words: &str, (x, y): (f64, f64), anchor: &str) -> Text {
-    Text::new(words)
-        .set("x", x)
-        .set("y", y)
-        .set("text-anchor", anchor)
-}
-
-fn stroke(from: (f64, f64), to: (f64, f64), colour: &str) -> Line {
-    Line::new()
-        .set("x1", from.0)
-        .set("y1", from.1)
-        .set("x2", to.0)
-        .set("y2", to.1)
-        .set("stroke", colour)
-        .set("stroke-width", 2)
 }
 
 #[cfg(test)]

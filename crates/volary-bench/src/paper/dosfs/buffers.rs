@@ -10,7 +10,7 @@ pub(super) struct Buffer {
     pub(super) is_dirty: bool,
     /// When its request is done.
     pub(super) ready: f64,
-    /// Whether the processor has yet to move what was read into it.
+    /// Whether its data still has to be copied by the processor.
     pub(super) is_new: bool,
     used: u64,
 }

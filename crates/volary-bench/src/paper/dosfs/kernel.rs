@@ -27,7 +27,7 @@ pub(super) struct System {
     pub(super) io: u64,
     /// Whether the FAT is in memory, and written by a sync only.
     pub(super) holds_fat: bool,
-    /// Whether the next request is made before it is asked for.
+    /// Whether the kernel reads ahead.
     pub(super) reads_ahead: bool,
     /// Whether the name cache is on.
     pub(super) caches_names: bool,

@@ -4,7 +4,7 @@ use super::kernel::System;
 use super::machine::Machine;
 use super::systems::Any;
 use crate::paper::table::Cell;
-use crate::workload::{self, Iostone, Mix, Tree};
+use crate::workload::{self, Again, Iostone, Mix, Tree};
 use anyhow::Result;
 
 /// Bytes of a call of the tests that read and write.
@@ -52,7 +52,13 @@ pub(super) fn crtdel(any: &mut Any, kib: u64) -> Result<f64> {
         CREATED
     };
     let mut run = |times| {
-        any.time(|files| workload::create_and_delete(files, "crtdel.x", kib << 10, (unit, times)))
+        let again = Again {
+            path: "crtdel.x",
+            len: kib << 10,
+            unit,
+            times,
+        };
+        any.time(|files| again.create_and_delete(files))
     };
     run(4)?;
     Ok(run(TIMES)? / TIMES as f64 / 1e3)
@@ -68,9 +74,16 @@ pub(super) fn again(any: &mut Any, kib: u64) -> Result<[f64; 2]> {
     workload::write_new(any.files(), path, len, CALL)?;
     any.files().sync()?;
     any.files().open(path)?;
-    workload::read_again(any.files(), path, len, (CALL, 2))?;
-    let read = any.time(|files| workload::read_again(files, path, len, (CALL, TIMES)))?;
-    let written = any.time(|files| workload::write_again(files, path, len, (CALL, TIMES)))?;
+    let again = Again {
+        path,
+        len,
+        unit: CALL,
+        times: TIMES,
+    };
+    // Twice before it counts.
+    Again { times: 2, ..again }.read(any.files())?;
+    let read = any.time(|files| again.read(files))?;
+    let written = any.time(|files| again.write(files))?;
     any.files().close(path)?;
     any.files().unlink(path)?;
     any.files().sync()?;
@@ -97,7 +110,7 @@ pub(super) fn windows() -> Tree {
     workload::with_lengths("win", 2, 240, 8_000_000)
 }
 
-/// Copies and removes the Windows tree, with nothing in memory; returns seconds.
+/// Copies and removes the Windows tree from a cold cache. Returns seconds.
 ///
 /// # Errors
 /// Of the system.
@@ -125,7 +138,7 @@ const fn mix(files: usize, len: u64, chosen: u64) -> Mix {
     Mix { files, len, chosen }
 }
 
-/// Runs so many instances of Iostone; returns seconds. How many files are opened is fitted to FFS' 233 s.
+/// Runs several instances of Iostone. Returns seconds. The number of opens is fitted to FFS' 233 s.
 ///
 /// # Errors
 /// Of the system.

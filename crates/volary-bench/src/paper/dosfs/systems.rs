@@ -8,6 +8,16 @@ use super::volume::Made;
 use crate::workload::Files;
 use anyhow::Result;
 
+/// The columns of Tables 3 and 5.
+pub(super) const SYSTEMS: [&str; 6] = [
+    "MS-DOS",
+    "FFS",
+    "DosFs",
+    "FFS / DosFs",
+    "MS-DOS / DosFs",
+    "volary today",
+];
+
 /// Bytes of the paper's MS-DOS partition, the first of the disk; FFS is behind it.
 const PARTITION: u64 = 60 << 20;
 
@@ -141,7 +151,7 @@ impl Any {
         }
     }
 
-    /// Brings all to the disk, and forgets it where there is a cache to be forgotten.
+    /// Writes everything to the disk and empties the cache, if there is one.
     ///
     /// # Errors
     /// Of the volume.

@@ -2,11 +2,11 @@
 
 use super::machine::GATEWAY;
 use super::runs::{again, cells, crtdel, opens};
-use super::systems::{Any, DOSFS, FAT, UFS};
+use super::systems::{Any, DOSFS, FAT, SYSTEMS, UFS};
 use crate::paper::table::{Cell, Table};
 use anyhow::Result;
 
-/// The paper's rows: MS-DOS, FFS, DosFs.
+/// The paper's figures: MS-DOS, FFS, DosFs.
 const PAPER: [(&str, [f64; 3]); 12] = [
     ("open \"foo\", ms", [0.50, 0.75, 0.75]),
     ("open \"a/b/foo\", ms", [0.82, 0.82, 0.82]),
@@ -53,15 +53,11 @@ pub(super) fn table() -> Result<Table> {
     ] {
         columns.push(column(&mut any)?);
     }
-    let names = [
-        "MS-DOS",
-        "FFS",
-        "DosFs",
-        "FFS / DosFs",
-        "MS-DOS / DosFs",
-        "volary today",
-    ];
-    let mut table = Table::new("Table 3: Ousterhout's tests on the Gateway", "test", &names);
+    let mut table = Table::new(
+        "Table 3: Ousterhout's tests on the Gateway",
+        "test",
+        &SYSTEMS,
+    );
     for (number, (name, paper)) in PAPER.iter().enumerate() {
         let ours: Vec<Option<f64>> = columns
             .iter()

@@ -4,7 +4,7 @@ use super::dataset;
 use super::kernel::System;
 use super::machine::{GATEWAY, Machine};
 use super::runs::{Programs, andrew, cells, copy_and_delete, iostone, iostones};
-use super::systems::{Any, DOSFS, FAT, UFS};
+use super::systems::{Any, DOSFS, FAT, SYSTEMS, UFS};
 use super::volume::Made;
 use crate::paper::table::{Cell, Table};
 use crate::workload::{self, Tree};
@@ -45,7 +45,7 @@ const FLOPPY_FFS: System = System {
     ..UFS
 };
 
-/// Unpacks the data set of Table 2; returns seconds.
+/// Unpacks the data set of Table 2. Returns seconds.
 fn unpack(any: &mut Any) -> Result<f64> {
     let dirs = dataset::DIRS.map(str::to_owned).to_vec();
     let path = |file: &dataset::File| {
@@ -133,18 +133,10 @@ pub(super) fn small_table(
 /// # Errors
 /// Of volumes.
 pub(super) fn tables() -> Result<[Table; 2]> {
-    let names = [
-        "MS-DOS",
-        "FFS",
-        "DosFs",
-        "FFS / DosFs",
-        "MS-DOS / DosFs",
-        "volary today",
-    ];
     let mut table = Table::new(
         "Table 5: macro-benchmarks on the Gateway",
         "seconds",
-        &names,
+        &SYSTEMS,
     );
     let paper = [[0.5, 9.0, 8.0, 12.0, 49.0], [0.5, 8.0, 6.0, 9.0, 40.0]];
     andrew_rows(&mut table, paper, phases()?, 1);

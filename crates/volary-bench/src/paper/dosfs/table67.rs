@@ -49,7 +49,7 @@ pub(super) fn table6() -> Result<Table> {
     Ok(table)
 }
 
-/// The paper's rows of Table 7 that are Ousterhout's tests: FFS, DosFs.
+/// The paper's figures of Ousterhout's tests in Table 7: FFS, DosFs.
 const PAPER: [(&str, [f64; 2]); 13] = [
     ("open \"foo\", ms", [0.20, 0.23]),
     ("open \"a/b/foo\", ms", [0.26, 0.31]),

@@ -2,12 +2,12 @@
 //! processor's times of the paper's machine for the same calls.
 
 use super::machine::Machine;
-use super::volume::{self, Made, split};
+use super::volume::{self, Made, new_dir, new_file, split};
 use crate::workload::Files;
 use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
-use volary::{Cancel, Create, Cred, Ctx, Fs, Mode, Name, NodeId, OpenId, SetAttr, Time};
+use volary::{Cancel, Cred, Ctx, Fs, Mode, Name, NodeId, OpenId, Time};
 use volary_sim::Spinning;
 use volary_sim::buffered::BufferedDisk;
 
@@ -105,8 +105,7 @@ impl Files for Today {
         self.disk.wait(self.machine.make);
         let (dir, name) = split(path);
         let dir = self.node(dir)?;
-        let made = self
-            .call(|cx, fs| fs.mkdir(cx, dir, Name::new(name.as_bytes())?, &SetAttr::default()))?;
+        let made = self.call(|cx, fs| new_dir(fs, cx, dir, name))?;
         self.nodes.insert(path.to_owned(), made.node);
         Ok(())
     }
@@ -116,15 +115,7 @@ impl Files for Today {
         self.disk.wait(self.machine.make);
         let (dir, name) = split(path);
         let dir = self.node(dir)?;
-        let (made, open) = self.call(|cx, fs| {
-            fs.create(
-                cx,
-                dir,
-                Name::new(name.as_bytes())?,
-                Create::New,
-                &SetAttr::default(),
-            )
-        })?;
+        let (made, open) = self.call(|cx, fs| new_file(fs, cx, dir, name))?;
         self.nodes.insert(path.to_owned(), made.node);
         self.opens.insert(path.to_owned(), open);
         Ok(())

@@ -243,6 +243,27 @@ fn call<T>(fs: &Fs, act: impl FnOnce(&Ctx<'_>, &Fs) -> volary::Result<T>) -> Res
     Ok(act(&cx(&cred, &cancel), fs)?)
 }
 
+/// Makes a directory.
+pub(super) fn new_dir(
+    fs: &Fs,
+    cx: &Ctx<'_>,
+    dir: NodeId,
+    name: &str,
+) -> volary::Result<volary_core::Entry> {
+    fs.mkdir(cx, dir, Name::new(name.as_bytes())?, &SetAttr::default())
+}
+
+/// Makes a file, which is open then.
+pub(super) fn new_file(
+    fs: &Fs,
+    cx: &Ctx<'_>,
+    dir: NodeId,
+    name: &str,
+) -> volary::Result<(volary_core::Entry, OpenId)> {
+    let name = Name::new(name.as_bytes())?;
+    fs.create(cx, dir, name, Create::New, &SetAttr::default())
+}
+
 /// Fills a volume with files, takes away a fifth, and fills what that freed.
 fn age(fs: &Fs, full: u64) -> Result<()> {
     const DIRS: usize = 32;
@@ -253,14 +274,7 @@ fn age(fs: &Fs, full: u64) -> Result<()> {
     let mut dirs = Vec::new();
     for i in 0..DIRS {
         let name = format!("old{i}");
-        let made = call(fs, |cx, fs| {
-            fs.mkdir(
-                cx,
-                fs.root(),
-                Name::new(name.as_bytes())?,
-                &SetAttr::default(),
-            )
-        })?;
+        let made = call(fs, |cx, fs| new_dir(fs, cx, fs.root(), &name))?;
         dirs.push(made.node);
     }
     let mut files: Vec<(NodeId, String)> = Vec::new();
@@ -275,13 +289,7 @@ fn age(fs: &Fs, full: u64) -> Result<()> {
             let name = format!("f{number}");
             number += 1;
             call(fs, |cx, fs| {
-                let (_, open) = fs.create(
-                    cx,
-                    dir,
-                    Name::new(name.as_bytes())?,
-                    Create::New,
-                    &SetAttr::default(),
-                )?;
+                let (_, open) = new_file(fs, cx, dir, &name)?;
                 for at in (0..len).step_by(LONG as usize) {
                     let part = zeros.get(..LONG.min(len - at) as usize).unwrap_or_default();
                     fs.write(cx, open, Some(at), part)?;
@@ -350,7 +358,7 @@ impl Real {
         }
     }
 
-    /// Brings all to the device. Returns what was written besides the content of `of`.
+    /// Syncs the volume. Returns the writes, without those of the content of `of`.
     fn commit(&self, of: Option<&Node>) -> Result<Wrote> {
         self.call(|cx, fs| fs.sync(cx))?;
         let mut wrote = Wrote::default();
@@ -406,8 +414,7 @@ impl Real {
     pub(super) fn mkdir(&mut self, path: &str) -> Result<Wrote> {
         let (dir, name) = split(path);
         let dir = self.dir(dir)?;
-        let made = self
-            .call(|cx, fs| fs.mkdir(cx, dir, Name::new(name.as_bytes())?, &SetAttr::default()))?;
+        let made = self.call(|cx, fs| new_dir(fs, cx, dir, name))?;
         self.born(path, made.node, None)
     }
 
@@ -418,15 +425,7 @@ impl Real {
     pub(super) fn create(&mut self, path: &str) -> Result<Wrote> {
         let (dir, name) = split(path);
         let dir = self.dir(dir)?;
-        let (made, open) = self.call(|cx, fs| {
-            fs.create(
-                cx,
-                dir,
-                Name::new(name.as_bytes())?,
-                Create::New,
-                &SetAttr::default(),
-            )
-        })?;
+        let (made, open) = self.call(|cx, fs| new_file(fs, cx, dir, name))?;
         self.born(path, made.node, Some(open))
     }
 
@@ -476,7 +475,7 @@ impl Real {
         Ok(pieces)
     }
 
-    /// Brings to the device what an open file grew by. Returns what was written besides its content.
+    /// Syncs an open file that has grown. Returns the writes, without those of its content.
     ///
     /// # Errors
     /// Of the volume.

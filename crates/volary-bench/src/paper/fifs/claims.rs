@@ -64,7 +64,7 @@ const FSNFS_THREADS: Option<[&str; 2]> = Some([media::FSNFS_4, media::FSNFS_1]);
 const FSNFS_NC: Option<[&str; 2]> = Some([media::FSNFS_NC, media::KNFS_NC]);
 const FSNFS: Option<[&str; 2]> = Some([media::FSNFS_NC, media::KNFS]);
 
-/// What the text says of each figure.
+/// The claims of the paper's text about each figure.
 fn claims(figure: &str) -> Vec<Claim> {
     match figure {
         "5-1" => large(5.8, "write, FSNFS / kNFSnc: well over 1", Said::InWords),

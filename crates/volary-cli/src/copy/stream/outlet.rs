@@ -355,7 +355,7 @@ impl Outlet<'_, '_> {
         Ok((span, next))
     }
 
-    /// Has the sink copy a stretch, after all that came before it. Gives how many bytes it copied.
+    /// Writes what came before, then lets the sink copy a stretch. Returns how many bytes it copied.
     fn host_range(&mut self, host_range: HostRange, content: &mut dyn Pieces) -> Done<u64> {
         let (tell, told) = sync_channel(1);
         self.batch.items.push(Item::HostRange(host_range, tell));

@@ -65,7 +65,7 @@ impl Volume {
         self.disk.wait(time);
     }
 
-    /// Forgets what it has in memory, but for the map, which was written as the volume was left.
+    /// Empties the caches, but for the map, which a clean shutdown has saved.
     ///
     /// # Errors
     /// Of the disk.
