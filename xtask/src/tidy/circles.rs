@@ -20,7 +20,7 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-testkit", 2, 9),
     ("drivers/volary-cedar", 1, 3),
     ("drivers/volary-ext4", 1, 4),
-    ("drivers/volary-fat", 4, 20),
+    ("drivers/volary-fat", 3, 9),
     ("drivers/volary-ffs", 1, 16),
     ("drivers/volary-host", 1, 15),
     ("drivers/volary-nfs-client", 1, 10),
