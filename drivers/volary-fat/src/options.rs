@@ -1,20 +1,20 @@
 //! The options of a mount, checked.
 
-use crate::codepage::CodePage;
-use crate::names::Style;
-use crate::owner::Ownership;
-use crate::time::Zone;
+use crate::names::codepage::CodePage;
+use crate::names::style::Style;
+use crate::unix::owner::Ownership;
+use crate::volume::time::Zone;
 use volary_core::{Attach, Error, Kind, OptionSpec, Options, Result};
 
 /// Largest request, unless the user says otherwise: where reading and writing
 /// stop getting faster on today's devices.
-pub const IO_SIZE: u32 = 256 << 10;
+pub(crate) const IO_SIZE: u32 = 256 << 10;
 /// The least is what the cache asks for at once.
 const IO_SIZES: std::ops::RangeInclusive<u64> = volary_block::PAGE as u64..=16 << 20;
 
 /// Which UNIX extension a mount uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnixMode {
+pub(crate) enum UnixMode {
     /// Whichever the volume has.
     Auto,
     /// Today's; a volume without it gets it.
@@ -27,7 +27,7 @@ pub enum UnixMode {
 
 /// The options of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MountOptions {
+pub(crate) struct MountOptions {
     /// Who owns what has no owner of its own.
     pub own: Ownership,
     /// How names are shown and made.
@@ -55,7 +55,7 @@ pub(crate) const BOOT: OptionSpec = spec(
 );
 
 /// The options that [`MountOptions::new`] knows.
-pub const MOUNT_OPTIONS: &[OptionSpec] = &[
+pub(crate) const MOUNT_OPTIONS: &[OptionSpec] = &[
     spec(
         "own",
         "mounter|root",
@@ -122,7 +122,7 @@ impl MountOptions {
     ///
     /// # Errors
     /// `Invalid` for an unknown option or a value that is none, naming it.
-    pub fn new(how: &Attach) -> Result<Self> {
+    pub(crate) fn new(how: &Attach) -> Result<Self> {
         let options = &how.options;
         options.check_known(MOUNT_OPTIONS)?;
         let unix = options.choice(

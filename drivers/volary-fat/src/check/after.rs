@@ -6,7 +6,7 @@ use super::mend::Mender;
 use super::twins::Marks;
 use super::volume::{Dir, NONE};
 use super::walk::{Problem, What};
-use crate::ondisk::FREE;
+use crate::volume::ondisk::FREE;
 use volary_core::Result;
 
 impl Mender<'_, '_> {

@@ -4,8 +4,8 @@ use super::disk::{Disk, Rank};
 use super::findings::{self as code, Reporter, Where};
 use super::mend::Mender;
 use super::volume::Volume;
-use crate::ondisk::{STATE_DIRTY, STATE_ERROR, tail_offset};
-use crate::volume::{FatKind, Layout};
+use crate::volume::layout::{FatKind, Layout};
+use crate::volume::ondisk::{STATE_DIRTY, STATE_ERROR, tail_offset};
 use volary_core::{BlockDevice, CheckMode, Error, Kind, Result};
 
 /// Bytes of a boot sector that are compared.
@@ -192,7 +192,7 @@ impl Mender<'_, '_> {
         let want = match self.walk.label {
             Some(slot) => {
                 let mut name = self.vol.entry(&root, slot)?.DIR_Name;
-                crate::short::unhide_first(&mut name);
+                crate::names::short::unhide_first(&mut name);
                 name
             }
             None => NO_NAME,
@@ -389,7 +389,7 @@ impl Marks {
 
 /// The bits of FAT\[1\] that say "clean" and "no error"; FAT12 has none.
 pub(super) const fn fat_bits(kind: FatKind) -> (u32, u32) {
-    use crate::ondisk::{CLEAN_SHUT_16, CLEAN_SHUT_32, NO_HARD_ERR_16, NO_HARD_ERR_32};
+    use crate::volume::ondisk::{CLEAN_SHUT_16, CLEAN_SHUT_32, NO_HARD_ERR_16, NO_HARD_ERR_32};
     match kind {
         FatKind::Fat12 => (0, 0),
         FatKind::Fat16 => (CLEAN_SHUT_16, NO_HARD_ERR_16),

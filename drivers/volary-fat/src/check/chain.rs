@@ -5,7 +5,7 @@ use super::findings::{self as code, Where};
 use super::mend::Mender;
 use super::volume::{NONE, Reader};
 use super::walk::{Problem, What};
-use crate::ondisk::{DIR_ENTRIES_MAX, FREE, attr};
+use crate::volume::ondisk::{DIR_ENTRIES_MAX, FREE, attr};
 use volary_core::Result;
 
 impl Mender<'_, '_> {
@@ -191,7 +191,7 @@ impl Mender<'_, '_> {
     /// Fills a free cluster as the first one of a directory. With `more`, the
     /// directory goes on in another one: there is no end mark then.
     pub(super) fn fresh_dir(&mut self, cluster: u32, parent: u32, more: bool) -> Result<()> {
-        use crate::short::{DOT, DOT_DOT};
+        use crate::volume::ondisk::{DOT, DOT_DOT};
         use zerocopy::IntoBytes;
         let mut bytes = Vec::with_capacity(self.vol.layout.cluster_len as usize);
         for (name, start) in [(DOT, cluster), (DOT_DOT, parent)] {

@@ -13,7 +13,7 @@ use super::reconcile::{self, Decision};
 use super::tables;
 use super::volume::{Volume, is_dots};
 use super::walk::{Problem, Walk, What};
-use crate::names::Names;
+use crate::names::style::Names;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Progress, Result, Time};

@@ -19,12 +19,12 @@
 use super::bits::Bits;
 use super::fat::Link;
 use super::findings::{self as code};
-use super::judge;
 use super::mend::Mender;
 use super::volume::is_dots;
 use super::walk::{Problem, What};
-use crate::ondisk::{DirEntry, attr};
-use crate::unix::{GENERATIONS, UnixData};
+use crate::unix::today::{GENERATIONS, UnixData};
+use crate::volume::judge;
+use crate::volume::ondisk::{DirEntry, attr};
 use std::collections::{HashMap, HashSet};
 use volary_core::{Result, escape};
 

@@ -4,7 +4,7 @@
 //! Edits are made in two ranks. Early ones are on the disk before any late one
 //! is: an entry is first put in its new place, then taken from the old.
 
-use crate::ondisk::{ENTRY_LEN, FREE};
+use crate::volume::ondisk::{ENTRY_LEN, FREE};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

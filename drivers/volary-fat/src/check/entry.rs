@@ -1,14 +1,13 @@
 //! What a walk looks at in one entry of a directory.
 
-use super::judge;
 use super::volume::{Dir, Volume, is_dots};
 use super::walk::{Chain, Stop, Walk, What};
-use crate::halves;
-use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
-use crate::owner::TABLE_NAME;
-use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Long, Record};
-use crate::unix::UnixData;
+use crate::names::record::{Long, Record};
+use crate::table::halves;
+use crate::unix::owner::TABLE_NAME;
+use crate::unix::today::UnixData;
+use crate::volume::judge;
+use crate::volume::ondisk::{DOT, DOT_DOT, DirEntry, ENTRY_LEN, FREE, LongEntry, attr};
 use volary_core::Result;
 use zerocopy::transmute_ref;
 
@@ -37,7 +36,7 @@ impl Walk {
     ) -> Result<()> {
         let entry = &record.short;
         let (first, slot) = (record.first_slot, record.slot);
-        let extended = vol.paper && entry.DIR_Attr & crate::paper::EXTENDED != 0;
+        let extended = vol.paper && entry.DIR_Attr & crate::unix::paper::EXTENDED != 0;
         if number != 0 && is_dots(record) {
             if self.reset && extended {
                 self.note(What::UnixData, number, first, slot);
@@ -66,7 +65,7 @@ impl Walk {
         if number == 0 && entry.DIR_Name == TABLE_NAME {
             self.owners = Some(slot);
         }
-        let tailed = vol.paper && crate::paper::has_tail(entry);
+        let tailed = vol.paper && crate::unix::paper::has_tail(entry);
         if self.reset && (extended || tailed || UnixData::read(entry).is_some()) {
             self.note(What::UnixData, number, first, slot);
         }
@@ -101,7 +100,8 @@ impl Walk {
     }
 
     fn small_fields(&mut self, number: u32, first: u32, slot: u32, entry: &DirEntry) {
-        if entry.DIR_NTRes & NT_NO_SHORT != 0 && entry.DIR_Attr & crate::paper::EXTENDED == 0 {
+        if entry.DIR_NTRes & NT_NO_SHORT != 0 && entry.DIR_Attr & crate::unix::paper::EXTENDED == 0
+        {
             self.note(What::NtBits, number, first, slot);
         }
         if !is_date(entry.DIR_WrtDate.get(), entry.DIR_WrtTime.get()) {

@@ -3,8 +3,8 @@
 
 use super::bits::Bits;
 use super::disk::Disk;
-use crate::copies;
-use crate::volume::{FatKind, Layout};
+use crate::table::copies;
+use crate::volume::layout::{FatKind, Layout};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Result};

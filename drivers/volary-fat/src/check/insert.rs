@@ -2,13 +2,13 @@
 
 use super::disk::Rank;
 use super::findings::{self as code};
-use super::judge;
 use super::mend::Mender;
 use super::taken::Taken;
 use super::twins::{Clash, Marks};
 use super::walk::{Problem, What};
-use crate::ondisk::{DirEntry, FREE, LongEntry, Raw};
-use crate::short::checksum;
+use crate::names::short::checksum;
+use crate::volume::judge;
+use crate::volume::ondisk::{DirEntry, FREE, LongEntry, Raw};
 use std::collections::HashSet;
 use volary_core::{Result, escape};
 use zerocopy::{transmute_mut, transmute_ref};
@@ -125,7 +125,7 @@ impl Mender<'_, '_> {
     /// Adds an empty cluster to a directory.
     fn lengthen(&mut self, number: u32) -> Result<bool> {
         let dir = self.dir(number);
-        let most = crate::ondisk::DIR_ENTRIES_MAX / self.vol.slots_per_cluster();
+        let most = crate::volume::ondisk::DIR_ENTRIES_MAX / self.vol.slots_per_cluster();
         if dir.cluster == 0 || dir.clusters >= most {
             return Ok(false);
         }

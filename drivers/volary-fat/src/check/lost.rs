@@ -7,12 +7,12 @@ use super::bits::Bits;
 use super::disk::Rank;
 use super::fat::Link;
 use super::findings::{self as code, Where};
-use super::judge;
 use super::mend::Mender;
 use super::volume::{Dir, NONE};
-use crate::long::LongName;
-use crate::ondisk::{DirEntry, FREE, Raw, attr};
-use crate::short::checksum;
+use crate::names::long::LongName;
+use crate::names::short::checksum;
+use crate::volume::judge;
+use crate::volume::ondisk::{DirEntry, FREE, Raw, attr};
 use volary_core::Result;
 use zerocopy::{FromBytes, IntoBytes, transmute, transmute_ref};
 
@@ -296,7 +296,7 @@ impl Mender<'_, '_> {
             slot: NONE,
         };
         let mut entry = self.vol.entry(&dir, 1)?;
-        if entry.DIR_Name == crate::short::DOT_DOT && entry.is_dir() {
+        if entry.DIR_Name == crate::volume::ondisk::DOT_DOT && entry.is_dir() {
             entry.set_first_cluster(above, self.vol.layout.is_fat32());
             self.vol.put_entry(&dir, 1, &entry)?;
         }

@@ -3,14 +3,13 @@
 use super::disk::Rank;
 use super::entry::{NT_NO_SHORT, is_label_byte};
 use super::findings::{self as code, Code, Reporter, Where};
-use super::judge;
 use super::taken::Taken;
 use super::volume::{Dir, NONE, Volume};
 use super::walk::{Problem, Walk, What};
-use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, LongEntry, Raw, attr};
-use crate::short::{DOT, DOT_DOT};
-use crate::time::{Zone, set_access, set_create, set_write};
-use crate::unix;
+use crate::unix::today;
+use crate::volume::judge;
+use crate::volume::ondisk::{DOT, DOT_DOT, DirEntry, ENTRY_LEN, FREE, LongEntry, Raw, attr};
+use crate::volume::time::{Zone, set_access, set_create, set_write};
 use volary_core::{Result, escape};
 use zerocopy::{FromZeros, transmute, transmute_mut};
 
@@ -467,7 +466,7 @@ impl Mender<'_, '_> {
             What::UnixData => {
                 let words = "it has the UNIX extension, which is to be reset".into();
                 if self.tell(code::UNIX_RESET, problem, words, "takes the extension away")? {
-                    self.change(problem, unix::reset)?;
+                    self.change(problem, today::reset)?;
                 }
             }
             _ => {

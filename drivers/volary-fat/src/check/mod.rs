@@ -34,7 +34,6 @@ mod entry;
 mod fat;
 mod findings;
 mod insert;
-pub(crate) mod judge;
 mod lost;
 mod mend;
 mod owners;
@@ -45,7 +44,7 @@ mod twins;
 mod volume;
 mod walk;
 
-use crate::names::{Names, Style};
+use crate::names::style::{Names, Style};
 use choose::Choice;
 use disk::{Disk, Rank};
 use fat::{Class, Fat};
@@ -60,7 +59,7 @@ use volume::Volume;
 use walk::{Phase, Walk};
 
 /// Options of a check.
-pub const OPTIONS: &[OptionSpec] = &[
+pub(crate) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "lost",
         value: "save|free",
@@ -129,7 +128,7 @@ impl Plan {
 /// # Errors
 /// `Invalid` for an option; `Corrupt` if no boot sector can be gone by; `Io`;
 /// `Interrupted`, and nothing is changed then.
-pub fn run(
+pub(crate) fn run(
     dev: Arc<dyn BlockDevice>,
     how: &Check,
     report: &mut dyn FnMut(&Finding) -> Answer,
@@ -142,7 +141,7 @@ pub fn run(
     };
     let first = boots.first().map(|boot| &boot.layout);
     let plan = Plan::new(how, || match first {
-        Some(layout) if !layout.is_fat32() => crate::paper::is_used(&*dev, layout),
+        Some(layout) if !layout.is_fat32() => crate::unix::paper::is_used(&*dev, layout),
         _ => Ok(false),
     })?;
     let names = || plan.names(&how.options);
@@ -316,7 +315,7 @@ impl Run<'_> {
         let Some(state) = sector.get_mut(at) else {
             return Ok(());
         };
-        let dirty = *state | crate::ondisk::STATE_DIRTY;
+        let dirty = *state | crate::volume::ondisk::STATE_DIRTY;
         let mut last = [0];
         self.vol.disk.read(at as u64, &mut last)?;
         if *state != dirty {

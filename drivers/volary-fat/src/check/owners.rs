@@ -4,10 +4,10 @@ use super::disk::Rank;
 use super::findings::{self as code};
 use super::mend::Mender;
 use super::walk::{Problem, What};
-use crate::devices::device_text;
-use crate::ondisk::FREE;
-use crate::owner::{HEAD_LEN, OwnerTable};
-use crate::paper::{self, Extension};
+use crate::unix::devices::device_text;
+use crate::unix::owner::{HEAD_LEN, OwnerTable};
+use crate::unix::paper::{self, Extension};
+use crate::volume::ondisk::FREE;
 use volary_core::Result;
 
 impl Mender<'_, '_> {

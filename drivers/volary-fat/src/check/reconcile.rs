@@ -10,14 +10,14 @@
 use super::bits::Bits;
 use super::fat::Fat;
 use super::findings::{self as code, Code, Reporter, Where};
-use super::judge;
 use super::tables;
 use super::volume::{Dir, NONE, Volume, is_dots};
-use crate::copies::{Nonsense, entries_of, nonsense};
-use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, STATE_DIRTY};
-use crate::recover::{Copies, Goal, Way, best_way};
-use crate::segments::UNIT;
-use crate::table::{Link, meaning};
+use crate::table::copies::{Nonsense, entries_of, nonsense};
+use crate::table::fat::{Link, meaning};
+use crate::table::recover::{Copies, Goal, Way, best_way};
+use crate::table::segments::UNIT;
+use crate::volume::judge;
+use crate::volume::ondisk::{DIR_ENTRIES_MAX, DirEntry, STATE_DIRTY};
 use std::collections::BTreeMap;
 use volary_core::{CheckMode, Progress, Result};
 
@@ -329,7 +329,7 @@ impl<'a> Look<'a> {
         let range = entries_of(self.vol.layout.kind, sector);
         // The end of one of FAT12 may be all that is in this sector.
         let before = range.start.saturating_sub(1);
-        let split = crate::halves::is_split(self.vol.layout.kind, before);
+        let split = crate::table::halves::is_split(self.vol.layout.kind, before);
         let from = if split { before } else { range.start };
         for n in from.max(2)..range.end.min(self.vol.layout.last_cluster() + 1) {
             if which(self, n) {

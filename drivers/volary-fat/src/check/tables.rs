@@ -5,8 +5,8 @@ use super::disk::Rank;
 use super::findings::{self as code, Where};
 use super::mend::Mender;
 use super::volume::Volume;
-use crate::ondisk::{FSI_LEAD, FSI_STRUC, FSI_TRAIL, FsInfo};
-use crate::volume::Layout;
+use crate::volume::layout::Layout;
+use crate::volume::ondisk::{FSI_LEAD, FSI_STRUC, FSI_TRAIL, FsInfo};
 use volary_core::{Kind, Result};
 use zerocopy::{FromZeros, IntoBytes};
 

@@ -28,7 +28,7 @@ impl Taken {
     /// Returns a name that is not taken: the start of `basis`, with a number. `basis` itself if there is none.
     pub(super) fn unused(&mut self, basis: [u8; 11]) -> [u8; 11] {
         let next = self.next.entry(basis).or_insert(1);
-        while *next <= crate::short::TAIL_MAX {
+        while *next <= crate::names::short::TAIL_MAX {
             let new = numbered(basis, *next);
             *next += 1;
             if !self.names.contains(&new) {

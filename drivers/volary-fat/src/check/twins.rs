@@ -1,9 +1,9 @@
 //! Names that occur twice in a directory.
 
 use super::volume::{Dir, Volume};
-use crate::chars::upper;
-use crate::names::Names;
-use crate::slots::{Long, LongStyle, Record};
+use crate::names::chars::upper;
+use crate::names::record::{Long, LongStyle, Record};
+use crate::names::style::Names;
 use volary_core::{Result, fold_into};
 
 /// Bits of a mark that are the slot.

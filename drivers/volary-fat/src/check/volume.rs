@@ -3,12 +3,12 @@
 
 use super::disk::{Disk, Rank};
 use super::fat::{Fat, Link};
-use super::judge::Judge;
-use crate::names::Names;
-use crate::ondisk::{DirEntry, ENTRY_LEN, FREE, Raw};
-use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Event, Record, Scanner};
-use crate::volume::Layout;
+use crate::directory::slots::{Event, Scanner};
+use crate::names::record::Record;
+use crate::names::style::Names;
+use crate::volume::judge::Judge;
+use crate::volume::layout::Layout;
+use crate::volume::ondisk::{DOT, DOT_DOT, DirEntry, ENTRY_LEN, FREE, Raw};
 use std::ops::ControlFlow;
 use volary_core::{Result, Time};
 use zerocopy::{FromBytes, IntoBytes};
@@ -61,7 +61,7 @@ pub(super) struct Volume {
 
 impl Volume {
     pub(super) fn new(layout: Layout, disk: Disk, fat: Fat, names: Names, now: Time) -> Self {
-        let paper = names.long == crate::slots::LongStyle::Paper;
+        let paper = names.long == crate::names::record::LongStyle::Paper;
         Self {
             layout,
             disk,
@@ -76,7 +76,7 @@ impl Volume {
     /// Goes on without the paper's layout.
     pub(super) fn forget_paper(&mut self) {
         self.paper = false;
-        self.names.long = crate::slots::LongStyle::Vfat;
+        self.names.long = crate::names::record::LongStyle::Vfat;
     }
 
     /// What is to make sense.
@@ -269,7 +269,7 @@ impl Volume {
         slot: u32,
         each: impl FnOnce(&Names, &Record<'_>) -> R,
     ) -> Result<Option<R>> {
-        let start = slot.saturating_sub(crate::long::PARTS_MAX as u32);
+        let start = slot.saturating_sub(crate::names::long::PARTS_MAX as u32);
         let bytes = self.raws(dir, start, slot - start + 2)?;
         let mut scanner = Scanner::new(self.names.long);
         let mut each = Some(each);

@@ -7,11 +7,11 @@
 
 use super::bits::Bits;
 use super::fat::{Counts, Link};
-use super::judge;
 use super::twins::Marks;
 use super::volume::{Dir, NONE, Piece, Reader, Volume};
-use crate::ondisk::{DIR_ENTRIES_MAX, ENTRY_LEN};
-use crate::slots::{Event, Scanner};
+use crate::directory::slots::{Event, Scanner};
+use crate::volume::judge;
+use crate::volume::ondisk::{DIR_ENTRIES_MAX, ENTRY_LEN};
 use std::ops::ControlFlow;
 use volary_core::{Error, Progress, Result};
 
@@ -462,7 +462,7 @@ impl Walk {
         let (slots, _) = part.as_chunks_mut::<ENTRY_LEN>();
         for raw in slots.iter_mut().take_while(|raw| raw.first() != Some(&0)) {
             if !judge::is_sane(raw, vol.judge()) {
-                raw.fill(crate::ondisk::FREE);
+                raw.fill(crate::volume::ondisk::FREE);
             }
         }
         true
@@ -521,7 +521,7 @@ impl Walk {
             let mark = raw.first() == Some(&0);
             let starts_sector = at.is_multiple_of((512 / ENTRY_LEN) as u32);
             self.after.torn.get_or_insert(starts_sector && !mark);
-            if mark || raw.first() == Some(&crate::ondisk::FREE) {
+            if mark || raw.first() == Some(&crate::volume::ondisk::FREE) {
                 continue;
             }
             let good = judge::is_sane(raw, vol.judge()) && chain_is_there(vol, raw)?;
@@ -555,7 +555,7 @@ impl Walk {
 
 /// Whether the entry's first cluster, if it has one, is in use.
 fn chain_is_there(vol: &mut Volume, raw: &[u8; ENTRY_LEN]) -> Result<bool> {
-    let entry: &crate::ondisk::DirEntry = zerocopy::transmute_ref!(raw);
+    let entry: &crate::volume::ondisk::DirEntry = zerocopy::transmute_ref!(raw);
     let start = vol.start(entry);
     if entry.is_long() || start == 0 {
         return Ok(true);

@@ -2,8 +2,8 @@
 
 use super::plan::Plan;
 use super::program::{self, SIGNATURE_AT};
-use crate::ondisk::{BOOT_SIGNATURE, BootTail, Bpb, Bpb32};
-use crate::volume::{FatKind, Layout};
+use crate::volume::layout::{FatKind, Layout};
+use crate::volume::ondisk::{BOOT_SIGNATURE, BootTail, Bpb, Bpb32};
 use volary_core::Result;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};

@@ -1,10 +1,10 @@
 //! Where everything will lie.
 
-use super::request::Request;
+use super::program;
+use super::request::{Request, invalid};
 use super::tables::{FLOPPIES, Floppy, cluster_len, geometry};
-use super::{invalid, program};
-use crate::owner::HEAD_LEN;
-use crate::volume::{FAT16_CLUSTERS_MIN, FAT32_CLUSTERS_MAX, FAT32_CLUSTERS_MIN, FatKind};
+use crate::unix::owner::HEAD_LEN;
+use crate::volume::layout::{FAT16_CLUSTERS_MIN, FAT32_CLUSTERS_MAX, FAT32_CLUSTERS_MIN, FatKind};
 use volary_core::{Geometry, Result};
 
 /// A volume that can be made. Sizes in sectors unless said.

@@ -1,6 +1,6 @@
 //! A program in the boot sector, which says that it starts nothing.
 
-use crate::ondisk::{BootTail, tail_offset};
+use crate::volume::ondisk::{BootTail, tail_offset};
 
 /// Where the BIOS puts the boot sector.
 const LOADED_AT: u16 = 0x7c00;

@@ -1,13 +1,13 @@
 //! What the user asked for, each part checked by itself.
 
-use super::invalid;
 use super::tables::{FLOPPIES, Floppy};
-use crate::codepage::CodePage;
-use crate::long::LongName;
+use crate::names::codepage::CodePage;
+use crate::names::long::LongName;
+use crate::names::short::hide_first;
 use crate::options::{codepage, spec, zone};
-use crate::short::{Short, hide_first};
-use crate::time::{Stamp, Zone};
-use volary_core::{Make, OptionSpec, Options, Result};
+use crate::volume::ondisk::Short;
+use crate::volume::time::{Stamp, Zone};
+use volary_core::{Error, Kind, Make, OptionSpec, Options, Result};
 
 /// The options that `mkfs` knows for FAT.
 pub const MAKE_OPTIONS: &[OptionSpec] = &[
@@ -96,6 +96,11 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
         "zone of the times on the disk, as UTC (default) or +HH:MM",
     ),
 ];
+
+/// An error for what cannot be made, in words.
+pub(super) fn invalid(words: impl Into<String>) -> Error {
+    Error::note(Kind::Invalid, words)
+}
 
 /// The options, checked as far as one can without the device.
 pub(super) struct Request {

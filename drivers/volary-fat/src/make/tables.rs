@@ -1,7 +1,7 @@
 //! What is chosen where the user does not say: by size, as Microsoft's
 //! tables have it (specification, page 20), and as floppies have always been.
 
-use crate::volume::FatKind;
+use crate::volume::layout::FatKind;
 
 /// A floppy's layout.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::info::info;
-use crate::walk::{Walker, Where};
+use crate::look::info::info;
+use crate::look::walk::{Walker, Where};
 use std::sync::Arc;
 use volary_block::{MemDevice, Recorder};
 use volary_core::{Options, Time};
@@ -14,10 +14,10 @@ fn how(options: &str) -> Make {
     }
 }
 
-fn made(size: u64, kind: FatKind, options: &str) -> Result<crate::volume::Layout> {
+fn made(size: u64, kind: FatKind, options: &str) -> Result<crate::volume::layout::Layout> {
     let dev = MemDevice::new(size);
     make(&dev, kind, &how(options))?;
-    crate::volume::Layout::read(&dev)
+    crate::volume::layout::Layout::read(&dev)
 }
 
 const MIB: u64 = 1 << 20;
@@ -141,7 +141,7 @@ fn labels_that_dos_could_not_have_are_refused() {
 fn what_was_there_before_is_gone() {
     let dev = MemDevice::from_vec(vec![0xa5; 40 << 20]);
     make(&dev, FatKind::Fat32, &how("unix")).unwrap();
-    let layout = crate::volume::Layout::read(&dev).unwrap();
+    let layout = crate::volume::layout::Layout::read(&dev).unwrap();
     let walker = Walker::new(&dev, &layout);
     let mut count = 0;
     walker
@@ -275,7 +275,7 @@ mod any_request {
             match make(&dev, kind, &how(&options)) {
                 Err(e) => prop_assert_eq!(e, Kind::Invalid),
                 Ok(_) => {
-                    let layout = crate::volume::Layout::read(&dev).unwrap();
+                    let layout = crate::volume::layout::Layout::read(&dev).unwrap();
                     prop_assert_eq!(layout.kind, kind);
                     let walker = Walker::new(&dev, &layout);
                     let mut names = 0;

@@ -2,10 +2,9 @@
 
 use super::boot::{self, FSINFO_SECTOR, ROOT_CLUSTER};
 use super::plan::Plan;
-use crate::ondisk::{DirEntry, FSI_LEAD, FSI_STRUC, FSI_TRAIL, FsInfo, attr};
-use crate::owner::{HEAD_LEN, OwnerTable, TABLE_NAME};
-use crate::short::Short;
-use crate::volume::{FatKind, Layout};
+use crate::unix::owner::{HEAD_LEN, OwnerTable, TABLE_NAME};
+use crate::volume::layout::{FatKind, Layout};
+use crate::volume::ondisk::{DirEntry, FSI_LEAD, FSI_STRUC, FSI_TRAIL, FsInfo, Short, attr};
 use volary_core::{BlockDevice, Result};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromZeros, IntoBytes};

@@ -11,13 +11,12 @@
 
 use super::free::Free;
 use super::items::{Item, collect};
-use crate::ondisk::{DirEntry, ENTRY_LEN};
-use crate::runs::{Run, Runs};
-use crate::short::DOT;
-use crate::slots::entry_at;
-use crate::table::{Link, Table};
-use crate::twofold::Of;
-use crate::volume::Layout;
+use crate::directory::slots::entry_at;
+use crate::table::fat::{Link, Table};
+use crate::table::runs::{Run, Runs};
+use crate::table::twofold::Of;
+use crate::volume::layout::Layout;
+use crate::volume::ondisk::{DOT, DirEntry, ENTRY_LEN};
 use volary_core::{BlockDevice, Fact, Kind, Progress, Result};
 use zerocopy::IntoBytes;
 

@@ -1,12 +1,12 @@
 //! What lies on a volume: every file and directory that owns clusters.
 
-use crate::ondisk::{DirEntry, ENTRY_LEN};
-use crate::runs::Runs;
-use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Event, LongStyle, Scanner};
-use crate::table::{Link, Table};
-use crate::twofold::Of;
-use crate::volume::Layout;
+use crate::directory::slots::{Event, Scanner};
+use crate::names::record::LongStyle;
+use crate::table::fat::{Link, Table};
+use crate::table::runs::Runs;
+use crate::table::twofold::Of;
+use crate::volume::layout::Layout;
+use crate::volume::ondisk::{DOT, DOT_DOT, DirEntry, ENTRY_LEN};
 use std::ops::ControlFlow;
 use volary_core::{BlockDevice, Error, Result};
 

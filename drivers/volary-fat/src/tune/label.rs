@@ -1,16 +1,16 @@
 //! The volume's label: an entry in the root directory, and its copy in the
 //! boot sector.
 
-use crate::codepage::CodePage;
+use crate::directory::slots::{Event, Scanner};
 use crate::make;
-use crate::ondisk::{BootTail, DirEntry, END, ENTRY_LEN, FREE, attr, tail_offset};
-use crate::runs::Runs;
-use crate::short::Short;
-use crate::slots::{Event, LongStyle, Scanner};
-use crate::table::Table;
-use crate::time::{Zone, set_write};
-use crate::twofold::Of;
-use crate::volume::Layout;
+use crate::names::codepage::CodePage;
+use crate::names::record::LongStyle;
+use crate::table::fat::Table;
+use crate::table::runs::Runs;
+use crate::table::twofold::Of;
+use crate::volume::layout::Layout;
+use crate::volume::ondisk::{BootTail, DirEntry, END, ENTRY_LEN, FREE, Short, attr, tail_offset};
+use crate::volume::time::{Zone, set_write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, Result, Time};
@@ -28,6 +28,7 @@ const NO_NAME: Short = *b"NO NAME    ";
 pub(super) fn set(
     dev: &Arc<dyn BlockDevice>,
     layout: &Layout,
+    table: &Table,
     text: &str,
     now: Time,
 ) -> Result<()> {
@@ -36,8 +37,7 @@ pub(super) fn set(
         "" => None,
         text => Some(make::label(text, &page)?),
     };
-    let table = Table::new(dev.clone(), layout, super::TABLE_MEMORY);
-    let root = Root::look(&**dev, layout, &table)?;
+    let root = Root::look(&**dev, layout, table)?;
     match label {
         Some(label) => root.put(&**dev, label, now)?,
         None => root.take_away(&**dev)?,
