@@ -4,8 +4,7 @@ use super::disk::{Disk, Done, Label, Type};
 use super::header::{self, Header, Run};
 use super::table::Table;
 use anyhow::{Context, Result, ensure};
-use volary_sim::SECTOR;
-use volary_sim::seek::Drive;
+use volary_sim::{Preset, SECTOR};
 
 /// Where the name table's file begins, and the sectors that it may have.
 pub(super) const TABLE: (u64, usize) = (4, 16_000);
@@ -16,7 +15,7 @@ const DIR: &str = "<Cedar>";
 /// Versions that are kept, unless a file says otherwise.
 const KEEP: u16 = 1;
 
-/// A volume on a Trident.
+/// A volume as large as a Trident.
 pub(in super::super) struct Volume {
     pub(super) disk: Disk,
     pub(super) table: Table,
@@ -33,12 +32,12 @@ pub(in super::super) struct Open {
 }
 
 impl Volume {
-    /// Makes an empty volume.
+    /// Makes an empty volume on a disk.
     ///
     /// # Errors
     /// Of the disk.
-    pub(in super::super) fn make(drive: Drive) -> Result<Self> {
-        let mut disk = Disk::new(drive);
+    pub(in super::super) fn make(disk: &Preset) -> Result<Self> {
+        let mut disk = Disk::new(disk);
         let table = Table::make(&mut disk, TABLE.0, TABLE.1)?;
         let mut is_free = vec![true; disk.sectors() as usize];
         is_free[..TABLE.0 as usize + TABLE.1].fill(false);
@@ -426,7 +425,7 @@ mod tests {
 
     #[test]
     fn files_are_there_after_others_came_and_went() {
-        let mut volume = Volume::make(Drive::TRIDENT).unwrap();
+        let mut volume = Volume::make(&Preset::T300).unwrap();
         for i in 0..60 {
             volume.create(&format!("f{i:02}"), &bytes(i)).unwrap();
         }
@@ -456,7 +455,7 @@ mod tests {
     /// the name table has two sectors here.
     #[test]
     fn a_create_is_eight_requests() {
-        let mut volume = Volume::make(Drive::TRIDENT).unwrap();
+        let mut volume = Volume::make(&Preset::T300).unwrap();
         let before = volume.done();
         volume.create("one", &[1]).unwrap();
         let done = volume.done().since(before);
@@ -466,7 +465,7 @@ mod tests {
     /// The map is a hint: it says too much here, and the labels are believed.
     #[test]
     fn pages_in_use_that_the_map_calls_free_are_not_taken() {
-        let mut volume = Volume::make(Drive::TRIDENT).unwrap();
+        let mut volume = Volume::make(&Preset::T300).unwrap();
         volume.create("one", &[1; 2000]).unwrap();
         volume.is_free.fill(true);
         volume.lowest = 0;
