@@ -1,6 +1,6 @@
 //! `volary bench paper`: tables and figures of a paper, beside the paper's own.
 
-use super::failed;
+use super::failed::failed;
 use crate::exit::{Done, Exit, Fail};
 use crate::progress::Bar;
 use crate::{interrupt, modelled, out};
