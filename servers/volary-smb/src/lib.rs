@@ -6,15 +6,16 @@
 //! | module | what |
 //! |---|---|
 //! | `wire` | bytes to checked types and back |
-//! | `crypto` | key derivation, signing, sealing, pre-authentication integrity |
-//! | `config`, `nt_hash` | what a server is told: shares, users and what their passwords are kept as |
+//! | `crypto` | key derivation, signing, sealing, pre-authentication integrity, what passwords are kept as |
+//! | `config` | what a server is told: shares and users |
 //! | `auth` | SPNEGO and NTLM |
 //! | `conn` | one connection: framing, credits, compounds, waits, sessions, trees |
 //! | `files` | requests about files, answered by the session |
 //! | `ipc` | the pipe `srvsvc`, which lists shares |
 //! | `guesses` | what wrong passwords cost |
 //! | `budget` | what a user may have at a time |
-//! | `call` | the border between `conn` and those who answer |
+//! | `answer`, `call` | the border between `conn` and those who answer |
+//! | `clock` | the clock of deadlines |
 //!
 //! # Threads
 //!
@@ -34,9 +35,11 @@
 //! leaves what it has for it in a queue (`conn::send`).
 #![forbid(unsafe_code)]
 
+mod answer;
 mod auth;
 mod budget;
 mod call;
+mod clock;
 mod config;
 mod conn;
 mod crypto;
@@ -46,10 +49,10 @@ mod files;
 pub mod fuzzing;
 mod guesses;
 mod ipc;
-mod nt_hash;
 mod server;
 mod wire;
 
-pub use config::{Config, Dialect, Limits, Share, User};
-pub use nt_hash::NtHash;
+pub use config::{Config, Limits, Share, User};
+pub use crypto::NtHash;
 pub use server::Server;
+pub use wire::Dialect;

@@ -1,8 +1,9 @@
 //! [`Server`]: the listener, and what connections share.
 
 use crate::budget::Budget;
+use crate::clock::now;
 use crate::config::Config;
-use crate::conn::{Conn, Logon, begin, now};
+use crate::conn::{Conn, Logon, begin};
 use crate::files::Common;
 use crate::guesses::Guesses;
 use parking_lot::{Condvar, Mutex};
@@ -34,7 +35,7 @@ pub struct Server {
 
 /// What all connections share.
 pub(crate) struct Shared {
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     /// What the server calls itself in NEGOTIATE.
     pub(crate) guid: [u8; 16],
     /// What keys of leases are made with, which nobody knows.
@@ -77,7 +78,7 @@ impl Server {
             budgets,
             guesses,
             threads: Arc::new(threads),
-            config,
+            config: Arc::new(config),
             commons,
             guid: crate::crypto::random(),
             lease_secret: crate::crypto::random(),

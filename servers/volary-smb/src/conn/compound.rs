@@ -1,8 +1,8 @@
 //! Compounds (MS-SMB2 3.3.5.2.7, 3.3.4.1.3): several messages in one.
 
-use super::{Body, Logon};
-use crate::wire::Header;
+use super::Logon;
 use crate::wire::header::{self, HEADER_LEN};
+use crate::wire::{Body, Header};
 use std::sync::Arc;
 
 /// A client that broke the protocol, or is gone: its connection has to end.

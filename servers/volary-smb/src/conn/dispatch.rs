@@ -3,12 +3,14 @@
 use super::compound::{Broken, Reply, Requests, Security};
 use super::tree::{self, Joined};
 use super::work::Worker;
-use super::{Body, Conn, Logon, Wait, negotiate, now, setup};
-use crate::call::{Answer, Call, Failure, Related};
-use crate::config::Dialect;
+use super::{Conn, Logon, Wait, negotiate, setup};
+use crate::answer::{Answer, Failure, Related, empty_body};
+use crate::call::Call;
+use crate::clock::now;
 use crate::crypto::{Role, TransformHeader};
+use crate::wire::Dialect;
 use crate::wire::header::{self, HEADER_LEN, flags};
-use crate::wire::{Command, Cursor, Header, Status};
+use crate::wire::{Body, Command, Cursor, Header, Status};
 use crate::{crypto, files, ipc};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -206,7 +208,7 @@ impl Compound<'_> {
             _ if self.is_senseless => Err(Status::INVALID_PARAMETER.into()),
             (None, _) => Err(Status::INVALID_PARAMETER.into()),
             (Some(Command::Echo), logon) if logon.is_some() || header.session_id == 0 => {
-                Ok(tree::empty_body())
+                Ok(empty_body())
             }
             (Some(_), None) => Err(Status::USER_SESSION_DELETED.into()),
             (Some(command), Some(logon)) => {
@@ -317,7 +319,7 @@ impl Compound<'_> {
             },
             Command::Logoff => {
                 self.conn.end_logon(logon, true);
-                Ok(tree::empty_body())
+                Ok(empty_body())
             }
             _ => {
                 let joined = logon.trees.read().get(&header.tree_id).cloned();

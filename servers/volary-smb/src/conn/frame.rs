@@ -4,6 +4,7 @@
 
 use super::proof::Proof;
 use super::{Conn, Logon};
+use crate::clock::now;
 use crate::config::Limits;
 use std::io::{self, Read};
 use std::mem;
@@ -240,11 +241,4 @@ fn read(mut socket: &TcpStream, out: &mut [u8]) -> Came {
             _ => Came::End,
         },
     }
-}
-
-/// Deadlines are of the connection, not of a volume: they run on a clock that
-/// nobody sets.
-#[expect(clippy::disallowed_methods, reason = "deadlines of sockets")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
 }

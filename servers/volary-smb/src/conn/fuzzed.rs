@@ -3,9 +3,10 @@
 use super::tree;
 use super::work::Worker;
 use super::{Conn, Logon, dispatch};
-use crate::config::{Config, Dialect, Share, User};
+use crate::config::{Config, Share, User};
 use crate::crypto::{Algorithm, Keys, Preauth};
 use crate::server::Server;
+use crate::wire::Dialect;
 use crate::wire::header::flags;
 use crate::wire::{Command, Header, Out};
 use rustix::net::sockopt;

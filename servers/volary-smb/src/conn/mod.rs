@@ -9,11 +9,9 @@
 //! | `compound` | a message taken apart into requests, replies put together |
 //! | `dispatch` | from a request to the one who answers |
 //! | `wait` | requests that are answered later, and their cancellation |
-//! | `body` | what follows a reply's header, with room for that |
 //! | `send` | replies and breaks, signed or sealed, to the socket |
 //! | `negotiate`, `setup`, `logon`, `tree` | the commands that are answered here |
 
-mod body;
 mod buffers;
 mod compound;
 mod dispatch;
@@ -31,11 +29,11 @@ mod window;
 mod work;
 
 use crate::budget::Taken;
-use crate::config::{Dialect, Limits};
+use crate::clock::now;
+use crate::config::Limits;
 use crate::server::Shared;
-pub(crate) use body::Body;
+use crate::wire::Dialect;
 use buffers::Buffers;
-pub(crate) use frame::now;
 pub(crate) use logon::Logon;
 use negotiate::Negotiated;
 use parking_lot::{Mutex, RwLock};

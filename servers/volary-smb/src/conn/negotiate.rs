@@ -4,10 +4,11 @@ use super::Conn;
 use super::compound::{Broken, Reply, Security};
 use super::dispatch::reply_header;
 use super::work::Worker;
+use crate::answer::{Answer, Failure};
 use crate::auth;
-use crate::call::{Answer, Failure, FileId};
-use crate::config::Dialect;
 use crate::crypto::{self, Algorithm, Cipher, Preauth};
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::header::flags;
 use crate::wire::negotiate::{
     ANY_SMB2, Chosen, Contexts, Request, Response, Validate, capabilities, security_mode,

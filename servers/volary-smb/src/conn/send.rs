@@ -8,7 +8,7 @@
 
 use super::Conn;
 use super::compound::{Broken, Reply, Security};
-use super::frame::now;
+use crate::clock::now;
 use crate::config::Limits;
 use crate::crypto::Role;
 use crate::wire::header::flags;

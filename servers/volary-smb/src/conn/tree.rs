@@ -2,7 +2,7 @@
 //! end one (MS-SMB2 3.3.5.7, 3.3.5.8).
 
 use super::{Conn, Logon};
-use crate::call::Answer;
+use crate::answer::{Answer, empty_body};
 use crate::config::Limits;
 use crate::files::{self, By, Common, FileTable};
 use crate::ipc::Pipes;
@@ -198,9 +198,4 @@ pub(super) fn disconnect(logon: &Logon, id: u32) -> Answer {
         None => return Err(Status::NETWORK_NAME_DELETED.into()),
     }
     Ok(empty_body())
-}
-
-/// The body of replies that say nothing.
-pub(super) fn empty_body() -> Vec<u8> {
-    vec![4, 0, 0, 0]
 }

@@ -3,12 +3,12 @@
 
 use super::compound::{Broken, Reply, Security};
 use super::work::Worker;
-use super::{Body, Conn, dispatch};
+use super::{Conn, dispatch};
+use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
-use crate::call::{Answer, Failure};
 use crate::config::Limits;
 use crate::wire::header::flags;
-use crate::wire::{Header, Status};
+use crate::wire::{Body, Header, Status};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;

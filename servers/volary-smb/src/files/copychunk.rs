@@ -3,7 +3,9 @@
 use super::fsctl::{self, Asked};
 use super::table::File;
 use super::{access, io, waiting};
-use crate::call::{Call, Failure, FileId};
+use crate::answer::Failure;
+use crate::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::le::{u32_at, u64_at};
 use crate::wire::{Out, Status};
 use std::sync::Arc;

@@ -4,8 +4,10 @@ use super::names::{shown, to_utf16, to_wtf8};
 use super::table::{self, File};
 use super::wildcard::Pattern;
 use super::{access, attrs, short};
-use crate::call::{Answer, Call, Failure};
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
 use crate::conn::Tree;
+use crate::wire::FileId;
 use crate::wire::fscc::dir::{DirLevel, DirList};
 use crate::wire::fscc::file::FileFacts;
 use crate::wire::{Cursor, Out, Status, out::len32};
@@ -54,7 +56,7 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
     }
     let (class, flags) = (c.u8()?, c.u8()?);
     c.skip(4)?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let (name_at, name_len, max) = (c.u16()?, c.u16()?, c.u32()?);
     let file = table::named(call, id)?;
     if !file.is_dir() {
@@ -216,7 +218,7 @@ impl Listing<'_> {
     }
 
     fn facts(&self, attr: &Attr) -> FileFacts {
-        attrs::facts(self.tree, attr)
+        attrs::facts(&self.tree.common, attr)
     }
 
     /// # Errors

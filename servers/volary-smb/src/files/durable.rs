@@ -11,7 +11,8 @@
 
 use super::io;
 use super::table::File;
-use crate::conn::{Tree, now};
+use crate::clock::now;
+use crate::conn::Tree;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! CLOSE, FLUSH, READ and WRITE (MS-SMB2 3.3.5.10 to 3.3.5.13).
 
-use super::create::option;
 use super::notify::filter;
 use super::table::{self, File};
 use super::{access, attrs, waiting};
-use crate::call::{Answer, Call, Failure};
-use crate::conn::{Body, Tree};
-use crate::wire::{Cursor, Out, Status, out::len32};
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
+use crate::conn::Tree;
+use crate::wire::FileId;
+use crate::wire::create::option;
+use crate::wire::{Body, Cursor, Out, Status, out::len32};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use volary_core::{OpenId, Result as CoreResult, SetAttr, SetTime};
@@ -25,7 +27,7 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     }
     let flags = c.u16()?;
     c.skip(4)?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let file = table::named(call, id)?;
     // A search that was begun has its answer before.
     drop(file.scan.lock());
@@ -34,7 +36,7 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
         None
     } else {
         let attr = session.getattr_open(file.open).ok();
-        attr.map(|attr| attrs::facts(call.tree, &attr))
+        attr.map(|attr| attrs::facts(&call.tree.common, &attr))
     };
     if call.tree.files.remove(file.id).is_none() {
         return Err(Status::FILE_CLOSED.into());
@@ -97,7 +99,7 @@ pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
         return Err(Status::INVALID_PARAMETER.into());
     }
     c.skip(6)?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let file = table::named(call, id)?;
     file.need_any(access::WRITES)?;
     call.tree.session.fsync(file.open, false)?;
@@ -112,7 +114,7 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     }
     c.skip(2)?;
     let (len, offset) = (c.u32()?, c.u64()?);
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let minimum = c.u32()?;
     let file = table::named(call, id)?;
     if len > call.conn.io_max() {
@@ -161,7 +163,7 @@ pub(crate) fn write(call: &mut Call<'_>) -> Answer {
         return Err(Status::INVALID_PARAMETER.into());
     }
     let (data_at, len, offset) = (c.u16()?, c.u32()?, c.u64()?);
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     c.skip(12)?;
     let flags = c.u32()?;
     let file = table::named(call, id)?;

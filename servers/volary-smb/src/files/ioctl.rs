@@ -4,7 +4,9 @@
 use super::fsctl::{Asked, reply};
 use super::table::{self, File};
 use super::{access, attrs, copychunk, io, passed, reparse, waiting};
-use crate::call::{Answer, Call, Failure};
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::le::{u8_at, u64_at};
 use crate::wire::{Cursor, Out, Status};
@@ -48,7 +50,7 @@ pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
     }
     c.skip(2)?;
     let code = c.u32()?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let (input_at, input_len) = (c.u32()?, c.u32()?);
     c.skip(12)?;
     let (max, flags) = (c.u32()?, c.u32()?);

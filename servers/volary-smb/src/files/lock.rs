@@ -2,8 +2,10 @@
 
 use super::table::{self, File};
 use super::{access, waiting};
-use crate::call::{Answer, Call, Failure};
-use crate::config::Dialect;
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::{Cursor, Status};
 use volary_core::{Kind, Result as CoreResult};
 use volary_session::{LockKind, Range, Session, Wait};
@@ -31,7 +33,7 @@ pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
         return Err(Status::INVALID_PARAMETER.into());
     }
     let (count, sequence) = (c.u16()?, c.u32()?);
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let file = table::named(call, id)?;
     let sequence = Sequence::of(call, &file, sequence);
     if sequence.is_some_and(|sequence| sequence.is_done(&file)) {

@@ -4,8 +4,10 @@
 use super::common::Common;
 use super::create::contexts::LeaseAsked;
 use super::table;
-use crate::call::{Answer, Call, Failure, FileId};
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
 use crate::conn::{Conn, Logon};
+use crate::wire::FileId;
 use crate::wire::fscc::le::id_at;
 use crate::wire::{Cursor, Out, Status};
 use parking_lot::Mutex;
@@ -226,7 +228,7 @@ pub(crate) fn oplock_break(call: &mut Call<'_>) -> Answer {
 fn oplock_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
     let level = c.u8()?;
     c.skip(5)?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let file = table::named(call, id)?;
     let Some(key) = file.oplock else {
         return Err(Status::INVALID_OPLOCK_PROTOCOL.into());

@@ -18,7 +18,8 @@
 use super::fsctl::Asked;
 use super::table::File;
 use super::{access, waiting};
-use crate::call::{Call, Failure};
+use crate::answer::Failure;
+use crate::call::Call;
 use crate::wire::Status;
 use volary_core::Kind;
 

@@ -9,8 +9,8 @@ use super::common::Common;
 use super::known::hash;
 use super::names::{Path, shown, to_utf16};
 use super::short;
-use crate::call::Failure;
-use crate::config::Dialect;
+use crate::answer::Failure;
+use crate::wire::Dialect;
 use crate::wire::fscc::file::TAG_SYMLINK;
 use crate::wire::{Out, Status, out::len32};
 use volary_core::{

@@ -4,8 +4,10 @@ use super::names::{Path, shown, to_utf16};
 use super::security::{self, descriptor::parts};
 use super::table::{self, File};
 use super::{access, attrs, ea, short};
-use crate::call::{Answer, Call, Failure};
-use crate::config::Dialect;
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::fscc::file::{self, OpenFacts};
 use crate::wire::fscc::volume::{self, VolumeFacts};
 use crate::wire::fscc::{set, time};
@@ -41,7 +43,7 @@ pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
     c.skip(2)?;
     let (input_len, additional) = (c.u32()?, c.u32()?);
     c.skip(4)?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let file = table::named(call, id)?;
     if max > call.conn.io_max() {
         return Err(Status::INVALID_PARAMETER.into());
@@ -169,7 +171,7 @@ fn node_class(call: &Call<'_>, file: &File, class: u8, out: &mut Out) -> Result<
 
 fn open_facts(call: &Call<'_>, file: &File, attr: &Attr, class: u8) -> OpenFacts {
     let session = &call.tree.session;
-    let mut facts = attrs::facts(call.tree, attr);
+    let mut facts = attrs::facts(&call.tree.common, attr);
     if matches!(class, 7 | 18) {
         facts.ea_size = attrs::ea_size(&call.tree.common, attr);
     }

@@ -6,7 +6,9 @@ use super::security::{self, descriptor::Descriptor, descriptor::parts};
 use super::setting::Setting;
 use super::table;
 use super::{access, attrs, ea, io, rename, waiting};
-use crate::call::{Answer, Call, Failure};
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::le::{u8_at, u32_at, u64_at};
 use crate::wire::fscc::{set, time};
@@ -30,7 +32,7 @@ pub(crate) fn set_info(call: &mut Call<'_>) -> Answer {
     let (kind, class, len, at) = (c.u8()?, c.u8()?, c.u32()?, c.u16()?);
     c.skip(2)?;
     let additional = c.u32()?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let file = table::named(call, id)?;
     let buf = call.part(at.into(), len as usize)?;
     let setting = Setting {

@@ -1,16 +1,18 @@
 //! What is open: [`File`], and the table of a tree's files.
 
-use super::create::{Action, option};
 use super::directory::Scan;
 use super::durable::Claim;
 use super::lock::Sequences;
 use super::names::KeptPath;
 use super::notify::Watch;
 use super::oplock::Breaker;
+use crate::answer::Failure;
 use crate::budget::Taken;
-use crate::call::{Call, Failure, FileId};
+use crate::call::Call;
 use crate::conn::Tree;
-use crate::wire::{Command, Cursor, Status};
+use crate::wire::FileId;
+use crate::wire::create::{Action, option};
+use crate::wire::{Command, Status};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -201,17 +203,6 @@ impl FileTable {
     pub(crate) fn take_all(&self) -> Vec<Arc<File>> {
         self.files.write().drain().map(|(_, file)| file).collect()
     }
-}
-
-/// Reads a `FileId`.
-///
-/// # Errors
-/// `INVALID_PARAMETER` if it is not there.
-pub(crate) fn file_id(c: &mut Cursor<'_>) -> Result<FileId, Failure> {
-    Ok(FileId {
-        persistent: c.u64()?,
-        volatile: c.u64()?,
-    })
 }
 
 /// The file that a request names.

@@ -163,7 +163,7 @@ fn a_lost_open_ends_in_time_and_with_the_server() {
     let server = server(|config| config.limits.durable_time = Duration::from_millis(1));
     let (first, _) = with_open(&server);
     lose(&first);
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     while opens(&server) > 0 {
         assert!(begun.elapsed() < PATIENCE, "it stays");
         thread::yield_now();

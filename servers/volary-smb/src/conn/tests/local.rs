@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::*;
-use crate::conn::now;
+use crate::clock::now;
 use crate::wire::Status;
 
 /// Each guess comes from an address of this host that made none before.

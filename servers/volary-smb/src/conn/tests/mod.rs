@@ -9,9 +9,10 @@ mod pipes;
 mod rules;
 mod slow;
 
-use crate::config::{Config, Dialect, Share, User};
+use crate::config::{Config, Share, User};
 use crate::conn::Conn;
 use crate::server::Server;
+use crate::wire::Dialect;
 use client::Client;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;

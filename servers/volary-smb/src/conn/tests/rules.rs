@@ -33,7 +33,7 @@ fn wrong_passwords_are_refused_and_cost_time() {
         let mut client = Client::new(pair(&server), Dialect::Smb311, None, None);
         client.log_on(user, password)
     };
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     for (user, password) in [("user", "Pass"), ("nobody", "pass"), ("user", "")] {
         assert_eq!(log_on(user, password), Err(Status::LOGON_FAILURE));
     }

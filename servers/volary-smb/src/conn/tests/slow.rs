@@ -50,7 +50,7 @@ fn a_message_that_does_not_end_ends_the_session_and_no_other() {
     begin(&slow.conn);
     slow.say(&[0, 0, 0, 100, 0xFE, b'S', b'M', b'B']);
     slow.await_end();
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     while volume.open_count() > 0 {
         assert!(begun.elapsed() < Duration::from_secs(60), "still open");
         std::thread::yield_now();
@@ -76,7 +76,7 @@ fn of_a_request_that_waits_one_reply_alone_is_signed() {
     let message = client.secured(Command::Close, &out.done());
     let mut heard = client.exchange(&message).expect("replies");
     let of_watch = |heard: &Heard| heard.header.message_id == interim.header.message_id;
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     while !heard.iter().any(of_watch) {
         assert!(begun.elapsed() < Duration::from_secs(60), "no reply");
         heard.extend(client.hear().expect("replies"));

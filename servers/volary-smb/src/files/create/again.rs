@@ -3,15 +3,18 @@
 //! (3.3.5.9.13).
 
 use super::contexts::{self, Back};
-use super::request::{Action, Request, Response};
-use crate::call::{Answer, Call, Failure, FileId};
-use crate::config::Dialect;
+use super::request::{Request, Response};
+use crate::answer::{Answer, Failure};
+use crate::call::Call;
 use crate::files::attrs;
 use crate::files::durable::{Claim, CreateName, Named, Pending};
 use crate::files::names::Path;
 use crate::files::oplock::{self, level};
 use crate::files::table::File;
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::Status;
+use crate::wire::create::Action;
 use parking_lot::Mutex;
 use std::mem;
 use std::sync::Arc;
@@ -246,7 +249,7 @@ fn answer(
     let response = Response {
         oplock,
         action,
-        facts: attrs::facts(call.tree, &attr),
+        facts: attrs::facts(&call.tree.common, &attr),
         id: file.id,
         contexts: contexts::emit(&replies),
     };

@@ -3,13 +3,13 @@
 use super::super::known::Kept;
 use super::super::names::Path;
 use super::super::{attrs, ea, security};
-use super::request::{Action, option};
 use super::{Opened, Opening, RETRY, Walked, mode_for};
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::files::access;
 use crate::files::security::descriptor::Descriptor;
 use crate::files::security::stored;
 use crate::wire::Status;
+use crate::wire::create::{Action, option};
 use crate::wire::fscc::file::attribute;
 use volary_core::{Attr, Caps, Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, SetAttr};
 use volary_session::{OpenHow, Session};

@@ -11,14 +11,16 @@ use super::oplock::{self, Breaker, level};
 use super::path::{self, Walked};
 use super::table::File;
 use super::{access, attrs, waiting};
+use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
-use crate::call::{Answer, Call, Failure, FileId};
+use crate::call::Call;
+use crate::wire::FileId;
 use crate::wire::Status;
+use crate::wire::create::{Action, Disposition, option, share};
 use crate::wire::fscc::file::attribute;
 use again::Before;
 use parking_lot::Mutex;
-pub(crate) use request::{Action, option};
-use request::{Disposition, Request, Response, share};
+use request::{Request, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId, Result as CoreResult};
@@ -96,7 +98,7 @@ struct Leased {
 impl Request<'_> {
     /// The key of the lease that is asked for, on a dialect that has leases.
     fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
-        use crate::config::Dialect;
+        use crate::wire::Dialect;
         let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
         let oldest = match asked.v2 {
             Some(_) => Dialect::Smb300,
@@ -307,7 +309,7 @@ impl Opening<'_, '_> {
         let claim = again::claim(self.call, self.request, leased.keeps && is_file);
         replies.extend(again::granted(claim.as_deref()));
         replies.extend(leased.context.map(|data| (b"RqLs", data)));
-        let facts = attrs::facts(self.call.tree, &attr);
+        let facts = attrs::facts(&self.call.tree.common, &attr);
         let file = Arc::new(File {
             id: self.id,
             open: opened.open,

@@ -12,7 +12,7 @@
 
 mod names;
 
-use crate::conn::now;
+use crate::clock::now;
 use names::Names;
 pub(crate) use names::{Build, hash};
 use parking_lot::Mutex;

@@ -16,9 +16,11 @@ use self::sight::Sight;
 use super::access;
 use super::names::{Path, to_utf16};
 use super::table::{self, File};
+use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
-use crate::call::{Answer, Call, Failure};
+use crate::call::Call;
 use crate::conn::Wait;
+use crate::wire::FileId;
 use crate::wire::fscc::notify::{self, Action};
 use crate::wire::{Cursor, Out, Status, out::len32};
 use parking_lot::{Mutex, RwLock};
@@ -88,7 +90,7 @@ pub(crate) fn change_notify(call: &mut Call<'_>) -> Answer {
         return Err(Status::INVALID_PARAMETER.into());
     }
     let (flags, max) = (c.u16()?, c.u32()?);
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let filter = c.u32()?;
     let file = table::named(call, id)?;
     if !file.is_dir() || max > call.conn.io_max() {

@@ -14,7 +14,7 @@ pub(crate) mod stored;
 
 use super::access;
 use super::common::Common;
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::wire::Status;
 use descriptor::{Ace, Dacl, Descriptor, INHERIT_ONLY, parts};
 use sid::{Principal, Sid};
