@@ -1,12 +1,12 @@
 //! QUERY_DIRECTORY (MS-SMB2 3.3.5.18, MS-FSA 2.1.5.6).
 
 use super::names::{shown, to_utf16, to_wtf8};
-use super::table::{self, File};
+use super::table::File;
 use super::wildcard::Pattern;
 use super::{access, attrs, short};
 use crate::answer::{Answer, Failure};
-use crate::call::Call;
-use crate::conn::Tree;
+use crate::files::call::Call;
+use crate::files::tree::Tree;
 use crate::wire::FileId;
 use crate::wire::fscc::dir::{DirLevel, DirList};
 use crate::wire::fscc::file::FileFacts;
@@ -58,7 +58,7 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
     c.skip(4)?;
     let id = FileId::read(&mut c)?;
     let (name_at, name_len, max) = (c.u16()?, c.u16()?, c.u32()?);
-    let file = table::named(call, id)?;
+    let file = call.named(id)?;
     if !file.is_dir() {
         return Err(Status::INVALID_PARAMETER.into());
     }
@@ -69,7 +69,7 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
         len if len > PATTERN_MAX => return Err(Status::OBJECT_NAME_INVALID.into()),
         len => call.part(name_at.into(), len.into())?,
     };
-    let max = max.min(call.conn.io_max()) as usize;
+    let max = max.min(call.link.io_max()) as usize;
     if max < level.fixed() {
         return Err(Status::INFO_LENGTH_MISMATCH.into());
     }

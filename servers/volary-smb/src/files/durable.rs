@@ -9,10 +9,10 @@
 //!
 //! [`Limits::durable_opens`]: crate::Limits::durable_opens
 
-use super::io;
+use super::ending;
 use super::table::File;
 use crate::clock::now;
-use crate::conn::Tree;
+use crate::files::tree::Tree;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -206,12 +206,12 @@ impl Durables {
         let Some(file) = state.live.get(&persistent) else {
             return;
         };
-        let conn = file.breaker.as_ref().and_then(|breaker| breaker.conn());
-        let Some(conn) = conn.filter(|conn| conn.has_hung_up()) else {
+        let link = file.breaker.as_ref().and_then(|breaker| breaker.link());
+        let Some(link) = link.filter(|link| link.has_hung_up()) else {
             return;
         };
         drop(state);
-        conn.close();
+        link.close();
         let end = now() + HANG_UP_MAX;
         state = self.state.lock();
         while state.live.contains_key(&persistent)
@@ -256,7 +256,7 @@ impl Durables {
             && tree.files.remove(file.id).is_some()
         {
             // Nobody is left to be told.
-            let _ = io::end(&tree, file);
+            let _ = ending::end(&tree, file);
         }
     }
 
@@ -280,7 +280,7 @@ impl Durables {
         self.changed.notify_all();
         for kept in ended {
             // Nobody is left to be told.
-            let _ = io::end(&kept.tree, &kept.file);
+            let _ = ending::end(&kept.tree, &kept.file);
         }
     }
 

@@ -26,12 +26,14 @@
 
 mod access;
 mod attrs;
+mod call;
 mod common;
 mod copychunk;
 mod create;
 mod directory;
 mod durable;
 mod ea;
+mod ending;
 mod fsctl;
 mod io;
 mod ioctl;
@@ -51,53 +53,22 @@ mod setting;
 mod short;
 mod status;
 mod table;
+mod tree;
 mod wildcard;
 
-use crate::call::Call;
-use crate::conn::{Logon, Tree};
+pub(crate) use call::Call;
 pub(crate) use common::Common;
 #[cfg(test)]
 pub(crate) use create::contexts::emit as contexts_of;
 pub(crate) use create::create;
 pub(crate) use directory::query_directory;
+pub(crate) use ending::{end_durables, end_tree};
 pub(crate) use io::{close, flush, read, write};
 pub(crate) use ioctl::ioctl;
 pub(crate) use lock::lock;
-pub(crate) use notify::{By, change_notify};
+pub(crate) use notify::change_notify;
 pub(crate) use oplock::oplock_break;
 pub(crate) use query::query_info;
 pub(crate) use set::set_info;
-use std::sync::Arc;
 pub(crate) use table::FileTable;
-use volary_session::Session;
-
-/// The tree's session for a request that may have to wait: the client is told so when it does, and
-/// can cancel it.
-fn waiting(call: &Call<'_>) -> Session {
-    let wait = Arc::clone(call.wait);
-    let cancel = Arc::clone(wait.cancel());
-    let session = call.tree.session.clone().with_cancel(cancel);
-    session.with_wait_hook(Arc::new(move || wait.pend()))
-}
-
-/// Closes what is open in the tree; what is open durably is kept if the user may
-/// come `back`.
-pub(crate) fn end_tree(tree: &Arc<Tree>, back: bool) {
-    for file in tree.files.take_all() {
-        if back && tree.common.durables.keep(tree, &file) {
-            continue;
-        }
-        // Nobody is left to be told.
-        let _ = io::end(tree, &file);
-    }
-    if tree.common.is_idle() {
-        tree.common.known.forget_all();
-    }
-}
-
-/// Closes what the logon has open, in trees that have not been ended.
-pub(crate) fn end_logon(logon: &Arc<Logon>) {
-    for tree in logon.trees() {
-        end_tree(&tree, false);
-    }
-}
+pub(crate) use tree::{ACCESS_ALL, ACCESS_READ, Tree};

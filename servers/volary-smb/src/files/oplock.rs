@@ -3,10 +3,9 @@
 
 use super::common::Common;
 use super::create::contexts::LeaseAsked;
-use super::table;
 use crate::answer::{Answer, Failure};
-use crate::call::Call;
-use crate::conn::{Conn, Logon};
+use crate::client::{Link, Logon};
+use crate::files::call::Call;
 use crate::wire::FileId;
 use crate::wire::fscc::le::id_at;
 use crate::wire::{Cursor, Out, Status};
@@ -55,21 +54,21 @@ pub(crate) fn bits_of_state(state: u32) -> LeaseBits {
 }
 
 /// The key under which the session keeps an oplock.
-pub(crate) fn oplock_key(conn: &Conn, id: FileId) -> LeaseKey {
+pub(crate) fn oplock_key(link: &Link, id: FileId) -> LeaseKey {
     let mut key = [0; 16];
     let (first, second) = key.split_at_mut(8);
     first.copy_from_slice(&id.persistent.to_le_bytes());
     second.copy_from_slice(&id.volatile.to_le_bytes());
     LeaseKey {
-        client: conn.server.guid,
+        client: link.shared.guid,
         key,
     }
 }
 
 /// The key under which the session keeps a lease of this caller's.
 pub(crate) fn lease_key(call: &Call<'_>, key: [u8; 16]) -> LeaseKey {
-    let server = &call.conn.server;
-    server.lease_key(&call.logon.user, call.conn.client_guid(), key)
+    let shared = &call.link.shared;
+    shared.lease_key(&call.logon.user, call.link.client_guid(), key)
 }
 
 /// Tells a client of breaks.
@@ -83,7 +82,7 @@ pub(crate) struct Breaker {
 /// How the client is reached.
 #[derive(Clone, Debug)]
 struct Way {
-    conn: Weak<Conn>,
+    link: Weak<Link>,
     logon: Weak<Logon>,
     sealed: bool,
     /// What an oplock's open is called there.
@@ -121,13 +120,13 @@ impl Breaker {
     /// Whether the client can be told.
     pub(crate) fn reaches(&self) -> bool {
         let way = self.way.lock();
-        let open = way.conn.upgrade().is_some_and(|conn| !conn.is_closed());
+        let open = way.link.upgrade().is_some_and(|link| !link.is_closed());
         open && way.logon.upgrade().is_some_and(|logon| !logon.has_ended())
     }
 
     /// The client's connection.
-    pub(crate) fn conn(&self) -> Option<Arc<Conn>> {
-        self.way.lock().conn.upgrade()
+    pub(crate) fn link(&self) -> Option<Arc<Link>> {
+        self.way.lock().link.upgrade()
     }
 
     /// From now on the client is reached as `other` does it.
@@ -153,7 +152,7 @@ impl Breaker {
 impl Way {
     fn of(call: &Call<'_>, id: FileId) -> Self {
         Self {
-            conn: Arc::downgrade(call.conn),
+            link: Arc::downgrade(call.link),
             logon: Arc::downgrade(call.logon),
             sealed: call.tree.sealed,
             id,
@@ -168,7 +167,7 @@ impl LeaseSink for Breaker {
             common.durables.end_of(broken.key);
         }
         let way = self.way.lock().clone();
-        let (Some(conn), Some(logon)) = (way.conn.upgrade(), way.logon.upgrade()) else {
+        let (Some(link), Some(logon)) = (way.link.upgrade(), way.logon.upgrade()) else {
             return;
         };
         if logon.has_ended() {
@@ -177,7 +176,7 @@ impl LeaseSink for Breaker {
         match self.told {
             Told::Oplock => {
                 let body = oplock_body(way.id, level_of_bits(broken.to));
-                conn.send_break(&logon, way.sealed, body);
+                link.send_break(&logon, way.sealed, body);
             }
             Told::Lease { base } => {
                 // A lease is the client's, not a connection's: its first one is told, if the same
@@ -185,10 +184,10 @@ impl LeaseSink for Breaker {
                 let first = if way.sealed || logon.is_sealed() {
                     None
                 } else {
-                    conn.server.first_conn_of(conn.client_guid(), &logon.user)
+                    link.first_of(&logon.user)
                 };
-                let conn = first.unwrap_or(conn);
-                conn.send_break(&logon, way.sealed, lease_break_body(broken, base));
+                let link = first.unwrap_or(link);
+                link.send_break(&logon, way.sealed, lease_break_body(broken, base));
             }
         }
     }
@@ -229,7 +228,7 @@ fn oplock_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
     let level = c.u8()?;
     c.skip(5)?;
     let id = FileId::read(&mut c)?;
-    let file = table::named(call, id)?;
+    let file = call.named(id)?;
     let Some(key) = file.oplock else {
         return Err(Status::INVALID_OPLOCK_PROTOCOL.into());
     };

@@ -45,7 +45,7 @@ impl Setting<'_, '_> {
             &self.session,
             &self.call.tree.common,
             &parsed,
-            self.call.conn.dialect(),
+            self.call.link.dialect(),
             path::Search::new(&wanted),
         )?;
         Ok(Target {

@@ -4,10 +4,9 @@ use super::notify::filter;
 use super::query::info;
 use super::security::{self, descriptor::Descriptor, descriptor::parts};
 use super::setting::Setting;
-use super::table;
-use super::{access, attrs, ea, io, rename, waiting};
+use super::{access, attrs, ea, ending, io, rename};
 use crate::answer::{Answer, Failure};
-use crate::call::Call;
+use crate::files::call::Call;
 use crate::wire::FileId;
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::le::{u8_at, u32_at, u64_at};
@@ -33,10 +32,10 @@ pub(crate) fn set_info(call: &mut Call<'_>) -> Answer {
     c.skip(2)?;
     let additional = c.u32()?;
     let id = FileId::read(&mut c)?;
-    let file = table::named(call, id)?;
+    let file = call.named(id)?;
     let buf = call.part(at.into(), len as usize)?;
     let setting = Setting {
-        session: waiting(call),
+        session: call.waiting(),
         call,
         file: &file,
         buf,
@@ -188,7 +187,7 @@ impl Setting<'_, '_> {
         }
         self.session.set_delete(self.file.open, on)?;
         if on && self.file.is_dir() {
-            io::tell_deletion(self.call.tree, self.file);
+            ending::tell_deletion(self.call.tree, self.file);
         }
         Ok(())
     }

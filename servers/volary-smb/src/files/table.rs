@@ -6,13 +6,11 @@ use super::lock::Sequences;
 use super::names::KeptPath;
 use super::notify::Watch;
 use super::oplock::Breaker;
-use crate::answer::Failure;
+use super::tree::Tree;
 use crate::budget::Taken;
-use crate::call::Call;
-use crate::conn::Tree;
 use crate::wire::FileId;
+use crate::wire::Status;
 use crate::wire::create::{Action, option};
-use crate::wire::{Command, Status};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -110,7 +108,7 @@ impl File {
 
     /// Whether a request with this `ChannelSequence` is no older than others that came; half of all
     /// numbers are older.
-    fn is_current(&self, sequence: u16) -> bool {
+    pub(crate) fn is_current(&self, sequence: u16) -> bool {
         let mut newest = self.sequence.lock();
         let is_current = sequence.wrapping_sub(*newest) <= u16::MAX / 2;
         if is_current {
@@ -203,23 +201,4 @@ impl FileTable {
     pub(crate) fn take_all(&self) -> Vec<Arc<File>> {
         self.files.write().drain().map(|(_, file)| file).collect()
     }
-}
-
-/// The file that a request names.
-///
-/// # Errors
-/// `FILE_CLOSED`; in a related request, what the one before failed with; `FILE_NOT_AVAILABLE` for a
-/// change that the client asked for before it lost a connection (MS-SMB2 3.3.5.2.10).
-pub(crate) fn named(call: &mut Call<'_>, id: FileId) -> Result<Arc<File>, Failure> {
-    let id = call.file_id(id)?;
-    let file = call.tree.files.get(id).ok_or(Status::FILE_CLOSED)?;
-    file.is_fresh.store(false, Ordering::Relaxed);
-    let changes = matches!(
-        call.command,
-        Command::Write | Command::SetInfo | Command::Ioctl
-    );
-    if call.sequence.is_some_and(|now| !file.is_current(now)) && changes {
-        return Err(Status::FILE_NOT_AVAILABLE.into());
-    }
-    Ok(file)
 }

@@ -14,8 +14,8 @@ mod srvsvc;
 
 use crate::answer::{Answer, Failure, Related};
 use crate::budget::{Budget, Taken};
+use crate::client::{Link, Logon};
 use crate::config::Config;
-use crate::conn::{Conn, Logon};
 use crate::wire::FileId;
 use crate::wire::cursor::part;
 use crate::wire::header::HEADER_LEN;
@@ -223,12 +223,12 @@ fn whole_or_not(body: Vec<u8>, is_whole: bool) -> Answer {
 
 impl Pipes {
     /// For this user, who calls by this connection.
-    pub(crate) fn new(conn: &Conn, logon: &Logon) -> Self {
+    pub(crate) fn new(link: &Link, logon: &Logon) -> Self {
         Self {
-            config: Arc::clone(&conn.server.config),
+            config: Arc::clone(&link.shared.config),
             user: logon.user.clone(),
             budget: Arc::clone(&logon.budget),
-            peer: conn.peer,
+            peer: link.peer,
             open: Mutex::default(),
         }
     }

@@ -1,8 +1,8 @@
 //! [`Client`]: a client that hands its messages over itself.
 
 use crate::auth::tests::Client as Ntlm;
-use crate::conn::compound::Broken;
-use crate::conn::work::Worker;
+use crate::client::Broken;
+use crate::client::Worker;
 use crate::conn::{Conn, dispatch};
 use crate::crypto::{Algorithm, Cipher, Keys, Preauth, Role};
 use crate::wire::Dialect;

@@ -45,7 +45,7 @@ fn config(dialect: Dialect) -> Config {
 fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
     let (socket, client) = sockets();
     let peer = Ipv4Addr::LOCALHOST.into();
-    let conn = Conn::new(server.shared(), socket, peer).expect("a connection");
+    let conn = Conn::new(server.register(), socket, peer).expect("a connection");
     (Arc::new(conn), client)
 }
 

@@ -42,7 +42,7 @@ fn watch(client: &mut Client, id: [u8; 16]) -> Heard {
 #[test]
 fn a_message_that_does_not_end_ends_the_session_and_no_other() {
     let server = server(|config| config.limits.message_time = Duration::from_millis(100));
-    let volume = Arc::clone(&server.shared().config.shares[0].volume);
+    let volume = Arc::clone(&server.register().shared.config.shares[0].volume);
     let mut slow = client(&server);
     open_root(&mut slow);
     assert_eq!(volume.open_count(), 1);
@@ -93,7 +93,7 @@ fn requests_that_wait_are_bounded_and_end_with_the_connection() {
         config.limits.waiting = 2;
         config.limits.parked = 3;
     });
-    let volume = Arc::clone(&server.shared().config.shares[0].volume);
+    let volume = Arc::clone(&server.register().shared.config.shares[0].volume);
     let mut client = client(&server);
     let id = open_root(&mut client);
     for at in 0..5 {
@@ -103,7 +103,7 @@ fn requests_that_wait_are_bounded_and_end_with_the_connection() {
     assert_eq!(refused, Status::INSUFFICIENT_RESOURCES);
     let heard = client.ask(Command::Echo, &ECHO).expect("a reply");
     assert_eq!(heard.status(), Status::SUCCESS);
-    client.conn.close();
+    client.conn.link.close();
     client.conn.end_logons();
     assert_eq!(volume.open_count(), 0);
 }
@@ -116,7 +116,7 @@ fn a_user_has_so_many_connections_and_trees() {
     });
     let new = || Client::new(pair(&server), Dialect::Smb311, Some(1), Some(2));
     let end = |client: Client| {
-        client.conn.close();
+        client.conn.link.close();
         client.conn.end_logons();
     };
     let (one, mut two) = (client(&server), client(&server));

@@ -5,8 +5,8 @@
 use super::contexts::{self, Back};
 use super::request::{Request, Response};
 use crate::answer::{Answer, Failure};
-use crate::call::Call;
 use crate::files::attrs;
+use crate::files::call::Call;
 use crate::files::durable::{Claim, CreateName, Named, Pending};
 use crate::files::names::Path;
 use crate::files::oplock::{self, level};
@@ -44,7 +44,7 @@ pub(super) fn before<'c>(
     request: &Request<'_>,
 ) -> Result<Before<'c>, Failure> {
     if let Some(back) = request.asked.back
-        && (back.guid.is_none() || call.conn.dialect() >= Dialect::Smb300)
+        && (back.guid.is_none() || call.link.dialect() >= Dialect::Smb300)
     {
         return found_again(call, request, back).map(|body| Before::Answered(Ok(body)));
     }
@@ -53,7 +53,7 @@ pub(super) fn before<'c>(
     };
     let name = CreateName {
         user: call.logon.user.clone(),
-        client: call.conn.client_guid(),
+        client: call.link.client_guid(),
         guid: asked.guid,
     };
     let tree = call.tree;
@@ -71,7 +71,7 @@ pub(super) fn before<'c>(
 }
 
 fn is_v2(call: &Call<'_>) -> bool {
-    call.conn.dialect() >= Dialect::Smb300
+    call.link.dialect() >= Dialect::Smb300
 }
 
 /// What the open may be called by, if by anything; `durable` if it has what makes it so.
@@ -88,7 +88,7 @@ pub(super) fn claim(call: &Call<'_>, request: &Request<'_>, durable: bool) -> Op
     let is_kept = durable && limits.durable_opens > 0;
     Some(Box::new(Claim {
         user: call.logon.user.clone(),
-        client: call.conn.client_guid(),
+        client: call.link.client_guid(),
         guid: v2.map(|v2| v2.guid),
         app: request.asked.app.filter(|_| v2.is_some()),
         time: is_kept.then(|| wanted.min(limits.durable_time)),
@@ -268,7 +268,7 @@ fn make_way(call: &Call<'_>, request: &Request<'_>) -> Result<(), Failure> {
     let durables = &call.tree.common.durables;
     for file in durables.of_app(app) {
         let Some(claim) = &file.claim else { continue };
-        let elsewhere = claim.client != call.conn.client_guid();
+        let elsewhere = claim.client != call.link.client_guid();
         if elsewhere && claim.user == call.logon.user && is_at(request, &file) {
             durables.end(&file);
         }

@@ -3,8 +3,8 @@
 use super::super::access;
 use super::{Opening, Walked};
 use crate::answer::Failure;
-use crate::call::Call;
 use crate::files::attrs;
+use crate::files::call::Call;
 use crate::files::security::stored;
 use crate::wire::Status;
 use crate::wire::create::option;

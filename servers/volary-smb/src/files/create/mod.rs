@@ -10,10 +10,10 @@ use super::names::{KeptPath, Path};
 use super::oplock::{self, Breaker, level};
 use super::path::{self, Walked};
 use super::table::File;
-use super::{access, attrs, waiting};
+use super::{access, attrs};
 use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
-use crate::call::Call;
+use crate::files::call::Call;
 use crate::wire::FileId;
 use crate::wire::Status;
 use crate::wire::create::{Action, Disposition, option, share};
@@ -44,15 +44,15 @@ pub(crate) fn create(call: &mut Call<'_>) -> Answer {
     };
     let lease = request.lease(call);
     let opening = Opening {
-        session: waiting(call),
+        session: call.waiting(),
         call,
         request: &request,
         id,
         lease,
     };
-    let taken = call.logon.budget.opens.take(call.conn.limits().opens);
+    let taken = call.logon.budget.opens.take(call.link.limits().opens);
     let taken = taken.ok_or_else(|| {
-        call.conn.log_limit("opens", &call.logon.user);
+        call.link.log_limit("opens", &call.logon.user);
         Status::TOO_MANY_OPENED_FILES
     })?;
     let opened = opening.open(&path)?;
@@ -104,7 +104,7 @@ impl Request<'_> {
             Some(_) => Dialect::Smb300,
             None => Dialect::Smb210,
         };
-        (call.conn.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
+        (call.link.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
     }
 
     /// What share modes are told, for these rights.
@@ -151,7 +151,7 @@ impl Opening<'_, '_> {
                 let common = &self.call.tree.common;
                 let wanted = |looked_at| self.call.check_search(looked_at);
                 let search = path::Search::new(&wanted);
-                let dialect = self.call.conn.dialect();
+                let dialect = self.call.link.dialect();
                 path::walk(&self.session, common, path, dialect, search)?
             };
             self.check_key(&walked)?;
@@ -186,7 +186,7 @@ impl Opening<'_, '_> {
         }
         let is_link = entry.attr.kind == FileKind::Symlink;
         if is_link && !request.has(option::OPEN_REPARSE_POINT) {
-            let dialect = self.call.conn.dialect();
+            let dialect = self.call.link.dialect();
             return Err(path::stopped(
                 &self.session,
                 entry.node,
@@ -264,7 +264,7 @@ impl Opening<'_, '_> {
     /// The key of the lease, or of the oplock, that is asked for.
     fn key(&self) -> Option<LeaseKey> {
         let oplock = oplock::bits_of_level(self.request.oplock) != LeaseBits::NONE;
-        let own = || oplock::oplock_key(self.call.conn, self.id);
+        let own = || oplock::oplock_key(self.call.link, self.id);
         self.lease.or_else(|| oplock.then(own))
     }
 
@@ -388,7 +388,7 @@ impl Opening<'_, '_> {
         if kind != FileKind::File || want == LeaseBits::NONE {
             return Ok(Leased::default());
         }
-        let key = oplock::oplock_key(self.call.conn, self.id);
+        let key = oplock::oplock_key(self.call.link, self.id);
         let sink = Breaker::of_oplock(self.call, self.id);
         let lease = self.session.lease(opened.open, key, want, sink.clone())?;
         Ok(Leased {

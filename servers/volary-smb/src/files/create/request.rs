@@ -2,8 +2,8 @@
 
 use super::contexts::{self, Asked};
 use crate::answer::Failure;
-use crate::call::Call;
 use crate::files::access;
+use crate::files::call::Call;
 use crate::wire::FileId;
 use crate::wire::create::{Action, Disposition, option};
 use crate::wire::fscc::file::{FileFacts, attribute};

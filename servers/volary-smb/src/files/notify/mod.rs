@@ -15,11 +15,11 @@ pub(crate) use self::sight::By;
 use self::sight::Sight;
 use super::access;
 use super::names::{Path, to_utf16};
-use super::table::{self, File};
+use super::table::File;
 use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
-use crate::call::Call;
-use crate::conn::Wait;
+use crate::client::Wait;
+use crate::files::call::Call;
 use crate::wire::FileId;
 use crate::wire::fscc::notify::{self, Action};
 use crate::wire::{Cursor, Out, Status, out::len32};
@@ -92,8 +92,8 @@ pub(crate) fn change_notify(call: &mut Call<'_>) -> Answer {
     let (flags, max) = (c.u16()?, c.u32()?);
     let id = FileId::read(&mut c)?;
     let filter = c.u32()?;
-    let file = table::named(call, id)?;
-    if !file.is_dir() || max > call.conn.io_max() {
+    let file = call.named(id)?;
+    if !file.is_dir() || max > call.link.io_max() {
         return Err(Status::INVALID_PARAMETER.into());
     }
     file.need_any(access::READ_DATA)?;
@@ -118,7 +118,7 @@ fn watch_of(
     if let Some(watch) = &*slot {
         return Ok(Arc::clone(watch));
     }
-    let taken = call.logon.budget.watches.take(call.conn.limits().watches);
+    let taken = call.logon.budget.watches.take(call.link.limits().watches);
     let watches = &call.tree.common.watches;
     let watch = Arc::new(Watch {
         file: Arc::downgrade(file),

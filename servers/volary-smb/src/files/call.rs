@@ -5,11 +5,15 @@
 //! to be checked by the one who answers. Offsets in requests count from the
 //! header: from the beginning of [`Call::message`].
 
+use super::table::File;
+use super::tree::Tree;
 use crate::answer::{Failure, Related};
-use crate::conn::{Conn, Logon, Tree, Wait};
+use crate::client::{Link, Logon, Wait};
 use crate::wire::cursor::part;
 use crate::wire::{Command, FileId, Status};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use volary_session::Session;
 
 /// Entries that are looked at while the client waits; for more, it is told that this takes time.
 const AT_ONCE: usize = 4096;
@@ -20,9 +24,11 @@ pub(crate) struct Call<'a> {
     pub(crate) message: &'a [u8],
     /// What comes after the header.
     pub(crate) body: &'a [u8],
-    pub(crate) conn: &'a Arc<Conn>,
+    pub(crate) link: &'a Arc<Link>,
     pub(crate) logon: &'a Arc<Logon>,
     pub(crate) tree: &'a Arc<Tree>,
+    /// All trees of volumes that the session is connected to.
+    pub(crate) trees: &'a dyn Fn() -> Vec<Arc<Tree>>,
     pub(crate) related: &'a mut Related,
     pub(crate) wait: &'a Arc<Wait>,
     pub(crate) command: Command,
@@ -42,14 +48,32 @@ impl<'a> Call<'a> {
         Ok(part(self.message, offset, len)?)
     }
 
-    /// The file that a request names: in a related request, [`FileId::PREVIOUS`]
-    /// is the one of the request before. Remembers it for the next.
+    /// The file that a request names.
     ///
     /// # Errors
-    /// What the request before failed with; `INVALID_PARAMETER` if it had no
-    /// file.
-    pub(crate) fn file_id(&mut self, named: FileId) -> Result<FileId, Failure> {
-        self.related.resolve(named)
+    /// `FILE_CLOSED`; in a related request, what the one before failed with; `FILE_NOT_AVAILABLE` for a
+    /// change that the client asked for before it lost a connection (MS-SMB2 3.3.5.2.10).
+    pub(crate) fn named(&mut self, id: FileId) -> Result<Arc<File>, Failure> {
+        let id = self.related.resolve(id)?;
+        let file = self.tree.files.get(id).ok_or(Status::FILE_CLOSED)?;
+        file.is_fresh.store(false, Ordering::Relaxed);
+        let changes = matches!(
+            self.command,
+            Command::Write | Command::SetInfo | Command::Ioctl
+        );
+        if self.sequence.is_some_and(|now| !file.is_current(now)) && changes {
+            return Err(Status::FILE_NOT_AVAILABLE.into());
+        }
+        Ok(file)
+    }
+
+    /// The tree's session for a request that may have to wait: the client is told so when it does, and
+    /// can cancel it.
+    pub(crate) fn waiting(&self) -> Session {
+        let wait = Arc::clone(self.wait);
+        let cancel = Arc::clone(wait.cancel());
+        let session = self.tree.session.clone().with_cancel(cancel);
+        session.with_wait_hook(Arc::new(move || wait.pend()))
     }
 
     /// Whether the client still waits for what a long loop is after: to be asked in each turn.
@@ -57,7 +81,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// `CANCELLED` if it has cancelled the request or is gone.
     pub(crate) fn check_wanted(&self) -> Result<(), Failure> {
-        if self.wait.cancel().is_set() || self.conn.is_closed() {
+        if self.wait.cancel().is_set() || self.link.is_closed() {
             return Err(Status::CANCELLED.into());
         }
         Ok(())
@@ -78,6 +102,6 @@ impl<'a> Call<'a> {
     /// `len` bytes for a reply, of unspecified content: the caller overwrites them or
     /// cuts them off. Given back when the reply is sent.
     pub(crate) fn buffer(&self, len: usize) -> Vec<u8> {
-        self.conn.buffers.take(len)
+        self.link.buffers().take(len)
     }
 }
