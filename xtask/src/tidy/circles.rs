@@ -27,7 +27,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-ntfs", 1, 7),
     ("servers/volary-fuse", 1, 7),
     ("servers/volary-nfs", 1, 13),
-    ("servers/volary-smb", 1, 13),
 ];
 
 /// A module: its place in the crate, `["cache", "page"]`.

@@ -5,9 +5,9 @@
 //! extended attributes; else a file is read-only if nobody may write it, and the others are not
 //! kept. A file without any of these is to be archived, a directory is plain.
 
-use super::common::Common;
 use super::ea::{self, DOS_XATTR};
 use super::known::Kept;
+use super::open::Common;
 use crate::wire::fscc::file::{FileFacts, TAG_SYMLINK, attribute};
 use crate::wire::fscc::time;
 use volary_core::{Attr, Caps, FileKind, Kind, NodeId, Result, SetAttr};

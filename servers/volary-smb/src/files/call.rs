@@ -5,8 +5,7 @@
 //! to be checked by the one who answers. Offsets in requests count from the
 //! header: from the beginning of [`Call::message`].
 
-use super::table::File;
-use super::tree::Tree;
+use super::open::{File, Tree};
 use crate::answer::{Failure, Related};
 use crate::client::{Link, Logon, Wait};
 use crate::wire::cursor::part;

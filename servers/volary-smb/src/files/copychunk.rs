@@ -1,7 +1,7 @@
 //! Copies made by the server (MS-SMB2 3.3.5.15.6): `FSCTL_SRV_COPYCHUNK`.
 
 use super::fsctl::{self, Asked};
-use super::table::File;
+use super::open::File;
 use super::{access, io};
 use crate::answer::Failure;
 use crate::files::call::Call;

@@ -1,17 +1,16 @@
 //! QUERY_DIRECTORY (MS-SMB2 3.3.5.18, MS-FSA 2.1.5.6).
 
 use super::names::{shown, to_utf16, to_wtf8};
-use super::table::File;
+use super::open::{File, Scan, Tree};
 use super::wildcard::Pattern;
 use super::{access, attrs, short};
 use crate::answer::{Answer, Failure};
 use crate::files::call::Call;
-use crate::files::tree::Tree;
 use crate::wire::FileId;
 use crate::wire::fscc::dir::{DirLevel, DirList};
 use crate::wire::fscc::file::FileFacts;
 use crate::wire::{Cursor, Out, Status, out::len32};
-use volary_core::{Attr, Cookie, DirBuf, DirEntry};
+use volary_core::{Attr, DirBuf, DirEntry};
 use volary_session::{Listed, Session};
 
 const RESTART: u8 = 0x1;
@@ -23,30 +22,6 @@ const PATTERN_MAX: u16 = 2 * 2 * 255;
 /// Entries read in one go, and bytes of their names.
 const ENTRIES: usize = 256;
 const NAMES: usize = 16 << 10;
-
-/// How far an open directory has been listed.
-#[derive(Debug)]
-pub(crate) struct Scan {
-    pattern: Pattern,
-    /// How many of `.` and `..` have been given.
-    dots: u8,
-    place: Cookie,
-    /// Whether anything has been given.
-    found: bool,
-    ended: bool,
-}
-
-impl Scan {
-    fn new(pattern: &str) -> Self {
-        Self {
-            pattern: Pattern::new(pattern),
-            dots: 0,
-            place: Cookie::START,
-            found: false,
-            ended: false,
-        }
-    }
-}
 
 /// QUERY_DIRECTORY.
 pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {

@@ -1,11 +1,9 @@
 //! CLOSE, FLUSH, READ and WRITE (MS-SMB2 3.3.5.10 to 3.3.5.13).
 
-use super::notify::filter;
-use super::table::File;
-use super::{access, attrs, ending};
+use super::open::{File, Tree, end, filter};
+use super::{access, attrs};
 use crate::answer::{Answer, Failure};
 use crate::files::call::Call;
-use crate::files::tree::Tree;
 use crate::wire::FileId;
 use crate::wire::{Body, Cursor, Out, Status, out::len32};
 use std::sync::atomic::Ordering;
@@ -39,7 +37,7 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     if call.tree.files.remove(file.id).is_none() {
         return Err(Status::FILE_CLOSED.into());
     }
-    ending::end(call.tree, &file)?;
+    end(&call.tree.common, &call.tree.session, &file)?;
     let mut out = Out::with_capacity(60);
     out.u16(60)
         .u16(if facts.is_some() { POST_QUERY } else { 0 })

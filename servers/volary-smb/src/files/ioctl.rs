@@ -2,7 +2,7 @@
 //! other is refused.
 
 use super::fsctl::{Asked, reply};
-use super::table::File;
+use super::open::File;
 use super::{access, attrs, copychunk, io, passed, reparse};
 use crate::answer::{Answer, Failure};
 use crate::files::call::Call;

@@ -1,7 +1,7 @@
 //! LOCK (MS-SMB2 3.3.5.14, MS-FSA 2.1.5.8).
 
 use super::access;
-use super::table::File;
+use super::open::{File, SEQUENCES};
 use crate::answer::{Answer, Failure};
 use crate::files::call::Call;
 use crate::wire::Dialect;
@@ -67,11 +67,6 @@ struct Sequence {
     index: usize,
     number: u8,
 }
-
-/// The last numbers that were carried out, by their indices from 1 on.
-pub(crate) type Sequences = [Option<u8>; SEQUENCES];
-/// How many indices there are.
-const SEQUENCES: usize = 64;
 
 impl Sequence {
     fn of(call: &Call<'_>, file: &File, field: u32) -> Option<Self> {

@@ -17,7 +17,7 @@
 
 use super::access;
 use super::fsctl::Asked;
-use super::table::File;
+use super::open::File;
 use crate::answer::Failure;
 use crate::files::call::Call;
 use crate::wire::Status;

@@ -5,9 +5,9 @@
 //! name that differs in case alone, or whose 8.3 name this is. Under the layer `casefold`, or on a
 //! volume that does not tell them apart, it is not.
 
-use super::common::Common;
 use super::known::hash;
 use super::names::{Path, shown, to_utf16};
+use super::open::Common;
 use super::short;
 use crate::answer::Failure;
 use crate::wire::Dialect;

@@ -1,8 +1,8 @@
 //! QUERY_INFO (MS-SMB2 3.3.5.20).
 
 use super::names::{Path, shown, to_utf16};
+use super::open::File;
 use super::security::{self, descriptor::parts};
-use super::table::File;
 use super::{access, attrs, ea, short};
 use crate::answer::{Answer, Failure};
 use crate::files::call::Call;

@@ -1,10 +1,10 @@
 //! SET_INFO (MS-SMB2 3.3.5.21).
 
-use super::notify::filter;
+use super::open::{filter, tell_deletion};
 use super::query::info;
 use super::security::{self, descriptor::Descriptor, descriptor::parts};
 use super::setting::Setting;
-use super::{access, attrs, ea, ending, io, rename};
+use super::{access, attrs, ea, io, rename};
 use crate::answer::{Answer, Failure};
 use crate::files::call::Call;
 use crate::wire::FileId;
@@ -187,7 +187,7 @@ impl Setting<'_, '_> {
         }
         self.session.set_delete(self.file.open, on)?;
         if on && self.file.is_dir() {
-            ending::tell_deletion(self.call.tree, self.file);
+            tell_deletion(&self.call.tree.common, &self.call.tree.session, self.file);
         }
         Ok(())
     }

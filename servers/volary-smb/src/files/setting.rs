@@ -1,6 +1,6 @@
 //! A SET_INFO under way.
 
-use super::table::File;
+use super::open::File;
 use crate::files::call::Call;
 use volary_session::Session;
 

@@ -7,10 +7,11 @@ use super::request::{Request, Response};
 use crate::answer::{Answer, Failure};
 use crate::files::attrs;
 use crate::files::call::Call;
-use crate::files::durable::{Claim, CreateName, Named, Pending};
 use crate::files::names::Path;
-use crate::files::oplock::{self, level};
-use crate::files::table::File;
+use crate::files::open::{
+    Claim, CreateName, File, Named, Pending, end_durable, level, level_of_bits,
+};
+use crate::files::oplock;
 use crate::wire::Dialect;
 use crate::wire::FileId;
 use crate::wire::Status;
@@ -137,7 +138,7 @@ fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer
     common.leave(&old);
     common.enter(&file);
     if let Some(breaker) = &file.breaker {
-        breaker.follow(call, file.id);
+        breaker.follow(oplock::way_of(call, file.id));
     }
     call.tree.files.insert(Arc::clone(&file));
     let session = &call.tree.session;
@@ -145,7 +146,7 @@ fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer
         (Some(_), _) => level::LEASE,
         (None, Some(key)) => {
             let held = session.lease_state(key).map(|held| held.granted);
-            oplock::level_of_bits(held.unwrap_or_default())
+            level_of_bits(held.unwrap_or_default())
         }
         (None, None) => level::NONE,
     };
@@ -199,7 +200,7 @@ fn moved(call: &Call<'_>, old: &File) -> File {
         is_fresh: AtomicBool::new(false),
         sequences: Mutex::new(old.sequences.lock().take()),
         sequence: Mutex::new(call.sequence.unwrap_or(0)),
-        tree: Arc::downgrade(call.tree),
+        tree: Arc::downgrade(call.tree) as _,
         waiting: Mutex::default(),
         taken: Arc::clone(&old.taken),
     }
@@ -265,12 +266,12 @@ fn make_way(call: &Call<'_>, request: &Request<'_>) -> Result<(), Failure> {
         return Ok(());
     };
     Path::parse(request.name)?;
-    let durables = &call.tree.common.durables;
-    for file in durables.of_app(app) {
+    let common = &call.tree.common;
+    for file in common.durables.of_app(app) {
         let Some(claim) = &file.claim else { continue };
         let elsewhere = claim.client != call.link.client_guid();
         if elsewhere && claim.user == call.logon.user && is_at(request, &file) {
-            durables.end(&file);
+            end_durable(common, &file);
         }
     }
     Ok(())

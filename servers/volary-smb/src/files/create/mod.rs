@@ -7,9 +7,9 @@ mod made;
 mod request;
 
 use super::names::{KeptPath, Path};
-use super::oplock::{self, Breaker, level};
+use super::open::{Breaker, File, bits_of_level, level, level_of_bits};
+use super::oplock;
 use super::path::{self, Walked};
-use super::table::File;
 use super::{access, attrs};
 use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
@@ -263,7 +263,7 @@ impl Opening<'_, '_> {
 
     /// The key of the lease, or of the oplock, that is asked for.
     fn key(&self) -> Option<LeaseKey> {
-        let oplock = oplock::bits_of_level(self.request.oplock) != LeaseBits::NONE;
+        let oplock = bits_of_level(self.request.oplock) != LeaseBits::NONE;
         let own = || oplock::oplock_key(self.call.link, self.id);
         self.lease.or_else(|| oplock.then(own))
     }
@@ -331,7 +331,7 @@ impl Opening<'_, '_> {
             is_fresh: AtomicBool::new(true),
             sequences: Mutex::default(),
             sequence: Mutex::new(self.call.sequence.unwrap_or(0)),
-            tree: Arc::downgrade(self.call.tree),
+            tree: Arc::downgrade(self.call.tree) as _,
             waiting: Mutex::default(),
             taken: Arc::new(taken),
         });
@@ -371,7 +371,7 @@ impl Opening<'_, '_> {
             let state = if leasable { asked.state } else { 0 };
             let want = oplock::bits_of_state(state);
             let common = &self.call.tree.common;
-            let sink = common.enter_lease(key, &Breaker::of_lease(self.call, asked));
+            let sink = common.enter_lease(key, &oplock::lease_breaker(self.call, asked));
             let base = sink.base();
             let lease = self.session.lease(opened.open, key, want, sink.clone());
             let lease = lease.inspect_err(|_| common.leave_lease(key))?;
@@ -384,17 +384,17 @@ impl Opening<'_, '_> {
                 context: Some(contexts::lease_granted(asked, &lease, base)),
             });
         }
-        let want = oplock::bits_of_level(self.request.oplock);
+        let want = bits_of_level(self.request.oplock);
         if kind != FileKind::File || want == LeaseBits::NONE {
             return Ok(Leased::default());
         }
         let key = oplock::oplock_key(self.call.link, self.id);
-        let sink = Breaker::of_oplock(self.call, self.id);
+        let sink = oplock::oplock_breaker(self.call, self.id);
         let lease = self.session.lease(opened.open, key, want, sink.clone())?;
         Ok(Leased {
             breaker: Some(sink),
             keeps: lease.granted.has(LeaseBits::HANDLE),
-            level: oplock::level_of_bits(lease.granted),
+            level: level_of_bits(lease.granted),
             oplock: Some(key),
             lease: None,
             context: None,

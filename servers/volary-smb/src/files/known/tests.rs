@@ -1,6 +1,6 @@
 use super::*;
-use crate::files::common::Common;
 use crate::files::names::{Path, to_utf16};
+use crate::files::open::Common;
 use crate::files::{attrs, ea, path};
 use crate::wire::Dialect;
 use std::sync::Arc;

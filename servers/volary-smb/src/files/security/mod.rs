@@ -13,7 +13,7 @@ pub(crate) mod sid;
 pub(crate) mod stored;
 
 use super::access;
-use super::common::Common;
+use super::open::Common;
 use crate::answer::Failure;
 use crate::wire::Status;
 use descriptor::{Ace, Dacl, Descriptor, INHERIT_ONLY, parts};

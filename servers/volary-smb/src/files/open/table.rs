@@ -1,25 +1,38 @@
 //! What is open: [`File`], and the table of a tree's files.
 
-use super::directory::Scan;
-use super::durable::Claim;
-use super::lock::Sequences;
-use super::names::KeptPath;
-use super::notify::Watch;
-use super::oplock::Breaker;
-use super::tree::Tree;
+use super::breaker::Breaker;
+use super::claim::Claim;
+use super::scan::Scan;
+use super::watch::Watch;
 use crate::budget::Taken;
+use crate::files::names::KeptPath;
 use crate::wire::FileId;
 use crate::wire::Status;
 use crate::wire::create::{Action, option};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{Cancel, FileKind, NodeId, OpenId, Time};
-use volary_session::LeaseKey;
+use volary_session::{LeaseKey, Session};
 
 /// Most files that a tree has open at a time.
-pub(crate) const FILES_MAX: usize = 1 << 16;
+const FILES_MAX: usize = 1 << 16;
+
+/// The tree that a file is open in, as far as others need it who find the file elsewhere.
+pub(crate) trait Home: fmt::Debug + Send + Sync {
+    /// The session by which it was opened.
+    fn session(&self) -> &Session;
+
+    /// Takes a file out of the tree's table; false if it is not there.
+    fn lets_go(&self, id: FileId) -> bool;
+}
+
+/// The last numbers of requests for locks that were carried out, by their indices from 1 on.
+pub(crate) type Sequences = [Option<u8>; SEQUENCES];
+/// How many indices there are.
+pub(crate) const SEQUENCES: usize = 64;
 
 /// One open of a client.
 #[derive(Debug)]
@@ -42,7 +55,7 @@ pub(crate) struct File {
     /// Times that this open does not change any more.
     pub(crate) frozen: Mutex<Frozen>,
     pub(crate) scan: Mutex<Option<Scan>>,
-    pub(crate) watch: Mutex<Option<Arc<Watch>>>,
+    pub(crate) watch: Mutex<Option<Arc<Watch<Self>>>>,
     /// The key of its oplock, if it was granted one.
     pub(crate) oplock: Option<LeaseKey>,
     /// The key of its lease, if it has one.
@@ -60,7 +73,7 @@ pub(crate) struct File {
     /// Which requests for locks have been carried out.
     pub(crate) sequences: Mutex<Option<Box<Sequences>>>,
     /// The tree that it is, or last was, open in.
-    pub(crate) tree: Weak<Tree>,
+    pub(crate) tree: Weak<dyn Home>,
     /// Requests for locks through it that wait; its end sends them away.
     pub(crate) waiting: Mutex<Vec<Arc<Cancel>>>,
     /// One of what its user may have open.

@@ -1,9 +1,10 @@
 //! [`Tree`]: a session's connection to a share that is a volume.
 
 use super::common::Common;
-use super::notify::By;
-use super::table::FileTable;
+use super::table::{FileTable, Home};
+use super::watches::By;
 use crate::config::{Config, Limits};
+use crate::wire::FileId;
 use std::fmt;
 use std::sync::Arc;
 use volary_session::Session;
@@ -44,15 +45,22 @@ impl Tree {
 
     /// Its user, as who makes changes.
     pub(crate) fn by(&self) -> By<'_> {
-        By {
-            common: &self.common,
-            cred: Some(self.session.cred()),
-        }
+        self.common.by(Some(self.session.cred()))
     }
 
     /// Whether all changes are refused.
     pub(crate) fn is_read_only(&self) -> bool {
         self.access == ACCESS_READ
+    }
+}
+
+impl Home for Tree {
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn lets_go(&self, id: FileId) -> bool {
+        self.files.remove(id).is_some()
     }
 }
 
