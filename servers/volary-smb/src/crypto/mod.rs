@@ -1,4 +1,5 @@
-//! What keeps messages from being read or changed on the way.
+//! What keeps messages from being read or changed on the way, and what passwords are kept as. Uses
+//! `wire` alone.
 
 mod kdf;
 mod nt_hash;

@@ -1,7 +1,6 @@
 //! Oplocks and leases (MS-SMB2 3.3.1.4, 3.3.5.22): asked for at CREATE, broken by the session,
 //! acknowledged here. An oplock is a lease whose key is its own open.
 
-use super::create::contexts::LeaseAsked;
 use super::open::{Breaker, READ, Way, bits_of_level, level, level_of_bits, oplock_body};
 use crate::answer::{Answer, Failure};
 use crate::client::Link;
@@ -53,9 +52,8 @@ pub(crate) fn oplock_breaker(call: &Call<'_>, id: FileId) -> Arc<Breaker> {
 }
 
 /// Who tells the client of breaks of a lease. It is of the version, and its epochs begin, as its
-/// first open says.
-pub(crate) fn lease_breaker(call: &Call<'_>, asked: &LeaseAsked) -> Arc<Breaker> {
-    let base = asked.v2.map(|v2| v2.epoch);
+/// first open says: of the second with a `base`, from which the session's are counted.
+pub(crate) fn lease_breaker(call: &Call<'_>, base: Option<u16>) -> Arc<Breaker> {
     let way = way_of(call, FileId::default());
     Breaker::of_lease(way, base, Arc::downgrade(&call.tree.common) as _)
 }

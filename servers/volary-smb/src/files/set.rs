@@ -274,7 +274,14 @@ impl Setting<'_, '_> {
         let descriptor = Descriptor::parse(self.buf).ok_or(Status::INVALID_SECURITY_DESCR)?;
         let attr = self.session.getattr_open(self.file.open)?;
         let common = &self.call.tree.common;
-        security::set(&self.session, common, attr.node, &descriptor, given)?;
+        security::set(
+            &self.session,
+            &common.all_seeing(),
+            &common.protecting,
+            attr.node,
+            &descriptor,
+            given,
+        )?;
         self.changed(filter::SECURITY);
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! The share `IPC$`: pipes, of which `srvsvc` is the one there is.
+//! The share `IPC$`: pipes, of which `srvsvc` is the one there is. May use `client` and all below it.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
 //! | `caller` | who calls |
-//! | `rpc` | the calls that go through a pipe (C706, MS-RPCE) |
-//! | `ndr` | how their arguments are written |
+//! | `ndr` | how arguments of calls are written |
 //! | `srvsvc` | calls about shares and the server (MS-SRVS) |
+//! | `rpc` | the calls that go through a pipe (C706, MS-RPCE) |
 
 mod caller;
 mod ndr;

@@ -1,7 +1,13 @@
-//! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens what there is, makes what there is not.
+//! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens what there is, makes what there is not. May use
+//! `open`, `path`, `oplock` and the rooms of rights and attributes.
+//!
+//! A request is read (`request`, `contexts`), unless it is about an open that is there already
+//! (`again`) it is opened here or made (`made`), as far as it may be (`granted`), and is then entered,
+//! to be found again if it is `durable`.
 
 mod again;
 pub(crate) mod contexts;
+mod durable;
 pub(super) mod granted;
 mod made;
 mod request;
@@ -16,7 +22,7 @@ use crate::budget::Taken;
 use crate::files::call::Call;
 use crate::wire::FileId;
 use crate::wire::Status;
-use crate::wire::create::{Action, Disposition, option, share};
+use crate::wire::create::{Action, Disposition, option};
 use crate::wire::fscc::file::attribute;
 use again::Before;
 use parking_lot::Mutex;
@@ -24,7 +30,7 @@ use request::{Request, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId, Result as CoreResult};
-use volary_session::{LeaseBits, LeaseKey, OpenHow, Rights, Session, Share};
+use volary_session::{LeaseBits, LeaseKey, OpenHow, Session};
 
 /// How often an entry that comes and goes is looked for again.
 const RACES_MAX: u32 = 8;
@@ -93,54 +99,6 @@ struct Leased {
     breaker: Option<Arc<Breaker>>,
     /// It lets the client keep the file open without telling: so the open may be durable.
     keeps: bool,
-}
-
-impl Request<'_> {
-    /// The key of the lease that is asked for, on a dialect that has leases.
-    fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
-        use crate::wire::Dialect;
-        let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
-        let oldest = match asked.v2 {
-            Some(_) => Dialect::Smb300,
-            None => Dialect::Smb210,
-        };
-        (call.link.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
-    }
-
-    /// What share modes are told, for these rights.
-    fn shares(&self, access: u32) -> Share {
-        let right = |mask: u32, right: Rights| {
-            if access & mask != 0 {
-                right
-            } else {
-                Rights::NONE
-            }
-        };
-        let mut wants = right(access::READ_DATA | access::EXECUTE, Rights::READ)
-            | right(access::WRITES, Rights::WRITE)
-            | right(access::DELETE, Rights::DELETE)
-            | right(!access::STAT_ONLY, Rights::OTHER);
-        if self.disposition.truncates() {
-            wants = wants | Rights::WRITE;
-        }
-        let allowed = |bit: u32, right: Rights| {
-            if self.share & bit != 0 {
-                right
-            } else {
-                Rights::NONE
-            }
-        };
-        let allows = allowed(share::READ, Rights::READ)
-            | allowed(share::WRITE, Rights::WRITE)
-            | allowed(share::DELETE, Rights::DELETE);
-        // One that touches no data is in nobody's way.
-        let allows = if wants.0 & Rights::ALL.0 == 0 {
-            Rights::ALL
-        } else {
-            allows
-        };
-        Share { wants, allows }
-    }
 }
 
 impl Opening<'_, '_> {
@@ -306,8 +264,8 @@ impl Opening<'_, '_> {
         let leased = self.or_undo(opened, leased)?;
         let mut replies = self.contexts(opened, &attr);
         let is_file = opened.entry.attr.kind == FileKind::File;
-        let claim = again::claim(self.call, self.request, leased.keeps && is_file);
-        replies.extend(again::granted(claim.as_deref()));
+        let (claim, context) = durable::of(self.call, self.request, leased.keeps && is_file);
+        replies.extend(context);
         replies.extend(leased.context.map(|data| (b"RqLs", data)));
         let facts = attrs::facts(&self.call.tree.common, &attr);
         let file = Arc::new(File {
@@ -371,7 +329,10 @@ impl Opening<'_, '_> {
             let state = if leasable { asked.state } else { 0 };
             let want = oplock::bits_of_state(state);
             let common = &self.call.tree.common;
-            let sink = common.enter_lease(key, &oplock::lease_breaker(self.call, asked));
+            let sink = common.enter_lease(
+                key,
+                &oplock::lease_breaker(self.call, asked.v2.map(|v2| v2.epoch)),
+            );
             let base = sink.base();
             let lease = self.session.lease(opened.open, key, want, sink.clone());
             let lease = lease.inspect_err(|_| common.leave_lease(key))?;

@@ -4,10 +4,13 @@ use super::contexts::{self, Asked};
 use crate::answer::Failure;
 use crate::files::access;
 use crate::files::call::Call;
+use crate::files::open::level;
+use crate::files::oplock;
 use crate::wire::FileId;
-use crate::wire::create::{Action, Disposition, option};
+use crate::wire::create::{Action, Disposition, option, share};
 use crate::wire::fscc::file::{FileFacts, attribute};
-use crate::wire::{Cursor, Out, Status, out::len32};
+use crate::wire::{Cursor, Dialect, Out, Status, out::len32};
+use volary_session::{LeaseKey, Rights, Share};
 
 /// What a client asks for, checked as far as the request alone goes.
 #[derive(Debug)]
@@ -95,6 +98,53 @@ impl<'a> Request<'a> {
 
     pub(crate) fn has(&self, option: u32) -> bool {
         self.options & option != 0
+    }
+}
+
+impl Request<'_> {
+    /// The key of the lease that is asked for, on a dialect that has leases.
+    pub(super) fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
+        let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
+        let oldest = match asked.v2 {
+            Some(_) => Dialect::Smb300,
+            None => Dialect::Smb210,
+        };
+        (call.link.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
+    }
+
+    /// What share modes are told, for these rights.
+    pub(super) fn shares(&self, access: u32) -> Share {
+        let right = |mask: u32, right: Rights| {
+            if access & mask != 0 {
+                right
+            } else {
+                Rights::NONE
+            }
+        };
+        let mut wants = right(access::READ_DATA | access::EXECUTE, Rights::READ)
+            | right(access::WRITES, Rights::WRITE)
+            | right(access::DELETE, Rights::DELETE)
+            | right(!access::STAT_ONLY, Rights::OTHER);
+        if self.disposition.truncates() {
+            wants = wants | Rights::WRITE;
+        }
+        let allowed = |bit: u32, right: Rights| {
+            if self.share & bit != 0 {
+                right
+            } else {
+                Rights::NONE
+            }
+        };
+        let allows = allowed(share::READ, Rights::READ)
+            | allowed(share::WRITE, Rights::WRITE)
+            | allowed(share::DELETE, Rights::DELETE);
+        // One that touches no data is in nobody's way.
+        let allows = if wants.0 & Rights::ALL.0 == 0 {
+            Rights::ALL
+        } else {
+            allows
+        };
+        Share { wants, allows }
     }
 }
 

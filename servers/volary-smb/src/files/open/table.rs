@@ -12,6 +12,7 @@ use crate::wire::create::{Action, option};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{Cancel, FileKind, NodeId, OpenId, Time};
@@ -140,6 +141,35 @@ impl File {
     pub(crate) fn send_away(&self) {
         for cancel in self.waiting.lock().iter() {
             cancel.set();
+        }
+    }
+
+    /// The same open in another tree, where it has this id; what it has of its own moves there.
+    pub(crate) fn moved(&self, id: FileId, sequence: Option<u16>, tree: Weak<dyn Home>) -> Self {
+        Self {
+            id,
+            open: self.open,
+            node: self.node,
+            kind: self.kind,
+            access: self.access,
+            options: self.options,
+            path: Mutex::new(mem::take(&mut *self.path.lock())),
+            position: AtomicU64::new(self.position.load(Ordering::Relaxed)),
+            mode: AtomicU64::new(self.mode.load(Ordering::Relaxed)),
+            frozen: Mutex::new(*self.frozen.lock()),
+            scan: Mutex::default(),
+            watch: Mutex::default(),
+            oplock: self.oplock,
+            lease: self.lease,
+            breaker: self.breaker.clone(),
+            claim: self.claim.clone(),
+            action: self.action,
+            is_fresh: AtomicBool::new(false),
+            sequences: Mutex::new(self.sequences.lock().take()),
+            sequence: Mutex::new(sequence.unwrap_or(0)),
+            tree,
+            waiting: Mutex::default(),
+            taken: Arc::clone(&self.taken),
         }
     }
 

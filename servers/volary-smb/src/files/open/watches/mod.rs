@@ -1,4 +1,5 @@
-//! [`Watches`]: who is told of changes on a share. May use `watch`, `table` and rights.
+//! [`Watches`]: who is told of changes on a share. May use `watch`, `table`
+//! and rights.
 //!
 //! Changes made through this server are told with their paths; of those made elsewhere only the
 //! directory is known, and for a watch on a whole tree its path is found by climbing. Of a directory
