@@ -2,6 +2,7 @@
 //! of them then on a thread of its own, so that nobody else's waits.
 
 use crate::attrs::Changes;
+use crate::caller::Caller;
 use crate::counts::RequestKind as Kind;
 use crate::errno::{errno_of_flags, errno_of_maker};
 use crate::names::Making;
@@ -15,29 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use volary_core::{Cancel, NodeId, Result};
-
-/// Who asks.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    /// The thread that asks, as this host numbers it.
-    pub(crate) pid: u32,
-    /// Set when it no longer wants the answer; only where somebody looks.
-    pub(crate) cancel: Option<Arc<Cancel>>,
-}
-
-impl Caller {
-    fn of(req: &Request) -> Self {
-        Self {
-            uid: req.uid(),
-            gid: req.gid(),
-            pid: req.pid(),
-            cancel: None,
-        }
-    }
-}
+use volary_core::{NodeId, Result};
 
 /// A request's turn on its thread, from when it has come until it is answered, or
 /// left to another thread. Then the thread stays awake for the next one, if that is

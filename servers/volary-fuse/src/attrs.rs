@@ -1,6 +1,6 @@
 //! Requests about attributes and extended attributes.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::kernel;
 use crate::server::Server;
 use fuser::{AccessFlags, FileHandle, INodeNo, TimeOrNow};

@@ -1,6 +1,6 @@
 //! Requests about what files hold: open, read, write, make durable, allocate.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::kernel::{self, IO_MAX, SIZE_MAX};
 use crate::server::Server;
 use fuser::{FileHandle, INodeNo, WriteFlags};

@@ -3,7 +3,7 @@
 //! The kernel wants `.` and `..` first, which the session does not give: they
 //! take the places 1 and 2, and the session's cookies come after them.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::kernel;
 use crate::server::{Given, Server};
 use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};

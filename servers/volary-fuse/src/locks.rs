@@ -3,7 +3,7 @@
 //! Whole-file locks (`flock`) always stay with the kernel: the library below
 //! does not tell them from ranges, and no other protocol has them.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::errno::errno;
 use crate::server::Server;
 use fuser::{FileHandle, LockOwner, ReplyEmpty};

@@ -1,6 +1,6 @@
 //! Requests about names: look up, make, link, remove, rename.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::kernel;
 use crate::server::Server;
 use fuser::{INodeNo, RenameFlags as Flags};

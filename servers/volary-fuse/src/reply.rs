@@ -1,6 +1,6 @@
 //! Replies: what becomes of an answer on its way to the kernel.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::counts::RequestKind as Kind;
 use crate::data::Part;
 use crate::errno::{errno, errno_of_xattr};

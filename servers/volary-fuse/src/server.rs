@@ -1,6 +1,6 @@
 //! [`Server`]: what all requests share, and what is done alike for each.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::counts::Counts;
 use crate::events::Progress;
 use crate::kernel::{self, Wishes};

@@ -18,10 +18,11 @@ mod names;
 mod nodes;
 mod volume;
 
+use crate::call::Call;
 use crate::export::Export;
 use crate::fh::{self, BadFh};
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::rpc::Refusal;
 use crate::status::Status;
 use attrs::Shown;

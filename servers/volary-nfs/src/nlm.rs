@@ -1,14 +1,18 @@
 //! NLM version 4: byte-range locks of NFS clients, in the session's table, where
 //! those of a FUSE or SMB client of the same volume are too.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
-//! | `table` | whose locks there are, and the opens that they need |
-//! | `waiting` | locks that are waited for |
+//! | `state` | what lets locks outlive the server: which clients have any |
+//! | `wanted` | a lock as a client asks for it, and where |
+//! | `lock_file` | a file with locks, and the opens that they need |
+//! | `waiter`, `table` | who waits; whose locks there are |
+//! | `sharing` | whose share modes there are |
 //! | `granted` | tells a client that it has a lock now |
-//! | `shares` | share modes (SHARE, UNSHARE), as SMB clients have them |
+//! | `waiting` | locks that are waited for |
+//! | `shares` | SHARE and UNSHARE, as SMB clients have them |
 //! | `nsm` | a client says that it has restarted: its locks end |
-//! | `state`, `notify` | what lets locks outlive the server: clients are told of its restart, and claim them again |
+//! | `notify` | clients are told of a restart, and claim their locks again |
 //!
 //! Without a [`LockState`] clients are not told of a restart, there is no time of
 //! grace, and a lock that is claimed again is treated as any other. With one, the
@@ -18,91 +22,38 @@
 pub(crate) mod nsm;
 
 mod granted;
+mod lock_file;
 mod notify;
 mod shares;
+mod sharing;
 mod state;
 mod table;
+mod waiter;
 mod waiting;
+mod wanted;
 
-pub(crate) use shares::Shares;
+pub(crate) use sharing::Shares;
 pub use state::LockState;
 pub(crate) use table::Locks;
 
+use crate::call::Call;
 use crate::export::Export;
-use crate::fh;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::rpc::Refusal;
 use crate::status::{LockStatus, Status};
+use lock_file::LockFile;
 use state::Client;
 use std::net::IpAddr;
 use std::sync::Arc;
-use table::{LockFile, Owner};
-use volary_core::NodeId;
 use volary_rpc::{Decoded, Input, Output};
-use volary_session::{HeldLock, LockKind, Range, Session, Wait};
+use volary_session::{HeldLock, LockKind, Wait};
+use wanted::{OBJECT_MAX, Place, Wanted};
 
 pub(crate) const PROGRAM: u32 = 100_021;
 pub(crate) const VERSION: u32 = 4;
 
-/// `MAXNETOBJ_SZ`; what clients send is far shorter.
-const OBJECT_MAX: usize = 1024;
-
 /// The procedure by which clients lock that are not told of a restart.
 const NM_LOCK: u32 = 22;
-
-/// `nlm4_lock`, as it came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    fh: Box<[u8]>,
-    owner: Owner,
-    /// The address that the client came to.
-    server: IpAddr,
-    offset: u64,
-    len: u64,
-}
-
-impl Wanted {
-    fn read(input: &mut Input<'_>, call: &Call) -> Decoded<Self> {
-        let client = Client::read(input, call)?;
-        let fh = input.opaque(fh::LEN_MAX)?.into();
-        let name = input.opaque(OBJECT_MAX)?.into();
-        let process = input.u32()?;
-        let (offset, len) = (input.u64()?, input.u64()?);
-        Ok(Self {
-            fh,
-            owner: Owner {
-                client,
-                process,
-                name,
-            },
-            server: call.local.ip().to_canonical(),
-            offset,
-            len,
-        })
-    }
-
-    fn write(&self, out: &mut Output) {
-        out.opaque(&self.owner.client.machine);
-        out.opaque(&self.fh);
-        out.opaque(&self.owner.name);
-        out.u32(self.owner.process);
-        out.u64(self.offset);
-        out.u64(self.len);
-    }
-
-    fn range(&self) -> Range {
-        Range::new(self.offset, self.len)
-    }
-}
-
-/// Where a lock is wanted.
-struct Place<'a> {
-    export: &'a Export,
-    session: Session,
-    node: NodeId,
-    /// The lock is claimed again.
-    claims: bool,
-}
 
 impl Programs {
     /// Answers one call of NLM.

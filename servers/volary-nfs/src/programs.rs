@@ -1,23 +1,17 @@
-//! From a call to its answer: which program, version and procedure.
+//! [`Programs`]: what there is to call, and what it keeps.
 
-use crate::dupes::{CallId, Dupes, Seen};
+use crate::dupes::Dupes;
 use crate::export::Export;
 use crate::fh::Key;
-use crate::mount::{self, Mounts};
-use crate::nlm::{self, LockState, Locks, Shares};
+use crate::mounts::Mounts;
+use crate::nlm::{LockState, Locks, Shares};
 use crate::options::{ExportOptions, ServeOptions};
-use crate::owner::{Caller, Owner};
-use crate::rpc::{self, Auth, Head, NoCall, Refusal};
-use crate::{nfs, portmap};
 use parking_lot::Mutex;
-use std::net::{IpAddr, SocketAddr};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tracing::error;
-use volary_rpc::{Input, Output};
-use volary_session::{Grace, Party, Volume, is_this_host};
+use volary_session::{Grace, Volume, is_this_host};
 
 /// What there is to call, and what it keeps: everything of the server but its
 /// connections.
@@ -35,42 +29,6 @@ pub struct Programs {
     /// Where NFS is served, once it is.
     port: OnceLock<u16>,
     defects: AtomicU64,
-}
-
-/// Where a call came from, and where it arrived.
-#[derive(Clone, Debug)]
-pub struct Way {
-    /// The client.
-    pub peer: SocketAddr,
-    /// This end.
-    pub local: SocketAddr,
-    /// Only the portmapper and NSM answer here.
-    pub only_portmap: bool,
-    /// Whose word the calls are.
-    pub owner: Arc<Owner>,
-}
-
-/// What becomes of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The answer is written; the call was accepted.
-    Accepted,
-    /// The answer is written; it refuses the call.
-    Refused,
-    /// There is nothing to say: the call is being done already.
-    Nothing,
-    /// It is no call: the connection is of no use.
-    Garbage,
-}
-
-/// A call, apart from its arguments.
-pub(crate) struct Call {
-    pub(crate) peer: SocketAddr,
-    pub(crate) local: SocketAddr,
-    pub(crate) procedure: u32,
-    pub(crate) caller: Caller,
-    /// Whose the locks are that it takes or ends.
-    pub(crate) party: Party,
 }
 
 impl Programs {
@@ -96,106 +54,6 @@ impl Programs {
             port: OnceLock::new(),
             defects: AtomicU64::new(0),
         })
-    }
-
-    /// Answers a record: appends to `out`, which may be empty.
-    pub fn answer(self: &Arc<Self>, way: &Way, record: &[u8], out: &mut Output) -> Answer {
-        let mut input = Input::new(record);
-        let head = match Head::read(&mut input) {
-            Ok(head) => head,
-            Err(NoCall::Garbage) => return Answer::Garbage,
-            Err(NoCall::Version { xid }) => {
-                rpc::refuse_version(out, xid);
-                return Answer::Refused;
-            }
-        };
-        let party = way.owner.party(way.peer.ip());
-        let id = is_done_once(&head).then(|| CallId::new(party, way.peer, head.xid, record));
-        if let Some(id) = id {
-            match self.dupes.look(id) {
-                Seen::New => {}
-                Seen::Working => return Answer::Nothing,
-                Seen::Answer(bytes) => {
-                    out.raw(&bytes);
-                    return Answer::Accepted;
-                }
-            }
-        }
-        let begin = out.len();
-        let answer = self.answer_new(way, &head, &mut input, out);
-        if let Some(id) = id {
-            self.dupes
-                .answered(id, out.bytes().get(begin..).unwrap_or_default());
-        }
-        answer
-    }
-
-    fn answer_new(
-        self: &Arc<Self>,
-        way: &Way,
-        head: &Head,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Answer {
-        let begin = out.len();
-        rpc::accept(out, head.xid);
-        // The last fence: a defect costs one answer, not the server.
-        let done = catch_unwind(AssertUnwindSafe(|| self.dispatch(way, head, input, out)));
-        let done = done.unwrap_or_else(|_| {
-            self.defects.fetch_add(1, Ordering::Relaxed);
-            error!(target: "NFS", address = %way.peer.ip(), "caught panic");
-            Err(Refusal::Defect)
-        });
-        match done {
-            Ok(()) => Answer::Accepted,
-            Err(why) => {
-                out.truncate(begin);
-                rpc::refuse(out, head.xid, why);
-                Answer::Refused
-            }
-        }
-    }
-
-    fn dispatch(
-        self: &Arc<Self>,
-        way: &Way,
-        head: &Head,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Result<(), Refusal> {
-        let versions = match head.program {
-            portmap::PROGRAM => (portmap::LOW, portmap::HIGH),
-            nlm::nsm::PROGRAM => (nlm::nsm::VERSION, nlm::nsm::VERSION),
-            _ if way.only_portmap => return Err(Refusal::NoProgram),
-            nfs::PROGRAM => (nfs::VERSION, nfs::VERSION),
-            mount::PROGRAM => (mount::VERSION, mount::VERSION),
-            nlm::PROGRAM => (nlm::VERSION, nlm::VERSION),
-            _ => return Err(Refusal::NoProgram),
-        };
-        let (low, high) = versions;
-        if !(low..=high).contains(&head.version) {
-            return Err(Refusal::NoVersion { low, high });
-        }
-        match head.auth {
-            Auth::Bad => return Err(Refusal::BadCredentials),
-            // Whether there is a server is told to anybody.
-            Auth::Unknown if head.procedure != 0 => return Err(Refusal::OtherFlavor),
-            _ => {}
-        }
-        let call = Call {
-            peer: way.peer,
-            local: way.local,
-            procedure: head.procedure,
-            caller: way.owner.caller(&head.auth),
-            party: way.owner.party(way.peer.ip()),
-        };
-        match head.program {
-            portmap::PROGRAM => self.portmap(&call, head.version, input, out),
-            nlm::nsm::PROGRAM => self.nsm(&call, input, out),
-            nfs::PROGRAM => self.nfs(&call, input, out),
-            mount::PROGRAM => self.mount(&call, input, out),
-            _ => self.nlm(&call, input, out),
-        }
     }
 
     /// A second has passed.
@@ -224,6 +82,16 @@ impl Programs {
     /// How many calls ended in a panic: each is a defect.
     pub fn defects(&self) -> u64 {
         self.defects.load(Ordering::Relaxed)
+    }
+
+    /// Notes a call that ended in a panic.
+    pub(crate) fn note_defect(&self) {
+        self.defects.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The answers to calls that came once already.
+    pub(crate) fn dupes(&self) -> &Dupes {
+        &self.dupes
     }
 
     /// Whether any export is for this client.
@@ -290,10 +158,4 @@ impl Programs {
         // It is said once.
         let _ = self.port.set(port);
     }
-}
-
-/// Whether a call that came twice must be done only once: SETATTR, and all that
-/// make, remove or rename.
-fn is_done_once(head: &Head) -> bool {
-    head.program == nfs::PROGRAM && matches!(head.procedure, 2 | 8..=15)
 }

@@ -1,9 +1,11 @@
 //! [`Server`]: listens, and keeps the connections.
 
 use crate::conn::Conn;
-use crate::options::{Database, ExportOptions, Limits, OnEnd, ServeOptions};
+use crate::dispatch::Way;
+use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions};
+use crate::owner::Database;
 use crate::owner::Owner;
-use crate::programs::{Programs, Way};
+use crate::programs::Programs;
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

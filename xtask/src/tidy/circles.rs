@@ -25,8 +25,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-host", 1, 15),
     ("drivers/volary-nfs-client", 1, 10),
     ("drivers/volary-ntfs", 1, 7),
-    ("servers/volary-fuse", 1, 7),
-    ("servers/volary-nfs", 1, 13),
 ];
 
 /// A module: its place in the crate, `["cache", "page"]`.

@@ -3,9 +3,10 @@
 use super::attrs::{FATTR, Shown, write_attr};
 use super::nodes::write_none;
 use super::{Answered, At, DATA_MAX, attrs, read_fh};
+use crate::call::Call;
 use crate::opens::Held;
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::status::Status;
 use std::sync::Arc;
 use volary_core::{Attr, Kind, Mode};

@@ -11,8 +11,9 @@
 
 use super::attrs::{FATTR, write_post};
 use super::{Answered, At, read_fh};
+use crate::call::Call;
 use crate::fh;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::status::Status;
 use volary_core::{Access, Attr, Caps, Cookie, DirBuf, Kind, Name};
 use volary_rpc::{Decoded, Input, Output, padding};

@@ -2,9 +2,10 @@
 
 use super::attrs::{Shown, kind_of, read_set};
 use super::{Answered, At, attrs, read_place};
+use crate::call::Call;
 use crate::exclusive::Verifier;
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::status::Status;
 use volary_core::{Attr, Create, FileKind, Kind, Mode, SetAttr};
 use volary_rpc::{Decoded, Garbage, Input, Output};

@@ -3,8 +3,9 @@
 use super::attrs::Shown;
 use super::nodes::write_none;
 use super::{Answered, At, attrs, read_fh, read_place, write_changed};
+use crate::call::Call;
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::status::Status;
 use volary_core::RenameFlags;
 use volary_rpc::{Decoded, Input, Output};

@@ -2,8 +2,9 @@
 
 use super::attrs::{read_set, read_time, write_attr};
 use super::{Answered, At, read_fh, write_changed};
+use crate::call::Call;
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::status::Status;
 use volary_core::{Access, Attr, FileKind, Kind, Mode, SetAttr, Time};
 use volary_rpc::{Decoded, Input, Output};

@@ -2,8 +2,9 @@
 
 use super::nodes::write_none;
 use super::{DATA_MAX, read_fh};
+use crate::call::Call;
 use crate::nfs::attrs::write_time;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::status::Status;
 use volary_core::{Caps, Time};
 use volary_rpc::{Decoded, Input, Output, count};

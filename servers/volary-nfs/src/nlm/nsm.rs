@@ -3,7 +3,8 @@
 //! from its own address only, and that of a user of this host for that user's.
 
 use super::state::Client;
-use crate::programs::{Call, Programs};
+use crate::call::Call;
+use crate::programs::Programs;
 use crate::rpc::Refusal;
 use volary_rpc::{Input, Output};
 

@@ -3,47 +3,22 @@
 //! Clients ask again every half a minute or so; one for whom there is no thread,
 //! or who cannot be called, gets the lock that way.
 
-use super::table::{LockFile, Locks};
-use super::{Wanted, granted};
+use super::granted;
+use super::lock_file::LockFile;
+use super::table::Locks;
+use super::waiter::Waiter;
+use super::wanted::Wanted;
 use crate::programs::Programs;
 use crate::timer;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use volary_core::{Cancel, OpenId, Result};
-use volary_session::{LockKind, Party, Session, Wait};
+use volary_core::{Cancel, OpenId};
+use volary_session::{LockKind, Session, Wait};
 
 const WAITERS_MAX: usize = 128;
 /// How many of them one client can have.
 const WAITERS_OF_PARTY: usize = 32;
-
-/// One who waits.
-pub(crate) struct Waiter {
-    pub(super) want: Wanted,
-    pub(super) number: u64,
-    pub(super) file: Arc<LockFile>,
-    party: Party,
-    cancel: Cancel,
-    /// The client has asked again and been told that it has the lock. Held over
-    /// that, and over giving back what nobody claims.
-    claimed: Mutex<bool>,
-}
-
-impl Waiter {
-    pub(super) fn cancel(&self) {
-        self.cancel.set();
-    }
-
-    /// Takes the lock for a client that asks again, by `take`, and waits no more
-    /// if it is had.
-    pub(super) fn claim(&self, take: impl FnOnce() -> Result<()>) -> Result<()> {
-        let mut claimed = self.claimed.lock();
-        take()?;
-        *claimed = true;
-        self.cancel();
-        Ok(())
-    }
-}
 
 impl Locks {
     /// The one who waits for this lock, if it was asked for before.
