@@ -132,10 +132,10 @@ impl Programs {
         };
         match head.program {
             portmap::PROGRAM => self.portmap(&call, head.version, input, out),
-            nlm::nsm::PROGRAM => self.nsm(&call, input, out),
-            nfs::PROGRAM => self.nfs(&call, input, out),
+            nlm::nsm::PROGRAM => self.nlm().nsm(&call, input, out),
+            nfs::PROGRAM => nfs::answer(self.exports(), &call, input, out),
             mount::PROGRAM => self.mount(&call, input, out),
-            _ => self.nlm(&call, input, out),
+            _ => self.nlm().answer(&call, input, out),
         }
     }
 }

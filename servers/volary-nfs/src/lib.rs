@@ -13,10 +13,10 @@
 //! | `options` | what is exported, how, to whom |
 //! | `fh` | file handles and their seals |
 //! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent`, `mounts` | what a server without state must keep all the same |
-//! | `export` | one volume, as it is exported |
-//! | `programs` | all that there is to call, with the tables of `nlm` |
-//! | `nfs` | the procedures of NFS |
-//! | `mount`, `nlm`, `portmap` | the other programs |
+//! | `export`, `exports` | one volume, as it is exported; all, and the handles that lead there |
+//! | `nfs`, `nlm` | the procedures of NFS; the lock manager |
+//! | `programs` | all that there is to call, and what it keeps |
+//! | `mount`, `portmap` | the other programs |
 //! | `dispatch` | from a call to its answer |
 //! | `conn`, `server` | a connection and its threads; listen |
 //!
@@ -61,6 +61,7 @@ mod dispatch;
 mod dupes;
 mod exclusive;
 mod export;
+mod exports;
 mod fh;
 mod mount;
 mod mounts;

@@ -46,7 +46,7 @@ impl Programs {
                 info!(target: "NFS", %caller, %address, path = shown, "mounted");
                 self.mounts().add(call.peer.ip().to_canonical(), path);
                 out.u32(Status::OK.0);
-                out.opaque(&self.fh(export, node));
+                out.opaque(&self.exports().fh(export, node));
                 out.u32(2);
                 out.u32(AUTH_SYS);
                 out.u32(AUTH_NONE);
@@ -67,9 +67,9 @@ impl Programs {
         let name = parts.next().unwrap_or_default();
         let rest = parts.next().unwrap_or_default();
         let export = if name.is_empty() && rest.is_empty() {
-            self.only_export()
+            self.exports().only()
         } else {
-            self.export_by_name(name)
+            self.exports().by_name(name)
         };
         // Who may not use an export does not learn that there is one.
         let admits = |export: &&Export| export.admits(call.peer.ip());
@@ -95,7 +95,7 @@ impl Programs {
     }
 
     fn export_list(&self, call: &Call, out: &mut Output) {
-        for export in self.exports() {
+        for export in self.exports().iter() {
             if !export.admits(call.peer.ip()) {
                 continue;
             }

@@ -32,21 +32,23 @@ mod waiter;
 mod waiting;
 mod wanted;
 
-pub(crate) use sharing::Shares;
 pub use state::LockState;
-pub(crate) use table::Locks;
 
 use crate::call::Call;
 use crate::export::Export;
-use crate::programs::Programs;
+use crate::exports::Exports;
 use crate::rpc::Refusal;
 use crate::status::{LockStatus, Status};
 use lock_file::LockFile;
+use parking_lot::Mutex;
+use sharing::Shares;
 use state::Client;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
+use table::Locks;
 use volary_rpc::{Decoded, Input, Output};
-use volary_session::{HeldLock, LockKind, Wait};
+use volary_session::{Grace, HeldLock, LockKind, Wait};
 use wanted::{OBJECT_MAX, Place, Wanted};
 
 pub(crate) const PROGRAM: u32 = 100_021;
@@ -55,9 +57,69 @@ pub(crate) const VERSION: u32 = 4;
 /// The procedure by which clients lock that are not told of a restart.
 const NM_LOCK: u32 = 22;
 
-impl Programs {
+/// The lock manager: all that NFS clients have locked and shared.
+pub(crate) struct Nlm {
+    exports: Arc<Exports>,
+    locks: Locks,
+    shares: Shares,
+    state: Option<Arc<LockState>>,
+    /// Keeps new locks out of all exports.
+    grace: Mutex<Vec<Grace>>,
+    /// Where the portmapper of a client is asked for its programs.
+    client_portmap: u16,
+}
+
+impl Nlm {
+    /// Of these exports. In the time of grace, locks are only claimed again.
+    pub(crate) fn new(
+        exports: &Arc<Exports>,
+        state: Option<Arc<LockState>>,
+        client_portmap: u16,
+    ) -> Arc<Self> {
+        let has_grace = state.as_ref().is_some_and(|state| state.is_grace());
+        let held = exports.iter().filter(|_| has_grace);
+        let grace = held.map(|export| export.volume.grace()).collect();
+        Arc::new(Self {
+            exports: Arc::clone(exports),
+            locks: Locks::default(),
+            shares: Shares::default(),
+            state,
+            grace: Mutex::new(grace),
+            client_portmap,
+        })
+    }
+
+    /// A second has passed.
+    pub(crate) fn tick(&self) {
+        self.is_grace();
+        self.sweep_lock_state();
+    }
+
+    /// Ends all locks and shares, and the time of grace.
+    pub(crate) fn shut(&self) {
+        self.locks.shut();
+        self.shares.shut();
+        self.end_grace();
+    }
+
+    /// Waits until nobody waits for a lock any more, or for this long.
+    pub(crate) fn wait_ended(&self, most: Duration) {
+        self.locks.wait_ended(most);
+    }
+
+    /// How many files have locks.
+    pub(crate) fn file_count(&self) -> usize {
+        self.locks.file_count()
+    }
+
+    /// Lets new locks in.
+    fn end_grace(&self) {
+        let over = std::mem::take(&mut *self.grace.lock());
+        drop(over);
+    }
+
     /// Answers one call of NLM.
-    pub(crate) fn nlm(
+    pub(crate) fn answer(
         self: &Arc<Self>,
         call: &Call,
         input: &mut Input<'_>,
@@ -87,13 +149,13 @@ impl Programs {
         let kind = kind(input.bool()?);
         let want = Wanted::read(input, call)?;
         let tested = self.place_now(call, &want.fh, false).and_then(|place| {
-            let (file, number) = self.locks().file(&place, &want.owner, kind)?;
+            let (file, number) = self.locks.file(&place, &want.owner, kind)?;
             let open = file.open(&place, kind);
             let held = open.and_then(|open| {
                 let session = &place.session;
                 session.test_lock(open, number, want.range(), kind)
             });
-            self.locks().settle(&file, number);
+            self.locks.settle(&file, number);
             Ok(held?.map(|held| (place.export, held)))
         });
         out.opaque(cookie);
@@ -113,7 +175,7 @@ impl Programs {
     /// Tells who is in the way. Only the holder's own party is told of its process and name.
     fn write_holder(&self, call: &Call, out: &mut Output, export: &Export, held: &HeldLock) {
         let owner = (held.owner.client == Some(export.client))
-            .then(|| self.locks().owner(held.owner.number))
+            .then(|| self.locks.owner(held.owner.number))
             .flatten()
             .filter(|owner| owner.client.party == call.party);
         out.bool(held.exclusive);
@@ -134,14 +196,14 @@ impl Programs {
         // The client's state.
         input.u32()?;
         let done = self.place_now(call, &want.fh, reclaims).and_then(|place| {
-            let (file, number) = self.locks().file(&place, &want.owner, kind)?;
+            let (file, number) = self.locks.file(&place, &want.owner, kind)?;
             let noted = match call.procedure {
                 NM_LOCK => Ok(()),
                 _ => self.note_client(&want.owner.client, want.server),
             };
             let status =
                 noted.and_then(|()| self.lock_in(&file, &place, number, &want, (kind, waits)));
-            self.locks().settle(&file, number);
+            self.locks.settle(&file, number);
             status
         });
         out.opaque(cookie);
@@ -160,7 +222,7 @@ impl Programs {
         let open = file.open(place, kind)?;
         let session = &place.session;
         let take = || session.lock(open, number, want.range(), kind, Wait::No);
-        let taken = match self.locks().waiter(want) {
+        let taken = match self.locks.waiter(want) {
             Some(waiter) => waiter.claim(take),
             None => take(),
         };
@@ -179,8 +241,8 @@ impl Programs {
         input.bool()?;
         input.bool()?;
         let want = Wanted::read(input, call)?;
-        let found = self.locks().cancel(&want);
-        self.exports().for_each(|e| e.volume.wake_waiting());
+        let found = self.locks.cancel(&want);
+        self.exports.iter().for_each(|e| e.volume.wake_waiting());
         out.opaque(cookie);
         out.u32(if found {
             LockStatus::GRANTED.0
@@ -199,7 +261,7 @@ impl Programs {
         let cookie = input.opaque(OBJECT_MAX)?;
         let want = Wanted::read(input, call)?;
         let done = self.place(call, &want.fh).and_then(|place| {
-            let held = self.locks().held_file(&place, &want.owner);
+            let held = self.locks.held_file(&place, &want.owner);
             let Some((file, number)) = held else {
                 return Ok(());
             };
@@ -207,7 +269,7 @@ impl Programs {
                 Some(open) => place.session.unlock(open, number, want.range()),
                 None => Ok(()),
             };
-            self.locks().settle(&file, number);
+            self.locks.settle(&file, number);
             Ok(given_back?)
         });
         out.opaque(cookie);
@@ -224,9 +286,9 @@ impl Programs {
 
     /// Ends the locks and shares of a client.
     fn end_client(&self, client: &Client) {
-        self.locks().end_client(client);
-        self.shares().end_client(client);
-        self.exports().for_each(|e| e.volume.wake_waiting());
+        self.locks.end_client(client);
+        self.shares.end_client(client);
+        self.exports.iter().for_each(|e| e.volume.wake_waiting());
     }
 
     /// The same for a new lock, or one that is claimed again.
@@ -235,7 +297,7 @@ impl Programs {
     /// `GRACE` for a new one in the time of grace, and for one that is claimed after
     /// it: others may have had it since.
     fn place_now(&self, call: &Call, fh: &[u8], reclaims: bool) -> Result<Place<'_>, LockStatus> {
-        if self.lock_state().is_some() && self.is_grace() != reclaims {
+        if self.state.as_deref().is_some() && self.is_grace() != reclaims {
             return Err(LockStatus::GRACE);
         }
         let place = self.place(call, fh)?;
@@ -250,8 +312,8 @@ impl Programs {
     }
 
     /// Whether locks are only claimed again now. Once that is over, all others are let in.
-    pub(crate) fn is_grace(&self) -> bool {
-        let is_grace = self.lock_state().is_some_and(LockState::is_grace);
+    fn is_grace(&self) -> bool {
+        let is_grace = self.state.as_deref().is_some_and(LockState::is_grace);
         if !is_grace {
             self.end_grace();
         }
@@ -263,7 +325,7 @@ impl Programs {
     /// # Errors
     /// `NO_LOCKS` if that cannot be.
     fn note_client(&self, client: &Client, server: IpAddr) -> Result<(), LockStatus> {
-        let Some(state) = self.lock_state() else {
+        let Some(state) = self.state.as_deref() else {
             return Ok(());
         };
         let noted = state.note(client, server);
@@ -271,16 +333,16 @@ impl Programs {
     }
 
     /// A second has passed: forgets clients that have had no locks for long.
-    pub(crate) fn sweep_lock_state(&self) {
-        if let Some(state) = self.lock_state() {
-            let mut theirs = self.locks().clients();
-            theirs.extend(self.shares().clients());
+    fn sweep_lock_state(&self) {
+        if let Some(state) = self.state.as_deref() {
+            let mut theirs = self.locks.clients();
+            theirs.extend(self.shares.clients());
             state.sweep(|client| theirs.contains(client));
         }
     }
 
     fn place(&self, call: &Call, fh: &[u8]) -> Result<Place<'_>, LockStatus> {
-        let at = self.at(call, fh).map_err(|status| match status {
+        let at = self.exports.at(call, fh).map_err(|status| match status {
             Status::STALE | Status::BADHANDLE => LockStatus::STALE,
             _ => LockStatus::DENIED,
         })?;

@@ -4,14 +4,14 @@
 //! write, which names no owner, and what they lock is not in the way of any NFS
 //! client's shares, nor these in theirs.
 
+use super::Nlm;
 use super::sharing::Asked;
 use super::wanted::OBJECT_MAX;
 use crate::call::Call;
-use crate::programs::Programs;
 use crate::status::LockStatus;
 use volary_rpc::{Decoded, Input, Output};
 
-impl Programs {
+impl Nlm {
     pub(super) fn share(
         &self,
         call: &Call,
@@ -23,9 +23,9 @@ impl Programs {
         let reclaims = input.bool()?;
         let place = self.place_now(call, asked.fh, reclaims);
         let done = place.and_then(|place| {
-            let shared = self.shares().open(&place, &asked)?;
+            let shared = self.shares.open(&place, &asked)?;
             self.note_client(&asked.owner.client, call.local.ip().to_canonical())?;
-            self.shares().put(asked.id(&place), shared)
+            self.shares.put(asked.id(&place), shared)
         });
         answer(out, cookie, done);
         Ok(())
@@ -41,7 +41,7 @@ impl Programs {
         let asked = Asked::read(input, call)?;
         input.bool()?;
         let place = self.place(call, asked.fh);
-        let done = place.map(|place| drop(self.shares().remove(&asked.id(&place))));
+        let done = place.map(|place| drop(self.shares.remove(&asked.id(&place))));
         answer(out, cookie, done);
         Ok(())
     }
