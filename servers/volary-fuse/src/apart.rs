@@ -68,7 +68,7 @@ impl Served {
         let waits = self.may_wait(self.node(node));
         self.work(waits, req, move |server, req| {
             let answer = server.answer(Kind::Open, || server.open_file(req, node, flags));
-            reply_open(reply, answer, server.file_flags(node));
+            reply_open(reply, answer, server.told.file_flags(node));
         });
     }
 
@@ -76,7 +76,7 @@ impl Served {
         let waits = self.may_wait(self.node(node));
         self.work(waits, req, move |server, req| {
             let answer = server.answer(Kind::OpenDir, || server.open_dir(req, node));
-            reply_open(reply, answer, server.dir_flags(node));
+            reply_open(reply, answer, server.told.dir_flags(node));
         });
     }
 
@@ -93,7 +93,7 @@ impl Served {
         self.work(self.may_wait_at(at), req, move |server, req| {
             let making = Making::new(parent, &name, modes);
             let answer = server.answer(Kind::Create, || server.make_file(req, &making, flags));
-            server.reply_created(reply, answer);
+            server.told.reply_created(reply, answer);
         });
     }
 
@@ -101,7 +101,7 @@ impl Served {
         let (parent, name) = owned(at);
         self.work(self.may_wait(self.node(node)), req, move |server, req| {
             let answer = server.answer(Kind::Link, || server.make_link(req, node, parent, &name));
-            server.reply_entry(reply, answer, errno_of_maker);
+            server.told.reply_entry(reply, answer, errno_of_maker);
         });
     }
 
@@ -159,7 +159,7 @@ impl Served {
             let answer = server.answer(Kind::SetAttr, || {
                 server.change_attr(req, node, open, &changes)
             });
-            server.reply_attr(reply, answer);
+            server.told.reply_attr(reply, answer);
         });
     }
 
@@ -188,7 +188,7 @@ impl Served {
         if self.volume.lease_count() == 0 {
             return false;
         }
-        let own = self.own_session();
+        let own = self.sessions.own();
         node.is_ok_and(|node| own.would_wait(node, true) || own.would_wait_for_name(node))
     }
 
@@ -198,7 +198,7 @@ impl Served {
             return false;
         }
         let found = self.node(parent).and_then(|dir| {
-            let own = self.own_session();
+            let own = self.sessions.own();
             own.lookup(dir, name.as_bytes())
         });
         self.may_wait(found.map(|entry| entry.node))

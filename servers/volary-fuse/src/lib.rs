@@ -9,9 +9,11 @@
 //! | `caller`, `counts`, `options` | who asks; how much was asked; how to mount |
 //! | `waiters`, `signals`, `passing` | threads beside: waiting for locks; descriptors over a socket |
 //! | `nodes`, `events` | the kernel's node ids; tells the kernel what others have changed |
-//! | `server` | what requests share: sessions, nodes, how long the kernel may remember |
-//! | `names`, `attrs`, `dirs`, `data`, `locks` | requests, by what they are about |
+//! | `sessions`, `told` | as whom callers act; what the kernel is told of nodes, and for how long |
+//! | `locks` | requests about locks |
 //! | `reply` | what becomes of an answer on its way to the kernel |
+//! | `server` | what requests share |
+//! | `names`, `attrs`, `dirs`, `data` | requests, by what they are about |
 //! | `apart` | requests that may wait for another client's lease |
 //! | `dispatch` | the kernel's requests, one by one |
 //! | `mounted`, `mounting`, `point`, `held`, `mountinfo` | mount, unmount; what can be wrong with a mount point |
@@ -59,7 +61,9 @@ mod passing;
 mod point;
 mod reply;
 mod server;
+mod sessions;
 mod signals;
+mod told;
 mod waiters;
 
 pub use attend::{Attendant, attend};
