@@ -16,7 +16,6 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-bulk", 1, 10),
     ("crates/volary-cli", 5, 21),
     ("crates/volary-layers", 1, 2),
-    ("crates/volary-session", 1, 10),
     ("crates/volary-testkit", 2, 9),
     ("drivers/volary-cedar", 1, 3),
     ("drivers/volary-ext4", 1, 4),
