@@ -1,6 +1,6 @@
 //! One client, as those see it who answer its requests: [`Link`], its [`Logon`]s, and [`Wait`] for
 //! a request that is answered later. Nothing here knows of files, pipes or how requests are read.
-//! May use `wire`, `crypto`, `config`, `budget`, `guesses` and `answer`.
+//! May use `wire`, `clock`, `crypto`, `config`, `budget`, `guesses` and `answer`.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
