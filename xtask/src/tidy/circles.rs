@@ -14,14 +14,10 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("crates/volary-bench", 3, 24),
     ("crates/volary-bulk", 1, 10),
     ("crates/volary-cli", 2, 9),
-    ("crates/volary-session", 1, 10),
     ("drivers/volary-fat", 4, 20),
     ("drivers/volary-ffs", 1, 16),
     ("drivers/volary-host", 1, 15),
     ("drivers/volary-nfs-client", 1, 10),
-    ("servers/volary-fuse", 1, 7),
-    ("servers/volary-nfs", 1, 13),
-    ("servers/volary-smb", 1, 38),
 ];
 
 /// A module: its place in the crate, `["cache", "page"]`.

@@ -1,11 +1,11 @@
 //! [`Common`]: what the trees of one share have in common.
 
-use super::durable::Durables;
-use super::known::Known;
-use super::names::KeptPath;
-use super::notify::{By, Watches};
-use super::oplock::Breaker;
+use super::breaker::Breaker;
+use super::durables::Durables;
 use super::table::File;
+use super::watches::{By, Watches};
+use crate::files::known::Known;
+use crate::files::names::KeptPath;
 use crate::wire::fscc::time;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -171,6 +171,15 @@ impl Common {
         self.volume.session(Cred::root()).with_client(self.client)
     }
 
+    /// Who makes changes here, if that is known.
+    pub(super) fn by<'a>(&'a self, cred: Option<&'a Cred>) -> By<'a> {
+        By {
+            volume: &self.volume,
+            client: self.client,
+            cred,
+        }
+    }
+
     /// Changes made elsewhere are told to those who watch; those made here are told where they
     /// are made, with what exactly changed, but for entries that go with their last open.
     fn note(&self, event: &Event) {
@@ -179,10 +188,7 @@ impl Common {
             return;
         }
         let own = event.origin == Some(self.client);
-        let by = By {
-            common: self,
-            cred: None,
-        };
+        let by = self.by(None);
         match &event.news {
             News::Removed { dir, name, node } => {
                 let open = node.and_then(|node| self.of_node(node).into_iter().next());

@@ -6,13 +6,12 @@
 //! A reply goes after all that was left before it, whichever thread comes first: a
 //! client that hears of what a request found has heard of the break that it caused.
 
-use super::Conn;
-use super::compound::{Broken, Reply, Security};
-use super::frame::now;
+use super::buffers::Buffers;
+use super::{Broken, Reply};
+use crate::clock::now;
 use crate::config::Limits;
 use crate::crypto::Role;
 use crate::wire::header::flags;
-use crate::wire::{Command, Header};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
@@ -20,16 +19,15 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
-
-use super::logon::Logon;
 
 /// The sending side of a connection.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(crate) struct Sending {
     socket: Mutex<Arc<TcpStream>>,
     queue: Mutex<Queue>,
+    /// Memory of replies, to be used again.
+    pub(crate) buffers: Buffers,
     time_max: Duration,
 }
 
@@ -41,11 +39,12 @@ struct Queue {
 }
 
 impl Sending {
-    pub(super) fn new(socket: Arc<TcpStream>, limits: &Limits) -> io::Result<Self> {
+    pub(crate) fn new(socket: Arc<TcpStream>, limits: &Limits) -> io::Result<Self> {
         socket.set_write_timeout(Some(limits.send_time))?;
         Ok(Self {
             socket: Mutex::new(socket),
             queue: Mutex::default(),
+            buffers: Buffers::default(),
             time_max: limits.send_time,
         })
     }
@@ -69,29 +68,27 @@ impl Sending {
             }
         }
     }
-}
 
-impl Conn {
     /// Sends replies, as one message.
     ///
     /// # Errors
     /// [`Broken`] if the client does not take it.
-    pub(super) fn send(&self, replies: Vec<Reply>) -> Result<(), Broken> {
+    pub(crate) fn send(&self, replies: Vec<Reply>) -> Result<(), Broken> {
         self.emit(replies, |slices| {
-            let socket = self.sending.socket.lock();
+            let socket = self.socket.lock();
             self.send_posted(&socket)?;
-            self.sending.write(&socket, slices)
+            self.write(&socket, slices)
         })
     }
 
     /// Sends what has been left, on the locked socket.
     fn send_posted(&self, socket: &TcpStream) -> Result<(), Broken> {
         loop {
-            let next = self.sending.queue.lock().unsent.pop_front();
+            let next = self.queue.lock().unsent.pop_front();
             let Some(reply) = next else {
                 return Ok(());
             };
-            self.emit(vec![reply], |slices| self.sending.write(socket, slices))?;
+            self.emit(vec![reply], |slices| self.write(socket, slices))?;
         }
     }
 
@@ -139,72 +136,48 @@ impl Conn {
         sent
     }
 
-    /// Leaves a reply to be sent, for threads that are not the connection's own.
-    pub(super) fn post(self: &Arc<Self>, reply: Reply) {
-        if self.is_closed() {
-            return;
-        }
-        let mut queue = self.sending.queue.lock();
-        if queue.unsent.len() >= self.limits().unsent {
-            drop(queue);
-            self.log_sent_away("it takes nothing that is sent");
-            self.close();
-            return;
+    /// Leaves a reply to be sent by another thread, unless `max` are left already.
+    pub(crate) fn leave(&self, reply: Reply, max: usize) -> Left {
+        let mut queue = self.queue.lock();
+        if queue.unsent.len() >= max {
+            return Left::Full;
         }
         queue.unsent.push_back(reply);
-        if queue.is_emptied {
-            return;
-        }
-        queue.is_emptied = true;
-        drop(queue);
-        let conn = Arc::clone(self);
-        let name = "smb sender".to_owned();
-        let started = thread::Builder::new()
-            .name(name)
-            .spawn(move || conn.empty_queue());
-        if started.is_err() {
-            self.close();
+        if std::mem::replace(&mut queue.is_emptied, true) {
+            Left::Queued
+        } else {
+            Left::Alone
         }
     }
 
-    fn empty_queue(&self) {
+    /// Sends what has been left, until there is nothing; calls `failed` if the client does not take
+    /// it.
+    pub(crate) fn empty_queue(&self, failed: impl Fn()) {
         loop {
-            let socket = self.sending.socket.lock();
+            let socket = self.socket.lock();
             let sent = self.send_posted(&socket);
             drop(socket);
             if sent.is_err() {
-                self.close();
+                failed();
             }
-            let mut queue = self.sending.queue.lock();
+            let mut queue = self.queue.lock();
             if queue.unsent.is_empty() {
                 queue.is_emptied = false;
                 return;
             }
         }
     }
+}
 
-    /// Tells the client that a lease or an oplock of one of `logon`'s opens is
-    /// being broken: `body` is the notification (MS-SMB2 2.2.23). `sealed` says
-    /// whether the open's tree is encrypted.
-    pub(crate) fn send_break(self: &Arc<Self>, logon: &Arc<Logon>, sealed: bool, body: Vec<u8>) {
-        let seal = (sealed || logon.sealed) && logon.keys.seal.is_some();
-        let header = Header {
-            command: Command::OplockBreak.code(),
-            flags: flags::RESPONSE,
-            message_id: u64::MAX,
-            ..Header::default()
-        };
-        let security = Security {
-            logon: Some(Arc::clone(logon)),
-            sign: false,
-            seal,
-        };
-        self.post(Reply {
-            header,
-            body: body.into(),
-            security,
-        });
-    }
+/// What came of leaving a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// A thread is about to send it.
+    Queued,
+    /// The caller has to [see to it](Sending::empty_queue).
+    Alone,
+    /// There is no room for it.
+    Full,
 }
 
 fn emit_open(

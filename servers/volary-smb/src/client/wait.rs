@@ -1,25 +1,23 @@
 //! [`Wait`]: a request that is answered later (MS-SMB2 3.3.4.2), and its
 //! cancellation.
 
-use super::compound::{Broken, Reply, Security};
-use super::work::Worker;
-use super::{Body, Conn, dispatch};
+use super::waits::Waiting;
+use super::{Broken, Link, Reply, Security, Worker};
+use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
-use crate::call::{Answer, Failure};
 use crate::config::Limits;
 use crate::wire::header::flags;
-use crate::wire::{Header, Status};
+use crate::wire::{Body, Header, Status};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::Cancel;
 
 /// One request, as far as it may be answered later.
 pub(crate) struct Wait {
-    conn: Arc<Conn>,
+    link: Arc<Link>,
     request: Header,
     security: Security,
     cancel: Arc<Cancel>,
@@ -28,8 +26,6 @@ pub(crate) struct Wait {
     state: Mutex<State>,
     /// Others of its compound come after it.
     may_not_park: AtomicBool,
-    /// Length of its message in bytes, which stays in memory while it waits.
-    kept: AtomicUsize,
     /// What it takes of its user's while it waits.
     taken: Mutex<Option<[Taken; 2]>>,
 }
@@ -47,27 +43,26 @@ enum State {
 }
 
 impl Wait {
-    pub(super) fn new(
-        conn: &Arc<Conn>,
+    pub(crate) fn new(
+        link: &Arc<Link>,
         worker: &Arc<Worker>,
         request: &Header,
         security: &Security,
     ) -> Arc<Self> {
         Arc::new(Self {
-            conn: Arc::clone(conn),
+            link: Arc::clone(link),
             request: *request,
             security: security.clone(),
             cancel: Arc::default(),
             worker: Mutex::new(Some(Arc::clone(worker))),
             state: Mutex::default(),
             may_not_park: AtomicBool::new(false),
-            kept: AtomicUsize::new(0),
             taken: Mutex::default(),
         })
     }
 
     /// Others of its compound come after it, and may not be kept waiting.
-    pub(super) fn forbid_parking(&self) {
+    pub(crate) fn forbid_parking(&self) {
         self.may_not_park.store(true, Ordering::Relaxed);
     }
 
@@ -88,25 +83,33 @@ impl Wait {
         if !matches!(*state, State::Fresh) {
             return;
         }
-        let limits = self.conn.limits();
+        let limits = self.link.limits();
         let kept = worker.message_len.load(Ordering::Relaxed);
-        self.kept.store(kept, Ordering::Relaxed);
-        let has_room = self.conn.waits.bytes().saturating_add(kept) <= limits.waiting_bytes
+        let has_room = self.link.waits.bytes().saturating_add(kept) <= limits.waiting_bytes
             && self.takes(kept, limits);
-        let added = has_room.then(|| self.conn.waits.add(self, limits.waiting));
+        let added = has_room.then(|| self.add(kept, limits.waiting));
         let Some(id) = added.flatten() else {
-            self.conn.log_limit("requests that wait", "");
+            self.link.log_limit("requests that wait", "");
             self.cancel.set();
             return;
         };
         *state = State::Pending(id);
         drop(state);
         if self.send_interim(id, &worker).is_err() {
-            self.conn.close();
+            self.link.close();
         }
-        if !worker.pass(&self.conn) {
+        if !worker.pass(&self.link.turn) {
             self.cancel.set();
         }
+    }
+
+    /// Enters it among those that are answered later.
+    fn add(self: &Arc<Self>, bytes: usize, max: usize) -> Option<u64> {
+        let session = self.security.logon.as_ref().map(|logon| logon.id);
+        let wait = Arc::clone(self);
+        self.link
+            .waits
+            .add(wait, &self.request, session, bytes, max)
     }
 
     /// Whether its user may have one more that waits, and the bytes of its message.
@@ -135,17 +138,17 @@ impl Wait {
         let Some(worker) = self.worker.lock().take() else {
             return Status::INTERNAL_ERROR.into();
         };
-        let limits = self.conn.limits();
+        let limits = self.link.limits();
         let max = limits.waiting.saturating_add(limits.parked);
-        let Some(id) = self.conn.waits.add(self, max) else {
+        let Some(id) = self.add(0, max) else {
             return Status::INSUFFICIENT_RESOURCES.into();
         };
         let sent = self.send_interim(id, &worker);
         *self.state.lock() = State::Parked(id, Box::new(ended));
         if sent.is_err() {
-            self.conn.close();
+            self.link.close();
         }
-        if self.conn.is_closed() {
+        if self.link.is_closed() {
             self.end();
         }
         Status::PENDING.into()
@@ -161,26 +164,26 @@ impl Wait {
         let id = *id;
         *state = State::Done;
         drop(state);
-        self.conn.waits.remove(id);
-        self.conn.post(self.reply(id, answer.map(Body::from)));
+        self.link.waits.remove(id);
+        self.link.post(self.reply(id, answer.map(Body::from)));
         true
     }
 
     /// The reply of a request that its thread has an answer to; none if it is
     /// parked.
-    pub(super) fn answered(&self, answer: Answer<Body>) -> Option<Reply> {
+    pub(crate) fn answered(&self, answer: Answer<Body>) -> Option<Reply> {
         self.worker.lock().take();
         self.taken.lock().take();
         let mut state = self.state.lock();
         match mem::take(&mut *state) {
             State::Fresh => {
                 *state = State::Done;
-                let header = dispatch::reply_header(&self.conn, &self.request);
+                let header = self.link.reply_header(&self.request);
                 Some(self.reply_with(header, answer))
             }
             State::Pending(id) => {
                 *state = State::Done;
-                self.conn.waits.remove(id);
+                self.link.waits.remove(id);
                 Some(self.reply(id, answer))
             }
             other @ (State::Parked(..) | State::Done) => {
@@ -192,13 +195,13 @@ impl Wait {
 
     fn send_interim(&self, id: u64, worker: &Worker) -> Result<(), Broken> {
         let before = mem::take(&mut *worker.replies.lock());
-        self.conn.send(before)?;
-        let granted = self.conn.window.lock().grant(self.request.credits.max(1));
+        self.link.send(before)?;
+        let granted = self.link.window.lock().grant(self.request.credits.max(1));
         let mut interim = self.reply(id, Err(Status::PENDING.into()));
         interim.header.credits = granted;
         // Unsigned (3.3.4.1.1): it has the final reply's message id, and so GMAC's nonce.
         interim.security.sign = false;
-        self.conn.send(vec![interim])
+        self.link.send(vec![interim])
     }
 
     fn reply(&self, id: u64, answer: Answer<Body>) -> Reply {
@@ -227,27 +230,27 @@ impl Wait {
             security: self.security.clone(),
         }
     }
+}
 
-    /// The client does not want it any more.
+impl Waiting for Wait {
     fn cancel_now(&self) {
         let mut state = self.state.lock();
         if !matches!(*state, State::Parked(..)) {
             drop(state);
             self.cancel.set();
-            self.conn.server.wake_waiting();
+            self.link.shared.wake_waiting();
             return;
         }
         let State::Parked(id, ended) = mem::replace(&mut *state, State::Done) else {
             return;
         };
         drop(state);
-        self.conn.waits.remove(id);
+        self.link.waits.remove(id);
         ended();
-        self.conn
+        self.link
             .post(self.reply(id, Err(Status::CANCELLED.into())));
     }
 
-    /// The client is gone.
     fn end(&self) {
         self.cancel.set();
         let mut state = self.state.lock();
@@ -258,7 +261,7 @@ impl Wait {
             return;
         };
         drop(state);
-        self.conn.waits.remove(id);
+        self.link.waits.remove(id);
         ended();
     }
 }
@@ -268,72 +271,5 @@ impl fmt::Debug for Wait {
         f.debug_struct("Wait")
             .field("request", &self.request)
             .finish_non_exhaustive()
-    }
-}
-
-/// The requests of a connection that wait or are parked.
-#[derive(Debug, Default)]
-pub(super) struct Waits {
-    ids: AtomicU64,
-    all: Mutex<HashMap<u64, Arc<Wait>>>,
-}
-
-impl Waits {
-    fn add(&self, wait: &Arc<Wait>, max: usize) -> Option<u64> {
-        let mut all = self.all.lock();
-        if all.len() >= max {
-            return None;
-        }
-        let id = self.ids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        all.insert(id, Arc::clone(wait));
-        Some(id)
-    }
-
-    /// Returns the bytes of the messages of all requests that wait.
-    fn bytes(&self) -> usize {
-        let all = self.all.lock();
-        all.values().map(|w| w.kept.load(Ordering::Relaxed)).sum()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.all.lock().is_empty()
-    }
-
-    fn remove(&self, id: u64) {
-        self.all.lock().remove(&id);
-    }
-
-    /// The client sent a CANCEL (MS-SMB2 3.3.5.16) in session `session`.
-    pub(super) fn cancel(&self, request: &Header, session: u64) {
-        let is_meant = |(id, wait): &(&u64, &Arc<Wait>)| {
-            let by_id = if request.has(flags::ASYNC) {
-                **id == request.async_id
-            } else {
-                wait.request.message_id == request.message_id
-            };
-            by_id
-                && wait
-                    .security
-                    .logon
-                    .as_ref()
-                    .is_some_and(|l| l.id == session)
-        };
-        let found = self
-            .all
-            .lock()
-            .iter()
-            .find(is_meant)
-            .map(|(_, w)| Arc::clone(w));
-        if let Some(wait) = found {
-            wait.cancel_now();
-        }
-    }
-
-    /// The connection ends.
-    pub(super) fn end_all(&self) {
-        let all: Vec<_> = self.all.lock().values().cloned().collect();
-        for wait in all {
-            wait.end();
-        }
     }
 }

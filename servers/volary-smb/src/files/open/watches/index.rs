@@ -1,12 +1,15 @@
 //! [`Index`]: which watches a change may be news to, without a look at the others.
 
-use super::Watch;
+use crate::files::open::table::File;
+use crate::files::open::watch::Watch;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use volary_core::NodeId;
+
+type FileWatch = Watch<File>;
 
 /// Stands for the path of a directory.
 pub(super) type PathKey = u64;
@@ -17,8 +20,8 @@ pub(super) struct Index {
     hasher: RandomState,
     len: usize,
     /// By path of the directory, and by whether the watch is on the whole tree below it.
-    by_path: HashMap<(PathKey, bool), Vec<Weak<Watch>>>,
-    by_node: HashMap<NodeId, Vec<Weak<Watch>>>,
+    by_path: HashMap<(PathKey, bool), Vec<Weak<FileWatch>>>,
+    by_node: HashMap<NodeId, Vec<Weak<FileWatch>>>,
     /// The number of watches on whole trees.
     trees: usize,
 }
@@ -39,7 +42,7 @@ impl Index {
     }
 
     /// Enters a watch of the directory at the path with this key.
-    pub(super) fn add(&mut self, watch: &Arc<Watch>, key: PathKey) {
+    pub(super) fn add(&mut self, watch: &Arc<FileWatch>, key: PathKey) {
         watch.key.store(key, Ordering::Relaxed);
         let (by_path, by_node) = (&mut self.by_path, &mut self.by_node);
         let place = by_path.entry((key, watch.tree)).or_default();
@@ -53,7 +56,7 @@ impl Index {
     }
 
     /// Takes a watch out, if it is here.
-    pub(super) fn remove(&mut self, watch: &Watch) {
+    pub(super) fn remove(&mut self, watch: &FileWatch) {
         if !take(&mut self.by_node, &watch.node, watch) {
             return;
         }
@@ -64,7 +67,7 @@ impl Index {
     }
 
     /// Notes that the directory of a watch has another path now.
-    pub(super) fn put(&mut self, watch: &Arc<Watch>, key: PathKey) {
+    pub(super) fn put(&mut self, watch: &Arc<FileWatch>, key: PathKey) {
         let old = watch.key.swap(key, Ordering::Relaxed);
         if old != key && take(&mut self.by_path, &(old, watch.tree), watch) {
             let place = self.by_path.entry((key, watch.tree)).or_default();
@@ -74,7 +77,7 @@ impl Index {
 
     /// Returns the watches that a change of the entry at `path` concerns: those of its parent
     /// directory, and those of whole trees that contain it.
-    pub(super) fn near(&self, path: &[Vec<u8>]) -> Vec<Arc<Watch>> {
+    pub(super) fn near(&self, path: &[Vec<u8>]) -> Vec<Arc<FileWatch>> {
         let Some((_, dirs)) = path.split_last() else {
             return Vec::new();
         };
@@ -89,18 +92,18 @@ impl Index {
         found
     }
 
-    fn collect(&self, at: (PathKey, bool), found: &mut Vec<Arc<Watch>>) {
+    fn collect(&self, at: (PathKey, bool), found: &mut Vec<Arc<FileWatch>>) {
         let there = self.by_path.get(&at).into_iter().flatten();
         found.extend(there.filter_map(Weak::upgrade));
     }
 
     /// Returns the watches of a directory.
-    pub(super) fn of_node(&self, node: NodeId) -> Vec<Arc<Watch>> {
+    pub(super) fn of_node(&self, node: NodeId) -> Vec<Arc<FileWatch>> {
         let there = self.by_node.get(&node).into_iter().flatten();
         there.filter_map(Weak::upgrade).collect()
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Watch>> {
+    pub(super) fn all(&self) -> Vec<Arc<FileWatch>> {
         let all = self.by_node.values().flatten();
         all.filter_map(Weak::upgrade).collect()
     }
@@ -108,9 +111,9 @@ impl Index {
 
 /// Takes a watch from its list; false if it is not there.
 fn take<K: Eq + std::hash::Hash>(
-    lists: &mut HashMap<K, Vec<Weak<Watch>>>,
+    lists: &mut HashMap<K, Vec<Weak<FileWatch>>>,
     key: &K,
-    watch: &Watch,
+    watch: &FileWatch,
 ) -> bool {
     let Some(list) = lists.get_mut(key) else {
         return false;

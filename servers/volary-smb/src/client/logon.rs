@@ -1,12 +1,11 @@
 //! [`Logon`]: a user's session on a connection (MS-SMB2 calls it Session).
 
-use super::tree::{Joined, Tree};
-use crate::budget::{Budget, Taken};
+use crate::budget::Budget;
 use crate::config::User;
 use crate::crypto::Keys;
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
-use parking_lot::{Mutex, RwLock};
-use std::collections::{HashMap, HashSet};
+use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -15,7 +14,7 @@ use volary_core::Cred;
 /// How many signed SESSION_SETUPs of a session are told from new ones.
 const SETUPS_MAX: usize = 256;
 
-/// A user who has logged on. Its trees are ended by logging off, by the end of
+/// A user who has logged on, and the keys of the session. It is ended by logging off, by the end of
 /// the connection, or by the same client's next session.
 pub(crate) struct Logon {
     pub(crate) id: u64,
@@ -24,26 +23,20 @@ pub(crate) struct Logon {
     pub(crate) cred: Cred,
     /// What the user has, on all connections.
     pub(crate) budget: Arc<Budget>,
-    pub(super) keys: Keys,
+    pub(crate) keys: Keys,
     /// Every message of it is signed or encrypted.
-    pub(super) signing_required: bool,
+    pub(crate) signing_required: bool,
     /// Every message of it is encrypted.
-    pub(super) sealed: bool,
-    pub(super) trees: RwLock<HashMap<u32, Joined>>,
-    /// What its trees take of the user's.
-    pub(super) tree_places: Mutex<HashMap<u32, Taken>>,
-    /// What its connection takes of the user's, for all their sessions on it.
-    pub(super) place: Mutex<Option<Arc<Taken>>>,
-    pub(super) tree_ids: AtomicU32,
-    pub(super) ended: AtomicBool,
+    pub(crate) sealed: bool,
+    ended: AtomicBool,
     /// Messages with a wrong signature.
-    pub(super) forged: AtomicU32,
+    pub(crate) forged: AtomicU32,
     /// Signatures of SESSION_SETUP requests, whichever connection they came by.
     setups: Mutex<HashSet<[u8; HEADER_LEN - SIGNATURE_AT]>>,
 }
 
 impl Logon {
-    pub(super) fn new(
+    pub(crate) fn new(
         id: u64,
         user: &User,
         budget: Arc<Budget>,
@@ -59,10 +52,6 @@ impl Logon {
             keys,
             signing_required,
             sealed,
-            trees: RwLock::default(),
-            tree_places: Mutex::default(),
-            place: Mutex::default(),
-            tree_ids: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             forged: AtomicU32::new(0),
             setups: Mutex::default(),
@@ -71,7 +60,7 @@ impl Logon {
 
     /// Notes a SESSION_SETUP with a signature of this session's. Whether none like it came
     /// before, on any connection; false also when there were too many to tell.
-    pub(super) fn is_new_setup(&self, message: &[u8]) -> bool {
+    pub(crate) fn is_new_setup(&self, message: &[u8]) -> bool {
         let signature = message.get(SIGNATURE_AT..HEADER_LEN);
         let Some(signature) = signature.and_then(|bytes| bytes.try_into().ok()) else {
             return false;
@@ -90,10 +79,9 @@ impl Logon {
         self.sealed
     }
 
-    /// The trees of volumes that it is connected to.
-    pub(crate) fn trees(&self) -> Vec<Arc<Tree>> {
-        let trees = self.trees.read();
-        trees.values().filter_map(Joined::disk).cloned().collect()
+    /// Ends it; false if it had ended.
+    pub(crate) fn end(&self) -> bool {
+        !self.ended.swap(true, Ordering::SeqCst)
     }
 }
 

@@ -2,19 +2,28 @@
 //!
 //! Who watches a whole tree has been let into its top, which says nothing of the directories below.
 
-use super::super::access;
-use super::super::common::Common;
-use super::super::security::stored;
-use super::super::table::File;
+use crate::files::access;
+use crate::files::open::table::File;
+use crate::files::security::stored;
+use std::sync::Arc;
 use volary_core::{Access, Attr, Cred, NodeId};
-use volary_session::Session;
+use volary_session::{ClientId, Session, Volume};
 
 /// Who made a change, on which share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct By<'a> {
-    pub(crate) common: &'a Common,
+    pub(crate) volume: &'a Arc<Volume>,
+    /// Whose changes are made here.
+    pub(crate) client: ClientId,
     /// `None` if that is not known here.
     pub(crate) cred: Option<&'a Cred>,
+}
+
+impl By<'_> {
+    /// A session that may look at all.
+    pub(super) fn all_seeing(&self) -> Session {
+        self.volume.session(Cred::root()).with_client(self.client)
+    }
 }
 
 /// A directory in which something changed, as those see it who watch one above it. What it takes to
@@ -62,14 +71,15 @@ impl<'a> Sight<'a> {
         let Some(tree) = file.tree.upgrade() else {
             return false;
         };
-        let cred = tree.session.cred();
+        let session = tree.session();
+        let cred = session.cred();
         if self.by.cred == Some(cred) {
             return true;
         }
         if let Some((_, top)) = self.tops.iter().find(|(known, _)| known == cred) {
             return depth >= *top;
         }
-        let top = self.top(&tree.session);
+        let top = self.top(session);
         self.tops.push((cred.clone(), top));
         depth >= top
     }
@@ -77,7 +87,7 @@ impl<'a> Sight<'a> {
     /// The depth of the topmost directory from which this user can get here. From the directory itself
     /// everybody can who has opened it.
     fn top(&mut self, session: &Session) -> usize {
-        let root = self.by.common.all_seeing();
+        let root = self.by.all_seeing();
         let way = &self.way;
         let dirs = self.dirs.get_or_insert_with(|| way.attrs(&root));
         let Some((here, above)) = dirs.split_last() else {

@@ -2,7 +2,7 @@
 //!
 //! So a reply is signed, sealed and sent as one piece, wherever its bytes came from.
 
-use crate::wire::header::HEADER_LEN;
+use super::header::HEADER_LEN;
 
 /// The body of a reply.
 #[derive(Debug)]
@@ -22,18 +22,18 @@ impl Body {
         Self { message }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.message.get(Self::ROOM..).unwrap_or_default()
     }
 
     /// Zeros up to a multiple of 8 bytes.
-    pub(super) fn pad(&mut self) {
+    pub(crate) fn pad(&mut self) {
         let padded = self.message.len().next_multiple_of(8);
         self.message.resize(padded, 0);
     }
 
     /// The whole message, with its header.
-    pub(super) fn with_header(&mut self, header: &[u8; HEADER_LEN]) -> &mut [u8] {
+    pub(crate) fn with_header(&mut self, header: &[u8; HEADER_LEN]) -> &mut [u8] {
         for (to, from) in self.message.iter_mut().zip(header) {
             *to = *from;
         }
@@ -41,11 +41,11 @@ impl Body {
     }
 
     /// The whole message, of which the header was put there.
-    pub(super) fn message(&self) -> &[u8] {
+    pub(crate) fn message(&self) -> &[u8] {
         &self.message
     }
 
-    pub(super) fn into_message(self) -> Vec<u8> {
+    pub(crate) fn into_message(self) -> Vec<u8> {
         self.message
     }
 }

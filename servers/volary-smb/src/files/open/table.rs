@@ -1,25 +1,39 @@
 //! What is open: [`File`], and the table of a tree's files.
 
-use super::create::{Action, option};
-use super::directory::Scan;
-use super::durable::Claim;
-use super::lock::Sequences;
-use super::names::KeptPath;
-use super::notify::Watch;
-use super::oplock::Breaker;
+use super::breaker::Breaker;
+use super::claim::Claim;
+use super::scan::Scan;
+use super::watch::Watch;
 use crate::budget::Taken;
-use crate::call::{Call, Failure, FileId};
-use crate::conn::Tree;
-use crate::wire::{Command, Cursor, Status};
+use crate::files::names::KeptPath;
+use crate::wire::FileId;
+use crate::wire::Status;
+use crate::wire::create::{Action, option};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
+use std::fmt;
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{Cancel, FileKind, NodeId, OpenId, Time};
-use volary_session::LeaseKey;
+use volary_session::{LeaseKey, Session};
 
 /// Most files that a tree has open at a time.
-pub(crate) const FILES_MAX: usize = 1 << 16;
+const FILES_MAX: usize = 1 << 16;
+
+/// The tree that a file is open in, as far as others need it who find the file elsewhere.
+pub(crate) trait Home: fmt::Debug + Send + Sync {
+    /// The session by which it was opened.
+    fn session(&self) -> &Session;
+
+    /// Takes a file out of the tree's table; false if it is not there.
+    fn lets_go(&self, id: FileId) -> bool;
+}
+
+/// The last numbers of requests for locks that were carried out, by their indices from 1 on.
+pub(crate) type Sequences = [Option<u8>; SEQUENCES];
+/// How many indices there are.
+pub(crate) const SEQUENCES: usize = 64;
 
 /// One open of a client.
 #[derive(Debug)]
@@ -42,7 +56,7 @@ pub(crate) struct File {
     /// Times that this open does not change any more.
     pub(crate) frozen: Mutex<Frozen>,
     pub(crate) scan: Mutex<Option<Scan>>,
-    pub(crate) watch: Mutex<Option<Arc<Watch>>>,
+    pub(crate) watch: Mutex<Option<Arc<Watch<Self>>>>,
     /// The key of its oplock, if it was granted one.
     pub(crate) oplock: Option<LeaseKey>,
     /// The key of its lease, if it has one.
@@ -60,7 +74,7 @@ pub(crate) struct File {
     /// Which requests for locks have been carried out.
     pub(crate) sequences: Mutex<Option<Box<Sequences>>>,
     /// The tree that it is, or last was, open in.
-    pub(crate) tree: Weak<Tree>,
+    pub(crate) tree: Weak<dyn Home>,
     /// Requests for locks through it that wait; its end sends them away.
     pub(crate) waiting: Mutex<Vec<Arc<Cancel>>>,
     /// One of what its user may have open.
@@ -108,7 +122,7 @@ impl File {
 
     /// Whether a request with this `ChannelSequence` is no older than others that came; half of all
     /// numbers are older.
-    fn is_current(&self, sequence: u16) -> bool {
+    pub(crate) fn is_current(&self, sequence: u16) -> bool {
         let mut newest = self.sequence.lock();
         let is_current = sequence.wrapping_sub(*newest) <= u16::MAX / 2;
         if is_current {
@@ -127,6 +141,35 @@ impl File {
     pub(crate) fn send_away(&self) {
         for cancel in self.waiting.lock().iter() {
             cancel.set();
+        }
+    }
+
+    /// The same open in another tree, where it has this id; what it has of its own moves there.
+    pub(crate) fn moved(&self, id: FileId, sequence: Option<u16>, tree: Weak<dyn Home>) -> Self {
+        Self {
+            id,
+            open: self.open,
+            node: self.node,
+            kind: self.kind,
+            access: self.access,
+            options: self.options,
+            path: Mutex::new(mem::take(&mut *self.path.lock())),
+            position: AtomicU64::new(self.position.load(Ordering::Relaxed)),
+            mode: AtomicU64::new(self.mode.load(Ordering::Relaxed)),
+            frozen: Mutex::new(*self.frozen.lock()),
+            scan: Mutex::default(),
+            watch: Mutex::default(),
+            oplock: self.oplock,
+            lease: self.lease,
+            breaker: self.breaker.clone(),
+            claim: self.claim.clone(),
+            action: self.action,
+            is_fresh: AtomicBool::new(false),
+            sequences: Mutex::new(self.sequences.lock().take()),
+            sequence: Mutex::new(sequence.unwrap_or(0)),
+            tree,
+            waiting: Mutex::default(),
+            taken: Arc::clone(&self.taken),
         }
     }
 
@@ -201,34 +244,4 @@ impl FileTable {
     pub(crate) fn take_all(&self) -> Vec<Arc<File>> {
         self.files.write().drain().map(|(_, file)| file).collect()
     }
-}
-
-/// Reads a `FileId`.
-///
-/// # Errors
-/// `INVALID_PARAMETER` if it is not there.
-pub(crate) fn file_id(c: &mut Cursor<'_>) -> Result<FileId, Failure> {
-    Ok(FileId {
-        persistent: c.u64()?,
-        volatile: c.u64()?,
-    })
-}
-
-/// The file that a request names.
-///
-/// # Errors
-/// `FILE_CLOSED`; in a related request, what the one before failed with; `FILE_NOT_AVAILABLE` for a
-/// change that the client asked for before it lost a connection (MS-SMB2 3.3.5.2.10).
-pub(crate) fn named(call: &mut Call<'_>, id: FileId) -> Result<Arc<File>, Failure> {
-    let id = call.file_id(id)?;
-    let file = call.tree.files.get(id).ok_or(Status::FILE_CLOSED)?;
-    file.is_fresh.store(false, Ordering::Relaxed);
-    let changes = matches!(
-        call.command,
-        Command::Write | Command::SetInfo | Command::Ioctl
-    );
-    if call.sequence.is_some_and(|now| !file.is_current(now)) && changes {
-        return Err(Status::FILE_NOT_AVAILABLE.into());
-    }
-    Ok(file)
 }

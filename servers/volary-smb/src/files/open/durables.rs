@@ -9,51 +9,16 @@
 //!
 //! [`Limits::durable_opens`]: crate::Limits::durable_opens
 
-use super::io;
-use super::table::File;
-use crate::conn::{Tree, now};
+use super::claim::CreateName;
+use super::table::{File, Home};
+use crate::clock::now;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
-use volary_session::{LeaseBits, LeaseKey};
 
 /// How long the end of a connection may take that the client has hung up.
 const HANG_UP_MAX: Duration = Duration::from_secs(10);
-
-/// What a client may call an open by beside its id.
-#[derive(Clone, Debug)]
-pub(crate) struct Claim {
-    /// Who opened it.
-    pub(crate) user: String,
-    /// The client's machine.
-    pub(crate) client: [u8; 16],
-    pub(crate) guid: Option<[u8; 16]>,
-    pub(crate) app: Option<[u8; 16]>,
-    /// How long it is kept without a connection; none if it is not durable.
-    pub(crate) time: Option<Duration>,
-}
-
-/// What a CREATE is called by. The user is part of it: whoever learns what another calls theirs by
-/// is not in their way.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct CreateName {
-    pub(crate) user: String,
-    /// The client's machine.
-    pub(crate) client: [u8; 16],
-    pub(crate) guid: [u8; 16],
-}
-
-impl Claim {
-    fn name(&self) -> Option<CreateName> {
-        Some(CreateName {
-            user: self.user.clone(),
-            client: self.client,
-            guid: self.guid?,
-        })
-    }
-}
 
 /// The durable opens of one share.
 #[derive(Default)]
@@ -77,11 +42,11 @@ struct State {
 }
 
 /// An open without a connection.
-struct Kept {
-    file: Arc<File>,
+pub(super) struct Kept {
+    pub(super) file: Arc<File>,
     /// What it was opened in, and is ended in.
-    tree: Arc<Tree>,
-    until: Instant,
+    pub(super) home: Arc<dyn Home>,
+    pub(super) until: Instant,
 }
 
 /// A CREATE under way; another by the same name is told so until this is dropped.
@@ -162,41 +127,41 @@ impl Durables {
         state.of_apps.get(&app).cloned().unwrap_or_default()
     }
 
-    /// Keeps an open whose connection is lost, if it is durable; otherwise the caller ends it.
-    pub(super) fn keep(&self, tree: &Arc<Tree>, file: &Arc<File>) -> bool {
-        let Some((claim, time)) = file.claim.as_ref().and_then(|c| Some((c, c.time?))) else {
-            return false;
-        };
-
-        if !holds(tree, file) {
-            return false;
-        }
-        file.send_away();
+    /// Keeps an open whose connection is lost, for its tree, until then. `None`, with nothing kept, if
+    /// its user has `max`; else whether the caller has to begin to [wait](Self::wait).
+    pub(super) fn keep(
+        &self,
+        home: Arc<dyn Home>,
+        file: &Arc<File>,
+        until: Instant,
+        max: usize,
+    ) -> Option<bool> {
         let mut state = self.state.lock();
-        let theirs = |kept: &&Kept| {
-            kept.file
-                .claim
-                .as_ref()
-                .is_some_and(|c| c.user == claim.user)
-        };
-        if state.kept.values().filter(theirs).count() >= tree.limits().durable_opens {
-            return false;
+        let all = state.kept.values();
+        let theirs = all.filter(|kept| user_of(&kept.file) == user_of(file));
+        if theirs.count() >= max {
+            return None;
         }
         let kept = Kept {
             file: Arc::clone(file),
-            tree: Arc::clone(tree),
-            until: now() + time,
+            home,
+            until,
         };
         state.kept.insert(file.id.persistent, kept);
         let starts = !std::mem::replace(&mut state.is_watched, true);
         drop(state);
         self.changed.notify_all();
-        if starts && !watch(tree) {
-            self.state.lock().is_watched = false;
-            return self.state.lock().kept.remove(&file.id.persistent).is_none();
-        }
-        // It may have been asked to give up its lease before it could be found here.
-        holds(tree, file) || self.state.lock().kept.remove(&file.id.persistent).is_none()
+        Some(starts)
+    }
+
+    /// Keeps it no more; false if it was not kept.
+    pub(super) fn let_go(&self, file: &File) -> bool {
+        self.state.lock().kept.remove(&file.id.persistent).is_some()
+    }
+
+    /// No thread waits for their time to be over.
+    pub(super) fn is_left(&self) {
+        self.state.lock().is_watched = false;
     }
 
     /// If the client has just hung up whose open this is, waits until it is kept.
@@ -205,12 +170,12 @@ impl Durables {
         let Some(file) = state.live.get(&persistent) else {
             return;
         };
-        let conn = file.breaker.as_ref().and_then(|breaker| breaker.conn());
-        let Some(conn) = conn.filter(|conn| conn.has_hung_up()) else {
+        let link = file.breaker.as_ref().and_then(|breaker| breaker.link());
+        let Some(link) = link.filter(|link| link.has_hung_up()) else {
             return;
         };
         drop(state);
-        conn.close();
+        link.close();
         let end = now() + HANG_UP_MAX;
         state = self.state.lock();
         while state.live.contains_key(&persistent)
@@ -243,78 +208,34 @@ impl Durables {
         }
     }
 
-    /// Ends those without a connection that have this oplock or lease.
-    pub(super) fn end_of(&self, key: LeaseKey) {
-        self.end_where(|kept| kept.file.lease == Some(key) || kept.file.oplock == Some(key));
-    }
-
-    /// Ends an open, whether it has a connection or not.
-    pub(crate) fn end(&self, file: &Arc<File>) {
-        self.end_where(|kept| Arc::ptr_eq(&kept.file, file));
-        if let Some(tree) = file.tree.upgrade()
-            && tree.files.remove(file.id).is_some()
-        {
-            // Nobody is left to be told.
-            let _ = io::end(&tree, file);
+    /// Takes out those without a connection of which this holds.
+    pub(super) fn extract(&self, which: impl Fn(&Kept) -> bool) -> Vec<Kept> {
+        let mut state = self.state.lock();
+        let kept = state.kept.extract_if(|_, kept| which(kept));
+        let out: Vec<Kept> = kept.map(|(_, kept)| kept).collect();
+        drop(state);
+        if !out.is_empty() {
+            self.changed.notify_all();
         }
+        out
     }
 
-    /// Ends all those without a connection.
-    pub(crate) fn end_all(&self) {
-        self.end_where(|_| true);
-    }
-
-    fn end_where(&self, which: impl Fn(&Kept) -> bool) {
-        let ended: Vec<Kept> = {
-            let mut state = self.state.lock();
-            state
-                .kept
-                .extract_if(|_, kept| which(kept))
-                .map(|(_, kept)| kept)
-                .collect()
+    /// Waits until the time of one may be over; false if there is none, and nobody waits any more.
+    pub(super) fn wait(&self) -> bool {
+        let mut state = self.state.lock();
+        let Some(first) = state.kept.values().map(|kept| kept.until).min() else {
+            state.is_watched = false;
+            return false;
         };
-        if ended.is_empty() {
-            return;
+        if now() < first {
+            self.changed.wait_until(&mut state, first);
         }
-        self.changed.notify_all();
-        for kept in ended {
-            // Nobody is left to be told.
-            let _ = io::end(&kept.tree, &kept.file);
-        }
-    }
-
-    /// Ends each when its time is over, until there are none.
-    fn wait_and_end(&self) {
-        loop {
-            let mut state = self.state.lock();
-            let Some(first) = state.kept.values().map(|kept| kept.until).min() else {
-                state.is_watched = false;
-                return;
-            };
-            if now() < first {
-                self.changed.wait_until(&mut state, first);
-            }
-            drop(state);
-            let now = now();
-            self.end_where(|kept| kept.until <= now);
-        }
+        true
     }
 }
 
-/// Whether the open has, undisturbed, what makes it durable.
-fn holds(tree: &Tree, file: &File) -> bool {
-    let Some(key) = file.lease.or(file.oplock) else {
-        return false;
-    };
-    let lease = tree.session.lease_state(key);
-    lease.is_ok_and(|lease| lease.granted.has(LeaseBits::HANDLE) && !lease.breaking)
-}
-
-/// Starts the thread that ends the share's durable opens when their time is over.
-fn watch(tree: &Tree) -> bool {
-    let common = Arc::clone(&tree.common);
-    let thread = thread::Builder::new().name("smb durable opens".to_owned());
-    thread.spawn(move || common.durables.wait_and_end()).is_ok()
+fn user_of(file: &File) -> Option<&str> {
+    file.claim.as_ref().map(|claim| claim.user.as_str())
 }
 
 impl std::fmt::Debug for Durables {

@@ -3,7 +3,7 @@
 /// The ids that a client may use. Ids below `low` are used up; those from `low`
 /// to `high` have been granted, and are used once each, in any order.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     low: u64,
     high: u64,
     /// How many from `low` to `high` are used.
@@ -15,7 +15,7 @@ pub(super) struct Window {
 
 impl Window {
     /// Id 0 is granted; at most `credits_max` unused ids will be at a time.
-    pub(super) fn new(credits_max: u16) -> Self {
+    pub(crate) fn new(credits_max: u16) -> Self {
         // Twice as long as the most credits: one id left unused does not stop
         // the window from moving at once.
         let bits = usize::from(credits_max).max(32).next_power_of_two() * 2;
@@ -39,7 +39,7 @@ impl Window {
 
     /// Uses up `charge` ids from `first` on; `false`, and nothing changed, if
     /// any of them is not granted or is used already.
-    pub(super) fn take(&mut self, first: u64, charge: u16) -> bool {
+    pub(crate) fn take(&mut self, first: u64, charge: u16) -> bool {
         let Some(end) = first.checked_add(u64::from(charge.max(1))) else {
             return false;
         };
@@ -76,7 +76,7 @@ impl Window {
 
     /// Grants as many of `wanted` credits as there may be; at least one if the
     /// client would be left with none.
-    pub(super) fn grant(&mut self, wanted: u16) -> u16 {
+    pub(crate) fn grant(&mut self, wanted: u16) -> u16 {
         let len = self.high - self.low;
         let unused = len - self.used;
         let wanted = u64::from(wanted.max(u16::from(unused == 0)));
