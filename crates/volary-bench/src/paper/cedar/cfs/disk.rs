@@ -48,19 +48,19 @@ impl Label {
 
 /// What was asked of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Done {
-    pub(in super::super) reads: u64,
-    pub(in super::super) writes: u64,
+pub(crate) struct Done {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
 }
 
 impl Done {
     /// Returns all requests.
-    pub(in super::super) fn all(self) -> u64 {
+    pub(crate) fn all(self) -> u64 {
         self.reads + self.writes
     }
 
     /// Returns what was asked since `before`.
-    pub(in super::super) fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         Self {
             reads: self.reads - before.reads,
             writes: self.writes - before.writes,

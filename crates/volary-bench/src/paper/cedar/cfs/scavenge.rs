@@ -11,7 +11,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk.
-    pub(in super::super) fn scavenge(&mut self, cylinder: usize) -> Result<usize> {
+    pub(crate) fn scavenge(&mut self, cylinder: usize) -> Result<usize> {
         let mut headers = Vec::new();
         let all = self.disk.sectors() as usize;
         let mut uid = table::UID;
