@@ -61,6 +61,7 @@ mod list;
 mod options;
 mod ordinary;
 mod outlet;
+mod part;
 mod plan;
 mod probe;
 mod run;
