@@ -1,63 +1,43 @@
-//! An attached volume: everything that an operation works on.
+//! An attached volume: its parts, how they are put together, and what is done with nodes.
 
-use crate::births::Births;
-use crate::commit::{Order, State, Step, Stop};
-use crate::dir::Dir;
+use crate::attrs::{Attrs, set_dos};
+use crate::commit::Commits;
+use crate::entries::{Entries, Located};
+use crate::file::File;
+use crate::index::span_of;
 use crate::marks;
 use crate::names::Names;
-use crate::node::{Body, Meta, Node, Nodes, ROOT_INO};
-use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, attr};
-use crate::opens::Opens;
+use crate::node::Node;
+use crate::ondisk::attr;
+use crate::opens::{Open, Opens};
 use crate::options::{MountOptions, UnixMode};
-use crate::owners::Owners;
+use crate::owner::{OwnerTable, TABLE_NAME};
+use crate::owners::{is_table, root_data};
 use crate::paper::is_used;
-use crate::parents::Parents;
-use crate::runs::Runs;
+use crate::slots::Event;
+use crate::store::{State, Store};
 use crate::table::Table;
-use crate::twofold::Of;
+use crate::tree::Tree;
+use crate::unix::Unix;
 use crate::volume::Layout;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::Mutex;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use volary_block::{Cache, CacheOptions, Stage};
-use volary_core::{Attach, BlockDevice, FileKind, Kind, NodeId, Result, Time};
-use zerocopy::FromZeros;
-
-/// Which UNIX extension is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unix {
-    /// None.
-    Off,
-    /// Today's.
-    Today,
-    /// The paper's.
-    Paper,
-}
+use volary_block::{Cache, CacheOptions};
+use volary_core::{
+    Attach, BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Mode, NodeId, OpenId, Result, SetAttr,
+    StatFs, Time,
+};
 
 /// An attached volume.
 pub(crate) struct Attached {
-    pub(crate) layout: Layout,
-    pub(crate) options: MountOptions,
-    pub(crate) names: Names,
-    pub(crate) unix: Unix,
-    pub(crate) cache: Cache,
-    pub(crate) table: Table,
-    pub(crate) nodes: Nodes,
-    pub(crate) births: Births,
-    pub(crate) parents: Parents,
+    pub(crate) store: Arc<Store>,
+    pub(crate) commits: Commits,
+    pub(crate) tree: Tree,
     pub(crate) opens: Opens,
-    pub(crate) order: Order,
-    pub(crate) owners: Owners,
-    pub(crate) root: Arc<Node>,
     /// Held by operations that lock more than one directory.
-    pub(crate) tree: Mutex<()>,
-    change: AtomicU64,
-    index_used: AtomicU64,
-    index_max: u64,
+    pub(crate) moving: Mutex<()>,
 }
-
-/// Zeros that are written at a time, in bytes.
-const ZEROS: usize = 64 << 10;
 
 /// The smallest cache that a volume can be attached with, in bytes.
 const MEMORY_MIN: u64 = 4 << 20;
@@ -96,252 +76,250 @@ impl Attached {
             ));
         }
         let names = Names::new(options.names, options.codepage, paper)?;
-        let root = root_node(&layout, &table)?;
+        let cache = Cache::new(dev, cache_options);
+        let mut store = Store::new(layout, cache, table, names.long, state);
+        store.by_replica = options.boot.is_some();
+        let store = Arc::new(store);
+        let unix = if paper { Unix::Paper } else { Unix::Off };
+        let attrs = Attrs::new(&options, unix, store.layout.cluster_len);
+        let entries = Entries::new(store.clone(), names);
         let mut fs = Self {
-            names,
-            unix: if paper { Unix::Paper } else { Unix::Off },
-            cache: Cache::new(dev, cache_options),
-            table,
-            nodes: Nodes::new(memory / 8),
-            births: Births::default(),
-            parents: Parents::default(),
+            tree: Tree::new(store.clone(), attrs, entries, memory / 8)?,
+            commits: Commits::new(store.clone(), options.zone, was_dirty, memory / 8),
+            store,
             opens: Opens::default(),
-            order: Order::new(state, was_dirty, memory / 8),
-            owners: Owners::default(),
-            root,
-            tree: Mutex::default(),
-            change: AtomicU64::new(1),
-            index_used: AtomicU64::new(0),
-            index_max: memory / 8,
-            layout,
-            options,
+            moving: Mutex::default(),
         };
-        fs.nodes.insert_root(fs.root.clone());
-        if !was_dirty && let Some(hints) = marks::read_fsinfo(&**fs.device(), &fs.layout)? {
-            fs.table.believe(hints.count, hints.next);
+        if !was_dirty
+            && let Some(hints) = marks::read_fsinfo(&**fs.store.device(), &fs.store.layout)?
+        {
+            fs.store.table.believe(hints.count, hints.next);
         }
-        if matches!(fs.options.unix, UnixMode::Auto | UnixMode::On) {
-            fs.unix = fs.open_owners(!read_only)?;
+        if matches!(options.unix, UnixMode::Auto | UnixMode::On) {
+            fs.open_owners(options.unix == UnixMode::On, !read_only)?;
         }
         Ok(fs)
     }
 
-    /// A number for [`Attr::change`](volary_core::Attr::change), larger than
-    /// all before.
-    pub(crate) fn next_change(&self) -> u64 {
-        self.change.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Passes a result on, and takes no more changes if it is an error.
+    /// Finds the table of owners and takes it; makes it if it is `wanted` and changes are taken.
     ///
     /// # Errors
-    /// The result's.
-    pub(crate) fn or_fail<T>(&self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
-            self.fail();
+    /// `Io`, `Corrupt`, `NoSpace`.
+    fn open_owners(&mut self, wanted: bool, writable: bool) -> Result<()> {
+        let located = match self.find_table()? {
+            Some(located) => located,
+            None if wanted && writable => self.make_table()?,
+            None => {
+                if wanted {
+                    self.tree.attrs.unix = Unix::Today;
+                }
+                return Ok(());
+            }
+        };
+        let node = self.tree.node_of(&located)?;
+        let owners = &self.tree.attrs.owners;
+        owners.open(&self.commits, node, located.span.slot)?;
+        if let Some(data) = root_data(&located.entry) {
+            data.write(&mut self.tree.root.meta.lock().entry);
         }
-        result
+        self.tree.attrs.unix = Unix::Today;
+        Ok(())
     }
 
-    /// Takes clusters for a file or directory, chained.
-    ///
-    /// # Errors
-    /// `Commit` if there are enough once what was given back is free;
-    /// `NoSpace`; `Io`.
-    pub(crate) fn take_clusters(&self, count: u32, near: Option<u32>) -> Step<Runs> {
-        self.or_commit(self.table.allocate(count, near))
+    fn find_table(&self) -> Result<Option<Located>> {
+        let body = self.tree.read_dir(&self.tree.root)?;
+        let dir = body.dir()?;
+        let mut found = None;
+        dir.scan(&self.store, 0, |event| match event {
+            Event::Record(r) if is_table(&r) => {
+                found = Some(r.short).map(|entry| (entry, span_of(&r)));
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        })?;
+        found
+            .map(|(entry, span)| Located::new(&self.store, dir, entry, span))
+            .transpose()
     }
 
-    /// What came of taking clusters.
-    ///
-    /// # Errors
-    /// As [`take_clusters`](Self::take_clusters).
-    pub(crate) fn or_commit(&self, taken: Result<Runs>) -> Step<Runs> {
-        let gives_room = || self.order.pending_clusters() > 0;
-        taken.map_err(|e| Stop::from(e).or_commit(gives_room))
+    fn make_table(&self) -> Result<Located> {
+        let cred = Cred::root();
+        let cancel = Cancel::new();
+        let cx = Ctx {
+            cred: &cred,
+            now: Time::EPOCH,
+            cancel: &cancel,
+        };
+        let mut entry = self.tree.attrs.new_entry(
+            &self.commits,
+            &cx,
+            FileKind::File,
+            0,
+            &SetAttr::default(),
+        )?;
+        entry.DIR_Attr = attr::HIDDEN | attr::SYSTEM | attr::READ_ONLY;
+        let located = self.add_short(&self.tree.root, TABLE_NAME, entry)?;
+        let node = self.tree.node_of(&located)?;
+        File::new(&self.commits, &node).write(&cx, Some(0), &OwnerTable::head())?;
+        Ok(located)
     }
 
-    /// Fills new clusters of a directory with zeros: on the device if the
-    /// directory is on the disk already.
+    /// How full the volume is.
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn zero_new_clusters(&self, runs: &Runs, born: bool) -> Result<()> {
-        let all = runs.clusters() as usize * self.layout.cluster_len as usize;
-        let zeros = vec![0; all.min(ZEROS)];
-        for run in runs.as_slice() {
-            let mut offset = self.layout.cluster_offset(run.first);
-            let end = offset + u64::from(run.len) * u64::from(self.layout.cluster_len);
-            while offset < end {
-                let len = (end - offset).min(zeros.len() as u64);
-                let part = zeros.get(..len as usize).unwrap_or_default();
-                if born {
-                    self.cache.write(offset, part, Stage::DATA)?;
-                } else {
-                    self.cache.write_direct(offset, part)?;
-                    self.order.wrote();
-                }
-                offset += len;
+    pub(crate) fn stat(&self) -> Result<StatFs> {
+        self.store.alive()?;
+        let cluster = u64::from(self.store.layout.cluster_len);
+        let free =
+            u64::from(self.store.table.free_count()?) + u64::from(self.store.pending_clusters());
+        let size = u64::from(self.store.layout.cluster_count) * cluster;
+        let free = (free * cluster).min(size);
+        Ok(StatFs {
+            block_size: self.store.layout.cluster_len,
+            size,
+            free,
+            available: free,
+            nodes: 0,
+            nodes_free: 0,
+        })
+    }
+
+    /// Opens a node.
+    ///
+    /// # Errors
+    /// `IsDir` for writing a directory, `Invalid` for what has no content of
+    /// its own, `ReadOnly`.
+    pub(crate) fn open_node(&self, id: NodeId, mode: Mode) -> Result<OpenId> {
+        let node = self.tree.resolve(id)?;
+        match node.kind {
+            FileKind::File => {}
+            FileKind::Dir if mode == Mode::Read => {}
+            FileKind::Dir => return Err(Kind::IsDir.into()),
+            _ => return Err(Kind::Invalid.into()),
+        }
+        if mode != Mode::Read {
+            self.store.writable()?;
+        }
+        // The body keeps a removal out until the table has the open.
+        let body = node.body.read();
+        if node.meta.lock().gone && !node.is_open() {
+            return Err(Kind::Stale.into());
+        }
+        let open = self.add_open(node.clone(), mode);
+        drop(body);
+        Ok(open)
+    }
+
+    /// Changes attributes: the size last, since that can fail for want of space.
+    ///
+    /// # Errors
+    /// As [`FileSystem::setattr`](volary_core::FileSystem::setattr).
+    pub(crate) fn set_all(&self, cx: &Ctx<'_>, node: &Arc<Node>, set: &SetAttr) -> Result<()> {
+        self.store.writable()?;
+        if node.meta.lock().gone && !node.is_open() {
+            return Err(Kind::Stale.into());
+        }
+        if let Some(size) = set.size {
+            File::new(&self.commits, node).set_size(cx, size)?;
+        }
+        let rest = SetAttr { size: None, ..*set };
+        if rest == SetAttr::default() {
+            return Ok(());
+        }
+        self.set_attrs(cx, node, &rest)
+    }
+
+    /// Changes all attributes but the size.
+    ///
+    /// # Errors
+    /// `NotPermitted` for a mode or an owner that this volume cannot keep;
+    /// `Unsupported` for a time of birth.
+    fn set_attrs(&self, cx: &Ctx<'_>, node: &Arc<Node>, set: &SetAttr) -> Result<()> {
+        let attrs = &self.tree.attrs;
+        let before = attrs.perms(&node.meta.lock().entry);
+        let mut perms = before;
+        perms.mode = set.mode.map_or(perms.mode, |m| m & 0o7777);
+        perms.uid = set.uid.unwrap_or(perms.uid);
+        perms.gid = set.gid.unwrap_or(perms.gid);
+        if set.btime.is_some() && attrs.unix != Unix::Off {
+            return Err(Kind::Unsupported.into());
+        }
+        let keeps_perms =
+            perms == before || attrs.can_keep(node.id == self.tree.root.id, &before, &mut perms)?;
+        let owner = if keeps_perms && perms != before {
+            attrs.owner_index(&self.commits, cx, perms.uid, perms.gid)?
+        } else {
+            0
+        };
+        self.commits.change(|_| {
+            let mut meta = node.meta.lock();
+            let rdev = meta.rdev;
+            if let Some(dos) = set.dos {
+                set_dos(&mut meta.entry, dos);
             }
+            if perms != before && keeps_perms {
+                attrs.set_perms(&mut meta.entry, &perms, owner, rdev);
+            }
+            attrs.set_times(cx, &mut meta, set);
+            self.commits.changed(node, &mut meta, cx.now);
+            Ok(())
+        })?;
+        if node.id == self.tree.root.id {
+            attrs.owners.keep_root(&self.commits, perms.mode, owner)?;
         }
         Ok(())
     }
 
-    /// Gives clusters back once nothing on the disk leads to them, and forgets
-    /// what was to be written there.
-    pub(crate) fn give_back(&self, runs: &[crate::runs::Run], cut: Option<u32>) {
-        for run in runs {
-            let len = u64::from(run.len) * u64::from(self.layout.cluster_len);
-            self.cache
-                .drop_range(self.layout.cluster_offset(run.first), len);
-        }
-        self.order.give_back(runs, cut);
+    /// Adds an open of a node. Its body or that of its directory must be locked, which keeps a
+    /// removal out.
+    pub(crate) fn add_open(&self, node: Arc<Node>, mode: Mode) -> OpenId {
+        self.opens.add(node.id.ino.get(), Open { node, mode })
     }
 
-    /// The most clusters that a directory can have.
-    pub(crate) fn dir_clusters_max(&self) -> u32 {
-        (DIR_ENTRIES_MAX * ENTRY_LEN as u32).div_ceil(self.layout.cluster_len)
-    }
-
-    /// A directory's content to look at, its clusters known.
+    /// Ends an open. The clusters of a node without a name are given back with
+    /// its last.
     ///
     /// # Errors
-    /// `NotDir`, `Io`, `Corrupt`.
-    pub(crate) fn read_dir<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, Body>> {
-        loop {
-            let body = node.body.read();
-            if dir_of(&body)?.is_ready(self.dir_clusters_max()) {
-                return Ok(body);
-            }
-            drop(body);
-            dir_of_mut(&mut node.body.write())?
-                .runs
-                .load(&self.table, self.dir_clusters_max())?;
+    /// `Stale`; what giving them back answers.
+    pub(crate) fn close_open(&self, open: OpenId) -> Result<()> {
+        let closed = self.opens.remove(open)?;
+        let node = closed.open.node;
+        if closed.is_last {
+            self.store.table.give_up(node.id.ino.get());
         }
-    }
-
-    /// A directory's content to look at, with its index.
-    ///
-    /// # Errors
-    /// As [`read_dir`](Self::read_dir).
-    pub(crate) fn read_index<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, Body>> {
-        loop {
-            let body = node.body.read();
-            if dir_of(&body)?.index.is_some() {
-                return Ok(body);
-            }
-            drop(body);
-            drop(self.write_dir(node)?);
+        if !closed.is_last || !node.meta.lock().gone {
+            return Ok(());
         }
-    }
-
-    /// A directory's content to change, with its index.
-    ///
-    /// # Errors
-    /// As [`read_dir`](Self::read_dir).
-    pub(crate) fn write_dir<'a>(&self, node: &'a Node) -> Result<RwLockWriteGuard<'a, Body>> {
         let mut body = node.body.write();
-        let dir = dir_of_mut(&mut body)?;
-        dir.runs.load(&self.table, self.dir_clusters_max())?;
-        dir.load(self)?;
-        Ok(body)
+        if node.is_open() {
+            return Ok(());
+        }
+        self.tree.nodes.remove(node.id);
+        if self.store.writable().is_err() {
+            return Ok(());
+        }
+        File::new(&self.commits, &node).free(&mut body)
     }
 
-    /// Notes an index in memory, and drops those of other directories when
-    /// all together take too much.
-    pub(crate) fn index_loaded(&self, len: u64) {
-        let used = self.index_used.fetch_add(len, Ordering::Relaxed) + len;
-        if used <= self.index_max {
-            return;
+    /// Ends the attachment.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn detach_now(&self) -> Result<()> {
+        if self.store.alive().is_err() {
+            return Ok(());
         }
-        let mut used = len;
-        for node in self.nodes.dirs() {
-            let Some(mut body) = node.body.try_write() else {
-                continue;
-            };
-            let Ok(dir) = dir_of_mut(&mut body) else {
-                continue;
-            };
-            let Some(index) = &dir.index else {
-                continue;
-            };
-            if used + index.memory() > self.index_max / 2 {
-                dir.index = None;
-            } else {
-                used += index.memory();
+        self.opens.clear();
+        self.store.table.give_all_up();
+        let mut result = Ok(());
+        if self.store.writable().is_ok() {
+            for node in self.tree.nodes.gone() {
+                let freed = File::new(&self.commits, &node).free(&mut node.body.write());
+                result = result.and(freed);
             }
         }
-        self.index_used.store(used, Ordering::Relaxed);
+        let finished = self.commits.finish();
+        result.and(finished)
     }
-}
-
-impl Dir {
-    fn is_ready(&self, clusters_max: u32) -> bool {
-        self.runs.is_whole() || self.runs.clusters() >= clusters_max
-    }
-}
-
-/// The directory in a body.
-///
-/// # Errors
-/// `NotDir`.
-pub(crate) fn dir_of(body: &Body) -> Result<&Dir> {
-    match body {
-        Body::Dir(dir) => Ok(dir),
-        Body::File(_) => Err(Kind::NotDir.into()),
-    }
-}
-
-/// The directory in a body, to change.
-///
-/// # Errors
-/// `NotDir`.
-pub(crate) fn dir_of_mut(body: &mut Body) -> Result<&mut Dir> {
-    match body {
-        Body::Dir(dir) => Ok(dir),
-        Body::File(_) => Err(Kind::NotDir.into()),
-    }
-}
-
-/// The file in a body.
-///
-/// # Errors
-/// `IsDir`.
-pub(crate) fn runs_of_mut(body: &mut Body) -> Result<&mut Runs> {
-    match body {
-        Body::File(runs) => Ok(runs),
-        Body::Dir(_) => Err(Kind::IsDir.into()),
-    }
-}
-
-fn root_node(layout: &Layout, table: &Table) -> Result<Arc<Node>> {
-    let mut runs = Runs::from_first(layout.root_cluster, Of::Dir);
-    let most = (DIR_ENTRIES_MAX * ENTRY_LEN as u32).div_ceil(layout.cluster_len);
-    runs.load(table, most)?;
-    let mut entry = DirEntry::new_zeroed();
-    entry.DIR_Attr = attr::DIRECTORY;
-    let meta = Meta {
-        entry,
-        place: None,
-        size: 0,
-        mtime: Time::EPOCH,
-        ctime: Time::EPOCH,
-        change: 1,
-        rdev: 0,
-        dirty: false,
-        moved: false,
-        gone: false,
-    };
-    let dir = Dir {
-        first: 0,
-        runs,
-        index: None,
-    };
-    Ok(Arc::new(Node {
-        id: NodeId::new(ROOT_INO, 0).ok_or(Kind::Invalid)?,
-        kind: FileKind::Dir,
-        opens: AtomicU32::new(0),
-        meta: Mutex::new(meta),
-        body: RwLock::new(Body::Dir(dir)),
-    }))
 }

@@ -1,17 +1,21 @@
 //! Attributes: what an entry says of kind, owner, mode and times, and changing
 //! that.
 
-use crate::attached::{Attached, Unix};
-use crate::index::hash_bytes;
+use crate::births::Births;
+use crate::commit::Commits;
+use crate::hash::hash_bytes;
 use crate::node::{Meta, Node};
 use crate::ondisk::{DirEntry, attr};
+use crate::options::MountOptions;
+use crate::owner::Ownership;
+use crate::owners::Owners;
 use crate::paper::Extension;
 use crate::time::{
-    CHANGE_STEP, access_time, create_time, set_access, set_all, set_create, set_write, write_time,
+    CHANGE_STEP, Zone, access_time, create_time, set_access, set_all, set_create, set_write,
+    write_time,
 };
-use crate::unix::{GENERATIONS, UnixData};
-use std::sync::Arc;
-use volary_core::{Attr, Ctx, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
+use crate::unix::{GENERATIONS, Unix, UnixData};
+use volary_core::{Attr, Ctx, Entry, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
 
 /// Kind, mode and owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +33,40 @@ const WRITE_BITS: u32 = 0o222;
 /// How far a birth may be put off to differ from the one before, in seconds.
 const RENEW_MAX: i64 = 86_400;
 
-impl Attached {
+/// What the entries of an attached volume say.
+pub(crate) struct Attrs {
+    /// Which UNIX extension is in use.
+    pub(crate) unix: Unix,
+    /// What local time is.
+    pub(crate) zone: Zone,
+    pub(crate) births: Births,
+    pub(crate) owners: Owners,
+    /// Who owns what has no owner of its own.
+    own: Ownership,
+    /// Changes of mode and owner that cannot be kept succeed without effect.
+    quiet: bool,
+    io_size: u32,
+    cluster_len: u32,
+}
+
+impl Attrs {
+    /// For a volume with clusters of this length.
+    pub(crate) fn new(options: &MountOptions, unix: Unix, cluster_len: u32) -> Self {
+        Self {
+            unix,
+            zone: options.zone,
+            births: Births::default(),
+            owners: Owners::default(),
+            own: options.own,
+            quiet: options.quiet,
+            io_size: options.io_size,
+            cluster_len,
+        }
+    }
+
     /// What an entry says of kind, mode and owner.
     pub(crate) fn perms(&self, entry: &DirEntry) -> Perms {
-        let own = &self.options.own;
+        let own = &self.own;
         let dir = entry.is_dir();
         match self.unix {
             Unix::Today => {
@@ -71,7 +105,7 @@ impl Attached {
     /// before.
     pub(crate) fn stamp(&self, entry: &DirEntry, key: u64) -> u32 {
         match self.unix {
-            Unix::Paper => return self.nodes.generation_at(key),
+            Unix::Paper => return self.births.generation_at(key),
             Unix::Today => {
                 if let Some(data) = UnixData::read(entry) {
                     return data.generation.into();
@@ -90,14 +124,14 @@ impl Attached {
         match self.unix {
             Unix::Paper => None,
             Unix::Today if UnixData::read(entry).is_some() => None,
-            _ => create_time(entry, self.options.zone),
+            _ => create_time(entry, self.zone),
         }
     }
 
     /// The day of the last access; in the paper's layout those bytes hold
     /// something else.
     fn access(&self, entry: &DirEntry, mtime: Time) -> Time {
-        let zone = self.options.zone;
+        let zone = self.zone;
         match self.unix {
             Unix::Paper => mtime,
             _ if entry.DIR_LstAccDate.get() == 0 => mtime,
@@ -108,7 +142,7 @@ impl Attached {
     /// Attributes out of what is known of a node.
     pub(crate) fn attr_of(&self, id: NodeId, meta: &Meta) -> Attr {
         let perms = self.perms(&meta.entry);
-        let cluster = u64::from(self.layout.cluster_len);
+        let cluster = u64::from(self.cluster_len);
         let is_dir = perms.kind == FileKind::Dir;
         let stored = if is_dir {
             cluster
@@ -131,13 +165,26 @@ impl Attached {
             rdev: meta.rdev,
             size,
             allocated: stored,
-            io_size: self.options.io_size,
+            io_size: self.io_size,
             atime: self.access(&meta.entry, mtime),
             mtime,
             ctime: meta.ctime,
             btime: self.birth(&meta.entry),
             change: meta.change,
             dos: Some(meta.entry.DIR_Attr & DOS_BITS),
+        }
+    }
+
+    /// The kind of an entry.
+    pub(crate) fn kind_of(&self, entry: &DirEntry) -> FileKind {
+        self.perms(entry).kind
+    }
+
+    /// A node as `lookup` gives it.
+    pub(crate) fn entry(&self, node: &Node) -> Entry {
+        Entry {
+            node: node.id,
+            attr: self.attr(node),
         }
     }
 
@@ -148,7 +195,7 @@ impl Attached {
 
     /// What is known of a node that is not in the table, from its entry.
     pub(crate) fn cold_meta(&self, entry: &DirEntry, change: u64) -> Meta {
-        let mtime = write_time(entry, self.options.zone);
+        let mtime = write_time(entry, self.zone);
         Meta {
             entry: *entry,
             place: None,
@@ -165,32 +212,6 @@ impl Attached {
             moved: false,
             gone: false,
         }
-    }
-
-    /// Notes a change of a node that is to be written to its entry. Inside of
-    /// an epoch.
-    pub(crate) fn changed(&self, node: &Arc<Node>, meta: &mut Meta, now: Time) {
-        meta.change = self.next_change();
-        meta.ctime = now;
-        if !meta.dirty && meta.place.is_some() && !meta.gone {
-            meta.dirty = true;
-            self.order.list(node);
-        }
-    }
-
-    /// Notes that the content of a node changed.
-    pub(crate) fn modified(&self, node: &Arc<Node>, now: Time) {
-        let mut meta = node.meta.lock();
-        meta.mtime = now;
-        self.changed(node, &mut meta, now);
-    }
-
-    /// The entry as it is to be stored.
-    pub(crate) fn stored_entry(&self, meta: &Meta) -> DirEntry {
-        let mut entry = meta.entry;
-        set_write(&mut entry, meta.mtime, self.options.zone);
-        entry.DIR_FileSize.set(meta.size);
-        entry
     }
 
     /// Puts mode and owner into an entry, as far as this volume keeps them.
@@ -235,47 +256,27 @@ impl Attached {
         }
     }
 
-    /// Changes all attributes but the size.
+    /// The index under which entries name an owner, with a new row of the table if there is none
+    /// yet; 0 where entries name none.
     ///
     /// # Errors
-    /// `NotPermitted` for a mode or an owner that this volume cannot keep;
-    /// `Unsupported` for a time of birth.
-    pub(crate) fn set_attrs(&self, cx: &Ctx<'_>, node: &Arc<Node>, set: &SetAttr) -> Result<()> {
-        let before = self.perms(&node.meta.lock().entry);
-        let mut perms = before;
-        perms.mode = set.mode.map_or(perms.mode, |m| m & 0o7777);
-        perms.uid = set.uid.unwrap_or(perms.uid);
-        perms.gid = set.gid.unwrap_or(perms.gid);
-        if set.btime.is_some() && self.unix != Unix::Off {
-            return Err(Kind::Unsupported.into());
+    /// `NoSpace` if the table is full; what writing it answers.
+    pub(crate) fn owner_index(
+        &self,
+        commits: &Commits,
+        cx: &Ctx<'_>,
+        uid: u32,
+        gid: u32,
+    ) -> Result<u16> {
+        match self.unix {
+            Unix::Today => self.owners.index(commits, cx, uid, gid),
+            Unix::Off | Unix::Paper => Ok(0),
         }
-        let keeps_perms = perms == before || self.can_keep(node, &before, &mut perms)?;
-        let owner = if keeps_perms && perms != before {
-            self.owner_index(cx, perms.uid, perms.gid)?
-        } else {
-            0
-        };
-        self.change(|_| {
-            let mut meta = node.meta.lock();
-            let rdev = meta.rdev;
-            if let Some(dos) = set.dos {
-                meta.entry.DIR_Attr = meta.entry.DIR_Attr & !DOS_BITS | dos & DOS_BITS;
-            }
-            if perms != before && keeps_perms {
-                self.set_perms(&mut meta.entry, &perms, owner, rdev);
-            }
-            self.set_times(cx, &mut meta, set);
-            self.changed(node, &mut meta, cx.now);
-            Ok(())
-        })?;
-        if node.id == self.root.id {
-            self.keep_root_perms(&perms, owner)?;
-        }
-        Ok(())
     }
 
-    fn set_times(&self, cx: &Ctx<'_>, meta: &mut Meta, set: &SetAttr) {
-        let zone = self.options.zone;
+    /// Sets times, as far as this volume keeps them.
+    pub(crate) fn set_times(&self, cx: &Ctx<'_>, meta: &mut Meta, set: &SetAttr) {
+        let zone = self.zone;
         let time = |t: SetTime| match t {
             SetTime::Now => cx.now,
             SetTime::To(t) => t,
@@ -296,10 +297,18 @@ impl Attached {
     /// Whether mode and owner can be kept, `false` if they silently are not.
     /// Without the extension that is: the owner there is, and a mode that a
     /// file has with or without the read-only attribute.
-    fn can_keep(&self, node: &Node, before: &Perms, perms: &mut Perms) -> Result<bool> {
+    ///
+    /// # Errors
+    /// `NotPermitted`, and `Invalid` for an owner whose number is too large.
+    pub(crate) fn can_keep(
+        &self,
+        is_root: bool,
+        before: &Perms,
+        perms: &mut Perms,
+    ) -> Result<bool> {
         match self.unix {
             Unix::Today => return Ok(true),
-            Unix::Paper if node.id == self.root.id => {}
+            Unix::Paper if is_root => {}
             Unix::Paper => {
                 let fits = perms.uid <= 0xffff && perms.gid <= 0xffff;
                 return if fits {
@@ -309,7 +318,7 @@ impl Attached {
                 };
             }
             Unix::Off => {
-                let own = &self.options.own;
+                let own = &self.own;
                 let dir = before.kind == FileKind::Dir;
                 let same_owner = (perms.uid, perms.gid) == (before.uid, before.gid);
                 if same_owner && !dir {
@@ -320,7 +329,7 @@ impl Attached {
                 }
             }
         }
-        if self.options.quiet {
+        if self.quiet {
             *perms = *before;
             return Ok(false);
         }
@@ -334,12 +343,13 @@ impl Attached {
     /// `NoSpace` if the owner's pair is one more than the table can hold.
     pub(crate) fn new_entry(
         &self,
+        commits: &Commits,
         cx: &Ctx<'_>,
         kind: FileKind,
         rdev: u64,
         set: &SetAttr,
     ) -> Result<DirEntry> {
-        let own = &self.options.own;
+        let own = &self.own;
         let dir = kind == FileKind::Dir;
         let mut entry = zerocopy::FromZeros::new_zeroed();
         let DirEntry { DIR_Attr: bits, .. } = &mut entry;
@@ -355,7 +365,7 @@ impl Attached {
             Some(SetTime::To(t)) => t,
             _ => cx.now,
         };
-        let zone = self.options.zone;
+        let zone = self.zone;
         if self.unix == Unix::Paper {
             set_write(&mut entry, time(set.mtime), zone);
         } else {
@@ -376,7 +386,7 @@ impl Attached {
         };
         let owner = match (set.uid, set.gid) {
             (None, None) => 0,
-            _ => self.owner_index(cx, perms.uid, perms.gid)?,
+            _ => self.owner_index(commits, cx, perms.uid, perms.gid)?,
         };
         if self.unix != Unix::Off || set.mode.is_some() {
             self.set_perms(&mut entry, &perms, owner, rdev);
@@ -396,7 +406,7 @@ impl Attached {
                 }
             }
             Unix::Off => {
-                let zone = self.options.zone;
+                let zone = self.zone;
                 let births = create_time(old, zone).zip(create_time(entry, zone));
                 let Some((before, now)) = births else {
                     return;
@@ -425,6 +435,11 @@ pub(crate) fn count_rename(entry: &mut DirEntry, unix: Unix) {
         }
         Unix::Off => entry.DIR_CrtTimeTenth = (entry.DIR_CrtTimeTenth + 1) % 200,
     }
+}
+
+/// Sets the DOS attributes of an entry that callers may set.
+pub(crate) fn set_dos(entry: &mut DirEntry, dos: u8) {
+    entry.DIR_Attr = entry.DIR_Attr & !DOS_BITS | dos & DOS_BITS;
 }
 
 /// The extension's data of an entry that may be deleted.

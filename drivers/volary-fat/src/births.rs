@@ -6,15 +6,9 @@
 //! node may have moved in and out meanwhile, and a directory's place is a
 //! cluster, which holds no trace of the last one that began there.
 
-use crate::attached::{Attached, Unix};
-use crate::entries::Slots;
-use crate::node::dir_ino;
-use crate::ondisk::{DirEntry, ENTRY_LEN};
-use crate::short::DOT;
-use crate::slots::entry_at;
+use crate::ondisk::DirEntry;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use volary_core::Result;
 use volary_ondisk::NumberMap;
 
 /// How many are remembered. Those that were given longer ago than it takes to
@@ -23,7 +17,12 @@ const RECENT_MAX: usize = 8192;
 
 /// The last entry that was made at each of the places used of late.
 #[derive(Default)]
-pub(crate) struct Births(Mutex<Recent>);
+pub(crate) struct Births {
+    recent: Mutex<Recent>,
+    /// How many nodes have left a place, by its key, where the entry itself
+    /// has no room for a generation.
+    left: Mutex<NumberMap<u32>>,
+}
 
 #[derive(Default)]
 struct Recent {
@@ -34,12 +33,12 @@ struct Recent {
 impl Births {
     /// The entry that was last made at this place.
     pub(crate) fn last(&self, place: u64) -> Option<DirEntry> {
-        self.0.lock().entries.get(&place).copied()
+        self.recent.lock().entries.get(&place).copied()
     }
 
     /// Remembers an entry that is made at this place.
     pub(crate) fn note(&self, place: u64, entry: &DirEntry) {
-        let mut recent = self.0.lock();
+        let mut recent = self.recent.lock();
         if recent.entries.insert(place, *entry).is_some() {
             return;
         }
@@ -50,45 +49,15 @@ impl Births {
             recent.entries.remove(&oldest);
         }
     }
-}
 
-impl Attached {
-    /// Gives a new directory, which begins at `first`, a stamp that no earlier
-    /// one that began there had: both in the planned entry and in `like`, which
-    /// its dot entries are made from.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn renew_dir(
-        &self,
-        first: u32,
-        slots: &mut Slots,
-        like: &mut DirEntry,
-    ) -> Result<()> {
-        let place = dir_ino(first);
-        let old = match self.births.last(place) {
-            Some(old) => Some(old),
-            None => self.old_dot(first)?,
-        };
-        if let Some(old) = old {
-            slots.renew(self, &old);
-            self.renew_stamp(like, &old);
-        }
-        self.births.note(place, like);
-        Ok(())
+    /// The generation of a node at `key` in a layout that keeps none: true
+    /// only while the volume is attached.
+    pub(crate) fn generation_at(&self, key: u64) -> u32 {
+        self.left.lock().get(&key).copied().unwrap_or(0)
     }
 
-    /// The dot entry of the directory that the cluster was before. Times tell
-    /// directories of different attachments apart; only generations need it.
-    fn old_dot(&self, first: u32) -> Result<Option<DirEntry>> {
-        if self.unix != Unix::Today {
-            return Ok(None);
-        }
-        let mut raw = [0; ENTRY_LEN];
-        self.cache
-            .read(self.layout.cluster_offset(first), &mut raw)?;
-        let itself =
-            |e: &DirEntry| e.DIR_Name == DOT && e.first_cluster(self.layout.is_fat32()) == first;
-        Ok(entry_at(&raw).filter(itself))
+    /// Notes that the node at `key` has left it, in such a layout.
+    pub(crate) fn leave(&self, key: u64) {
+        *self.left.lock().entry(key).or_insert(0) += 1;
     }
 }

@@ -17,113 +17,26 @@
 //! A crash in between leaves clusters that nothing leads to, or a moved entry
 //! twice, and nothing else that a check would call damage.
 
-use crate::alloc::Pending;
-use crate::attached::Attached;
+use crate::epoch::{Epoch, Step};
 use crate::marks::{self, Hints};
-use crate::node::{NODE_COST, Node};
+use crate::node::{Meta, NODE_COST, Node};
+use crate::ondisk::ENTRY_LEN;
+use crate::store::{State, Store};
+use crate::time::Zone;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use volary_block::{Cache, Stage};
-use volary_core::{BlockDevice, Error, Kind, Result};
-use volary_ondisk::NumberMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use volary_block::Stage;
+use volary_core::{Error, Kind, Result, Time};
 use volary_ondisk::retry::with_commits;
-pub(crate) use volary_ondisk::retry::{Step, Stop};
+use zerocopy::IntoBytes;
 
-/// The stage of directory sectors: when all they lead to is on the disk.
-pub(crate) const ENTRIES: Stage = Stage(1);
-/// The stage of sectors that a rename takes an entry out of.
-pub(crate) const REMOVALS: Stage = Stage(2);
-
-/// Whether the volume takes changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum State {
-    /// It does.
-    Writable,
-    /// It was attached without.
-    ReadOnly,
-    /// Not any more: metadata could not be written.
-    Failed,
-    /// The attachment has ended.
-    Detached,
-}
-
-/// What all changes share and a commit has alone.
-#[derive(Default)]
-pub(crate) struct Epoch {
-    /// A directory that is on the disk has grown: its new cluster was zeroed
-    /// on the device, and that must be durable before the FAT leads there.
-    pub(crate) grew: AtomicBool,
-    /// First clusters of directories that were made in this epoch: nothing on
-    /// the disk leads there, so that their sectors need no order.
-    born: Mutex<NumberMap<()>>,
-    /// Sectors that renames of this epoch added to and took from.
-    moves: Mutex<Moves>,
-}
-
-#[derive(Default)]
-struct Moves {
-    targets: HashSet<u64>,
-    sources: HashSet<u64>,
-    /// First clusters of the directories that renames took something out of.
-    left: HashSet<u32>,
-}
-
-impl Epoch {
-    /// Whether the directory that starts at this cluster was made in this epoch.
-    pub(crate) fn is_born(&self, first_cluster: u32) -> bool {
-        self.born.lock().contains_key(&first_cluster.into())
-    }
-
-    /// Notes a directory that is made now.
-    pub(crate) fn bear(&self, first_cluster: u32) {
-        self.born.lock().insert(first_cluster.into(), ());
-    }
-
-    /// Notes that a rename adds to sectors `to` and takes from `from`.
-    ///
-    /// # Errors
-    /// `Commit` if a sector would have to come both before and after another.
-    pub(crate) fn note_move(&self, to: &[u64], from: &[u64]) -> Step<()> {
-        let mut moves = self.moves.lock();
-        let late = |s: &u64| !to.contains(s);
-        if to.iter().any(|s| moves.sources.contains(s))
-            || from
-                .iter()
-                .filter(|s| late(s))
-                .any(|s| moves.targets.contains(s))
-        {
-            return Err(Stop::Commit);
-        }
-        moves.targets.extend(to);
-        moves.sources.extend(from.iter().copied().filter(late));
-        Ok(())
-    }
-
-    /// Notes that a rename takes something out of the directory that starts at cluster `dir`.
-    pub(crate) fn note_left(&self, dir: u32) {
-        self.moves.lock().left.insert(dir);
-    }
-
-    /// Sees to it that the directory that starts at cluster `dir` can go: what was in it until this
-    /// epoch has a name elsewhere that is durable.
-    ///
-    /// # Errors
-    /// `Commit` if that is not so yet.
-    pub(crate) fn check_left(&self, dir: u32) -> Step<()> {
-        match self.moves.lock().left.contains(&dir) {
-            true => Err(Stop::Commit),
-            false => Ok(()),
-        }
-    }
-}
-
-/// What decides about writing, of an attached volume.
-pub(crate) struct Order {
+/// Commits of an attached volume, and what they bring to the disk.
+pub(crate) struct Commits {
+    store: Arc<Store>,
+    /// What local time is.
+    zone: Zone,
     epoch: RwLock<Epoch>,
-    state: AtomicU8,
     /// The volume was not cleanly left before this attachment.
     was_dirty: bool,
     /// The dirty mark is on the disk.
@@ -132,12 +45,6 @@ pub(crate) struct Order {
     /// FSInfo could not be read when it was to be written: a volume with wrong hints is not
     /// marked as cleanly left, so that a check counts anew.
     hints_stale: AtomicBool,
-    /// Something was written since the last flush, past the cache.
-    unflushed: AtomicBool,
-    /// Given back in this epoch.
-    pending: Mutex<Pending>,
-    /// How many clusters that is.
-    pending_clusters: AtomicU32,
     /// Nodes whose entries are to be written.
     dirty: Mutex<Vec<Arc<Node>>>,
     /// How many that are.
@@ -147,62 +54,60 @@ pub(crate) struct Order {
     dirty_max: usize,
     /// Held bytes that make a commit.
     held_max: u64,
+    /// The last number that was given for a change.
+    last_change: AtomicU64,
 }
 
-impl Order {
-    /// For a volume that is attached now.
-    pub(crate) fn new(state: State, was_dirty: bool, held_max: u64) -> Self {
+impl Commits {
+    /// For a volume that is attached now, with about `held_max` bytes held back for a commit.
+    pub(crate) fn new(store: Arc<Store>, zone: Zone, was_dirty: bool, held_max: u64) -> Self {
         Self {
+            store,
+            zone,
             epoch: RwLock::default(),
-            state: AtomicU8::new(state as u8),
             was_dirty,
-            hints_stale: AtomicBool::new(false),
             marked: AtomicBool::new(false),
             marking: Mutex::default(),
-            unflushed: AtomicBool::new(false),
-            pending: Mutex::default(),
-            pending_clusters: AtomicU32::new(0),
+            hints_stale: AtomicBool::new(false),
             dirty: Mutex::default(),
             dirty_nodes: AtomicUsize::new(0),
             dirty_max: usize::try_from(held_max / NODE_COST).unwrap_or(usize::MAX),
             held_max,
+            last_change: AtomicU64::new(1),
         }
     }
 
-    fn state(&self) -> State {
-        match self.state.load(Ordering::Acquire) {
-            0 => State::Writable,
-            1 => State::ReadOnly,
-            2 => State::Failed,
-            _ => State::Detached,
+    /// What is written to.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A number for [`Attr::change`](volary_core::Attr::change), larger than
+    /// all before.
+    pub(crate) fn next_change(&self) -> u64 {
+        self.last_change.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Notes a change of a node that is to be written to its entry. Inside of
+    /// an epoch.
+    pub(crate) fn changed(&self, node: &Arc<Node>, meta: &mut Meta, now: Time) {
+        meta.change = self.next_change();
+        meta.ctime = now;
+        if !meta.dirty && meta.place.is_some() && !meta.gone {
+            meta.dirty = true;
+            self.list(node);
         }
     }
 
-    /// Notes a write past the cache.
-    pub(crate) fn wrote(&self) {
-        self.unflushed.store(true, Ordering::Release);
-    }
-
-    /// Gives clusters back, and ends a chain at `cut`, once the epoch is durable.
-    pub(crate) fn give_back(&self, runs: &[crate::runs::Run], cut: Option<u32>) {
-        let mut pending = self.pending.lock();
-        pending.add(runs, cut);
-        self.pending_clusters
-            .store(pending.clusters, Ordering::Release);
-    }
-
-    /// Clusters that wait to be freed.
-    pub(crate) fn pending_clusters(&self) -> u32 {
-        self.pending_clusters.load(Ordering::Acquire)
-    }
-
-    /// Whether the chain that ends at `cluster` waits to be cut there.
-    pub(crate) fn is_cut(&self, cluster: u32) -> bool {
-        self.pending.lock().cuts.contains(&cluster)
+    /// Notes that the content of a node changed.
+    pub(crate) fn modified(&self, node: &Arc<Node>, now: Time) {
+        let mut meta = node.meta.lock();
+        meta.mtime = now;
+        self.changed(node, &mut meta, now);
     }
 
     /// Puts a node on the list of those whose entries are to be written.
-    pub(crate) fn list(&self, node: &Arc<Node>) {
+    fn list(&self, node: &Arc<Node>) {
         let mut dirty = self.dirty.lock();
         dirty.push(node.clone());
         self.dirty_nodes.store(dirty.len(), Ordering::Release);
@@ -214,44 +119,6 @@ impl Order {
         self.dirty_nodes.store(0, Ordering::Release);
         std::mem::take(&mut *dirty)
     }
-}
-
-impl Attached {
-    /// Whether the attachment is still there.
-    ///
-    /// # Errors
-    /// `Stale`.
-    pub(crate) fn alive(&self) -> Result<()> {
-        match self.order.state() {
-            State::Detached => Err(Kind::Stale.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the volume was attached to take changes.
-    pub(crate) fn takes_changes(&self) -> bool {
-        self.order.state() != State::ReadOnly
-    }
-
-    /// Whether changes are taken.
-    ///
-    /// # Errors
-    /// `Stale`, `ReadOnly`.
-    pub(crate) fn writable(&self) -> Result<()> {
-        match self.order.state() {
-            State::Writable => self.table.check_sound(),
-            State::ReadOnly if self.options.boot.is_some() => Err(Error::note(
-                Kind::ReadOnly,
-                "it goes by a copy of the boot sector: fsck -y first",
-            )),
-            State::ReadOnly => Err(Kind::ReadOnly.into()),
-            State::Failed => Err(Error::note(
-                Kind::ReadOnly,
-                "the volume takes no changes since a write to it failed; detach and check it",
-            )),
-            State::Detached => Err(Kind::Stale.into()),
-        }
-    }
 
     /// Runs `step` inside of the epoch, after a commit once more if it asks for
     /// that. No lock but those on bodies may be held.
@@ -259,7 +126,7 @@ impl Attached {
     /// # Errors
     /// `ReadOnly`, and what `step` answers; `NoSpace` if a commit did not help.
     pub(crate) fn change<R>(&self, mut step: impl FnMut(&Epoch) -> Step<R>) -> Result<R> {
-        self.writable()?;
+        self.store.writable()?;
         self.mark_dirty()?;
         self.relieve()?;
         with_commits(
@@ -270,26 +137,26 @@ impl Attached {
     }
 
     fn share_epoch(&self) -> Result<RwLockReadGuard<'_, Epoch>> {
-        let epoch = self.order.epoch.read();
+        let epoch = self.epoch.read();
         // A commit may have failed while this waited.
-        self.writable()?;
+        self.store.writable()?;
         Ok(epoch)
     }
 
     /// Commits when much is held back.
     fn relieve(&self) -> Result<()> {
-        let pending = u64::from(self.order.pending_clusters()) * 4;
-        let held = self.cache.held() + self.table.dirty_len();
+        let pending = u64::from(self.store.pending_clusters()) * 4;
+        let held = self.store.cache.held() + self.store.table.dirty_len();
         // One segment is dirty nearly always and does not mean much.
-        if held + pending > self.order.held_max {
+        if held + pending > self.held_max {
             return self.commit();
         }
-        let nodes = || self.order.dirty_nodes.load(Ordering::Acquire);
-        if nodes() <= self.order.dirty_max {
+        let nodes = || self.dirty_nodes.load(Ordering::Acquire);
+        if nodes() <= self.dirty_max {
             return Ok(());
         }
         self.put_entries()?;
-        if nodes() > self.order.dirty_max / 2 {
+        if nodes() > self.dirty_max / 2 {
             return self.commit();
         }
         Ok(())
@@ -300,13 +167,13 @@ impl Attached {
     /// the disk. Nodes that were moved stay listed, for the commit to forget
     /// that they were.
     fn put_entries(&self) -> Result<()> {
-        let epoch = self.order.epoch.write();
-        self.writable()?;
-        for node in self.order.take_listed() {
+        let epoch = self.epoch.write();
+        self.store.writable()?;
+        for node in self.take_listed() {
             if node.meta.lock().moved {
-                self.order.list(&node);
+                self.list(&node);
             } else {
-                self.or_fail(self.put_entry(&node, &epoch))?;
+                self.store.or_fail(self.put_entry(&node, &epoch))?;
             }
         }
         Ok(())
@@ -317,53 +184,59 @@ impl Attached {
     /// # Errors
     /// `Io`; the volume takes no changes from then on.
     pub(crate) fn commit(&self) -> Result<()> {
-        let mut epoch = self.order.epoch.write();
-        match self.order.state() {
+        let mut epoch = self.epoch.write();
+        match self.store.state() {
             State::Writable => {}
             State::ReadOnly => return Ok(()),
-            State::Failed | State::Detached => return self.writable(),
+            State::Failed | State::Detached => return self.store.writable(),
         }
         let result = self.commit_epoch(&mut epoch);
         if result.is_err() {
-            self.fail();
+            self.store.fail();
         }
         result
     }
 
-    /// No change is taken from now on.
-    pub(crate) fn fail(&self) {
-        let writable = State::Writable as u8;
-        let failed = State::Failed as u8;
-        let order = Ordering::AcqRel;
-        let _ = self
-            .order
-            .state
-            .compare_exchange(writable, failed, order, Ordering::Acquire);
+    /// Brings a node's entry into its directory's sector. In a commit.
+    fn put_entry(&self, node: &Node, epoch: &Epoch) -> Result<()> {
+        let mut meta = node.meta.lock();
+        meta.moved = false;
+        if !std::mem::take(&mut meta.dirty) || meta.gone {
+            return Ok(());
+        }
+        let Some(place) = meta.place else {
+            return Ok(());
+        };
+        let entry = meta.stored(self.zone);
+        let stage = epoch.stage(place.dir);
+        self.store
+            .cache
+            .update(place.offset, ENTRY_LEN, stage, |b| {
+                b.copy_from_slice(entry.as_bytes());
+            })
     }
 
     fn commit_epoch(&self, epoch: &mut Epoch) -> Result<()> {
-        for node in self.order.take_listed() {
+        for node in self.take_listed() {
             self.put_entry(&node, epoch)?;
         }
-        let data = self.cache.dirty() > 0 || self.order.unflushed.load(Ordering::Acquire);
-        let fat = self.table.dirty_len() > 0;
-        self.order.unflushed.store(false, Ordering::Release);
-        self.cache.write_stage(Stage::DATA)?;
-        if epoch.grew.swap(false, Ordering::AcqRel) && fat {
-            self.cache.flush()?;
+        let store = &*self.store;
+        let fat = store.table.dirty_len() > 0;
+        let data = store.take_unflushed();
+        store.cache.write_stage(Stage::DATA)?;
+        if epoch.take_grown() && fat {
+            store.cache.flush()?;
         }
-        self.table.write()?;
+        store.table.write()?;
         if data || fat {
-            self.cache.flush()?;
+            store.cache.flush()?;
         }
-        self.cache.commit()?;
-        let pending = std::mem::take(&mut *self.order.pending.lock());
-        self.order.pending_clusters.store(0, Ordering::Release);
+        store.cache.commit()?;
+        let pending = store.take_pending();
         if !pending.is_empty() {
-            self.table.release(&pending, self.order.held_max)?;
+            store.table.release(&pending, self.held_max)?;
         }
-        epoch.born.get_mut().clear();
-        *epoch.moves.get_mut() = Moves::default();
+        epoch.end();
         Ok(())
     }
 
@@ -373,29 +246,33 @@ impl Attached {
     /// As [`commit`](Self::commit).
     pub(crate) fn sync_all(&self) -> Result<()> {
         self.commit()?;
-        if !self.order.marked.load(Ordering::Acquire) {
+        if !self.marked.load(Ordering::Acquire) {
             return Ok(());
         }
-        let _alone = self.order.epoch.write();
-        if self.order.state() != State::Writable {
-            return self.writable();
+        let _alone = self.epoch.write();
+        if self.store.state() != State::Writable {
+            return self.store.writable();
         }
         let result = self.write_free_space();
         if result.is_err() {
-            self.fail();
+            self.store.fail();
         }
         result
     }
 
     /// Writes what was freed, and FSInfo. Only after a commit.
     fn write_free_space(&self) -> Result<()> {
-        let freed = self.table.dirty_len() > 0;
-        self.table.write()?;
-        let info = marks::write_fsinfo(&**self.device(), &self.layout, &self.table)?;
+        let freed = self.store.table.dirty_len() > 0;
+        self.store.table.write()?;
+        let info = marks::write_fsinfo(
+            &**self.store.device(),
+            &self.store.layout,
+            &self.store.table,
+        )?;
         let is_stale = info == Hints::Unreadable;
-        self.order.hints_stale.store(is_stale, Ordering::Release);
+        self.hints_stale.store(is_stale, Ordering::Release);
         if freed || info == Hints::Written {
-            self.cache.flush()?;
+            self.store.cache.flush()?;
         }
         Ok(())
     }
@@ -408,12 +285,12 @@ impl Attached {
     /// `Io`, also if a write failed earlier, whoever was told of it then:
     /// others' changes may have been in the same commit.
     pub(crate) fn finish(&self) -> Result<()> {
-        let result = match self.order.state() {
+        let result = match self.store.state() {
             State::Writable => {
                 // All is made durable whatever comes of the count.
                 let counted = self.count_free();
                 self.sync_all().and_then(|()| {
-                    let _alone = self.order.epoch.write();
+                    let _alone = self.epoch.write();
                     self.mark_clean(counted.is_ok())
                 })
             }
@@ -423,9 +300,7 @@ impl Attached {
             )),
             State::ReadOnly | State::Detached => Ok(()),
         };
-        self.order
-            .state
-            .store(State::Detached as u8, Ordering::Release);
+        self.store.detach();
         result
     }
 
@@ -435,26 +310,30 @@ impl Attached {
     /// # Errors
     /// `Io`.
     fn count_free(&self) -> Result<()> {
-        let is_told = self.layout.fsinfo_sector.is_some();
-        if is_told && self.order.marked.load(Ordering::Acquire) {
-            self.table.free_count()?;
+        let is_told = self.store.layout.fsinfo_sector.is_some();
+        if is_told && self.marked.load(Ordering::Acquire) {
+            self.store.table.free_count()?;
         }
         Ok(())
     }
 
     /// Puts the dirty mark on the disk before the first change.
     fn mark_dirty(&self) -> Result<()> {
-        if self.order.marked.load(Ordering::Acquire) {
+        if self.marked.load(Ordering::Acquire) {
             return Ok(());
         }
-        let _one = self.order.marking.lock();
-        if self.order.marked.load(Ordering::Acquire) {
+        let _one = self.marking.lock();
+        if self.marked.load(Ordering::Acquire) {
             return Ok(());
         }
-        let result = marks::set_dirty(&**self.device(), &self.layout, &self.table);
+        let result = marks::set_dirty(
+            &**self.store.device(),
+            &self.store.layout,
+            &self.store.table,
+        );
         match result {
-            Ok(()) => self.order.marked.store(true, Ordering::Release),
-            Err(_) => self.fail(),
+            Ok(()) => self.marked.store(true, Ordering::Release),
+            Err(_) => self.store.fail(),
         }
         result
     }
@@ -463,22 +342,17 @@ impl Attached {
     /// left unless it was not when it was attached, is damaged, or its free clusters could not
     /// be counted.
     fn mark_clean(&self, is_counted: bool) -> Result<()> {
-        if !self.order.marked.load(Ordering::Acquire) {
+        if !self.marked.load(Ordering::Acquire) {
             return Ok(());
         }
         marks::finish(
-            &**self.device(),
-            &self.layout,
-            &self.table,
+            &**self.store.device(),
+            &self.store.layout,
+            &self.store.table,
             is_counted
-                && !self.order.was_dirty
-                && !self.order.hints_stale.load(Ordering::Acquire)
-                && self.table.check_sound().is_ok(),
+                && !self.was_dirty
+                && !self.hints_stale.load(Ordering::Acquire)
+                && self.store.table.check_sound().is_ok(),
         )
-    }
-
-    /// The device.
-    pub(crate) fn device(&self) -> &Arc<dyn BlockDevice> {
-        Cache::device(&self.cache)
     }
 }

@@ -1,9 +1,10 @@
 //! Device nodes: a small file that says which device, so that nothing is lost
 //! where the extension is.
 
-use crate::attached::{Attached, Unix};
 use crate::ondisk::DirEntry;
 use crate::paper::Extension;
+use crate::store::Store;
+use crate::unix::Unix;
 use volary_core::{FileKind, Result};
 
 /// Longest content: `b 4294967295:4294967295` and a line feed.
@@ -27,30 +28,29 @@ fn parse_text(text: &[u8]) -> Option<u64> {
     Some(u64::from(major) << 32 | u64::from(minor))
 }
 
-impl Attached {
-    /// The device that an entry stands for; 0 if it is none, or says it wrongly.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn rdev_of(&self, entry: &DirEntry) -> Result<u64> {
-        let is_device = |k| matches!(k, FileKind::CharDevice | FileKind::BlockDevice);
-        if self.unix == Unix::Off || !is_device(self.kind_of(entry)) {
-            return Ok(0);
-        }
-        if self.unix == Unix::Paper {
-            let ext = Extension::read(entry);
-            return Ok(ext.map_or(0, |e| u64::from(e.major) << 32 | u64::from(e.minor)));
-        }
-        let first = entry.first_cluster(self.layout.is_fat32());
-        let len = (entry.DIR_FileSize.get() as usize).min(TEXT_MAX);
-        if len == 0 || !self.layout.is_cluster(first) {
-            return Ok(0);
-        }
-        let mut text = [0; TEXT_MAX];
-        let text = text.get_mut(..len).unwrap_or_default();
-        self.cache.read(self.layout.cluster_offset(first), text)?;
-        Ok(parse_text(text).unwrap_or(0))
+/// The device that the entry of a node of this kind stands for; 0 if it is none, or says it
+/// wrongly.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn rdev_of(store: &Store, unix: Unix, kind: FileKind, entry: &DirEntry) -> Result<u64> {
+    let is_device = matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);
+    if unix == Unix::Off || !is_device {
+        return Ok(0);
     }
+    if unix == Unix::Paper {
+        let ext = Extension::read(entry);
+        return Ok(ext.map_or(0, |e| u64::from(e.major) << 32 | u64::from(e.minor)));
+    }
+    let first = entry.first_cluster(store.layout.is_fat32());
+    let len = (entry.DIR_FileSize.get() as usize).min(TEXT_MAX);
+    if len == 0 || !store.layout.is_cluster(first) {
+        return Ok(0);
+    }
+    let mut text = [0; TEXT_MAX];
+    let text = text.get_mut(..len).unwrap_or_default();
+    store.cache.read(store.layout.cluster_offset(first), text)?;
+    Ok(parse_text(text).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! Directories: where their slots lie, and reading and writing them.
 
-use crate::attached::Attached;
-use crate::commit::{ENTRIES, Epoch, Step, Stop};
-use crate::index::{Index, Span, hash_bytes};
+use crate::epoch::{Epoch, Step, Stop};
+use crate::hash::hash_bytes;
+use crate::index::{Index, Span, span_of};
+use crate::keys::Scratch;
 use crate::long::PARTS_MAX;
-use crate::names::Style;
-use crate::ondisk::{DIR_ENTRIES_MAX, DirEntry, ENTRY_LEN, FREE};
+use crate::names::Names;
+use crate::ondisk::{DIR_ENTRIES_MAX, ENTRY_LEN, FREE};
 use crate::runs::Runs;
-use crate::short::{DOT, DOT_DOT};
-use crate::slots::{Event, Long, LongStyle, Record, Scanner, begin_of};
+use crate::slots::{Event, LongStyle, Record, Scanner, begin_of};
+use crate::store::Store;
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use volary_block::{PAGE, Stage};
 use volary_core::{Error, Kind, Result, is_zero};
 
@@ -39,32 +39,37 @@ pub(crate) struct Dir {
 
 impl Dir {
     /// Slots that there is room for.
-    pub(crate) fn capacity(&self, fs: &Attached) -> u32 {
-        if self.is_fixed(fs) {
-            return fs.layout.root_entries;
+    pub(crate) fn capacity(&self, store: &Store) -> u32 {
+        if self.is_fixed(store) {
+            return store.layout.root_entries;
         }
-        let per_cluster = fs.layout.cluster_len / ENTRY_LEN as u32;
+        let per_cluster = store.layout.cluster_len / ENTRY_LEN as u32;
         let slots = u64::from(self.runs.clusters()) * u64::from(per_cluster);
         slots.min(DIR_ENTRIES_MAX.into()) as u32
     }
 
-    fn is_fixed(&self, fs: &Attached) -> bool {
-        self.first == 0 && !fs.layout.is_fat32()
+    /// Whether all of its clusters are known.
+    pub(crate) fn is_ready(&self, clusters_max: u32) -> bool {
+        self.runs.is_whole() || self.runs.clusters() >= clusters_max
+    }
+
+    fn is_fixed(&self, store: &Store) -> bool {
+        self.first == 0 && !store.layout.is_fat32()
     }
 
     /// Where a slot lies on the device, and how many bytes follow in one piece.
-    fn place(&self, fs: &Attached, slot: u32) -> Result<(u64, u64)> {
+    fn place(&self, store: &Store, slot: u32) -> Result<(u64, u64)> {
         let at = u64::from(slot) * ENTRY_LEN as u64;
-        if self.is_fixed(fs) {
-            let left = u64::from(fs.layout.root_entries) * ENTRY_LEN as u64;
+        if self.is_fixed(store) {
+            let left = u64::from(store.layout.root_entries) * ENTRY_LEN as u64;
             let left = left.checked_sub(at).filter(|&l| l > 0);
-            return Ok((fs.layout.root_offset() + at, left.ok_or(Kind::Corrupt)?));
+            return Ok((store.layout.root_offset() + at, left.ok_or(Kind::Corrupt)?));
         }
-        let cluster_len = u64::from(fs.layout.cluster_len);
+        let cluster_len = u64::from(store.layout.cluster_len);
         let index = u32::try_from(at / cluster_len).map_err(|_| Kind::Corrupt)?;
         let (cluster, more) = self.runs.find(index).ok_or(Kind::Corrupt)?;
         let skip = at % cluster_len;
-        let offset = fs.layout.cluster_offset(cluster) + skip;
+        let offset = store.layout.cluster_offset(cluster) + skip;
         Ok((offset, u64::from(more) * cluster_len - skip))
     }
 
@@ -72,19 +77,19 @@ impl Dir {
     ///
     /// # Errors
     /// `Corrupt` past the end.
-    pub(crate) fn offset(&self, fs: &Attached, slot: u32) -> Result<u64> {
-        Ok(self.place(fs, slot)?.0)
+    pub(crate) fn offset(&self, store: &Store, slot: u32) -> Result<u64> {
+        Ok(self.place(store, slot)?.0)
     }
 
     /// The byte offsets of the sectors that slots lie in.
     ///
     /// # Errors
     /// `Corrupt` past the end.
-    pub(crate) fn sectors(&self, fs: &Attached, first: u32, count: u32) -> Result<Vec<u64>> {
+    pub(crate) fn sectors(&self, store: &Store, first: u32, count: u32) -> Result<Vec<u64>> {
         let mut out = Vec::with_capacity(2);
-        let len = u64::from(fs.layout.sector_len);
+        let len = u64::from(store.layout.sector_len);
         for slot in first..first + count {
-            let sector = self.offset(fs, slot)? / len;
+            let sector = self.offset(store, slot)? / len;
             if out.last() != Some(&sector) {
                 out.push(sector);
             }
@@ -97,15 +102,15 @@ impl Dir {
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn read(&self, fs: &Attached, slot: u32, buf: &mut [u8]) -> Result<usize> {
-        let left = self.capacity(fs).saturating_sub(slot) as usize * ENTRY_LEN;
+    pub(crate) fn read(&self, store: &Store, slot: u32, buf: &mut [u8]) -> Result<usize> {
+        let left = self.capacity(store).saturating_sub(slot) as usize * ENTRY_LEN;
         let want = buf.len().min(left);
         let mut done = 0;
         while done < want {
-            let (offset, len) = self.place(fs, slot + (done / ENTRY_LEN) as u32)?;
+            let (offset, len) = self.place(store, slot + (done / ENTRY_LEN) as u32)?;
             let len = (want - done).min(usize::try_from(len).unwrap_or(usize::MAX));
             let part = buf.get_mut(done..done + len).ok_or(Kind::Invalid)?;
-            fs.cache.read(offset, part)?;
+            store.cache.read(offset, part)?;
             done += len;
         }
         Ok(want)
@@ -118,15 +123,15 @@ impl Dir {
     /// `Io`.
     pub(crate) fn record<R>(
         &self,
-        fs: &Attached,
+        store: &Store,
         span: Span,
         f: impl FnOnce(&Record<'_>) -> R,
     ) -> Result<Option<R>> {
         let mut raw = [0; RECORD_MAX * ENTRY_LEN];
         let len = (span.len() as usize).min(RECORD_MAX) * ENTRY_LEN;
         let buf = raw.get_mut(..len).unwrap_or_default();
-        let got = self.read(fs, span.first, buf)?;
-        let mut scanner = Scanner::new(fs.names.long);
+        let got = self.read(store, span.first, buf)?;
+        let mut scanner = Scanner::new(store.long);
         let mut f = Some(f);
         let mut each = |event: Event<'_>| match (event, f.take()) {
             (Event::Record(mut r), Some(f)) => {
@@ -147,6 +152,34 @@ impl Dir {
         Ok(flow.break_value())
     }
 
+    /// Finds the record that a name, given in its folded form, leads to, in a
+    /// directory with an index, and gives it to `f`.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn find<R>(
+        &self,
+        store: &Store,
+        names: &Names,
+        folded: &[u8],
+        mut f: impl FnMut(&Record<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let Some(index) = &self.index else {
+            return Err(Kind::Invalid.into());
+        };
+        let mut scratch = Scratch::default();
+        for span in index.find(hash_bytes(folded) as u32) {
+            let found = self.record(store, span, |r| {
+                let is_it = span_of(r) == span && names.leads_to(r, folded, &mut scratch);
+                is_it.then(|| f(r))
+            })?;
+            if let Some(Some(r)) = found {
+                return Ok(Some(r));
+            }
+        }
+        Ok(None)
+    }
+
     /// Reads the record whose short entry stands in `slot`, and gives it to `f`.
     /// `None` if none does.
     ///
@@ -154,22 +187,22 @@ impl Dir {
     /// `Io`.
     pub(crate) fn record_at<R>(
         &self,
-        fs: &Attached,
+        store: &Store,
         slot: u32,
         f: impl FnOnce(&Record<'_>) -> R,
     ) -> Result<Option<R>> {
         let mut raw = [[0; ENTRY_LEN]; RECORD_MAX];
         let before = (slot as usize).min(PARTS_MAX);
         let room = raw.get_mut(..before + 2).unwrap_or_default();
-        let got = self.read(fs, slot - before as u32, room.as_flattened_mut())?;
+        let got = self.read(store, slot - before as u32, room.as_flattened_mut())?;
         let slots = raw.get(..got / ENTRY_LEN).unwrap_or_default();
         // The paper's layout has no mark of where a record begins.
-        let start = match fs.names.long {
+        let start = match store.long {
             LongStyle::Vfat => begin_of(slots, before),
             LongStyle::Paper => 0,
         };
         let first = slot - (before - start) as u32;
-        let mut scanner = Scanner::new(fs.names.long);
+        let mut scanner = Scanner::new(store.long);
         let mut f = Some(f);
         let mut each = |event: Event<'_>| match shift(event, first) {
             Event::Record(r) if r.slot >= slot => {
@@ -193,16 +226,16 @@ impl Dir {
     /// `Io`, and what `each` breaks off with.
     pub(crate) fn scan(
         &self,
-        fs: &Attached,
+        store: &Store,
         from: u32,
         mut each: impl FnMut(Event<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut each = |event: Event<'_>| each(shift(event, from));
-        let mut scanner = Scanner::new(fs.names.long);
+        let mut scanner = Scanner::new(store.long);
         let mut buf = vec![0; NEAR];
         let mut slot = from;
         loop {
-            let got = self.read(fs, slot, &mut buf)?;
+            let got = self.read(store, slot, &mut buf)?;
             if got == 0 {
                 let _ = scanner.finish(&mut each);
                 return Ok(());
@@ -212,41 +245,41 @@ impl Dir {
                 return Ok(());
             }
             slot += (got / ENTRY_LEN) as u32;
-            buf.resize(CHUNK.min(self.capacity(fs) as usize * ENTRY_LEN), 0);
+            buf.resize(CHUNK.min(self.capacity(store) as usize * ENTRY_LEN), 0);
         }
     }
 
-    /// Makes the index, unless there is one.
+    /// Makes the index, unless there is one. Returns how many bytes of memory a new one takes.
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn load(&mut self, fs: &Attached) -> Result<()> {
+    pub(crate) fn load(&mut self, store: &Store, names: &Names) -> Result<Option<u64>> {
         if self.index.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         let mut index = Box::new(Index::default());
-        index.end = self.capacity(fs);
+        index.end = self.capacity(store);
         let mut scratch = Scratch::default();
-        self.scan(fs, 0, |event| {
+        self.scan(store, 0, |event| {
             match event {
-                Event::Record(r) => index.enter(fs, &r, &mut scratch),
+                Event::Record(r) => index.enter(names, &r, &mut scratch),
                 Event::Orphan { first, count } => index.take(first, count),
                 Event::End(slot) => index.end = slot,
                 Event::Free(_) => {}
             }
             ControlFlow::Continue(())
         })?;
-        index.garbage = self.has_garbage(fs, index.end)?;
-        fs.index_loaded(index.memory());
+        index.garbage = self.has_garbage(store, index.end)?;
+        let memory = index.memory();
         self.index = Some(index);
-        Ok(())
+        Ok(Some(memory))
     }
 
-    fn has_garbage(&self, fs: &Attached, end: u32) -> Result<bool> {
+    fn has_garbage(&self, store: &Store, end: u32) -> Result<bool> {
         let mut buf = vec![0; CHUNK];
         let mut slot = end;
         loop {
-            let got = self.read(fs, slot, &mut buf)?;
+            let got = self.read(store, slot, &mut buf)?;
             if got == 0 {
                 return Ok(false);
             }
@@ -259,27 +292,18 @@ impl Dir {
 
     /// Writes zeros to all slots from the end mark on: they are free already,
     /// but an entry put at the end must find an end mark after it.
-    fn clear_garbage(&mut self, fs: &Attached, epoch: &Epoch) -> Step<()> {
-        let capacity = self.capacity(fs);
+    fn clear_garbage(&mut self, store: &Store, epoch: &Epoch) -> Step<()> {
+        let capacity = self.capacity(store);
         let Some(index) = self.index.as_mut().filter(|i| i.garbage) else {
             return Ok(());
         };
         index.garbage = false;
         let zeros = [0; ENTRY_LEN];
         for slot in index.end..capacity {
-            let offset = self.offset(fs, slot)?;
-            fs.cache.write(offset, &zeros, self.stage(epoch))?;
+            let offset = self.offset(store, slot)?;
+            store.cache.write(offset, &zeros, epoch.stage(self.first))?;
         }
         Err(Stop::Commit)
-    }
-
-    /// The stage for this directory's sectors.
-    pub(crate) fn stage(&self, epoch: &Epoch) -> Stage {
-        if epoch.is_born(self.first) {
-            Stage::DATA
-        } else {
-            ENTRIES
-        }
     }
 
     /// Finds `count` free slots in a row, making the directory longer if need
@@ -287,50 +311,48 @@ impl Dir {
     ///
     /// # Errors
     /// `NoSpace` if the volume or the directory is full.
-    pub(crate) fn room(&mut self, fs: &Attached, epoch: &Epoch, count: u32) -> Step<u32> {
-        let capacity = self.capacity(fs);
+    pub(crate) fn room(&mut self, store: &Store, epoch: &Epoch, count: u32) -> Step<u32> {
+        let capacity = self.capacity(store);
         let Some(index) = self.index.as_mut() else {
             return Err(Kind::Invalid.into());
         };
         let first = index.find_free(count, capacity);
         if first + count > index.end && index.garbage {
-            self.clear_garbage(fs, epoch)?;
+            self.clear_garbage(store, epoch)?;
         }
         if first + count > capacity {
-            self.grow(fs, epoch, first + count - capacity)?;
+            self.grow(store, epoch, first + count - capacity)?;
         }
         Ok(first)
     }
 
     /// Adds clusters for `slots` more slots.
-    fn grow(&mut self, fs: &Attached, epoch: &Epoch, slots: u32) -> Step<()> {
-        if self.is_fixed(fs) {
+    fn grow(&mut self, store: &Store, epoch: &Epoch, slots: u32) -> Step<()> {
+        if self.is_fixed(store) {
             return Err(Error::note(Kind::NoSpace, "the root directory is full").into());
         }
-        if self.capacity(fs) + slots > DIR_ENTRIES_MAX {
+        if self.capacity(store) + slots > DIR_ENTRIES_MAX {
             return Err(Error::note(Kind::NoSpace, "the directory is full: 65536 entries").into());
         }
         let last = self.runs.last().ok_or(Kind::Corrupt)?;
-        let clusters = (slots * ENTRY_LEN as u32).div_ceil(fs.layout.cluster_len);
+        let clusters = (slots * ENTRY_LEN as u32).div_ceil(store.layout.cluster_len);
         // A directory that is large already takes more at once, so that its
         // clusters and those of its files do not lie in turns.
-        let ahead = (self.runs.clusters() / 2).min(GROW_MAX / fs.layout.cluster_len);
-        let room = DIR_ENTRIES_MAX.saturating_sub(self.capacity(fs)) * ENTRY_LEN as u32;
-        let wish = ahead.min(room / fs.layout.cluster_len);
-        let more = match fs.table.allocate_after(last, wish.max(clusters)) {
+        let ahead = (self.runs.clusters() / 2).min(GROW_MAX / store.layout.cluster_len);
+        let room = DIR_ENTRIES_MAX.saturating_sub(self.capacity(store)) * ENTRY_LEN as u32;
+        let wish = ahead.min(room / store.layout.cluster_len);
+        let more = match store.table.allocate_after(last, wish.max(clusters)) {
             Ok(more) => more,
-            Err(_) => fs.or_commit(fs.table.allocate_after(last, clusters))?,
+            Err(_) => store.or_commit(store.table.allocate_after(last, clusters))?,
         };
-        let done = fs
+        let done = store
             .zero_new_clusters(&more, epoch.is_born(self.first))
-            .and_then(|()| fs.table.set_next(last, more.first()));
+            .and_then(|()| store.table.set_next(last, more.first()));
         if let Err(e) = done {
-            fs.order.give_back(more.as_slice(), None);
+            store.free_later(more.as_slice(), None);
             return Err(e.into());
         }
-        if !epoch.is_born(self.first) {
-            epoch.grew.store(true, Ordering::Release);
-        }
+        epoch.note_grown(self.first);
         self.runs.append(more);
         Ok(())
     }
@@ -339,11 +361,11 @@ impl Dir {
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn touch(&self, fs: &Attached, first: u32, count: u32) -> Result<()> {
+    pub(crate) fn touch(&self, store: &Store, first: u32, count: u32) -> Result<()> {
         let mut slot = first;
         while slot < first + count {
-            let (offset, len) = self.place(fs, slot)?;
-            fs.cache.view(offset, ENTRY_LEN, |_| ())?;
+            let (offset, len) = self.place(store, slot)?;
+            store.cache.view(offset, ENTRY_LEN, |_| ())?;
             let page = PAGE as u64 - offset % PAGE as u64;
             slot += (page.min(len) / ENTRY_LEN as u64).max(1) as u32;
         }
@@ -357,7 +379,7 @@ impl Dir {
     /// `Io`.
     pub(crate) fn write(
         &self,
-        fs: &Attached,
+        store: &Store,
         first: u32,
         slots: &[[u8; ENTRY_LEN]],
         stage: Stage,
@@ -365,11 +387,11 @@ impl Dir {
         let bytes = slots.as_flattened();
         let mut done = 0;
         while done < bytes.len() {
-            let (offset, len) = self.place(fs, first + (done / ENTRY_LEN) as u32)?;
+            let (offset, len) = self.place(store, first + (done / ENTRY_LEN) as u32)?;
             let len = (bytes.len() - done).min(usize::try_from(len).unwrap_or(usize::MAX));
             let part = bytes.get(done..done + len).unwrap_or_default();
-            let written = fs.cache.write(offset, part, stage);
-            fs.or_fail(written)?;
+            let written = store.cache.write(offset, part, stage);
+            store.or_fail(written)?;
             done += len;
         }
         Ok(())
@@ -379,132 +401,14 @@ impl Dir {
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn erase(&self, fs: &Attached, span: Span, stage: Stage) -> Result<()> {
+    pub(crate) fn erase(&self, store: &Store, span: Span, stage: Stage) -> Result<()> {
         for slot in span.first..=span.last {
-            let offset = self.offset(fs, slot)?;
-            let erased = fs.cache.update(offset, 1, stage, |b| b.fill(FREE));
-            fs.or_fail(erased)?;
+            let offset = self.offset(store, slot)?;
+            let erased = store.cache.update(offset, 1, stage, |b| b.fill(FREE));
+            store.or_fail(erased)?;
         }
         Ok(())
     }
-}
-
-/// Buffers for names, kept over many records.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    pub(crate) name: Vec<u8>,
-    pub(crate) folded: Vec<u8>,
-}
-
-impl Index {
-    /// Takes up a record: its slots, and the names that lead to it.
-    pub(crate) fn enter(&mut self, fs: &Attached, record: &Record<'_>, scratch: &mut Scratch) {
-        let span = span_of(record);
-        self.take(span.first, span.len());
-        if record.short.is_label() || is_dots(&record.short) {
-            return;
-        }
-        self.count += 1;
-        fs.each_hash(record, scratch, |hash| self.add_name(hash, span));
-    }
-
-    /// Takes up an entry whose names have these hashes.
-    pub(crate) fn enter_hashed(&mut self, span: Span, name: u32, alias: u32) {
-        self.take(span.first, span.len());
-        self.count += 1;
-        self.add_name(name, span);
-        if alias != name {
-            self.add_name(alias, span);
-        }
-    }
-
-    /// The reverse of [`enter`](Self::enter).
-    pub(crate) fn leave(&mut self, fs: &Attached, record: &Record<'_>, scratch: &mut Scratch) {
-        let span = span_of(record);
-        self.release(span);
-        self.count = self.count.saturating_sub(1);
-        fs.each_hash(record, scratch, |hash| self.remove_name(hash, span));
-    }
-}
-
-impl Attached {
-    /// The hashes of the names that lead to a record: the one that is shown
-    /// and, for a long one, the short one beside it.
-    fn each_hash(&self, record: &Record<'_>, scratch: &mut Scratch, mut f: impl FnMut(u32)) {
-        let Scratch { name, folded } = scratch;
-        self.names.show(record, name);
-        self.names.fold(name, folded);
-        let hash = hash_bytes(folded) as u32;
-        f(hash);
-        if self.has_alias(record) {
-            self.names.fold_short(&record.short.DIR_Name, name, folded);
-            let alias = hash_bytes(folded) as u32;
-            if alias != hash {
-                f(alias);
-            }
-        }
-    }
-
-    /// Whether a record can be found by its short name beside the one shown.
-    fn has_alias(&self, record: &Record<'_>) -> bool {
-        self.names.style == Style::Long && matches!(record.long, Long::Vfat(_))
-    }
-
-    /// Whether `folded` is a name of the record.
-    fn is_named(&self, record: &Record<'_>, folded: &[u8], scratch: &mut Scratch) -> bool {
-        let Scratch { name, folded: own } = scratch;
-        self.names.show(record, name);
-        self.names.fold(name, own);
-        if own == folded {
-            return true;
-        }
-        if !self.has_alias(record) {
-            return false;
-        }
-        self.names.fold_short(&record.short.DIR_Name, name, own);
-        own == folded
-    }
-
-    /// Finds the record that a name, given in its folded form, leads to, in a
-    /// directory with an index, and gives it to `f`.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn find<R>(
-        &self,
-        dir: &Dir,
-        folded: &[u8],
-        mut f: impl FnMut(&Record<'_>) -> R,
-    ) -> Result<Option<R>> {
-        let Some(index) = &dir.index else {
-            return Err(Kind::Invalid.into());
-        };
-        let mut scratch = Scratch::default();
-        for span in index.find(hash_bytes(folded) as u32) {
-            let found = dir.record(self, span, |r| {
-                let is_it = span_of(r) == span && self.is_named(r, folded, &mut scratch);
-                is_it.then(|| f(r))
-            })?;
-            if let Some(Some(r)) = found {
-                return Ok(Some(r));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Where a record stands.
-pub(crate) fn span_of(record: &Record<'_>) -> Span {
-    Span {
-        first: record.first_slot,
-        slot: record.slot,
-        last: record.last_slot,
-    }
-}
-
-/// Whether an entry is `.` or `..`.
-pub(crate) fn is_dots(entry: &DirEntry) -> bool {
-    entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT
 }
 
 fn shift(event: Event<'_>, by: u32) -> Event<'_> {

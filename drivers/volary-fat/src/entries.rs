@@ -1,19 +1,23 @@
 //! Putting entries into directories and taking them out.
 
-use crate::attached::Attached;
-use crate::commit::{Epoch, Step};
-use crate::dir::{Dir, Scratch};
-use crate::index::{Index, SLOTS_MAX, Span, hash_bytes};
-use crate::locate::Located;
-use crate::names::Stored;
-use crate::node::key_of;
+use crate::attrs::Attrs;
+use crate::dir::Dir;
+use crate::epoch::{Epoch, Step};
+use crate::hash::hash_bytes;
+use crate::index::{Index, SLOTS_MAX, Span, span_of};
+use crate::keys::Scratch;
+use crate::names::{Names, Stored};
+use crate::node::{Place, dir_ino, key_of};
 use crate::ondisk::{DirEntry, ENTRY_LEN};
 use crate::paper;
-use crate::short::{Basis, Short, TAIL_MAX, checksum};
+use crate::short::{Basis, DOT, Short, TAIL_MAX, checksum};
 use crate::slots::{Event, LongStyle, Scanner, entry_at};
+use crate::store::Store;
+use crate::unix::Unix;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use volary_block::Stage;
-use volary_core::{Error, Kind, Result};
+use volary_core::{Error, Kind, Name, Result};
 use zerocopy::IntoBytes;
 
 /// What is to be written for an entry: its slots in order.
@@ -69,7 +73,74 @@ impl Slots {
     }
 }
 
-impl Attached {
+/// An entry and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located {
+    /// The short entry.
+    pub(crate) entry: DirEntry,
+    /// Its slots.
+    pub(crate) span: Span,
+    /// The place of these.
+    pub(crate) place: Place,
+}
+
+impl Located {
+    /// An entry of `dir`.
+    ///
+    /// # Errors
+    /// `Corrupt` for a slot that there is not.
+    pub(crate) fn new(store: &Store, dir: &Dir, entry: DirEntry, span: Span) -> Result<Self> {
+        let place = Place {
+            dir: dir.first,
+            first_slot: span.first,
+            slot: span.slot,
+            last_slot: span.last,
+            offset: dir.offset(store, span.slot)?,
+        };
+        Ok(Self { entry, span, place })
+    }
+}
+
+/// The entries of directories, by their names.
+pub(crate) struct Entries {
+    store: Arc<Store>,
+    pub(crate) names: Names,
+}
+
+impl Entries {
+    /// Of the directories in `store`, with names as a mount shows them.
+    pub(crate) fn new(store: Arc<Store>, names: Names) -> Self {
+        Self { store, names }
+    }
+
+    /// A name in its folded form.
+    pub(crate) fn folded(&self, name: Name<'_>) -> Vec<u8> {
+        let mut folded = Vec::with_capacity(name.as_bytes().len());
+        self.names.fold(name.as_bytes(), &mut folded);
+        folded
+    }
+
+    /// Makes a directory's index, unless there is one. Returns how many bytes of memory a new one
+    /// takes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn load(&self, dir: &mut Dir) -> Result<Option<u64>> {
+        dir.load(&self.store, &self.names)
+    }
+
+    /// Finds a name, in its folded form, in a directory with an index. What is
+    /// hidden is found too.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn locate(&self, dir: &Dir, folded: &[u8]) -> Result<Option<Located>> {
+        let found = dir.find(&self.store, &self.names, folded, |r| (r.short, span_of(r)))?;
+        found
+            .map(|(entry, span)| Located::new(&self.store, dir, entry, span))
+            .transpose()
+    }
+
     /// What is to be stored for `name`, with `entry` for all but the name. The
     /// short name is one that the directory does not have yet.
     ///
@@ -153,9 +224,10 @@ impl Attached {
 
     /// The hash of a short name, if the directory does not have it.
     fn free_short(&self, dir: &Dir, short: &Short, scratch: &mut Scratch) -> Result<Option<u32>> {
-        let Scratch { name, folded } = scratch;
-        self.names.fold_short(short, name, folded);
-        let is_taken = self.find(dir, folded, |_| ())?.is_some();
+        let folded = self.names.folded_short(short, scratch);
+        let is_taken = dir
+            .find(&self.store, &self.names, folded, |_| ())?
+            .is_some();
         Ok((!is_taken).then(|| hash_bytes(folded) as u32))
     }
 
@@ -166,18 +238,20 @@ impl Attached {
     /// `Commit`; `NoSpace`, `Io`; nothing is changed then.
     pub(crate) fn insert(
         &self,
+        attrs: &Attrs,
         dir: &mut Dir,
         epoch: &Epoch,
         slots: &mut Slots,
         keep_stamp: bool,
     ) -> Step<Located> {
-        let first = dir.room(self, epoch, slots.count())?;
-        self.insert_at(dir, epoch, slots, first, keep_stamp)
+        let first = dir.room(&self.store, epoch, slots.count())?;
+        self.insert_at(attrs, dir, epoch, slots, first, keep_stamp)
     }
 
     /// As [`insert`](Self::insert), in slots that are free.
     pub(crate) fn insert_at(
         &self,
+        attrs: &Attrs,
         dir: &mut Dir,
         epoch: &Epoch,
         slots: &mut Slots,
@@ -188,39 +262,13 @@ impl Attached {
         // Changing the slots needs no device after this.
         let mut old = [[0; ENTRY_LEN]; SLOTS_MAX];
         let room = old.get_mut(..slots.count).unwrap_or_default();
-        dir.read(self, first, room.as_flattened_mut())?;
+        dir.read(&self.store, first, room.as_flattened_mut())?;
         let old = old.get(slots.short).and_then(|raw| entry_at(raw));
-        self.renew_at(dir, span.slot, slots, old, keep_stamp);
-        dir.write(self, first, slots.as_slice(), dir.stage(epoch))?;
+        renew_at(attrs, key_of(dir.first, span.slot), slots, old, keep_stamp);
+        dir.write(&self.store, first, slots.as_slice(), epoch.stage(dir.first))?;
         self.enter(dir, slots, first);
         let entry = slots.short_entry();
-        Ok(Located::new(self, dir, entry, span)?)
-    }
-
-    /// Gives the planned entry a stamp that no earlier one in that slot had,
-    /// the one that is `there` and about to be overwritten included; where the
-    /// stamp is to be kept, only remembers the earlier one.
-    fn renew_at(
-        &self,
-        dir: &Dir,
-        slot: u32,
-        slots: &mut Slots,
-        there: Option<DirEntry>,
-        keep: bool,
-    ) {
-        let key = key_of(dir.first, slot);
-        let known = self.births.last(key);
-        if keep {
-            let there = there.filter(|e| known.is_none() && e.DIR_Name != [0; 11]);
-            if let Some(old) = there {
-                self.births.note(key, &old);
-            }
-            return;
-        }
-        if let Some(old) = known.or(there) {
-            slots.renew(self, &old);
-        }
-        self.births.note(key, &slots.short_entry());
+        Ok(Located::new(&self.store, dir, entry, span)?)
     }
 
     /// Inserts an entry without a long name.
@@ -229,13 +277,14 @@ impl Attached {
     /// As [`insert`](Self::insert).
     pub(crate) fn insert_short(
         &self,
+        attrs: &Attrs,
         dir: &mut Dir,
         epoch: &Epoch,
         entry: &DirEntry,
     ) -> Step<Located> {
         let mut slots = Slots::new();
         slots.push_short(entry);
-        self.insert(dir, epoch, &mut slots, false)
+        self.insert(attrs, dir, epoch, &mut slots, false)
     }
 
     fn enter(&self, dir: &mut Dir, slots: &Slots, first: u32) {
@@ -254,7 +303,7 @@ impl Attached {
                 r.first_slot += first;
                 r.slot += first;
                 r.last_slot += first;
-                index.enter(self, &r, &mut scratch);
+                index.enter(&self.names, &r, &mut scratch);
             }
             ControlFlow::<()>::Continue(())
         };
@@ -267,9 +316,9 @@ impl Attached {
     /// # Errors
     /// `Io`; nothing is changed then.
     pub(crate) fn erase(&self, dir: &mut Dir, span: Span, stage: Stage) -> Result<()> {
-        dir.touch(self, span.first, span.len())?;
+        dir.touch(&self.store, span.first, span.len())?;
         self.leave(dir, span)?;
-        dir.erase(self, span, stage)
+        dir.erase(&self.store, span, stage)
     }
 
     /// Takes an entry out of the index alone.
@@ -278,14 +327,95 @@ impl Attached {
     /// `Io`.
     pub(crate) fn leave(&self, dir: &mut Dir, span: Span) -> Result<()> {
         let mut index = dir.index.take();
-        let left = dir.record(self, span, |r| {
+        let left = dir.record(&self.store, span, |r| {
             if let Some(index) = &mut index {
-                index.leave(self, r, &mut Scratch::default());
+                index.leave(&self.names, r, &mut Scratch::default());
             }
         });
         dir.index = index;
         left.map(|_| ())
     }
+
+    /// Takes the names of an entry out of the index, but not its slots.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn hide(&self, dir: &mut Dir, span: Span) -> Result<()> {
+        self.leave(dir, span)?;
+        if let Some(index) = &mut dir.index {
+            index.take(span.first, span.len());
+        }
+        Ok(())
+    }
+
+    /// The reverse of [`hide`](Self::hide): where the entry cannot be read, the index goes.
+    pub(crate) fn unhide(&self, dir: &mut Dir, span: Span) {
+        let mut index = dir.index.take();
+        let entered = dir.record(&self.store, span, |r| {
+            if let Some(index) = &mut index {
+                index.enter(&self.names, r, &mut Scratch::default());
+            }
+        });
+        dir.index = index.filter(|_| entered.is_ok());
+    }
+
+    /// Gives a new directory, which begins at `first`, a stamp that no earlier
+    /// one that began there had: both in the planned entry and in `like`, which
+    /// its dot entries are made from.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn renew_dir(
+        &self,
+        attrs: &Attrs,
+        first: u32,
+        slots: &mut Slots,
+        like: &mut DirEntry,
+    ) -> Result<()> {
+        let place = dir_ino(first);
+        let old = match attrs.births.last(place) {
+            Some(old) => Some(old),
+            None if attrs.unix == Unix::Today => self.old_dot(first)?,
+            None => None,
+        };
+        if let Some(old) = old {
+            slots.renew(attrs, &old);
+            attrs.renew_stamp(like, &old);
+        }
+        attrs.births.note(place, like);
+        Ok(())
+    }
+
+    /// The dot entry of the directory that the cluster was before. Times tell
+    /// directories of different attachments apart; only generations need it.
+    fn old_dot(&self, first: u32) -> Result<Option<DirEntry>> {
+        let layout = &self.store.layout;
+        let mut raw = [0; ENTRY_LEN];
+        self.store
+            .cache
+            .read(layout.cluster_offset(first), &mut raw)?;
+        let itself =
+            |e: &DirEntry| e.DIR_Name == DOT && e.first_cluster(layout.is_fat32()) == first;
+        Ok(entry_at(&raw).filter(itself))
+    }
+}
+
+/// Gives the planned entry a stamp that no earlier one at the place `key` had,
+/// the one that is `there` and about to be overwritten included; where the
+/// stamp is to be kept, only remembers the earlier one.
+fn renew_at(attrs: &Attrs, key: u64, slots: &mut Slots, there: Option<DirEntry>, keep: bool) {
+    let known = attrs.births.last(key);
+    if keep {
+        let there = there.filter(|e| known.is_none() && e.DIR_Name != [0; 11]);
+        if let Some(old) = there {
+            attrs.births.note(key, &old);
+        }
+        return;
+    }
+    if let Some(old) = known.or(there) {
+        slots.renew(attrs, &old);
+    }
+    attrs.births.note(key, &slots.short_entry());
 }
 
 impl Slots {
@@ -317,9 +447,9 @@ impl Slots {
     }
 
     /// Makes the stamp differ from that of `old`.
-    pub(crate) fn renew(&mut self, fs: &Attached, old: &DirEntry) {
+    fn renew(&mut self, attrs: &Attrs, old: &DirEntry) {
         let mut entry = self.short_entry();
-        fs.renew_stamp(&mut entry, old);
+        attrs.renew_stamp(&mut entry, old);
         self.set_short(&entry);
     }
 }

@@ -1,8 +1,10 @@
 //! The file system: each operation in a few words, the work is elsewhere.
 
-use crate::attached::{Attached, Unix};
-use crate::file::SIZE_MAX;
+use crate::attached::Attached;
+use crate::file::{File, SIZE_MAX};
+use crate::node::Node;
 use crate::time::CHANGE_STEP;
+use crate::unix::Unix;
 use std::sync::Arc;
 use volary_core::{
     Attach, Attr, BlockDevice, Caps, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind,
@@ -21,34 +23,40 @@ pub(crate) fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
     Ok(Arc::new(FatFs(Attached::new(dev, how)?)))
 }
 
+impl FatFs {
+    fn file<'a>(&'a self, node: &'a Arc<Node>) -> File<'a> {
+        File::new(&self.0.commits, node)
+    }
+}
+
 impl FileSystem for FatFs {
     fn caps(&self) -> Caps {
         let mut bits = Caps::STABLE_COOKIES | Caps::EXTENTS;
-        if self.0.unix != Unix::Paper {
+        if self.0.tree.attrs.unix != Unix::Paper {
             bits |= Caps::STABLE_IDS;
         }
-        if self.0.takes_changes() {
+        if self.0.store.takes_changes() {
             bits |= Caps::WRITE;
         }
-        if self.0.unix != Unix::Off {
+        if self.0.tree.attrs.unix != Unix::Off {
             bits |= Caps::MODES | Caps::SYMLINKS | Caps::DEVICES;
         }
-        if self.0.names.case_sensitive() {
+        if self.0.tree.entries.names.case_sensitive() {
             bits |= Caps::CASE_SENSITIVE;
         }
-        if self.0.keeps_case() {
+        if self.0.tree.entries.names.keeps_case() {
             bits |= Caps::CASE_KEEPING;
         }
         Caps {
             bits,
-            name_max: self.0.names.name_max(),
+            name_max: self.0.tree.entries.names.name_max(),
             size_max: SIZE_MAX,
             time_step: CHANGE_STEP,
         }
     }
 
     fn root(&self) -> NodeId {
-        self.0.root.id
+        self.0.tree.root.id
     }
 
     fn statfs(&self, _cx: &Ctx<'_>) -> Result<StatFs> {
@@ -56,8 +64,8 @@ impl FileSystem for FatFs {
     }
 
     fn sync(&self, _cx: &Ctx<'_>) -> Result<()> {
-        self.0.alive()?;
-        self.0.sync_all()
+        self.0.store.alive()?;
+        self.0.commits.sync_all()
     }
 
     fn detach(&self, _cx: &Ctx<'_>) -> Result<()> {
@@ -65,25 +73,28 @@ impl FileSystem for FatFs {
     }
 
     fn lookup(&self, _cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        self.0.lookup_entry(dir, name)
+        Ok(self.0.tree.attrs.entry(&*self.0.tree.lookup(dir, name)?))
     }
 
     fn parent(&self, _cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
-        let node = self.0.dir(dir)?;
+        let attrs = &self.0.tree.attrs;
+        let node = self.0.tree.dir(dir)?;
         let place = node.meta.lock().place;
         match place {
-            Some(place) => self.0.entry(&*self.0.dir_node(place.dir)?),
-            None => self.0.entry(&node),
+            Some(place) => Ok(attrs.entry(&*self.0.tree.dir_node(place.dir)?)),
+            None => Ok(attrs.entry(&node)),
         }
     }
 
     fn readdir(&self, _cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
-        self.0.list_dir(dir, from, out)
+        self.0.store.alive()?;
+        let open = self.0.opens.get(dir)?;
+        self.0.tree.list_dir(&open.node, from, out)
     }
 
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
-        if what == Prefetch::Entries && self.0.alive().is_ok() {
-            self.0.prefetch_dirs(cx, nodes);
+        if what == Prefetch::Entries && self.0.store.alive().is_ok() {
+            self.0.tree.prefetch_dirs(cx, nodes);
         }
         true
     }
@@ -112,10 +123,10 @@ impl FileSystem for FatFs {
         rdev: u64,
         set: &SetAttr,
     ) -> Result<Entry> {
-        self.0.writable()?;
+        self.0.store.writable()?;
         match kind {
             FileKind::File | FileKind::Dir | FileKind::Symlink => Err(Kind::Invalid.into()),
-            _ if self.0.unix == Unix::Off => Err(Kind::Unsupported.into()),
+            _ if self.0.tree.attrs.unix == Unix::Off => Err(Kind::Unsupported.into()),
             _ => self.0.make_special(cx, dir, name, kind, rdev, set),
         }
     }
@@ -128,15 +139,15 @@ impl FileSystem for FatFs {
         target: &[u8],
         set: &SetAttr,
     ) -> Result<Entry> {
-        self.0.writable()?;
-        if self.0.unix == Unix::Off {
+        self.0.store.writable()?;
+        if self.0.tree.attrs.unix == Unix::Off {
             return Err(Kind::Unsupported.into());
         }
         self.0.make_symlink(cx, dir, name, target, set)
     }
 
     fn link(&self, _cx: &Ctx<'_>, _node: NodeId, _dir: NodeId, _name: Name<'_>) -> Result<Entry> {
-        self.0.writable()?;
+        self.0.store.writable()?;
         Err(Kind::Unsupported.into())
     }
 
@@ -157,7 +168,7 @@ impl FileSystem for FatFs {
         new_name: Name<'_>,
         flags: RenameFlags,
     ) -> Result<()> {
-        self.0.writable()?;
+        self.0.store.writable()?;
         if flags == RenameFlags::SWAP {
             return Err(Kind::Unsupported.into());
         }
@@ -165,22 +176,22 @@ impl FileSystem for FatFs {
     }
 
     fn getattr(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {
-        let node = self.0.resolve(node)?;
-        Ok(self.0.attr(&node))
+        let node = self.0.tree.resolve(node)?;
+        Ok(self.0.tree.attrs.attr(&node))
     }
 
     fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
-        let node = self.0.resolve(node)?;
+        let node = self.0.tree.resolve(node)?;
         self.0.set_all(cx, &node, set)?;
-        Ok(self.0.attr(&node))
+        Ok(self.0.tree.attrs.attr(&node))
     }
 
     fn readlink(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
-        let node = self.0.resolve(node)?;
+        let node = self.0.tree.resolve(node)?;
         if node.kind != FileKind::Symlink {
             return Err(Kind::Invalid.into());
         }
-        self.0.read_target(&node)
+        self.file(&node).read_target()
     }
 
     fn open(&self, _cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
@@ -188,24 +199,24 @@ impl FileSystem for FatFs {
     }
 
     fn read(&self, _cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.0.alive()?;
+        self.0.store.alive()?;
         let open = self.0.opens.get(open)?;
-        self.0.read_node(&open.node, offset, buf)
+        self.file(&open.node).read(offset, buf)
     }
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let open = self.0.opens.get(open)?;
-        self.0.writable()?;
+        self.0.store.writable()?;
         if open.mode == Mode::Read {
             return Err(Kind::Invalid.into());
         }
-        self.0.write_node(cx, &open.node, offset, data)
+        self.file(&open.node).write(cx, offset, data)
     }
 
     fn fsync(&self, _cx: &Ctx<'_>, open: OpenId, _data_only: bool) -> Result<()> {
-        self.0.alive()?;
+        self.0.store.alive()?;
         self.0.opens.get(open)?;
-        self.0.commit()
+        self.0.commits.commit()
     }
 
     fn allocate(
@@ -217,7 +228,7 @@ impl FileSystem for FatFs {
         _hole: bool,
     ) -> Result<()> {
         self.0.opens.get(open)?;
-        self.0.writable()?;
+        self.0.store.writable()?;
         Err(Kind::Unsupported.into())
     }
 
@@ -229,9 +240,9 @@ impl FileSystem for FatFs {
         len: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        self.0.alive()?;
+        self.0.store.alive()?;
         let open = self.0.opens.get(open)?;
-        self.0.extents_of(&open.node, offset, len, out)
+        self.file(&open.node).extents(offset, len, out)
     }
 
     fn close(&self, _cx: &Ctx<'_>, open: OpenId) -> Result<()> {

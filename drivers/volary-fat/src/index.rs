@@ -1,7 +1,10 @@
 //! What a directory's names and slots are, in memory: found by a hash, without
 //! a look at the directory.
 
+use crate::keys::Scratch;
+use crate::names::Names;
 use crate::ondisk::DIR_ENTRIES_MAX;
+use crate::slots::{Record, is_dots};
 use volary_ondisk::NumberMap;
 
 /// Most slots that one entry takes: 20 of a long name and its own.
@@ -64,13 +67,42 @@ impl Index {
     }
 
     /// Adds a name of an entry.
-    pub(crate) fn add_name(&mut self, hash: u32, span: Span) {
+    fn add_name(&mut self, hash: u32, span: Span) {
         self.names.insert(hash, span.pack());
     }
 
     /// Takes a name of an entry away.
-    pub(crate) fn remove_name(&mut self, hash: u32, span: Span) {
+    fn remove_name(&mut self, hash: u32, span: Span) {
         self.names.remove(hash, span.pack());
+    }
+
+    /// Takes up a record: its slots, and the names that lead to it.
+    pub(crate) fn enter(&mut self, names: &Names, record: &Record<'_>, scratch: &mut Scratch) {
+        let span = span_of(record);
+        self.take(span.first, span.len());
+        if record.short.is_label() || is_dots(&record.short) {
+            return;
+        }
+        self.count += 1;
+        names.each_hash(record, scratch, |hash| self.add_name(hash, span));
+    }
+
+    /// Takes up an entry whose names have these hashes.
+    pub(crate) fn enter_hashed(&mut self, span: Span, name: u32, alias: u32) {
+        self.take(span.first, span.len());
+        self.count += 1;
+        self.add_name(name, span);
+        if alias != name {
+            self.add_name(alias, span);
+        }
+    }
+
+    /// The reverse of [`enter`](Self::enter).
+    pub(crate) fn leave(&mut self, names: &Names, record: &Record<'_>, scratch: &mut Scratch) {
+        let span = span_of(record);
+        self.release(span);
+        self.count = self.count.saturating_sub(1);
+        names.each_hash(record, scratch, |hash| self.remove_name(hash, span));
     }
 
     /// Marks slots as used.
@@ -154,21 +186,13 @@ impl Index {
     }
 }
 
-/// A hash of a folded name or of a basis.
-pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
-    const K: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut h = (bytes.len() as u64).wrapping_mul(K);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
-        h = (h ^ u64::from_le_bytes(*word)).wrapping_mul(K);
-        h ^= h >> 29;
+/// Where a record stands.
+pub(crate) fn span_of(record: &Record<'_>) -> Span {
+    Span {
+        first: record.first_slot,
+        slot: record.slot,
+        last: record.last_slot,
     }
-    let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    h = (h ^ u64::from_le_bytes(last)).wrapping_mul(K);
-    h ^ h >> 32
 }
 
 /// Open addressing: pairs of a hash and a packed [`Span`]. A key may be there

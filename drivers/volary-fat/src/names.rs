@@ -79,6 +79,11 @@ impl Names {
         self.style == Style::Unix
     }
 
+    /// Whether the case of names is kept.
+    pub(crate) fn keeps_case(&self) -> bool {
+        matches!(self.style, Style::Long | Style::Unix)
+    }
+
     /// Most bytes in a name.
     pub fn name_max(&self) -> u16 {
         match (self.style, self.long) {

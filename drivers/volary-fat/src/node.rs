@@ -11,11 +11,12 @@
 use crate::dir::Dir;
 use crate::ondisk::DirEntry;
 use crate::runs::Runs;
+use crate::time::{Zone, set_write};
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use volary_core::{FileKind, NodeId, Time};
+use volary_core::{FileKind, Kind, NodeId, Result, Time};
 use volary_ondisk::NumberMap;
 
 /// The root's number.
@@ -146,6 +147,59 @@ pub(crate) struct Meta {
     pub(crate) gone: bool,
 }
 
+impl Body {
+    /// The directory.
+    ///
+    /// # Errors
+    /// `NotDir`.
+    pub(crate) fn dir(&self) -> Result<&Dir> {
+        match self {
+            Self::Dir(dir) => Ok(dir),
+            Self::File(_) => Err(Kind::NotDir.into()),
+        }
+    }
+
+    /// The directory, to change.
+    ///
+    /// # Errors
+    /// `NotDir`.
+    pub(crate) fn dir_mut(&mut self) -> Result<&mut Dir> {
+        match self {
+            Self::Dir(dir) => Ok(dir),
+            Self::File(_) => Err(Kind::NotDir.into()),
+        }
+    }
+
+    /// The clusters of a file.
+    ///
+    /// # Errors
+    /// `IsDir`.
+    pub(crate) fn file_mut(&mut self) -> Result<&mut Runs> {
+        match self {
+            Self::File(runs) => Ok(runs),
+            Self::Dir(_) => Err(Kind::IsDir.into()),
+        }
+    }
+
+    /// The clusters of whatever it is.
+    pub(crate) fn runs_mut(&mut self) -> &mut Runs {
+        match self {
+            Self::File(runs) => runs,
+            Self::Dir(dir) => &mut dir.runs,
+        }
+    }
+}
+
+impl Meta {
+    /// The entry as it is to be stored.
+    pub(crate) fn stored(&self, zone: Zone) -> DirEntry {
+        let mut entry = self.entry;
+        set_write(&mut entry, self.mtime, zone);
+        entry.DIR_FileSize.set(self.size);
+        entry
+    }
+}
+
 impl Node {
     /// Whether it is a directory.
     pub(crate) fn is_dir(&self) -> bool {
@@ -172,9 +226,6 @@ struct Inner {
     queue: VecDeque<u64>,
     /// No node that was dropped had a larger `change`.
     floor: u64,
-    /// How many nodes have left a place, by its key, where the entry itself
-    /// has no room for a generation.
-    left: NumberMap<u32>,
     /// So many nodes are added before room is looked for again: the last look
     /// found none.
     rest: u32,
@@ -292,17 +343,6 @@ impl Nodes {
             inner.floor = inner.floor.max(change);
             inner.by_ino.remove(&ino);
         }
-    }
-
-    /// The generation of a node at `key` in a layout that keeps none: true
-    /// only while the volume is attached.
-    pub(crate) fn generation_at(&self, key: u64) -> u32 {
-        self.inner.lock().left.get(&key).copied().unwrap_or(0)
-    }
-
-    /// Notes that the node at `key` has left it, in such a layout.
-    pub(crate) fn leave(&self, key: u64) {
-        *self.inner.lock().left.entry(key).or_insert(0) += 1;
     }
 
     /// All directories in the table.

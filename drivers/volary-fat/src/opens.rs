@@ -1,10 +1,9 @@
 //! Opens: which node each is of.
 
-use crate::attached::Attached;
 use crate::node::Node;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use volary_core::{Mode, OpenId};
+use volary_core::Mode;
 use volary_ondisk::{Count, SharedOpens};
 
 /// One open.
@@ -28,13 +27,5 @@ impl Count<Open> for InNode {
 
     fn down(&mut self, _: u64, open: &Open) -> bool {
         open.node.opens.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-}
-
-impl Attached {
-    /// Adds an open of a node. Its body or that of its directory must be locked, which keeps a
-    /// removal out.
-    pub(crate) fn add_open(&self, node: Arc<Node>, mode: Mode) -> OpenId {
-        self.opens.add(node.id.ino.get(), Open { node, mode })
     }
 }

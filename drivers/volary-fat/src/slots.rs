@@ -7,7 +7,7 @@
 use crate::long::{Gather, PARTS_MAX};
 use crate::ondisk::{DirEntry, END, ENTRY_LEN, FREE, LAST_LONG_ENTRY, LongEntry};
 use crate::paper;
-use crate::short::checksum;
+use crate::short::{DOT, DOT_DOT, checksum};
 use std::ops::ControlFlow;
 use zerocopy::{FromBytes, transmute_ref};
 
@@ -282,6 +282,11 @@ pub(crate) fn begin_of(slots: &[[u8; ENTRY_LEN]], at: usize) -> usize {
 /// The entry in the first 32 bytes of `raw`, if there are that many.
 pub fn entry_at(raw: &[u8]) -> Option<DirEntry> {
     DirEntry::read_from_prefix(raw).ok().map(|(entry, _)| entry)
+}
+
+/// Whether an entry is `.` or `..`.
+pub(crate) fn is_dots(entry: &DirEntry) -> bool {
+    entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT
 }
 
 #[cfg(test)]

@@ -1,26 +1,91 @@
-//! Making and removing names.
+//! From a name, a place or an id to a node.
 
-use crate::attached::{Attached, Unix, dir_of, dir_of_mut};
-use crate::commit::{Epoch, Step};
-use crate::devices::device_text;
+use crate::attrs::Attrs;
+use crate::devices::rdev_of;
 use crate::dir::Dir;
-use crate::locate::Located;
-use crate::node::{Body, Node};
-use crate::ondisk::{DirEntry, ENTRY_LEN, attr};
+use crate::entries::{Entries, Located};
+use crate::index::span_of;
+use crate::node::{Body, Meta, Natural, Node, Nodes, ROOT_INO, key_of};
+use crate::ondisk::{DirEntry, attr};
+use crate::parents::Parents;
 use crate::runs::Runs;
-use crate::short::{DOT, DOT_DOT, Short};
+use crate::slots::{Event, is_dots};
+use crate::store::Store;
+use crate::twofold::Of;
+use crate::unix::Unix;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use volary_block::Stage;
-use volary_core::{
-    Create, Ctx, Entry, Error, FileKind, Kind, Mode, Name, NodeId, OpenId, Result, SetAttr,
-};
-use zerocopy::IntoBytes;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use volary_core::{Error, FileKind, Kind, Name, NodeId, Result, Time};
+use zerocopy::FromZeros;
 
-/// Longest target of a symlink: what POSIX systems take.
-const TARGET_MAX: usize = 4095;
+/// Most directories on the way from the root that an id found cold is
+/// believed with.
+const DEPTH_MAX: usize = 4096;
 
-impl Attached {
+/// The directories and files of an attached volume.
+pub(crate) struct Tree {
+    pub(crate) store: Arc<Store>,
+    pub(crate) attrs: Attrs,
+    pub(crate) entries: Entries,
+    pub(crate) nodes: Nodes,
+    pub(crate) parents: Parents,
+    pub(crate) root: Arc<Node>,
+    /// Bytes that the indexes of directories take, about.
+    index_used: AtomicU64,
+    index_max: u64,
+}
+
+impl Tree {
+    /// Of a volume that is attached now, with about `memory` bytes for nodes and as many for the
+    /// indexes of directories.
+    ///
+    /// # Errors
+    /// `Corrupt` for a root directory that makes no sense; `Io`.
+    pub(crate) fn new(
+        store: Arc<Store>,
+        attrs: Attrs,
+        entries: Entries,
+        memory: u64,
+    ) -> Result<Self> {
+        let root = root_node(&store)?;
+        let nodes = Nodes::new(memory);
+        nodes.insert_root(root.clone());
+        Ok(Self {
+            nodes,
+            parents: Parents::new(store.clone(), attrs.unix == Unix::Paper),
+            root,
+            index_used: AtomicU64::new(0),
+            index_max: memory,
+            store,
+            attrs,
+            entries,
+        })
+    }
+
+    /// As [`locate`](Entries::locate), but what is hidden is not there.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub(crate) fn locate_shown(&self, dir: &Dir, folded: &[u8]) -> Result<Located> {
+        let found = self.entries.locate(dir, folded)?.ok_or(Kind::NotFound)?;
+        if self.is_owner_table(dir.first, found.span.slot) {
+            return Err(Kind::NotFound.into());
+        }
+        Ok(found)
+    }
+
+    /// Whether the table of owners, which is not shown, is in a slot of the directory that starts
+    /// at a cluster.
+    pub(crate) fn is_owner_table(&self, dir: u32, slot: u32) -> bool {
+        self.attrs.owners.is_table(dir, slot)
+    }
+
     /// The directory of an id, which must have a name still.
+    ///
+    /// # Errors
+    /// `NotDir`; as [`resolve`](Self::resolve).
     pub(crate) fn dir(&self, id: NodeId) -> Result<Arc<Node>> {
         let node = self.resolve(id)?;
         if !node.is_dir() {
@@ -29,345 +94,270 @@ impl Attached {
         Ok(node)
     }
 
-    /// A name in its folded form.
-    pub(crate) fn folded(&self, name: Name<'_>) -> Vec<u8> {
-        let mut folded = Vec::with_capacity(name.as_bytes().len());
-        self.names.fold(name.as_bytes(), &mut folded);
-        folded
-    }
-
-    pub(crate) fn lookup_entry(&self, dir: NodeId, name: Name<'_>) -> Result<Entry> {
+    /// The node that a name in a directory leads to.
+    ///
+    /// # Errors
+    /// `NotDir`, `NotFound`, `Stale`, `Io`, `Corrupt`.
+    pub(crate) fn lookup(&self, dir: NodeId, name: Name<'_>) -> Result<Arc<Node>> {
         let node = self.dir(dir)?;
         let body = self.read_index(&node)?;
-        let dir = dir_of(&body)?;
-        let found = self.locate_shown(dir, &self.folded(name))?;
-        self.entry(&*self.node_of(&found)?)
+        let found = self.locate_shown(body.dir()?, &self.entries.folded(name))?;
+        self.node_of(&found)
     }
 
-    /// A node as `lookup` gives it.
-    pub(crate) fn entry(&self, node: &Node) -> Result<Entry> {
-        Ok(Entry {
-            node: node.id,
-            attr: self.attr(node),
-        })
-    }
-
-    pub(crate) fn create_file(
-        &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
-        name: Name<'_>,
-        how: Create,
-        set: &SetAttr,
-    ) -> Result<(Entry, OpenId)> {
-        self.writable()?;
-        let parent = self.dir(dir)?;
-        let mut body = self.write_dir(&parent)?;
-        let dir = dir_of_mut(&mut body)?;
-        let folded = self.folded(name);
-        if let Some(found) = self.locate(dir, &folded)? {
-            if how == Create::New || self.owners.is_table(dir.first, found.span.slot) {
-                return Err(Kind::Exists.into());
+    /// A directory's content to look at, its clusters known.
+    ///
+    /// # Errors
+    /// `NotDir`, `Io`, `Corrupt`.
+    pub(crate) fn read_dir<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, Body>> {
+        loop {
+            let body = node.body.read();
+            if body.dir()?.is_ready(self.store.dir_clusters_max()) {
+                return Ok(body);
             }
-            let node = self.node_of(&found)?;
-            let open = self.open_file(&node, Mode::ReadWrite)?;
             drop(body);
-            if how == Create::Truncate
-                && let Err(e) = self.set_size(cx, &node, 0)
-            {
-                let _ = self.close_open(open);
-                return Err(e);
+            node.body
+                .write()
+                .dir_mut()?
+                .runs
+                .load(&self.store.table, self.store.dir_clusters_max())?;
+        }
+    }
+
+    /// A directory's content to look at, with its index.
+    ///
+    /// # Errors
+    /// As [`read_dir`](Self::read_dir).
+    pub(crate) fn read_index<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, Body>> {
+        loop {
+            let body = node.body.read();
+            if body.dir()?.index.is_some() {
+                return Ok(body);
             }
-            return Ok((self.entry(&node)?, open));
-        }
-        let entry = self.new_entry(cx, FileKind::File, 0, set)?;
-        let node = self.add(cx, &parent, dir, name.as_bytes(), entry)?;
-        let open = self.add_open(node.clone(), Mode::ReadWrite);
-        drop(body);
-        if let Some(size) = set.size.filter(|&s| s > 0) {
-            self.set_size(cx, &node, size)?;
-        }
-        Ok((self.entry(&node)?, open))
-    }
-
-    /// Opens a regular file.
-    fn open_file(&self, node: &Arc<Node>, mode: Mode) -> Result<OpenId> {
-        match node.kind {
-            FileKind::File => Ok(self.add_open(node.clone(), mode)),
-            FileKind::Dir => Err(Kind::IsDir.into()),
-            _ => Err(Kind::Invalid.into()),
+            drop(body);
+            drop(self.write_dir(node)?);
         }
     }
 
-    /// Adds an entry to a directory that is locked and does not have the name.
-    fn add(
-        &self,
-        cx: &Ctx<'_>,
-        parent: &Arc<Node>,
-        dir: &mut Dir,
-        name: &[u8],
-        entry: DirEntry,
-    ) -> Result<Arc<Node>> {
-        check_has_name(parent)?;
-        let mut slots = self.plan(dir, name, &entry)?;
-        let located = self.change(|epoch| {
-            let located = self.insert(dir, epoch, &mut slots, false)?;
-            self.modified(parent, cx.now);
-            Ok(located)
-        })?;
-        self.node_of(&located)
+    /// A directory's content to change, with its index.
+    ///
+    /// # Errors
+    /// As [`read_dir`](Self::read_dir).
+    pub(crate) fn write_dir<'a>(&self, node: &'a Node) -> Result<RwLockWriteGuard<'a, Body>> {
+        let mut body = node.body.write();
+        let dir = body.dir_mut()?;
+        dir.runs
+            .load(&self.store.table, self.store.dir_clusters_max())?;
+        if let Some(memory) = self.entries.load(dir)? {
+            self.index_loaded(memory);
+        }
+        Ok(body)
     }
 
-    /// Adds a file under a short name, whatever the names of the mount.
-    pub(crate) fn add_short(
-        &self,
-        parent: &Arc<Node>,
-        short: Short,
-        entry: DirEntry,
-    ) -> Result<Located> {
-        let mut body = self.write_dir(parent)?;
-        let dir = dir_of_mut(&mut body)?;
-        let mut entry = entry;
-        entry.DIR_Name = short;
-        self.change(|epoch| self.insert_short(dir, epoch, &entry))
-    }
-
-    /// Makes a node that is no regular file, with its content.
-    fn make(
-        &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
-        name: Name<'_>,
-        mut entry: DirEntry,
-        content: &[u8],
-    ) -> Result<Entry> {
-        let parent = self.dir(dir)?;
-        let mut body = self.write_dir(&parent)?;
-        let dir = dir_of_mut(&mut body)?;
-        if self.locate(dir, &self.folded(name))?.is_some() {
-            return Err(Kind::Exists.into());
-        }
-        let runs = self.put_content(content)?;
-        entry.set_first_cluster(runs.first().unwrap_or(0), self.layout.is_fat32());
-        if !entry.is_dir() {
-            entry.DIR_FileSize.set(content.len() as u32);
-        }
-        let added = self.add(cx, &parent, dir, name.as_bytes(), entry);
-        if added.is_err() {
-            self.give_back(runs.as_slice(), None);
-        }
-        self.entry(&*added?)
-    }
-
-    /// Takes clusters for a content that nothing leads to yet, and writes it.
-    fn put_content(&self, content: &[u8]) -> Result<Runs> {
-        if content.is_empty() {
-            return Ok(Runs::default());
-        }
-        let cluster = self.layout.cluster_len as usize;
-        let count = content.len().div_ceil(cluster);
-        let runs = self.change(|_| self.take_clusters(count as u32, None))?;
-        let written = self.write_new(&runs, content);
-        if let Err(e) = written {
-            self.give_back(runs.as_slice(), None);
-            return Err(e);
-        }
-        Ok(runs)
-    }
-
-    fn write_new(&self, runs: &Runs, content: &[u8]) -> Result<()> {
-        let cluster = self.layout.cluster_len as usize;
-        for (i, part) in content.chunks(cluster).enumerate() {
-            let (first, _) = runs.find(i as u32).ok_or(Kind::Corrupt)?;
-            let mut whole = vec![0; cluster];
-            for (to, from) in whole.iter_mut().zip(part) {
-                *to = *from;
-            }
-            let place = self.layout.cluster_offset(first);
-            self.cache.write(place, &whole, Stage::DATA)?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn make_symlink(
-        &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
-        name: Name<'_>,
-        target: &[u8],
-        set: &SetAttr,
-    ) -> Result<Entry> {
-        self.writable()?;
-        if target.len() > TARGET_MAX {
-            return Err(Kind::NameTooLong.into());
-        }
-        let mut set = *set;
-        set.mode = set.mode.or(Some(0o777));
-        let entry = self.new_entry(cx, FileKind::Symlink, 0, &set)?;
-        self.make(cx, dir, name, entry, target)
-    }
-
-    pub(crate) fn make_special(
-        &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
-        name: Name<'_>,
-        kind: FileKind,
-        rdev: u64,
-        set: &SetAttr,
-    ) -> Result<Entry> {
-        self.writable()?;
-        let text = device_text(kind, rdev).unwrap_or_default();
-        let in_entry = self.unix == Unix::Paper;
-        if in_entry && (rdev >> 32 > 0xffff || rdev & 0xffff_ffff > 0xffff) {
-            return Err(Kind::Invalid.into());
-        }
-        let rdev = if text.is_empty() { 0 } else { rdev };
-        let entry = self.new_entry(cx, kind, rdev, set)?;
-        let content = if in_entry { &[] } else { text.as_bytes() };
-        self.make(cx, dir, name, entry, content)
-    }
-
-    pub(crate) fn make_dir(
-        &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
-        name: Name<'_>,
-        set: &SetAttr,
-    ) -> Result<Entry> {
-        self.writable()?;
-        let parent = self.dir(dir)?;
-        let entry = self.new_entry(cx, FileKind::Dir, 0, set)?;
-        let mut body = self.write_dir(&parent)?;
-        let dir = dir_of_mut(&mut body)?;
-        check_has_name(&parent)?;
-        if self.locate(dir, &self.folded(name))?.is_some() {
-            return Err(Kind::Exists.into());
-        }
-        let mut slots = self.plan(dir, name.as_bytes(), &entry)?;
-        let located = self.change(|epoch| {
-            let runs = self.take_clusters(1, None)?;
-            let first = runs.first().unwrap_or(0);
-            let mut like = entry;
-            let renewed = self.renew_dir(first, &mut slots, &mut like);
-            let dots = renewed.map_err(Into::into);
-            let dots = dots.and_then(|()| self.put_dots(first, dir.first, &like));
-            let done = dots.and_then(|()| {
-                epoch.bear(first);
-                slots.set_first_cluster(first, self.layout.is_fat32());
-                // Its place is the cluster, whatever slot it gets.
-                self.insert(dir, epoch, &mut slots, true)
-            });
-            if done.is_err() {
-                self.give_back(runs.as_slice(), None);
-            } else {
-                self.modified(&parent, cx.now);
-            }
-            done
-        })?;
-        self.entry(&*self.node_of(&located)?)
-    }
-
-    /// Fills a new directory's cluster: `.`, `..` and zeros.
-    fn put_dots(&self, first: u32, parent: u32, like: &DirEntry) -> Step<()> {
-        let fat32 = self.layout.is_fat32();
-        let mut dot = *like;
-        dot.DIR_Name = DOT;
-        dot.DIR_Attr = attr::DIRECTORY | like.DIR_Attr & crate::paper::EXTENDED;
-        dot.set_first_cluster(first, fat32);
-        let mut dot_dot = dot;
-        dot_dot.DIR_Name = DOT_DOT;
-        dot_dot.set_first_cluster(parent, fat32);
-        let mut bytes = vec![0; self.layout.cluster_len as usize];
-        let two = [dot, dot_dot];
-        for (to, from) in bytes.iter_mut().zip(two.as_bytes()) {
-            *to = *from;
-        }
-        let place = self.layout.cluster_offset(first);
-        Ok(self.cache.write(place, &bytes, Stage::DATA)?)
-    }
-
-    pub(crate) fn unlink_file(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.writable()?;
-        let parent = self.dir(dir)?;
-        let mut body = self.write_dir(&parent)?;
-        let dir = dir_of_mut(&mut body)?;
-        let found = self.locate_shown(dir, &self.folded(name))?;
-        if found.entry.is_dir() {
-            return Err(Kind::IsDir.into());
-        }
-        let node = self.node_of(&found)?;
-        let mut content = node.body.write();
-        self.take_away(cx, (&parent, dir), &found, (&node, &mut content))
-    }
-
-    /// Removes an entry of a directory, and with it the node that it leads to.
-    fn take_away(
-        &self,
-        cx: &Ctx<'_>,
-        (parent, dir): (&Arc<Node>, &mut Dir),
-        found: &Located,
-        (node, content): (&Arc<Node>, &mut Body),
-    ) -> Result<()> {
-        self.load_all(content)?;
-        self.change(|epoch| {
-            check_left(content, epoch)?;
-            self.erase(dir, found.span, dir.stage(epoch))?;
-            self.modified(parent, cx.now);
-            self.lose_name(cx, node, content);
-            Ok(())
-        })?;
-        self.left(node, found);
-        if !node.is_open() {
-            self.nodes.remove(node.id);
-        }
-        Ok(())
-    }
-
-    /// Reads the whole chain of a file.
-    pub(crate) fn load_all(&self, body: &mut Body) -> Result<()> {
-        match body {
-            Body::File(runs) => runs.load_all(&self.table),
-            Body::Dir(dir) => dir.runs.load_all(&self.table),
-        }
-    }
-
-    /// Notes that a node has lost its name; unless it is open, its clusters
-    /// are given back. Its chain must be known as a whole.
-    pub(crate) fn lose_name(&self, cx: &Ctx<'_>, node: &Node, body: &mut Body) {
-        let mut meta = node.meta.lock();
-        meta.gone = true;
-        meta.dirty = false;
-        meta.change = self.next_change();
-        meta.ctime = cx.now;
-        let runs = match body {
-            Body::File(runs) => runs,
-            Body::Dir(dir) => {
-                dir.index = None;
-                &mut dir.runs
-            }
-        };
-        if node.is_open() {
+    /// Notes a new index in memory, of a directory that is locked, and drops those of others when
+    /// all together take too much.
+    fn index_loaded(&self, len: u64) {
+        let used = self.index_used.fetch_add(len, Ordering::Relaxed) + len;
+        if used <= self.index_max {
             return;
         }
-        self.give_back(runs.as_slice(), None);
-        *runs = Runs::default();
+        let mut used = len;
+        for node in self.nodes.dirs() {
+            let Some(mut body) = node.body.try_write() else {
+                continue;
+            };
+            let Ok(dir) = body.dir_mut() else {
+                continue;
+            };
+            let Some(index) = &dir.index else {
+                continue;
+            };
+            if used + index.memory() > self.index_max / 2 {
+                dir.index = None;
+            } else {
+                used += index.memory();
+            }
+        }
+        self.index_used.store(used, Ordering::Relaxed);
     }
 
-    pub(crate) fn remove_dir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.writable()?;
-        let _tree = self.tree.lock();
-        let parent = self.dir(dir)?;
-        let mut body = self.write_dir(&parent)?;
-        let dir = dir_of_mut(&mut body)?;
-        let found = self.locate_shown(dir, &self.folded(name))?;
-        if !found.entry.is_dir() {
-            return Err(Kind::NotDir.into());
+    /// The node of an entry. The directory that holds it must be locked.
+    ///
+    /// # Errors
+    /// `Corrupt` for a directory that begins nowhere, at the root, or where
+    /// one with another entry begins; `Io`.
+    pub(crate) fn node_of(&self, at: &Located) -> Result<Arc<Node>> {
+        let key = at.place.key();
+        let generation = self.attrs.stamp(&at.entry, key);
+        if at.entry.is_dir() {
+            let first = self.dir_cluster(at)?;
+            let node = self.nodes.dir_or(first, generation, |id, change| {
+                self.make_node(id, at, change, 0)
+            });
+            let node = node.ok_or(Kind::Corrupt)?;
+            if node.meta.lock().place.map(|p| p.key()) != Some(key) {
+                return Err(self.bad_dir(at, "the start of another directory"));
+            }
+            return Ok(node);
         }
-        let node = self.node_of(&found)?;
-        let mut content = self.write_dir(&node)?;
-        check_empty(dir_of(&content)?)?;
-        self.take_away(cx, (&parent, dir), &found, (&node, &mut content))
+        if self.attrs.unix != Unix::Off
+            && let Some(node) = self.nodes.at(key)
+        {
+            return Ok(node);
+        }
+        let kind = self.attrs.kind_of(&at.entry);
+        let rdev = rdev_of(&self.store, self.attrs.unix, kind, &at.entry)?;
+        let make = |id, change| self.make_node(id, at, change, rdev);
+        self.nodes
+            .at_or(key, generation, make)
+            .ok_or_else(|| Kind::Corrupt.into())
+    }
+
+    fn dir_cluster(&self, at: &Located) -> Result<u32> {
+        let first = at.entry.first_cluster(self.store.layout.is_fat32());
+        if !self.store.layout.is_cluster(first) || first == self.store.layout.root_cluster {
+            return Err(self.bad_dir(at, &first.to_string()));
+        }
+        Ok(first)
+    }
+
+    fn bad_dir(&self, at: &Located, found: &str) -> Error {
+        Error::corrupt(
+            "DIR_FstClus of a directory",
+            at.place.offset,
+            found,
+            "a cluster of its own",
+        )
+    }
+
+    fn make_node(&self, id: NodeId, at: &Located, change: u64, rdev: u64) -> Node {
+        let kind = self.attrs.kind_of(&at.entry);
+        let first = at.entry.first_cluster(self.store.layout.is_fat32());
+        let of = match at.entry.is_dir() {
+            true => Of::Dir,
+            false => Of::File(self.store.clusters_for(at.entry.DIR_FileSize.get().into())),
+        };
+        let runs = Runs::from_first(first, of);
+        let body = if at.entry.is_dir() {
+            Body::Dir(Dir {
+                first,
+                runs,
+                index: None,
+            })
+        } else {
+            Body::File(runs)
+        };
+        let meta = Meta {
+            place: Some(at.place),
+            rdev,
+            ..self.attrs.cold_meta(&at.entry, change)
+        };
+        Node {
+            id,
+            kind,
+            opens: AtomicU32::new(0),
+            meta: Mutex::new(meta),
+            body: RwLock::new(body),
+        }
+    }
+
+    /// The directory that starts at a cluster; 0 for the root.
+    ///
+    /// # Errors
+    /// `Stale` if no directory that a path leads to starts there; `Io`,
+    /// `Corrupt`.
+    pub(crate) fn dir_node(&self, first: u32) -> Result<Arc<Node>> {
+        match self.nodes.dir(first) {
+            Some(node) => Ok(node),
+            None => self.find_dir(first),
+        }
+    }
+
+    /// Finds a directory by its way from the root.
+    fn find_dir(&self, first: u32) -> Result<Arc<Node>> {
+        let mut way = vec![first];
+        let mut node = loop {
+            let at = *way.last().ok_or(Kind::Stale)?;
+            if at == 0 {
+                way.pop();
+                break self.root.clone();
+            }
+            if let Some(node) = self.nodes.dir(at) {
+                way.pop();
+                break node;
+            }
+            if way.len() > DEPTH_MAX {
+                return Err(Kind::Stale.into());
+            }
+            way.push(self.parents.of(at)?);
+        };
+        for &first in way.iter().rev() {
+            node = self.child_dir(&node, first)?;
+        }
+        Ok(node)
+    }
+
+    /// The directory in `parent` that starts at a cluster.
+    fn child_dir(&self, parent: &Node, first: u32) -> Result<Arc<Node>> {
+        let body = self.read_dir(parent)?;
+        let dir = body.dir()?;
+        let fat32 = self.store.layout.is_fat32();
+        let mut found = None;
+        dir.scan(&self.store, 0, |event| match event {
+            Event::Record(r)
+                if r.short.is_dir()
+                    && !is_dots(&r.short)
+                    && r.short.first_cluster(fat32) == first =>
+            {
+                found = Some((r.short, span_of(&r)));
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        })?;
+        let (entry, span) = found.ok_or(Kind::Stale)?;
+        self.node_of(&Located::new(&self.store, dir, entry, span)?)
+    }
+
+    /// The node of an id.
+    ///
+    /// # Errors
+    /// `Stale`; `Io`, `Corrupt`.
+    pub(crate) fn resolve(&self, id: NodeId) -> Result<Arc<Node>> {
+        self.store.alive()?;
+        if let Some(node) = self.nodes.get(id) {
+            return Ok(node);
+        }
+        let node = match Natural::of(id.ino.get()) {
+            Natural::Root => self.root.clone(),
+            Natural::Dir(first) => self.dir_node(first)?,
+            Natural::Slot(dir, slot) => self.node_in_slot(dir, slot)?,
+            Natural::Odd => return Err(Kind::Stale.into()),
+        };
+        if node.id != id {
+            return Err(Kind::Stale.into());
+        }
+        Ok(node)
+    }
+
+    fn node_in_slot(&self, first: u32, slot: u32) -> Result<Arc<Node>> {
+        let parent = self.dir_node(first)?;
+        let body = self.read_dir(&parent)?;
+        let dir = body.dir()?;
+        if let Some(node) = self.nodes.at(key_of(first, slot)) {
+            return Ok(node);
+        }
+        if slot >= dir.capacity(&self.store) {
+            return Err(Kind::Stale.into());
+        }
+        let found = dir.record_at(&self.store, slot, |r| {
+            let shown = !r.short.is_label() && !r.short.is_dir();
+            shown.then(|| (r.short, span_of(r)))
+        })?;
+        let (entry, span) = found.flatten().ok_or(Kind::Stale)?;
+        if self.is_owner_table(first, slot) {
+            return Err(Kind::Stale.into());
+        }
+        self.node_of(&Located::new(&self.store, dir, entry, span)?)
     }
 
     /// Notes that a node is not at its place any more.
@@ -376,60 +366,50 @@ impl Attached {
         if !node.is_dir() {
             self.nodes.moved(node, key, None);
         }
-        if self.unix == Unix::Paper {
-            self.nodes.leave(key);
+        if self.attrs.unix == Unix::Paper {
+            self.attrs.births.leave(key);
         }
     }
 
-    /// Ends an open. The clusters of a node without a name are given back with
-    /// its last.
-    ///
-    /// # Errors
-    /// `Stale`; what giving them back answers.
-    pub(crate) fn close_open(&self, open: OpenId) -> Result<()> {
-        let closed = self.opens.remove(open)?;
-        let node = closed.open.node;
-        if closed.is_last {
-            self.table.give_up(node.id.ino.get());
+    /// Notes that a node has moved from one place to another.
+    pub(crate) fn moved(&self, node: &Arc<Node>, from: &Located, to: &Located) {
+        let (old, new) = (from.place.key(), to.place.key());
+        if !node.is_dir() {
+            self.nodes.moved(node, old, Some(new));
         }
-        if !closed.is_last || !node.meta.lock().gone {
-            return Ok(());
+        if self.attrs.unix == Unix::Paper && old != new {
+            self.attrs.births.leave(old);
         }
-        let mut body = node.body.write();
-        if node.is_open() {
-            return Ok(());
-        }
-        self.nodes.remove(node.id);
-        if self.writable().is_err() {
-            return Ok(());
-        }
-        self.free_content(&mut body)
     }
 }
 
-/// Nothing can be made in a directory that was removed.
-pub(crate) fn check_has_name(dir: &Node) -> Result<()> {
-    if dir.meta.lock().gone {
-        return Err(Error::note(Kind::NotFound, "the directory was removed"));
-    }
-    Ok(())
+fn root_node(store: &Store) -> Result<Arc<Node>> {
+    let mut runs = Runs::from_first(store.layout.root_cluster, Of::Dir);
+    runs.load(&store.table, store.dir_clusters_max())?;
+    let mut entry = DirEntry::new_zeroed();
+    entry.DIR_Attr = attr::DIRECTORY;
+    let meta = Meta {
+        entry,
+        place: None,
+        size: 0,
+        mtime: Time::EPOCH,
+        ctime: Time::EPOCH,
+        change: 1,
+        rdev: 0,
+        dirty: false,
+        moved: false,
+        gone: false,
+    };
+    let dir = Dir {
+        first: 0,
+        runs,
+        index: None,
+    };
+    Ok(Arc::new(Node {
+        id: NodeId::new(ROOT_INO, 0).ok_or(Kind::Invalid)?,
+        kind: FileKind::Dir,
+        opens: AtomicU32::new(0),
+        meta: Mutex::new(meta),
+        body: RwLock::new(Body::Dir(dir)),
+    }))
 }
-
-/// Asks for a commit before a directory goes that something was moved out of in this epoch: the new
-/// name may be on its way as late as the loss of the directory.
-pub(crate) fn check_left(content: &Body, epoch: &Epoch) -> Step<()> {
-    match content {
-        Body::Dir(dir) => epoch.check_left(dir.first),
-        Body::File(_) => Ok(()),
-    }
-}
-
-/// Whether a directory, with its index, has no entries.
-pub(crate) fn check_empty(dir: &Dir) -> Result<()> {
-    match &dir.index {
-        Some(index) if index.count == 0 => Ok(()),
-        _ => Err(Kind::NotEmpty.into()),
-    }
-}
-
-const _: () = assert!(2 * ENTRY_LEN <= 512);

@@ -12,6 +12,17 @@ use crate::ondisk::DirEntry;
 use crate::time::{Stamp, Zone, set_create};
 use volary_core::{FileKind, Time};
 
+/// Which UNIX extension is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unix {
+    /// None.
+    Off,
+    /// Today's.
+    Today,
+    /// The paper's.
+    Paper,
+}
+
 /// Largest owner index.
 pub const OWNER_MAX: u16 = (1 << 11) - 1;
 /// Generations: 0–63.
