@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::{BlockDevice, Error, Geometry, Kind, Result, escape};
 
 /// The content of a qcow2 image of version 2 or 3, compressed clusters and
-/// internal snapshots included. The file is locked as by [`FileDevice`].
+/// internal snapshots included. The file is locked as by [`FileDevice`](crate::FileDevice).
 ///
 /// Not durable before a flush, as of any device; clusters that were written
 /// first since the last flush read as they did before after a crash.
@@ -39,7 +39,7 @@ impl Qcow2 {
     /// since opening it would read a file that its maker names.
     ///
     /// # Errors
-    /// Those of [`FileDevice::open`]; `Corrupt`; `Unsupported` for what is
+    /// Those of [`FileDevice::open`](crate::FileDevice::open); `Corrupt`; `Unsupported` for what is
     /// encrypted or stands on another file; `Io`.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         Self::open_with(path.as_ref(), options, false)
@@ -49,7 +49,7 @@ impl Qcow2 {
     /// file or an empty one.
     ///
     /// # Errors
-    /// As [`FileDevice::create`].
+    /// As [`FileDevice::create`](crate::FileDevice::create).
     pub fn create(path: impl AsRef<Path>, size: u64) -> Result<()> {
         let path = path.as_ref();
         let file = File::options()
