@@ -1,16 +1,18 @@
 //! The quick gate.
 
+use crate::features;
 use crate::harness::Harness;
 use crate::run::Step;
 use anyhow::Result;
 
-/// fmt, clippy with warnings denied, unit tests, docs.
+/// fmt, clippy with warnings denied, unit tests, the library's features, docs.
 pub(crate) fn gate() -> Result<()> {
     format()?;
     let tests = Harness::new("--workspace --lib --bins").with("", &[]);
     tests.run()?;
     Step::new("cargo clippy --workspace --all-targets --quiet -- -D warnings").run()?;
     examples("dev").run()?;
+    features::check("dev")?;
     let docs = Step::new("cargo doc --workspace --no-deps --quiet");
     docs.env("RUSTDOCFLAGS", "-D warnings").run()
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod deps;
+mod features;
 mod harness;
 mod run;
 mod rustc;

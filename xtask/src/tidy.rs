@@ -1,6 +1,7 @@
 //! The house rules that a program can hold us to.
 
 mod circles;
+mod types;
 
 use crate::run::root;
 use std::collections::BTreeSet;

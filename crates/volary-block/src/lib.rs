@@ -6,7 +6,8 @@
 //! | [`FileDevice`] | a regular file or a raw block device |
 //! | [`MemDevice`] | memory; parts that were never written take none |
 //! | [`Slice`], [`partitions`] | a stretch of a device; where MBR, GPT and disklabels put them |
-//! | [`Qcow2`], [`open_image`] | a qcow2 image; any image, whichever it is |
+//! | [`open_image`] | any image, whichever kind it is |
+//! | `Qcow2` | a qcow2 image; with the feature `qcow2` |
 //! | [`Recorder`] | remembers or counts requests |
 //! | [`Faulty`] | fails as it is told |
 //! | [`Overlay`] | keeps changes on another device |
@@ -33,9 +34,12 @@ mod by_replica;
 pub mod cache;
 mod faulty;
 mod file;
+mod image;
+mod magic;
 mod mem;
 mod overlay;
 mod part;
+#[cfg(feature = "qcow2")]
 mod qcow2;
 mod range;
 mod record;
@@ -49,10 +53,12 @@ pub use by_replica::ByReplica;
 pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};
 pub use faulty::{Faulty, How, On, When};
 pub use file::{FileDevice, OpenOptions, cached_pages};
+pub use image::open_image;
 pub use mem::MemDevice;
 pub use overlay::Overlay;
 pub use part::{Partition, Scheme, partition, partitions};
-pub use qcow2::{Qcow2, catches_panic, open_image};
+#[cfg(feature = "qcow2")]
+pub use qcow2::{Qcow2, catches_panic};
 pub use record::{Counts, Recorder, Request};
 pub use reserve::{Reservation, Reservations};
 pub use skipping::Skipping;

@@ -4,7 +4,7 @@ use crate::budget::Buf;
 use crate::delivery::Why;
 use crate::ordinary::{Fetched, Fetching};
 use crate::outlet::{Job, Outlet};
-use crate::run::Part;
+use crate::part::Part;
 use crate::together;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;

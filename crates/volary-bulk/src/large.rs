@@ -3,7 +3,7 @@
 use crate::delivery::{File, Part as Told, Range, Way, Why};
 use crate::list::{Listed, join};
 use crate::ordinary::{self, DATA_MAX, Stretches, failed, tell};
-use crate::run::Part;
+use crate::part::Part;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Extent, Kind, Mode, OpenId, Place, Result};

@@ -43,6 +43,7 @@
 //! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
 //! | `ordinary`, `fetch`, `together`, `large` | files that are read through the session, ahead of their turn, many at the same time, and in chunks |
 //! | `shuffle` | a loader's order |
+//! | `run`, `part` | goes through the parts of what is listed; what a run and a part are |
 //! | `budget`, `outlet`, `probe` | memory, consumers' threads, what a device likes |
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -61,6 +62,7 @@ mod list;
 mod options;
 mod ordinary;
 mod outlet;
+mod part;
 mod plan;
 mod probe;
 mod run;

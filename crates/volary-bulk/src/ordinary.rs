@@ -3,7 +3,7 @@
 use crate::budget::Buf;
 use crate::delivery::{Part as Told, Range, Way, Why};
 use crate::list::{Listed, join};
-use crate::run::{Part, is_same};
+use crate::part::{Part, is_same};
 use std::ops::ControlFlow;
 use volary_core::{Attr, Caps, Error, Extent, Kind, Mode, OpenId, Place, Result};
 

@@ -3,7 +3,7 @@
 use crate::budget::Buf;
 use crate::delivery::{File, Part as Told, Way, Why};
 use crate::ordinary::{self, Fetched};
-use crate::run::{Again, Part};
+use crate::part::{Again, Part};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};

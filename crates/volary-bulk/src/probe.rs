@@ -2,23 +2,10 @@
 
 use crate::list::{List, Piece};
 use crate::options::Clock;
-use crate::run::Run;
+use crate::part::{Run, Tuned};
 use crate::source::Source;
 use std::time::Duration;
 use volary_core::BlockDevice;
-
-/// How a device is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tuned {
-    /// The largest gap that is read with what is on both sides of it.
-    pub(crate) gap: u64,
-    /// The largest request.
-    pub(crate) request: u64,
-    /// Requests at a time.
-    pub(crate) depth: usize,
-    /// Whether it moves something to find a place.
-    pub(crate) moves: bool,
-}
 
 /// What is right for most devices, and nearly right for the others.
 const UNASKED: Tuned = Tuned {

@@ -1,13 +1,14 @@
 //! A run: part after part of what is listed, read and delivered.
 
 use crate::budget::{Budget, Meter};
-use crate::delivery::{Consumer, File, Part as Told, Way, Why};
+use crate::delivery::{Consumer, File, Part as Told, Way};
 use crate::fetch::Fetch;
 use crate::list::{List, Name};
 use crate::options::{Method, Options, Shares};
 use crate::outlet::{Job, Outlet};
-use crate::plan::{Merge, first_fit};
-use crate::probe::{self, Tuned};
+use crate::part::{Part, Run, Tuned};
+use crate::plan::first_fit;
+use crate::probe;
 use crate::source::Source;
 use crate::summary::{Summary, Tally};
 use crate::sweep::Sweep;
@@ -84,19 +85,6 @@ const PART: u64 = 64 << 20;
 /// Bytes of the first part, before which nothing is read. Also of all parts of a source without a device:
 /// larger ones would give no better order, and let the walk and the reads wait for each other.
 const FIRST: u64 = 16 << 20;
-
-/// What all of a run shares.
-pub(crate) struct Run<'a> {
-    pub(crate) options: &'a Options,
-    pub(crate) shares: Shares,
-    pub(crate) consumer: &'a dyn Consumer,
-    pub(crate) reads: Arc<Budget>,
-    pub(crate) assembly: Arc<Budget>,
-    pub(crate) scratch: Arc<Budget>,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) tally: Tally,
-    pub(crate) stop: AtomicBool,
-}
 
 impl Run<'_> {
     /// Walks on another thread. While one part is read, the next is listed, unless the device would have to
@@ -179,33 +167,10 @@ impl Run<'_> {
         self.meter.sub(bytes);
         done
     }
-
-    /// Nothing more is to be delivered.
-    pub(crate) fn end(&self) {
-        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        self.reads.close();
-        self.assembly.close();
-        self.scratch.close();
-    }
-
-    pub(crate) fn check(&self) -> ControlFlow<()> {
-        match self.stop.load(std::sync::atomic::Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-}
-
-/// A part of a source that is listed.
-pub(crate) struct Part<'a> {
-    pub(crate) run: &'a Run<'a>,
-    pub(crate) number: usize,
-    pub(crate) source: &'a Source,
-    pub(crate) list: &'a List,
-    pub(crate) tuned: Tuned,
 }
 
 impl Part<'_> {
+    /// Delivers all of it.
     fn deliver(&self) -> ControlFlow<()> {
         for name in &self.list.names {
             self.tell(name)?;
@@ -293,46 +258,4 @@ impl Part<'_> {
         }
         ControlFlow::Continue(())
     }
-
-    /// Whether a file is put together of fragments and holes.
-    pub(crate) fn is_copied(&self, file: u32) -> bool {
-        let file = self.list.files.get(file as usize);
-        file.is_some_and(|f| f.fragments != 1 || f.data.is_some())
-    }
-
-    /// How fragments become requests.
-    pub(crate) fn merge(&self) -> Merge {
-        Merge {
-            gap: (self.run.options.method == Method::DaftM).then_some(self.tuned.gap),
-            request: self.tuned.request,
-        }
-    }
-
-    /// The way of a file whose bytes came from the device in a sweep.
-    pub(crate) fn way(&self, file: u32) -> Way {
-        match self.is_copied(file) || self.run.options.shuffle.is_some() {
-            true => Way::Assembled,
-            false => Way::Direct,
-        }
-    }
-
-    /// Whether a file's bytes can no longer be trusted to be what the walk saw.
-    pub(crate) fn has_changed(&self, file: u32) -> bool {
-        if !self.source.is_live {
-            return false;
-        }
-        let Some(file) = self.list.files.get(file as usize) else {
-            return true;
-        };
-        let now = self.source.session.getattr(file.attr.node);
-        !now.is_ok_and(|now| is_same(&now, &file.attr))
-    }
 }
-
-/// Whether nothing that counts for content has happened between two looks at a node.
-pub(crate) fn is_same(a: &volary_core::Attr, b: &volary_core::Attr) -> bool {
-    (a.node, a.size, a.mtime, a.ctime, a.change) == (b.node, b.size, b.mtime, b.ctime, b.change)
-}
-
-/// For a file that is no good as it was read.
-pub(crate) type Again = (u32, Why);

@@ -3,7 +3,7 @@
 use crate::list::{Done, Piece};
 use crate::options::Shuffle;
 use crate::outlet::{Job, Outlet};
-use crate::run::Part;
+use crate::part::Part;
 use crate::sweep::Sweep;
 use std::ops::ControlFlow;
 

@@ -2,7 +2,7 @@
 
 use crate::budget::Buf;
 use crate::ordinary::Fetched;
-use crate::run::{Part, is_same};
+use crate::part::{Part, is_same};
 use volary_core::{Caps, Whole};
 
 /// A listed file, and the buffer to read it into.

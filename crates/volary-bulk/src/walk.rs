@@ -3,7 +3,7 @@
 use crate::delivery::{File, Way, Why};
 use crate::list::{List, Listed, Mapped, Name, mapped};
 use crate::options::Method;
-use crate::run::Run;
+use crate::part::Run;
 use crate::source::Source;
 use std::collections::HashSet;
 use std::ops::ControlFlow;

@@ -9,10 +9,12 @@
 //! | `entry` | one event, as a line of text or of JSON |
 //! | `gather` | which events are written, and which are counted only |
 //! | `place` | where lines are written |
+//! | `target` | whose an event is, and when it is |
 
 mod entry;
 mod gather;
 mod place;
+mod target;
 
 use crate::exit::{Done, Exit, Fail, words};
 use entry::Entry;
@@ -23,15 +25,12 @@ use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use target::{OURS, REPORT, now};
 use tracing::{Event, Level, Subscriber, error, info, warn};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-/// The target of this command's own events; servers' events have their names.
-const OURS: &str = "volary";
-/// Reports that are printed as they are.
-const REPORT: &str = "report";
 /// Longest message of a panic, in characters.
 const PANIC_MAX: usize = 200;
 
@@ -247,9 +246,4 @@ impl Log {
             gather = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "when something is written")]
-fn now() -> Instant {
-    Instant::now()
 }

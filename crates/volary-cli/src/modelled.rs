@@ -1,11 +1,12 @@
 //! Devices for `sim`: images with the timing of a modelled disk, whose changes are kept in memory.
 
 use crate::clock;
+use crate::exit::{Done, Fail};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use volary::block::{MemDevice, Overlay};
 use volary::{Attach, BlockDevice, Error, Kind, Opened, Result, Source};
-use volary_sim::{Doings, Log, Preset, Spinning, Watched};
+use volary_sim::{Doings, Log, PRESETS, Preset, Spinning, Watched};
 
 /// The disk that all images of this process are on.
 #[derive(Debug)]
@@ -18,6 +19,17 @@ pub(crate) struct Modelled {
 }
 
 static MODELLED: OnceLock<Modelled> = OnceLock::new();
+
+/// Returns the disk of this name.
+///
+/// # Errors
+/// If there is none, with the names that there are.
+pub(crate) fn named(name: &str) -> Done<&'static Preset> {
+    Preset::named(name).ok_or_else(|| {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        Fail::usage(format!("--disk: {name} is none of {}", names.join(", ")))
+    })
+}
 
 /// Puts all images that are opened from now on onto modelled disks, which take changes of so many bytes each. Does
 /// nothing if that was done before.

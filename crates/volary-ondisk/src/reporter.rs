@@ -1,7 +1,7 @@
 //! Reports of a check that mends nothing: findings, and progress.
 
 use crate::findings::{Findings, finding};
-use volary_core::{Answer, Check, Error, Finding, Progress, Replica, Result, Severity};
+use volary_core::{Answer, Check, Error, Finding, Kind, Progress, Replica, Result, Severity};
 
 /// Reports findings and progress.
 pub struct Reporter<'a> {
@@ -60,4 +60,9 @@ pub fn instead(replica: &Replica) -> Finding {
     let Replica { what, home, at, .. } = replica;
     let words = format!("the {what} makes no sense; the check goes by its replica at byte {at}");
     damage(*home, words)
+}
+
+/// Returns whether an error ends a check: the device's, or of who stopped it.
+pub fn ends(e: &Error) -> bool {
+    matches!(e.kind(), Kind::Io | Kind::Interrupted)
 }

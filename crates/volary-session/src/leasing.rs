@@ -2,11 +2,11 @@
 
 use crate::leases::{Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
 use crate::session::Session;
-use crate::uses::{Ask, By, Patience, Uses};
+use crate::uses::{Ask, By, Patience};
 use crate::volume::{Hearing, Volume};
 use std::collections::HashMap;
 use std::sync::Arc;
-use volary_core::{Change, Error, FileKind, Kind, NodeId, OpenId, Result};
+use volary_core::{Error, FileKind, Kind, NodeId, OpenId, Result};
 
 impl Session {
     /// Asks for a lease for the open, which has to have been made with this
@@ -165,24 +165,6 @@ impl Session {
     }
 }
 
-/// What the driver tells of changes made elsewhere breaks leases, too.
-pub(crate) fn changed_elsewhere(uses: &Uses, change: Change) {
-    match change {
-        Change::Data(node) | Change::Entries(node) | Change::Gone(node) => {
-            strip(uses, node, By::Key(None));
-        }
-        Change::Attr(_) => {}
-        Change::Everything => Notice::tell_all(&uses.strip_all()),
-    }
-}
-
-fn strip(uses: &Uses, node: NodeId, by: By) {
-    if uses.has_leases() {
-        let (notices, _) = uses.strip(node, by, Impact::CHANGED);
-        Notice::tell_all(&notices);
-    }
-}
-
 impl Volume {
     /// How many leases there are.
     pub fn lease_count(&self) -> usize {
@@ -198,7 +180,7 @@ impl Volume {
 
     /// The node has changed: nobody keeps what they know of it.
     pub(crate) fn strip(&self, node: NodeId, by: By) {
-        strip(&self.uses, node, by);
+        self.uses.change(node, by);
     }
 
     /// The most that a lease can be here: where others change nodes unheard,

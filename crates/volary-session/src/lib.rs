@@ -6,24 +6,22 @@
 //! that a FUSE client, an NFS client and a command on the same volume see each
 //! other's opens, locks and changes.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
+//! | `options`, `caller`, `sharing` | how a volume is to be used; callers who never lose interest; share modes |
+//! | `rules` | who may do what, as pure functions of attributes and credentials |
+//! | `events` | who changed what |
+//! | `leases`, `how` | what clients may keep to themselves; how something is opened |
+//! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
+//! | `uses`, `opens` | share modes, places and leases of what is open; the open table |
+//! | `timer` | commits what nobody has asked to be made durable |
 //! | [`volume`](Volume) | what sessions share; attach and detach |
 //! | [`session`](Session) | one caller |
-//! | `names`, `removal`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
-//! | `leases`, `leasing` | what clients may keep to themselves, and what takes it away |
-//! | `rules` | who may do what, as pure functions of attributes and credentials |
-//! | `opens` | the open table |
-//! | `uses`, `sharing`, `deletion` | share modes, the entries that opens came through, entries that go with their last open |
-//! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
-//! | `grace` | claims go first, after a restart |
-//! | `timer` | commits what nobody has asked to be made durable |
+//! | `leasing`, `deletion`, `grace` | what takes leases away; entries that go with their last open; claims go first, after a restart |
+//! | `names`, `removal`, `replacing`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
 //! | `users` | who may log in as whom |
-//! | `events` | who changed what |
+//! | `clients`, `party`, `pool` | for servers: which addresses are let in; whom a connection counts for; how many of one thing each may have |
 //! | `accepting` | for servers: what to do when no client could be accepted, and who gives way |
-//! | `party` | for servers: whom a connection counts for |
-//! | `pool` | for servers: how many of one thing each party may have |
-//! | `clients` | for servers: which addresses are let in |
 //! | `linger` | for servers: staying awake for the next request |
 //!
 //! # Lock order
@@ -40,6 +38,7 @@
 
 mod accepting;
 mod acls;
+mod caller;
 mod clients;
 mod deletion;
 mod events;
@@ -54,6 +53,7 @@ mod locks;
 mod names;
 mod nodes;
 mod opens;
+mod options;
 mod party;
 mod pool;
 mod removal;
@@ -79,12 +79,12 @@ pub use linger::Linger;
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use nodes::Listed;
+pub use options::{Commit, Limits, VolumeOptions};
 pub use party::{Party, network_of, socket_owner};
 pub use pool::{Pool, Pooled};
 pub use session::Session;
 pub use set_xattr::SetXattr;
 pub use sharing::{Rights, Share};
-pub use timer::Commit;
 pub use users::{User, Users, all_squashed, root_squashed};
-pub use volume::{Hearing, Limits, Volume, VolumeOptions};
+pub use volume::{Hearing, Volume};
 pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};

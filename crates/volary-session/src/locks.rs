@@ -1,76 +1,23 @@
 //! The lock table: who holds which bytes, who waits for whom.
 
+mod held;
 mod ranges;
 
-use crate::events::ClientId;
-use crate::volume::Limits;
+use crate::options::Limits;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use ranges::Holding;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use volary_core::{Kind, NodeId, OpenId, Result};
 
-pub use ranges::Range;
+pub use held::{HeldLock, LockOwner, Range};
 
 /// How long one who waits sleeps before looking whether they still want it.
 const NAP: Duration = Duration::from_millis(50);
 
 /// How many locks there can be on one node, give or take two.
 pub(crate) const LOCKS_MAX: usize = 1 << 12;
-
-/// Whose a lock is. Locks of one owner never conflict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LockOwner {
-    /// The client among whose owners this is; `None` for sessions without one.
-    pub client: Option<ClientId>,
-    /// The client's number for the owner: a process, say.
-    pub number: u64,
-}
-
-impl LockOwner {
-    /// The owner of an open's exact locks; no client has the number 0.
-    pub(crate) fn exact(open: OpenId) -> Self {
-        Self {
-            client: Some(ClientId(0)),
-            number: open.0,
-        }
-    }
-
-    /// What a file system that keeps locks with others knows the owner by: two owners are not the
-    /// same because their clients number them alike.
-    pub(crate) fn below(&self) -> u64 {
-        let Some(client) = self.client else {
-            return self.number;
-        };
-        let mut hasher = DefaultHasher::new();
-        (client, self.number).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// The owner of an open's whole-file lock.
-    pub(crate) fn of_open(open: OpenId) -> Self {
-        Self {
-            client: None,
-            number: open.0,
-        }
-    }
-}
-
-/// A lock that somebody holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldLock {
-    /// Whose.
-    pub owner: LockOwner,
-    /// Which bytes.
-    pub range: Range,
-    /// Exclusive, or shared.
-    pub exclusive: bool,
-    /// Kept as it was asked for, as [`lock_exact`](crate::Session::lock_exact)
-    /// takes it.
-    pub exact: bool,
-}
 
 /// A lock asked for.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! [`Session`]: one caller on one volume.
 
+use crate::caller::NEVER;
 use crate::events::{ClientId, Event, News};
 use crate::leases::LeaseKey;
 use crate::rules;
@@ -10,9 +11,6 @@ use volary_core::{
     Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, Prefetch, QuotaOf,
     QuotaReport, Result, SetQuota, StatFs, Time, permits,
 };
-
-/// For callers who never lose interest.
-pub(crate) static NEVER: Cancel = Cancel::new();
 
 /// One caller's credentials on one volume, and all that they can do there.
 ///
@@ -49,8 +47,15 @@ impl fmt::Debug for WaitHook {
     }
 }
 
+impl Volume {
+    /// A session for one caller. Cheap: a server may make one for each request.
+    pub fn session(self: &Arc<Self>, cred: Cred) -> Session {
+        Session::new(Arc::clone(self), cred)
+    }
+}
+
 impl Session {
-    pub(crate) fn new(volume: Arc<Volume>, cred: Cred) -> Self {
+    fn new(volume: Arc<Volume>, cred: Cred) -> Self {
         let cred = volume.fs.caller(&cred).unwrap_or(cred);
         Self {
             volume,

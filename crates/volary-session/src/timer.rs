@@ -1,6 +1,6 @@
 //! The commit timer: what was acknowledged does not stay undurable for long.
 
-use crate::session;
+use crate::caller::NEVER;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,20 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use volary_core::{Call, Cred, Ctx, Error, Fs, Kind, Layer, Op, Result, Time};
-
-/// When a volume makes changes durable that nobody asks it to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Commit {
-    /// By a thread that the volume starts: within the time that the file system says
-    /// ([`FileSystem::commit_time`](volary_core::FileSystem::commit_time)).
-    #[default]
-    AsVolume,
-    /// By a thread as well: so long after a change at the latest.
-    Within(Duration),
-    /// Never: no thread is started. For programs that drive time themselves, and want
-    /// the same bytes of the same calls.
-    WhenAsked,
-}
 
 /// After so many bytes are written, changes are made durable before their time.
 const UNSYNCED_MAX: u64 = 256 << 20;
@@ -187,7 +173,7 @@ fn commit_in_time(fs: &Fs, unsynced: &Unsynced, how: &Timed) {
             fs.sync(&Ctx {
                 cred: &cred,
                 now: (how.clock)(),
-                cancel: &session::NEVER,
+                cancel: &NEVER,
             })
         });
         // Who asks by fsync is told each time; here the first is enough.

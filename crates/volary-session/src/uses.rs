@@ -2,13 +2,14 @@
 //! leases.
 
 mod contend;
+mod mark;
 mod node;
 mod place;
 
 use crate::events::ClientId;
 use crate::leases::Keys;
+use crate::options::VolumeOptions;
 use crate::sharing::{Rights, Share};
-use crate::volume::VolumeOptions;
 use node::NodeUse;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -18,21 +19,11 @@ use std::time::Duration;
 use volary_core::{Caps, Kind, NodeId, OpenId, Result, Time};
 
 pub(crate) use contend::{Ask, By, Patience};
+pub(crate) use mark::{MOMENTARY, Mark, PLAIN};
 pub(crate) use node::{Deleter, Marked, Removal};
 pub(crate) use place::{Naming, Place};
 
 const SHARDS: usize = 16;
-
-/// Names an open among the uses of its node; [`PLAIN`] for one that is only
-/// counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark(pub(crate) u64);
-
-/// An open that allows all and remembers nothing: a POSIX caller's.
-pub(crate) const PLAIN: Mark = Mark(0);
-
-/// An open that is not even counted: see [`OpenHow::momentary`](crate::OpenHow).
-pub(crate) const MOMENTARY: Mark = Mark(u64::MAX);
 
 /// The uses of all nodes that are open.
 pub(crate) struct Uses {

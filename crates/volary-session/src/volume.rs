@@ -1,86 +1,18 @@
 //! [`Volume`]: what the sessions of one attached file system share.
 
+use crate::caller::NEVER;
 use crate::events::{ClientId, Event, EventSink, Hub, News, Subscription};
 use crate::locks::LockTable;
 use crate::opens::OpenTable;
-use crate::timer::{Commit, Timed, Timer};
+use crate::options::{Commit, VolumeOptions};
+use crate::timer::{Timed, Timer};
 use crate::uses::Uses;
-use crate::{Session, leasing, session};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use volary_core::{Caps, Change, ChangeSink, Cred, Ctx, Error, Fs, Kind, Result, Time, Watch};
-
-/// How a volume is to be used; see [`Volume::new`].
-#[derive(Clone, Debug)]
-pub struct VolumeOptions {
-    /// What it is called: the share or export name, a word for messages.
-    pub name: String,
-    /// Tells the time of each call.
-    pub clock: fn() -> Time,
-    /// The callers' kernel has checked access already (a FUSE mount with
-    /// `default_permissions`): it is not checked again. What calls do to modes
-    /// and groups beside what they ask for is done all the same.
-    pub trust: bool,
-    /// How long the holder of a lease may take to give it up.
-    pub lease_timeout: Duration,
-    /// How much there may be of what callers can make at will.
-    pub limits: Limits,
-    /// When changes are made durable that nobody asks for.
-    pub commit: Commit,
-    /// Hears the volume's name, and of the first commit that failed of those which the
-    /// volume makes by itself, and of the next first one once such a commit has succeeded.
-    /// It must not call the volume.
-    pub commit_failed: fn(&str, &Error),
-}
-
-impl VolumeOptions {
-    /// Nobody trusted, 35 s for a lease, the usual limits, [`Commit::AsVolume`], and
-    /// nobody who hears of it when a commit fails.
-    pub fn new(name: impl Into<String>, clock: fn() -> Time) -> Self {
-        Self {
-            name: name.into(),
-            clock,
-            trust: false,
-            lease_timeout: Duration::from_secs(35),
-            limits: Limits::default(),
-            commit: Commit::default(),
-            commit_failed: |_, _| (),
-        }
-    }
-}
-
-/// How much there may be at once of what callers can make at will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Opens of the volume. Opening one more fails with `TooManyOpen`.
-    pub opens: usize,
-    /// Byte-range locks, and as many whole-file locks; past that, `Quota`.
-    pub locks: usize,
-    /// Of these, one user's, by number; past that, `Quota`.
-    pub user_locks: usize,
-    /// Leases of the volume; past that none is granted.
-    pub leases: usize,
-    /// Leases of one client; past that none is granted.
-    pub client_leases: usize,
-    /// Callers that wait for locks or leases; past that, `Busy`.
-    pub waiting: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            opens: 1 << 20,
-            locks: 1 << 20,
-            user_locks: 1 << 18,
-            leases: 1 << 18,
-            client_leases: 1 << 16,
-            waiting: 1 << 12,
-        }
-    }
-}
+use volary_core::{Caps, Change, ChangeSink, Cred, Ctx, Fs, Kind, Result, Time, Watch};
 
 /// One attached file system, with the opens, locks and events that its users
 /// share.
@@ -148,7 +80,7 @@ impl ChangeSink for FromDriver {
         let (Some(hub), Some(uses)) = (self.hub.upgrade(), self.uses.upgrade()) else {
             return;
         };
-        leasing::changed_elsewhere(&uses, change);
+        uses.changed_elsewhere(change);
         let news = match change {
             Change::Data(node) => News::Data(node),
             Change::Attr(node) => News::Attr(node),
@@ -219,13 +151,8 @@ impl Volume {
         })
     }
 
-    /// A session for one caller. Cheap: a server may make one for each request.
-    pub fn session(self: &Arc<Self>, cred: Cred) -> Session {
-        Session::new(Arc::clone(self), cred)
-    }
-
     /// A new client id, unique on this volume: what a server gives its
-    /// sessions ([`Session::with_client`]) to know its own changes among the
+    /// sessions ([`Session::with_client`](crate::Session::with_client)) to know its own changes among the
     /// events, and to keep its lock owners apart from others'.
     pub fn client(&self) -> ClientId {
         ClientId(self.clients.fetch_add(1, Ordering::Relaxed))
@@ -368,7 +295,7 @@ impl Volume {
         call(&Ctx {
             cred,
             now: self.now(),
-            cancel: &session::NEVER,
+            cancel: &NEVER,
         })
     }
 }

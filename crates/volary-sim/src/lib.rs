@@ -17,7 +17,8 @@
 //! | [`hard`] | a hard disk of the years since 2000 as a model: what requests take |
 //! | [`buffered`] | disks of about 1990, with a buffer that reads ahead |
 //! | [`flash`] | devices that move nothing |
-//! | [`Preset`], [`Watched`] | modelled disks by name, and what they did |
+//! | [`preset`] | modelled disks by name |
+//! | [`Watched`] | a modelled disk that tells what it did |
 //! | [`Spinning`], [`Timed`] | a device whose requests take the time of a disk that turns |
 //! | [`scripts`] | all short scripts, and random long ones |
 //! | [`rng`] | random numbers from a seed |
@@ -74,6 +75,7 @@ pub mod hard;
 pub mod lazy;
 mod losing;
 pub mod op;
+pub mod preset;
 pub mod rng;
 pub mod scripts;
 pub mod seek;
@@ -93,9 +95,10 @@ pub use explore::{Cut, Depth, Explorer, Failure, Tally};
 pub use lazy::{Lazy, Odometer};
 pub use losing::Losing;
 pub use op::{Op, Ops};
+pub use preset::{PRESETS, Preset};
 pub use spinning::{Spinning, Timed};
 pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
 pub use tape::{Event, Moment, Tape, Taped};
 pub use volume::{Aside, Between, Endured, Progress, Recovery, Volume, perform};
-pub use watched::{Doings, Log, PRESETS, Preset, Served, Watched};
+pub use watched::{Doings, Log, Served, Watched};

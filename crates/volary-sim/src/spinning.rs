@@ -27,6 +27,28 @@ pub trait Timed: Send {
     }
 }
 
+impl Timed for Box<dyn Timed> {
+    fn now(&self) -> f64 {
+        (**self).now()
+    }
+
+    fn wait(&mut self, time: f64) {
+        (**self).wait(time);
+    }
+
+    fn read(&mut self, offset: u64, len: u64) {
+        (**self).read(offset, len);
+    }
+
+    fn write(&mut self, offset: u64, len: u64) {
+        (**self).write(offset, len);
+    }
+
+    fn read_all(&mut self, reads: &[(u64, u64)]) {
+        (**self).read_all(reads);
+    }
+}
+
 /// Returns the rotational delay at `time` until a place comes under the head that passes it at `passed`, and each
 /// `revolution` after that.
 pub(crate) fn rotational_delay(time: f64, passed: f64, revolution: f64) -> f64 {

@@ -1,107 +1,9 @@
-//! A modelled disk, and what it did.
+//! A modelled disk that tells what it did.
 
-use crate::buffered::{Buffered, BufferedDisk};
-use crate::flash::{Flash, FlashDisk};
-use crate::hard::{HardDisk, Model};
-use crate::seek::{Drive, Turning};
+use crate::preset::Preset;
 use crate::spinning::Timed;
 use parking_lot::Mutex;
 use std::sync::Arc;
-
-/// A disk that can be asked for by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in words.
-    pub what: &'static str,
-    /// Its bytes.
-    pub capacity: u64,
-    make: fn() -> Box<dyn Timed>,
-}
-
-/// All of them: those of the papers first.
-pub static PRESETS: &[Preset] = &[
-    Preset {
-        name: "capricorn",
-        what: "AMPEX Capricorn of the FFS paper, 3,600 revolutions a minute",
-        capacity: Drive::CAPRICORN.capacity(),
-        make: || Box::new(Turning::new(Drive::CAPRICORN)),
-    },
-    Preset {
-        name: "t300",
-        what: "Trident T-300 of the Cedar paper, 3,600 revolutions a minute",
-        capacity: Drive::TRIDENT.capacity(),
-        make: || Box::new(Turning::new(Drive::TRIDENT)),
-    },
-    Preset {
-        name: "maxtor400",
-        what: "Maxtor of 400 MB of the DosFs paper, 3,600 revolutions a minute, SCSI",
-        capacity: Buffered::MAXTOR400.drive.capacity(),
-        make: || Box::new(BufferedDisk::new(Buffered::MAXTOR400)),
-    },
-    Preset {
-        name: "c2247",
-        what: "HP C2247 of the DosFs paper, 5,400 revolutions a minute, SCSI",
-        capacity: Buffered::C2247.drive.capacity(),
-        make: || Box::new(BufferedDisk::new(Buffered::C2247)),
-    },
-    Preset {
-        name: "floppy",
-        what: "floppy of 1.44 MB, 300 revolutions a minute",
-        capacity: Buffered::FLOPPY.drive.capacity(),
-        make: || Box::new(BufferedDisk::new(Buffered::FLOPPY)),
-    },
-    Preset {
-        name: "st373455lw",
-        what: "Seagate of the DAFT paper, 15,000 revolutions a minute",
-        capacity: Model::FAST.capacity,
-        make: || Box::new(HardDisk::new(Model::FAST)),
-    },
-    Preset {
-        name: "6y160p0",
-        what: "Maxtor of the DAFT paper, 7,200 revolutions a minute",
-        capacity: Model::SLOW.capacity,
-        make: || Box::new(HardDisk::new(Model::SLOW)),
-    },
-    Preset {
-        name: "hdd",
-        what: "hard disk of 8 TB as sold today, 7,200 revolutions a minute",
-        capacity: Model::TODAY.capacity,
-        make: || Box::new(HardDisk::new(Model::TODAY)),
-    },
-    Preset {
-        name: "sd",
-        what: "SD card of speed class A1",
-        capacity: u64::MAX,
-        make: || Box::new(FlashDisk::new(Flash::CARD)),
-    },
-    Preset {
-        name: "sata",
-        what: "SATA SSD",
-        capacity: u64::MAX,
-        make: || Box::new(FlashDisk::new(Flash::SATA)),
-    },
-    Preset {
-        name: "nvme",
-        what: "NVMe SSD",
-        capacity: u64::MAX,
-        make: || Box::new(FlashDisk::new(Flash::NVME)),
-    },
-    Preset {
-        name: "objects",
-        what: "object store",
-        capacity: u64::MAX,
-        make: || Box::new(FlashDisk::new(Flash::OBJECTS)),
-    },
-];
-
-impl Preset {
-    /// Returns the disk of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        PRESETS.iter().find(|preset| preset.name == name)
-    }
-}
 
 /// A request, or several that lay in the queue together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,7 +91,7 @@ impl Watched {
     pub fn new(preset: &Preset) -> (Self, Log) {
         let doings = Arc::new(Mutex::new(Doings::default()));
         let watched = Self {
-            disk: (preset.make)(),
+            disk: preset.disk(),
             doings: doings.clone(),
             end: 0,
         };
@@ -244,11 +146,11 @@ impl Timed for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preset::PRESETS;
 
     #[test]
     fn each_disk_takes_its_time_and_tells_what_it_did() {
         for preset in PRESETS {
-            assert!(std::ptr::eq(Preset::named(preset.name).unwrap(), preset));
             let (mut disk, doings) = Watched::new(preset);
             disk.read(0, 4096);
             disk.read(4096, 4096);
@@ -268,7 +170,6 @@ mod tests {
             assert_eq!(doings.path.len(), 5);
             assert!(doings.time > 0.0 && doings.time == disk.now());
         }
-        assert!(Preset::named("drum").is_none());
     }
 
     #[test]

@@ -13,14 +13,14 @@
 
 mod attr;
 mod entries;
+mod errno;
 mod fs;
 mod table;
 mod through;
 
-use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
-use volary_core::{Caps, Error, Fs, Kind, Result};
+use volary_core::{Caps, Fs, Result};
 
 pub use fs::HostFs;
 pub use through::through;
@@ -51,35 +51,4 @@ pub fn unix_caps() -> Caps {
         size_max: i64::MAX as u64,
         time_step: 1,
     }
-}
-
-/// The host's answer in our words.
-fn from_errno(errno: Errno) -> Error {
-    let kind = match errno {
-        Errno::NOENT => Kind::NotFound,
-        Errno::EXIST => Kind::Exists,
-        Errno::NOTDIR => Kind::NotDir,
-        Errno::ISDIR => Kind::IsDir,
-        Errno::NOTEMPTY => Kind::NotEmpty,
-        Errno::INVAL | Errno::ILSEQ => Kind::Invalid,
-        Errno::NAMETOOLONG => Kind::NameTooLong,
-        Errno::MLINK => Kind::TooManyLinks,
-        Errno::LOOP => Kind::SymlinkLoop,
-        Errno::FBIG | Errno::OVERFLOW => Kind::TooBig,
-        Errno::NOSPC => Kind::NoSpace,
-        Errno::DQUOT => Kind::Quota,
-        Errno::ROFS => Kind::ReadOnly,
-        Errno::ACCESS => Kind::Access,
-        Errno::PERM => Kind::NotPermitted,
-        Errno::STALE => Kind::Stale,
-        Errno::AGAIN => Kind::Locked,
-        Errno::DEADLK => Kind::Deadlock,
-        Errno::BUSY | Errno::TXTBSY => Kind::Busy,
-        Errno::INTR => Kind::Interrupted,
-        Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY => Kind::Unsupported,
-        Errno::NODATA => Kind::NoXattr,
-        Errno::XDEV => Kind::CrossVolume,
-        _ => return Error::io("system call", 0, 0, errno.to_string()),
-    };
-    kind.into()
 }

@@ -239,7 +239,7 @@ fn partition_table(head: &Head<'_>) -> Option<&'static str> {
     (signed && used > 0 && odd == 0).then_some("an MBR partition table")
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "full"))]
 mod tests {
     use super::*;
 

@@ -84,7 +84,7 @@ fn list<'a>(formats: impl Iterator<Item = &'a &'static dyn Format>) -> String {
     kinds.join(", ")
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "full"))]
 mod tests {
     use super::*;
 

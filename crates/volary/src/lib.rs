@@ -42,6 +42,13 @@
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
 //! | [`bulk`] | all files of a tree, in the order in which they lie |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
+//!
+//! # Features
+//!
+//! All are on unless `default-features = false`; a program that reads FAT images asks for `fat` alone. Each format is one
+//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), each server
+//! (`fuse`, `nfs`, `smb`), and `bulk`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
+//! with `Unsupported`, which names the feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -53,29 +60,41 @@
     )
 )]
 
+#[cfg(feature = "fat")]
 pub mod demo;
 mod find;
 mod identify;
 mod kinds;
 mod open;
+mod opened;
 mod place;
+#[cfg(feature = "torture")]
 pub mod torture;
 
 pub use find::{Found, TYPE_OPTION, find};
 pub use identify::{Identity, LOOK, identify};
 pub use kinds::{default_kind, format_of, kind_of};
-pub use open::{HOST_OPTIONS, Opened, Raw, attach, open_on, open_source, open_volume};
+#[cfg(feature = "host")]
+pub use open::{HOST_OPTIONS, Raw};
+pub use open::{attach, open_on, open_source, open_volume};
+pub use opened::Opened;
 pub use place::{Place, Source};
 
 pub use volary_block as block;
+#[cfg(feature = "bulk")]
 pub use volary_bulk as bulk;
 pub use volary_core::Place as ExtentPlace;
 pub use volary_core::*;
+#[cfg(feature = "fuse")]
 pub use volary_fuse as fuse;
+#[cfg(feature = "host")]
 pub use volary_host as host;
+#[cfg(feature = "layers")]
 pub use volary_layers as layers;
 pub use volary_mem as mem;
+#[cfg(feature = "nfs")]
 pub use volary_nfs as nfs;
+#[cfg(feature = "nfs-client")]
 pub use volary_nfs_client as nfs_client;
 pub use volary_session::{
     ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
@@ -83,19 +102,36 @@ pub use volary_session::{
     SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
     network_of,
 };
+#[cfg(feature = "smb")]
 pub use volary_smb as smb;
 
-/// The formats that volary has.
+/// The formats that volary has: those that were built in.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: [&dyn Format; 7] = [
+    static FORMATS: &[&dyn Format] = &[
+        #[cfg(feature = "fat")]
         &volary_fat::FAT,
+        #[cfg(feature = "iso9660")]
         &volary_iso9660::ISO9660,
+        #[cfg(feature = "cedar")]
         &volary_cedar::CEDAR,
+        #[cfg(feature = "ffs")]
         &volary_ffs::FFS,
+        #[cfg(feature = "ext4")]
         &volary_ext4::EXT4,
+        #[cfg(feature = "ntfs")]
         &volary_ntfs::NTFS,
         // Told by what is plausible: after those that have a sign.
+        #[cfg(feature = "v7")]
         &volary_v7::V7,
     ];
-    &FORMATS
+    FORMATS
+}
+
+/// Returns what opening something fails with that needs a feature which this library was built without.
+#[cfg(not(all(feature = "fat", feature = "host", feature = "nfs-client")))]
+fn absent(what: &str, feature: &str) -> Error {
+    Error::note(
+        Kind::Unsupported,
+        format!("{what} needs volary's feature {feature}, which this program was built without"),
+    )
 }

@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use volary_core::{Error, Kind, Options, Result};
+#[cfg(feature = "nfs-client")]
 use volary_nfs_client::Location;
 
 /// What holds a volume.
@@ -43,6 +44,7 @@ pub enum Source {
         path: PathBuf,
     },
     /// An NFS export.
+    #[cfg(feature = "nfs-client")]
     Nfs(Location),
 }
 
@@ -52,7 +54,8 @@ impl Source {
     ///
     /// # Errors
     /// `Invalid` for no name, for a size that is none, for an export that is
-    /// not named so, and for a URL of something else.
+    /// not named so, and for a URL of something else; `Unsupported` for an
+    /// export without the feature `nfs-client`.
     pub fn parse(text: &[u8]) -> Result<Self> {
         refuse_url(text)?;
         if let Some(size) = text.strip_prefix(b"mem:") {
@@ -62,7 +65,7 @@ impl Source {
             return host(path);
         }
         if let Some(export) = text.strip_prefix(b"nfs://") {
-            return Location::parse(&unescape(export)).map(Self::Nfs);
+            return export_named(&unescape(export));
         }
         if text.starts_with(b"nfs:") {
             let words = "write nfs://HOST/EXPORT, or ./nfs:... for an image of that name";
@@ -95,11 +98,23 @@ impl std::fmt::Display for Source {
                     volary_core::escape(path.as_os_str().as_bytes())
                 )
             }
+            #[cfg(feature = "nfs-client")]
             Self::Nfs(location) => location.fmt(f),
             Self::Memory { size: None } => f.write_str("mem:"),
             Self::Memory { size: Some(n) } => write!(f, "mem:{n}"),
         }
     }
+}
+
+/// Returns the export that is named by what follows `nfs://`.
+#[cfg(feature = "nfs-client")]
+fn export_named(text: &[u8]) -> Result<Source> {
+    Location::parse(text).map(Source::Nfs)
+}
+
+#[cfg(not(feature = "nfs-client"))]
+fn export_named(_: &[u8]) -> Result<Source> {
+    Err(crate::absent("an NFS export", "nfs-client"))
 }
 
 fn host(path: &[u8]) -> Result<Source> {
@@ -299,7 +314,7 @@ fn cut(text: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
     Some((text.get(..at)?, if path.is_empty() { b"/" } else { path }))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "full"))]
 mod tests {
     use super::*;
 

@@ -2,6 +2,7 @@
 //! of them then on a thread of its own, so that nobody else's waits.
 
 use crate::attrs::Changes;
+use crate::caller::Caller;
 use crate::counts::RequestKind as Kind;
 use crate::errno::{errno_of_flags, errno_of_maker};
 use crate::names::Making;
@@ -15,29 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use volary_core::{Cancel, NodeId, Result};
-
-/// Who asks.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    /// The thread that asks, as this host numbers it.
-    pub(crate) pid: u32,
-    /// Set when it no longer wants the answer; only where somebody looks.
-    pub(crate) cancel: Option<Arc<Cancel>>,
-}
-
-impl Caller {
-    fn of(req: &Request) -> Self {
-        Self {
-            uid: req.uid(),
-            gid: req.gid(),
-            pid: req.pid(),
-            cancel: None,
-        }
-    }
-}
+use volary_core::{NodeId, Result};
 
 /// A request's turn on its thread, from when it has come until it is answered, or
 /// left to another thread. Then the thread stays awake for the next one, if that is
@@ -89,7 +68,7 @@ impl Served {
         let waits = self.may_wait(self.node(node));
         self.work(waits, req, move |server, req| {
             let answer = server.answer(Kind::Open, || server.open_file(req, node, flags));
-            reply_open(reply, answer, server.file_flags(node));
+            reply_open(reply, answer, server.told.file_flags(node));
         });
     }
 
@@ -97,7 +76,7 @@ impl Served {
         let waits = self.may_wait(self.node(node));
         self.work(waits, req, move |server, req| {
             let answer = server.answer(Kind::OpenDir, || server.open_dir(req, node));
-            reply_open(reply, answer, server.dir_flags(node));
+            reply_open(reply, answer, server.told.dir_flags(node));
         });
     }
 
@@ -114,7 +93,7 @@ impl Served {
         self.work(self.may_wait_at(at), req, move |server, req| {
             let making = Making::new(parent, &name, modes);
             let answer = server.answer(Kind::Create, || server.make_file(req, &making, flags));
-            server.reply_created(reply, answer);
+            server.told.reply_created(reply, answer);
         });
     }
 
@@ -122,7 +101,7 @@ impl Served {
         let (parent, name) = owned(at);
         self.work(self.may_wait(self.node(node)), req, move |server, req| {
             let answer = server.answer(Kind::Link, || server.make_link(req, node, parent, &name));
-            server.reply_entry(reply, answer, errno_of_maker);
+            server.told.reply_entry(reply, answer, errno_of_maker);
         });
     }
 
@@ -180,7 +159,7 @@ impl Served {
             let answer = server.answer(Kind::SetAttr, || {
                 server.change_attr(req, node, open, &changes)
             });
-            server.reply_attr(reply, answer);
+            server.told.reply_attr(reply, answer);
         });
     }
 
@@ -209,7 +188,7 @@ impl Served {
         if self.volume.lease_count() == 0 {
             return false;
         }
-        let own = self.own_session();
+        let own = self.sessions.own();
         node.is_ok_and(|node| own.would_wait(node, true) || own.would_wait_for_name(node))
     }
 
@@ -219,7 +198,7 @@ impl Served {
             return false;
         }
         let found = self.node(parent).and_then(|dir| {
-            let own = self.own_session();
+            let own = self.sessions.own();
             own.lookup(dir, name.as_bytes())
         });
         self.may_wait(found.map(|entry| entry.node))

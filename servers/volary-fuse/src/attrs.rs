@@ -1,6 +1,6 @@
 //! Requests about attributes and extended attributes.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::kernel;
 use crate::server::Server;
 use fuser::{AccessFlags, FileHandle, INodeNo, TimeOrNow};
@@ -41,7 +41,7 @@ impl Server {
         node: INodeNo,
         open: Option<FileHandle>,
     ) -> Result<Attr> {
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         match (self.node(node), open) {
             (Ok(node), _) => session.getattr(node),
             (Err(_), Some(open)) => session.getattr_open(OpenId(open.0)),
@@ -60,7 +60,7 @@ impl Server {
         if set.size.is_some_and(|size| size > kernel::SIZE_MAX) {
             return Err(Kind::TooBig.into());
         }
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         match open {
             Some(open) if set.size.is_some() => session.setattr_open(OpenId(open.0), &set),
             _ => session.setattr(self.node(node)?, &set),
@@ -68,7 +68,7 @@ impl Server {
     }
 
     pub(crate) fn link_target(&self, req: &Caller, node: INodeNo) -> Result<Vec<u8>> {
-        self.session(req).readlink(self.node(node)?)
+        self.sessions.of(req).readlink(self.node(node)?)
     }
 
     pub(crate) fn check_access(
@@ -87,18 +87,19 @@ impl Server {
         for (_, access) in kinds.iter().filter(|(flag, _)| want.contains(*flag)) {
             asked = asked.and(*access);
         }
-        self.session(req).access(node, asked)
+        self.sessions.of(req).access(node, asked)
     }
 
     pub(crate) fn xattr(&self, req: &Caller, node: INodeNo, name: &OsStr) -> Result<Vec<u8>> {
-        self.session(req)
+        self.sessions
+            .of(req)
             .getxattr(self.node(node)?, name.as_bytes())
     }
 
     /// The names of the extended attributes, each with a NUL after it.
     pub(crate) fn xattr_names(&self, req: &Caller, node: INodeNo) -> Result<Vec<u8>> {
         let mut all = Vec::new();
-        for name in self.session(req).listxattr(self.node(node)?)? {
+        for name in self.sessions.of(req).listxattr(self.node(node)?)? {
             all.extend_from_slice(&name);
             all.push(0);
         }
@@ -123,12 +124,13 @@ impl Server {
             (true, true) => return Err(Kind::Invalid.into()),
         };
         let node = self.node(node)?;
-        self.session(req)
+        self.sessions
+            .of(req)
             .setxattr(node, name.as_bytes(), value, how)
     }
 
     pub(crate) fn remove_xattr(&self, req: &Caller, node: INodeNo, name: &OsStr) -> Result<()> {
         let node = self.node(node)?;
-        self.session(req).removexattr(node, name.as_bytes())
+        self.sessions.of(req).removexattr(node, name.as_bytes())
     }
 }

@@ -1,9 +1,11 @@
 //! Requests about what files hold: open, read, write, make durable, allocate.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
+use crate::counts::RequestKind;
 use crate::kernel::{self, IO_MAX, SIZE_MAX};
+use crate::reply::plain;
 use crate::server::Server;
-use fuser::{FileHandle, INodeNo, WriteFlags};
+use fuser::{FileHandle, INodeNo, ReplyData, WriteFlags};
 use rustix::fs::FallocateFlags;
 use std::cell::RefCell;
 use volary_core::{Caps, Kind, OpenId, Place, Result, SetAttr};
@@ -31,8 +33,8 @@ impl Server {
     /// itself, and cuts the file after the open if it is to.
     pub(crate) fn open_file(&self, req: &Caller, node: INodeNo, flags: i32) -> Result<OpenId> {
         let node = self.node(node)?;
-        let mode = kernel::mode(flags, self.wishes.write_back);
-        self.session(req).open(node, mode)
+        let mode = kernel::mode(flags, self.told.wishes.write_back);
+        self.sessions.of(req).open(node, mode)
     }
 
     /// Reads, and hands what was read to `take`.
@@ -48,9 +50,24 @@ impl Server {
                 buffer.resize(len, 0);
             }
             let room = &mut buffer[..len];
-            let count = self.session(req).read(part.open, part.offset, room)?;
+            let count = self.sessions.of(req).read(part.open, part.offset, room)?;
             Ok(take(&room[..count]))
         })
+    }
+
+    /// Reads a part, and replies out of the buffer that it was read into.
+    pub(crate) fn reply_part(&self, req: &Caller, part: Part, reply: ReplyData) {
+        let mut reply = Some(reply);
+        let answer = self.answer(RequestKind::Read, || {
+            self.read_part(req, part, |data| {
+                if let Some(reply) = reply.take() {
+                    reply.data(data);
+                }
+            })
+        });
+        if let (Err(e), Some(reply)) = (answer, reply) {
+            reply.error(plain(&e));
+        }
     }
 
     /// Writes all. What comes out of the kernel's cache comes on nobody's
@@ -65,9 +82,9 @@ impl Server {
     ) -> Result<u32> {
         check_end(offset, data.len() as u64)?;
         let session = if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-            self.own_session()
+            self.sessions.own()
         } else {
-            self.session(req)
+            self.sessions.of(req)
         };
         let open = OpenId(open.0);
         let kills = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
@@ -92,7 +109,7 @@ impl Server {
 
     pub(crate) fn allocate_part(&self, req: &Caller, part: Part, mode: i32) -> Result<()> {
         check_end(part.offset, part.len)?;
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         let keeps = FallocateFlags::KEEP_SIZE;
         let hole = FallocateFlags::PUNCH_HOLE | keeps;
@@ -100,7 +117,7 @@ impl Server {
             self.take_privileges(&session, part.open, false)?;
             return session.allocate(part.open, part.offset, part.len, true);
         }
-        if !(flags.is_empty() || flags == keeps) || !self.caps.has(Caps::PREALLOCATE) {
+        if !(flags.is_empty() || flags == keeps) || !self.told.caps.has(Caps::PREALLOCATE) {
             return Err(Kind::Unsupported.into());
         }
         self.take_privileges(&session, part.open, false)?;
@@ -117,7 +134,7 @@ impl Server {
     /// something fails after the first. The source ends where it ended before the call, so that a copy
     /// within a file does not copy what it has appended.
     pub(crate) fn copy_part(&self, req: &Caller, from: Part, to: OpenId, at: u64) -> Result<u32> {
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         let left = session
             .getattr_open(from.open)?
             .size
@@ -159,7 +176,7 @@ impl Server {
         };
         let offset = u64::try_from(offset).map_err(|_| Kind::NotFound)?;
         let data = whence == SEEK_DATA;
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         let size = session.getattr_open(open)?.size.min(SIZE_MAX);
         if offset >= size {
             return Err(Kind::NotFound.into());
@@ -174,16 +191,6 @@ impl Server {
             None if data => Err(Kind::NotFound.into()),
             None => Ok(size),
         }
-    }
-
-    /// Whether [`seek`](Self::seek) can find holes at all.
-    pub(crate) fn knows_holes(&self) -> bool {
-        self.caps.has(Caps::HOLES) && self.caps.has(Caps::EXTENTS)
-    }
-
-    /// Makes a directory, and with it all, durable.
-    pub(crate) fn sync_dir(&self, req: &Caller) -> Result<()> {
-        self.session(req).sync()
     }
 }
 

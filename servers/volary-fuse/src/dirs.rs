@@ -3,9 +3,10 @@
 //! The kernel wants `.` and `..` first, which the session does not give: they
 //! take the places 1 and 2, and the session's cookies come after them.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::kernel;
-use crate::server::{Given, Server};
+use crate::server::Server;
+use crate::told::Given;
 use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +33,7 @@ pub(crate) struct Listing {
 
 impl Server {
     pub(crate) fn list(&self, req: &Caller, at: Listing, reply: &mut ReplyDirectory) -> Result<()> {
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         for (place, name) in dots_from(at.offset) {
             let number = self.dot_number(&session, at.node, name)?;
             let dir = fuser::FileType::Directory;
@@ -57,7 +58,7 @@ impl Server {
         at: Listing,
         reply: &mut ReplyDirectoryPlus,
     ) -> Result<()> {
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         let dir = self.node(at.node)?;
         for (place, name) in dots_from(at.offset) {
             let attr = self.dot(&session, at.node, name)?.attr;
@@ -88,10 +89,10 @@ impl Server {
         attr: &Attr,
     ) -> bool {
         let given = Given {
-            attr: self.attr(attr),
+            attr: self.told.attr(attr),
             generation: Generation(attr.node.generation.into()),
-            names: self.name_lasts(attr.kind),
-            attrs: self.attrs_last(),
+            names: self.told.name_lasts(attr.kind),
+            attrs: self.told.attrs_last(),
         };
         // The reply has room for one duration only.
         let lasts = given.names.min(given.attrs);
@@ -110,7 +111,7 @@ impl Server {
     fn dot(&self, session: &Session, dir: INodeNo, name: &[u8]) -> Result<Entry> {
         let dir = self.node(dir)?;
         match session.lookup(dir, name) {
-            Err(e) if e == Kind::Access => self.own_session().lookup(dir, name),
+            Err(e) if e == Kind::Access => self.sessions.own().lookup(dir, name),
             found => found,
         }
     }
@@ -126,7 +127,7 @@ impl Server {
     /// Opens a directory.
     pub(crate) fn open_dir(&self, req: &Caller, node: INodeNo) -> Result<OpenId> {
         let node = self.node(node)?;
-        let session = self.session(req);
+        let session = self.sessions.of(req);
         let open = session.open(node, volary_core::Mode::Read)?;
         Ok(open)
     }

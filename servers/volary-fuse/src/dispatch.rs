@@ -26,7 +26,7 @@ use volary_core::{Caps, OpenId};
 
 impl Filesystem for Served {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        self.wishes.ask(config);
+        self.told.wishes.ask(config);
         Ok(())
     }
 
@@ -35,7 +35,7 @@ impl Filesystem for Served {
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let req = &self.turn(req);
         let answer = self.answer(Kind::Lookup, || self.find(req, parent, name));
-        self.reply_found(reply, answer);
+        self.told.reply_found(reply, answer);
     }
 
     fn forget(&self, req: &Request, node: INodeNo, lookups: u64) {
@@ -72,7 +72,7 @@ impl Filesystem for Served {
         let req = &self.turn(req);
         let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkDir, || self.make_dir(req, &making));
-        self.reply_entry(reply, answer, plain);
+        self.told.reply_entry(reply, answer, plain);
     }
 
     fn mknod(
@@ -88,7 +88,7 @@ impl Filesystem for Served {
         let req = &self.turn(req);
         let making = Making::new(parent, name, (mode, umask));
         let answer = self.answer(Kind::MkNod, || self.make_node(req, &making, rdev));
-        self.reply_entry(reply, answer, errno_of_maker);
+        self.told.reply_entry(reply, answer, errno_of_maker);
     }
 
     fn symlink(
@@ -104,7 +104,7 @@ impl Filesystem for Served {
         let answer = self.answer(Kind::Symlink, || {
             self.make_symlink(req, parent, name, target)
         });
-        self.reply_entry(reply, answer, errno_of_maker);
+        self.told.reply_entry(reply, answer, errno_of_maker);
     }
 
     fn link(&self, req: &Request, node: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -142,7 +142,7 @@ impl Filesystem for Served {
     fn getattr(&self, req: &Request, node: INodeNo, open: Option<FileHandle>, reply: ReplyAttr) {
         let req = &self.turn(req);
         let answer = self.answer(Kind::GetAttr, || self.attr_of(req, node, open));
-        self.reply_attr(reply, answer);
+        self.told.reply_attr(reply, answer);
     }
 
     fn setattr(
@@ -190,13 +190,13 @@ impl Filesystem for Served {
 
     fn statfs(&self, req: &Request, _node: INodeNo, reply: ReplyStatfs) {
         let req = &self.turn(req);
-        let answer = self.answer(Kind::StatFs, || self.session(req).statfs());
-        self.reply_statfs(reply, answer);
+        let answer = self.answer(Kind::StatFs, || self.sessions.of(req).statfs());
+        self.told.reply_statfs(reply, answer);
     }
 
     fn getxattr(&self, req: &Request, node: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
         let req = &self.turn(req);
-        if !self.caps.has(Caps::XATTRS) {
+        if !self.told.caps.has(Caps::XATTRS) {
             // The kernel then does not ask again.
             return reply.error(Errno::ENOSYS);
         }
@@ -206,7 +206,7 @@ impl Filesystem for Served {
 
     fn listxattr(&self, req: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
         let req = &self.turn(req);
-        if !self.caps.has(Caps::XATTRS) {
+        if !self.told.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
         let answer = self.answer(Kind::ListXattr, || self.xattr_names(req, node));
@@ -224,7 +224,7 @@ impl Filesystem for Served {
         reply: ReplyEmpty,
     ) {
         let req = &self.turn(req);
-        if !self.caps.has(Caps::XATTRS) {
+        if !self.told.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
         let set = (name, value);
@@ -234,7 +234,7 @@ impl Filesystem for Served {
 
     fn removexattr(&self, req: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let req = &self.turn(req);
-        if !self.caps.has(Caps::XATTRS) {
+        if !self.told.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
         let answer = self.answer(Kind::RemoveXattr, || self.remove_xattr(req, node, name));
@@ -292,7 +292,9 @@ impl Filesystem for Served {
     ) {
         let req = &self.turn(req);
         let open = OpenId(open.0);
-        self.end(reply, Kind::ReleaseDir, || self.session(req).close(open));
+        self.end(reply, Kind::ReleaseDir, || {
+            self.sessions.of(req).close(open)
+        });
     }
 
     fn fsyncdir(
@@ -304,7 +306,7 @@ impl Filesystem for Served {
         reply: ReplyEmpty,
     ) {
         let req = &self.turn(req);
-        self.end(reply, Kind::FSyncDir, || self.sync_dir(req));
+        self.end(reply, Kind::FSyncDir, || self.sessions.of(req).sync());
     }
 
     // ---- Data ----
@@ -360,8 +362,10 @@ impl Filesystem for Served {
         reply: ReplyEmpty,
     ) {
         let req = &self.turn(req);
-        let answer = self.answer(Kind::Flush, || self.end_locks(req, open, owner));
-        if self.wishes.session_locks {
+        let answer = self.answer(Kind::Flush, || {
+            self.sessions.of(req).unlock_owner(OpenId(open.0), owner.0)
+        });
+        if self.told.wishes.session_locks {
             reply_empty(reply, answer);
         } else {
             // Nothing to do, nor ever.
@@ -381,7 +385,7 @@ impl Filesystem for Served {
     ) {
         let req = &self.turn(req);
         let open = OpenId(open.0);
-        self.end(reply, Kind::Release, || self.session(req).close(open));
+        self.end(reply, Kind::Release, || self.sessions.of(req).close(open));
     }
 
     fn fsync(
@@ -394,7 +398,7 @@ impl Filesystem for Served {
     ) {
         let req = &self.turn(req);
         let open = OpenId(open.0);
-        let sync = || self.session(req).fsync(open, data_only);
+        let sync = || self.sessions.of(req).fsync(open, data_only);
         self.end(reply, Kind::FSync, sync);
     }
 
@@ -426,7 +430,7 @@ impl Filesystem for Served {
         reply: ReplyLseek,
     ) {
         let req = &self.turn(req);
-        if !self.knows_holes() {
+        if !self.told.knows_holes() {
             // The kernel then finds the whole file to be data, by itself.
             return reply.error(Errno::ENOSYS);
         }
@@ -470,7 +474,7 @@ impl Filesystem for Served {
         reply: ReplyIoctl,
     ) {
         let req = &self.turn(req);
-        let call = || self.session(req).ioctl(OpenId(open.0), code, input);
+        let call = || self.sessions.of(req).ioctl(OpenId(open.0), code, input);
         match self.answer(Kind::Ioctl, call) {
             Ok(output) => reply.ioctl(0, &output),
             Err(e) if e == volary_core::Kind::Unsupported => reply.error(Errno::ENOTTY),
@@ -494,7 +498,7 @@ impl Filesystem for Served {
     ) {
         let req = &self.turn(req);
         let want = LockRequest::new((open, owner), (start, end), kind);
-        let answer = self.answer(Kind::GetLk, || self.test_lock(req, &want));
+        let answer = self.answer(Kind::GetLk, || want.test(&self.sessions.of(req)));
         reply_lock(reply, answer);
     }
 
@@ -515,7 +519,8 @@ impl Filesystem for Served {
         let want = LockRequest::new((open, owner), (start, end), kind);
         // A reply that is dropped by a fault is answered with an I/O error.
         let _ = self.answer(Kind::SetLk, || {
-            self.set_lock(req, &want, waits, reply);
+            let waiters = waits.then_some(&self.waiters);
+            want.set(&self.sessions.of(req), req.pid, waiters, reply);
             Ok(())
         });
     }

@@ -3,20 +3,21 @@
 //! [`serve`] mounts a [`Volume`](volary_session::Volume) and answers the
 //! kernel's requests from sessions on it until it is unmounted.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
-//! | `mounted`, `mounting`, `point`, `held`, `mountinfo` | mount, unmount, signals; what can be wrong with a mount point |
-//! | `passing` | descriptors over a socket |
-//! | `attend` | a process beside, which mounts and unmounts for one that may not |
-//! | `options` | how to mount |
-//! | `dispatch` | the kernel's requests, one by one |
-//! | `apart` | those that may wait for another client's lease |
-//! | `names`, `attrs`, `dirs`, `data`, `locks` | their answers, by what they are about |
-//! | `reply` | what becomes of an answer on its way to the kernel |
-//! | `server`, `nodes` | what they share: sessions, the kernel's node ids, how long it may remember |
 //! | `kernel`, `errno` | the kernel's types and the core's |
-//! | `events` | tells the kernel what others have changed |
-//! | `waiters`, `signals` | threads beside: waiting for locks |
+//! | `caller`, `counts`, `options` | who asks; how much was asked; how to mount |
+//! | `waiters`, `signals`, `passing` | threads beside: waiting for locks; descriptors over a socket |
+//! | `nodes`, `events` | the kernel's node ids; tells the kernel what others have changed |
+//! | `sessions`, `told` | as whom callers act; what the kernel is told of nodes, and for how long |
+//! | `locks` | requests about locks |
+//! | `reply` | what becomes of an answer on its way to the kernel |
+//! | `server` | what requests share |
+//! | `names`, `attrs`, `dirs`, `data` | requests, by what they are about |
+//! | `apart` | requests that may wait for another client's lease |
+//! | `dispatch` | the kernel's requests, one by one |
+//! | `mounted`, `mounting`, `point`, `held`, `mountinfo` | mount, unmount; what can be wrong with a mount point |
+//! | `attend` | a process beside, which mounts and unmounts for one that may not |
 //!
 //! # What the kernel keeps
 //!
@@ -38,6 +39,7 @@
 mod apart;
 mod attend;
 mod attrs;
+mod caller;
 mod counts;
 mod data;
 mod dirs;
@@ -59,7 +61,9 @@ mod passing;
 mod point;
 mod reply;
 mod server;
+mod sessions;
 mod signals;
+mod told;
 mod waiters;
 
 pub use attend::{Attendant, attend};

@@ -3,12 +3,12 @@
 //! Whole-file locks (`flock`) always stay with the kernel: the library below
 //! does not tell them from ranges, and no other protocol has them.
 
-use crate::apart::Caller;
 use crate::errno::errno;
-use crate::server::Server;
+use crate::waiters::Waiters;
 use fuser::{FileHandle, LockOwner, ReplyEmpty};
+use std::sync::Arc;
 use volary_core::{Kind, OpenId, Result};
-use volary_session::{LockKind, Range, Wait};
+use volary_session::{LockKind, Range, Session, Wait};
 
 const F_RDLCK: i32 = 0;
 const F_WRLCK: i32 = 1;
@@ -64,15 +64,13 @@ impl LockRequest {
     }
 }
 
-impl Server {
+impl LockRequest {
     /// What is in the way of the lock; if nothing, its range, unlocked.
-    pub(crate) fn test_lock(&self, req: &Caller, want: &LockRequest) -> Result<InTheWay> {
-        let (range, kind) = want.parts()?;
+    pub(crate) fn test(&self, session: &Session) -> Result<InTheWay> {
+        let (range, kind) = self.parts()?;
         let kind = kind.unwrap_or(LockKind::Shared);
-        let open = OpenId(want.open.0);
-        let held = self
-            .session(req)
-            .test_lock(open, want.owner.0, range, kind)?;
+        let open = OpenId(self.open.0);
+        let held = session.test_lock(open, self.owner.0, range, kind)?;
         Ok(match held {
             Some(held) => InTheWay {
                 first: held.range.first,
@@ -80,46 +78,45 @@ impl Server {
                 kind: if held.exclusive { F_WRLCK } else { F_RDLCK },
             },
             None => InTheWay {
-                first: want.range.0,
-                last: want.range.1,
+                first: self.range.0,
+                last: self.range.1,
                 kind: F_UNLCK,
             },
         })
     }
 
     /// Takes or gives back a lock, and answers; if it has to wait, later and
-    /// from another thread.
-    pub(crate) fn set_lock(
-        &self,
-        req: &Caller,
-        want: &LockRequest,
-        waits: bool,
+    /// from another thread of `waiters`, where it may.
+    pub(crate) fn set(
+        self,
+        session: &Session,
+        pid: u32,
+        waiters: Option<&Arc<Waiters>>,
         reply: ReplyEmpty,
     ) {
-        let now = self.set_lock_now(req, want);
-        match now {
-            Err(e) if e == Kind::Locked && waits => self.wait_for_lock(req, *want, reply),
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(errno(e.kind())),
+        match (self.set_now(session), waiters) {
+            (Err(e), Some(waiters)) if e == Kind::Locked => {
+                self.wait(session.clone(), pid, waiters, reply);
+            }
+            (Ok(()), _) => reply.ok(),
+            (Err(e), _) => reply.error(errno(e.kind())),
         }
     }
 
-    fn set_lock_now(&self, req: &Caller, want: &LockRequest) -> Result<()> {
-        let session = self.session(req);
-        let open = OpenId(want.open.0);
-        let (range, kind) = want.parts()?;
+    fn set_now(&self, session: &Session) -> Result<()> {
+        let open = OpenId(self.open.0);
+        let (range, kind) = self.parts()?;
         match kind {
-            Some(kind) => session.lock(open, want.owner.0, range, kind, Wait::No),
-            None => session.unlock(open, want.owner.0, range),
+            Some(kind) => session.lock(open, self.owner.0, range, kind, Wait::No),
+            None => session.unlock(open, self.owner.0, range),
         }
     }
 
-    fn wait_for_lock(&self, req: &Caller, want: LockRequest, reply: ReplyEmpty) {
-        let session = self.session(req);
-        let waited = self.waiters.run(req.pid, move |cancel| {
-            let open = OpenId(want.open.0);
-            let taken = want.parts().and_then(|(range, kind)| match kind {
-                Some(kind) => session.lock(open, want.owner.0, range, kind, Wait::Yes(cancel)),
+    fn wait(self, session: Session, pid: u32, waiters: &Arc<Waiters>, reply: ReplyEmpty) {
+        let waited = waiters.run(pid, move |cancel| {
+            let open = OpenId(self.open.0);
+            let taken = self.parts().and_then(|(range, kind)| match kind {
+                Some(kind) => session.lock(open, self.owner.0, range, kind, Wait::Yes(cancel)),
                 None => Ok(()),
             });
             match taken {
@@ -129,10 +126,5 @@ impl Server {
         });
         // Dropped with the closure, the reply was answered with an I/O error.
         drop(waited);
-    }
-
-    /// A process closed one of its descriptors: its locks on the file end.
-    pub(crate) fn end_locks(&self, req: &Caller, open: FileHandle, owner: LockOwner) -> Result<()> {
-        self.session(req).unlock_owner(OpenId(open.0), owner.0)
     }
 }

@@ -175,7 +175,7 @@ fn run(
     let client = volume.client();
     let server = Server::new(Arc::clone(&volume), client, options, threads);
     let counts = Arc::clone(&server.counts);
-    let caches = (Arc::clone(&server.nodes), Arc::clone(&server.news));
+    let caches = (Arc::clone(&server.nodes), Arc::clone(&server.told.news));
     let waiters = Arc::clone(&server.waiters);
     let kernel = Arc::clone(&server.kernel);
     let notifier = Arc::clone(&server.notifier);

@@ -1,6 +1,6 @@
 //! Requests about names: look up, make, link, remove, rename.
 
-use crate::apart::Caller;
+use crate::caller::Caller;
 use crate::kernel;
 use crate::server::Server;
 use fuser::{INodeNo, RenameFlags as Flags};
@@ -34,7 +34,7 @@ impl<'a> Making<'a> {
 impl Server {
     pub(crate) fn find(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<Entry> {
         let dir = self.node(parent)?;
-        let entry = self.session(req).lookup(dir, name.as_bytes())?;
+        let entry = self.sessions.of(req).lookup(dir, name.as_bytes())?;
         Ok(entry)
     }
 
@@ -46,8 +46,8 @@ impl Server {
         flags: i32,
     ) -> Result<(Entry, OpenId)> {
         let dir = self.node(making.parent)?;
-        let session = self.session(req).with_umask(making.umask);
-        let mode = kernel::mode(flags, self.wishes.write_back);
+        let session = self.sessions.of(req).with_umask(making.umask);
+        let mode = kernel::mode(flags, self.told.wishes.write_back);
         let set = kernel::new_mode(making.mode);
         let name = making.name.as_bytes();
         let how = kernel::create_how(flags);
@@ -67,7 +67,7 @@ impl Server {
     pub(crate) fn make_dir(&self, req: &Caller, making: &Making<'_>) -> Result<Entry> {
         let dir = self.node(making.parent)?;
         let set = kernel::new_mode(making.mode);
-        let session = self.session(req).with_umask(making.umask);
+        let session = self.sessions.of(req).with_umask(making.umask);
         session.mkdir(dir, making.name.as_bytes(), &set)
     }
 
@@ -85,7 +85,7 @@ impl Server {
             _ => 0,
         };
         let set = kernel::new_mode(making.mode);
-        self.session(req).with_umask(making.umask).mknod(
+        self.sessions.of(req).with_umask(making.umask).mknod(
             dir,
             making.name.as_bytes(),
             kind,
@@ -102,7 +102,8 @@ impl Server {
         target: &[u8],
     ) -> Result<Entry> {
         let dir = self.node(parent)?;
-        self.session(req)
+        self.sessions
+            .of(req)
             .symlink(dir, name.as_bytes(), target, &SetAttr::mode(0o777))
     }
 
@@ -114,19 +115,19 @@ impl Server {
         name: &OsStr,
     ) -> Result<Entry> {
         let (node, dir) = (self.node(node)?, self.node(parent)?);
-        self.session(req).link(node, dir, name.as_bytes())
+        self.sessions.of(req).link(node, dir, name.as_bytes())
     }
 
     pub(crate) fn remove_name(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<()> {
         let dir = self.node(parent)?;
         self.outliving(dir, name.as_bytes(), || {
-            self.session(req).unlink(dir, name.as_bytes())
+            self.sessions.of(req).unlink(dir, name.as_bytes())
         })
     }
 
     pub(crate) fn remove_dir(&self, req: &Caller, parent: INodeNo, name: &OsStr) -> Result<()> {
         let dir = self.node(parent)?;
-        self.session(req).rmdir(dir, name.as_bytes())
+        self.sessions.of(req).rmdir(dir, name.as_bytes())
     }
 
     pub(crate) fn move_name(
@@ -148,7 +149,7 @@ impl Server {
         let (from_dir, to_dir) = (self.node(from.0)?, self.node(to.0)?);
         let (name, new_name) = (from.1.as_bytes(), to.1.as_bytes());
         let rename = || {
-            let session = self.session(req);
+            let session = self.sessions.of(req);
             session.rename(from_dir, name, to_dir, new_name, how)
         };
         if how == RenameFlags::REPLACE {
@@ -172,7 +173,7 @@ impl Server {
         if let Some((node, open)) = pin {
             let kept = removed.is_ok() && self.nodes.pin(node, open);
             if !kept {
-                let _ = self.own_session().close(open);
+                let _ = self.sessions.own().close(open);
             }
         }
         removed
@@ -180,7 +181,7 @@ impl Server {
 
     /// Opens the file of that name if it has no other and the kernel knows it.
     fn open_to_outlive(&self, dir: NodeId, name: &[u8]) -> Option<(NodeId, OpenId)> {
-        let own = self.own_session();
+        let own = self.sessions.own();
         let Entry { node, attr } = own.lookup(dir, name).ok()?;
         if attr.kind != FileKind::File || attr.nlink > 1 || !self.nodes.knows(node) {
             return None;
@@ -197,7 +198,7 @@ impl Server {
     /// The kernel has dropped some of the lookups of a node.
     pub(crate) fn drop_lookups(&self, number: u64, lookups: u64) {
         if let Some(forgotten) = self.nodes.forget(number, lookups) {
-            let own = self.own_session();
+            let own = self.sessions.own();
             if let Some(open) = forgotten.pin {
                 let _ = own.close(open);
             }

@@ -1,30 +1,16 @@
 //! Replies: what becomes of an answer on its way to the kernel.
 
-use crate::apart::Caller;
-use crate::counts::RequestKind as Kind;
-use crate::data::Part;
 use crate::errno::{errno, errno_of_xattr};
 use crate::kernel;
 use crate::locks::InTheWay;
-use crate::server::Server;
+use crate::told::Told;
 use fuser::{
-    Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyEmpty,
+    ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_core::{Attr, Caps, Entry, Error, OpenId, Result, StatFs};
 
-impl Server {
-    /// Counts the request and answers it. A fault of the program costs this
-    /// one request only.
-    pub(crate) fn answer<T>(&self, kind: Kind, request: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.counts.add(kind);
-        catch_unwind(AssertUnwindSafe(request)).unwrap_or_else(|_| {
-            tracing::error!(target: "FUSE", "caught panic");
-            Err(volary_core::Kind::Io.into())
-        })
-    }
-
+impl Told {
     pub(crate) fn reply_entry(
         &self,
         reply: ReplyEntry,
@@ -45,11 +31,6 @@ impl Server {
             Ok(attr) => reply.attr(&self.attrs_last(), &self.attr(&attr)),
             Err(e) => reply.error(plain(&e)),
         }
-    }
-
-    /// Answers a request whose reply says no more than whether it was done.
-    pub(crate) fn end(&self, reply: ReplyEmpty, kind: Kind, request: impl FnOnce() -> Result<()>) {
-        reply_empty(reply, self.answer(kind, request));
     }
 
     /// Replies to a lookup: that there is no such name is remembered as well.
@@ -99,21 +80,6 @@ impl Server {
                 );
             }
             Err(e) => reply.error(plain(&e)),
-        }
-    }
-
-    /// Reads a part, and replies out of the buffer that it was read into.
-    pub(crate) fn reply_part(&self, req: &Caller, part: Part, reply: ReplyData) {
-        let mut reply = Some(reply);
-        let answer = self.answer(Kind::Read, || {
-            self.read_part(req, part, |data| {
-                if let Some(reply) = reply.take() {
-                    reply.data(data);
-                }
-            })
-        });
-        if let (Err(e), Some(reply)) = (answer, reply) {
-            reply.error(plain(&e));
         }
     }
 

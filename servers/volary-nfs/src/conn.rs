@@ -9,8 +9,9 @@
 //!
 //! Answers go out in the order in which they are ready.
 
+use crate::dispatch::{Answer, Way};
 use crate::options::Limits;
-use crate::programs::{Answer, Programs, Way};
+use crate::programs::Programs;
 use crate::record::{Patience, Records};
 use crate::timer;
 use parking_lot::{Condvar, Mutex, MutexGuard};

@@ -5,18 +5,20 @@
 //! restarted: the program's number decides. No portmapper is needed by clients
 //! that are told the port.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
-//! | `server`, `conn`, `record` | listen; a connection and its threads; records |
-//! | `rpc` | calls, credentials, replies; the wire itself is `volary-rpc`'s |
-//! | `owner` | whose socket a client of this host calls by |
-//! | `programs` | from a call to its answer |
-//! | `nfs` | the procedures of NFS |
-//! | `mount`, `portmap`, `nlm` | the other programs |
-//! | `export`, `options` | what is exported, how, to whom |
-//! | `fh` | file handles and their seals |
-//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent` | what a server without state must keep all the same |
 //! | `status`, `timer` | kinds of error, in each protocol's numbers; the host's clock |
+//! | `rpc`, `record` | calls, credentials, replies, and records; the wire itself is `volary-rpc`'s |
+//! | `owner`, `call` | whose socket a client of this host calls by; who calls |
+//! | `options` | what is exported, how, to whom |
+//! | `fh` | file handles and their seals |
+//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent`, `mounts` | what a server without state must keep all the same |
+//! | `export`, `exports` | one volume, as it is exported; all, and the handles that lead there |
+//! | `nfs`, `nlm` | the procedures of NFS; the lock manager |
+//! | `programs` | all that there is to call, and what it keeps |
+//! | `mount`, `portmap` | the other programs |
+//! | `dispatch` | from a call to its answer |
+//! | `conn`, `server` | a connection and its threads; listen |
 //!
 //! # Who is believed
 //!
@@ -53,12 +55,16 @@
     )
 )]
 
+mod call;
 mod conn;
+mod dispatch;
 mod dupes;
 mod exclusive;
 mod export;
+mod exports;
 mod fh;
 mod mount;
+mod mounts;
 mod nfs;
 mod nlm;
 mod opens;
@@ -75,10 +81,11 @@ mod stable;
 mod status;
 mod timer;
 
+pub use dispatch::{Answer, Way};
 pub use nlm::LockState;
-pub use options::{Database, ExportOptions, Limits, OnEnd, ServeOptions, Squash};
-pub use owner::{Owner, cred_of};
-pub use programs::{Answer, Programs, Way};
+pub use options::{ExportOptions, Limits, OnEnd, ServeOptions, Squash};
+pub use owner::{Database, Owner, cred_of};
+pub use programs::Programs;
 pub use server::{Server, serve};
 pub use volary_rpc::Output;
 pub use volary_session::Clients;

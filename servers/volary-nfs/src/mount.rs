@@ -1,12 +1,10 @@
 //! MOUNT version 3 (RFC 1813, appendix I): from a path to a file handle.
 
+use crate::call::Call;
 use crate::export::Export;
-use crate::programs::{Call, Programs};
+use crate::programs::Programs;
 use crate::rpc::Refusal;
 use crate::status::Status;
-use parking_lot::Mutex;
-use std::collections::VecDeque;
-use std::net::IpAddr;
 use tracing::{info, warn};
 use volary_core::{FileKind, NodeId, escape_short};
 use volary_rpc::numbers::{AUTH_NONE, AUTH_SYS};
@@ -17,31 +15,6 @@ pub(crate) const PROGRAM: u32 = 100_005;
 pub(crate) const VERSION: u32 = 3;
 /// `MNTPATHLEN`.
 const PATH_MAX: usize = 1024;
-/// How many mounts DUMP tells of: the latest.
-const MOUNTS_MAX: usize = 256;
-
-/// Who has mounted what, as far as known: a list for people, of no consequence.
-#[derive(Default)]
-pub(crate) struct Mounts(Mutex<VecDeque<(IpAddr, Box<[u8]>)>>);
-
-impl Mounts {
-    fn add(&self, peer: IpAddr, path: &[u8]) {
-        let mut mounts = self.0.lock();
-        if mounts.iter().any(|(ip, p)| (*ip, &**p) == (peer, path)) {
-            return;
-        }
-        if mounts.len() == MOUNTS_MAX {
-            mounts.pop_front();
-        }
-        mounts.push_back((peer, path.into()));
-    }
-
-    fn remove(&self, peer: IpAddr, path: Option<&[u8]>) {
-        let is_it = |ip: IpAddr, p: &[u8]| ip == peer && path.is_none_or(|path| path == p);
-        self.0.lock().retain(|(ip, p)| !is_it(*ip, p));
-    }
-}
-
 impl Programs {
     /// Answers one call of MOUNT.
     pub(crate) fn mount(
@@ -73,7 +46,7 @@ impl Programs {
                 info!(target: "NFS", %caller, %address, path = shown, "mounted");
                 self.mounts().add(call.peer.ip().to_canonical(), path);
                 out.u32(Status::OK.0);
-                out.opaque(&self.fh(export, node));
+                out.opaque(&self.exports().fh(export, node));
                 out.u32(2);
                 out.u32(AUTH_SYS);
                 out.u32(AUTH_NONE);
@@ -94,9 +67,9 @@ impl Programs {
         let name = parts.next().unwrap_or_default();
         let rest = parts.next().unwrap_or_default();
         let export = if name.is_empty() && rest.is_empty() {
-            self.only_export()
+            self.exports().only()
         } else {
-            self.export_by_name(name)
+            self.exports().by_name(name)
         };
         // Who may not use an export does not learn that there is one.
         let admits = |export: &&Export| export.admits(call.peer.ip());
@@ -113,7 +86,7 @@ impl Programs {
     }
 
     fn dump(&self, out: &mut Output) {
-        for (ip, path) in &*self.mounts().0.lock() {
+        for (ip, path) in &*self.mounts().lock() {
             out.bool(true);
             out.opaque(ip.to_string().as_bytes());
             out.opaque(path);
@@ -122,7 +95,7 @@ impl Programs {
     }
 
     fn export_list(&self, call: &Call, out: &mut Output) {
-        for export in self.exports() {
+        for export in self.exports().iter() {
             if !export.admits(call.peer.ip()) {
                 continue;
             }

@@ -1,14 +1,18 @@
 //! NLM version 4: byte-range locks of NFS clients, in the session's table, where
 //! those of a FUSE or SMB client of the same volume are too.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
-//! | `table` | whose locks there are, and the opens that they need |
-//! | `waiting` | locks that are waited for |
+//! | `state` | what lets locks outlive the server: which clients have any |
+//! | `wanted` | a lock as a client asks for it, and where |
+//! | `lock_file` | a file with locks, and the opens that they need |
+//! | `waiter`, `table` | who waits; whose locks there are |
+//! | `sharing` | whose share modes there are |
 //! | `granted` | tells a client that it has a lock now |
-//! | `shares` | share modes (SHARE, UNSHARE), as SMB clients have them |
+//! | `waiting` | locks that are waited for |
+//! | `shares` | SHARE and UNSHARE, as SMB clients have them |
 //! | `nsm` | a client says that it has restarted: its locks end |
-//! | `state`, `notify` | what lets locks outlive the server: clients are told of its restart, and claim them again |
+//! | `notify` | clients are told of a restart, and claim their locks again |
 //!
 //! Without a [`LockState`] clients are not told of a restart, there is no time of
 //! grace, and a lock that is claimed again is treated as any other. With one, the
@@ -18,95 +22,104 @@
 pub(crate) mod nsm;
 
 mod granted;
+mod lock_file;
 mod notify;
 mod shares;
+mod sharing;
 mod state;
 mod table;
+mod waiter;
 mod waiting;
+mod wanted;
 
-pub(crate) use shares::Shares;
 pub use state::LockState;
-pub(crate) use table::Locks;
 
+use crate::call::Call;
 use crate::export::Export;
-use crate::fh;
-use crate::programs::{Call, Programs};
+use crate::exports::Exports;
 use crate::rpc::Refusal;
 use crate::status::{LockStatus, Status};
+use lock_file::LockFile;
+use parking_lot::Mutex;
+use sharing::Shares;
 use state::Client;
 use std::net::IpAddr;
 use std::sync::Arc;
-use table::{LockFile, Owner};
-use volary_core::NodeId;
+use std::time::Duration;
+use table::Locks;
 use volary_rpc::{Decoded, Input, Output};
-use volary_session::{HeldLock, LockKind, Range, Session, Wait};
+use volary_session::{Grace, HeldLock, LockKind, Wait};
+use wanted::{OBJECT_MAX, Place, Wanted};
 
 pub(crate) const PROGRAM: u32 = 100_021;
 pub(crate) const VERSION: u32 = 4;
 
-/// `MAXNETOBJ_SZ`; what clients send is far shorter.
-const OBJECT_MAX: usize = 1024;
-
 /// The procedure by which clients lock that are not told of a restart.
 const NM_LOCK: u32 = 22;
 
-/// `nlm4_lock`, as it came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    fh: Box<[u8]>,
-    owner: Owner,
-    /// The address that the client came to.
-    server: IpAddr,
-    offset: u64,
-    len: u64,
+/// The lock manager: all that NFS clients have locked and shared.
+pub(crate) struct Nlm {
+    exports: Arc<Exports>,
+    locks: Locks,
+    shares: Shares,
+    state: Option<Arc<LockState>>,
+    /// Keeps new locks out of all exports.
+    grace: Mutex<Vec<Grace>>,
+    /// Where the portmapper of a client is asked for its programs.
+    client_portmap: u16,
 }
 
-impl Wanted {
-    fn read(input: &mut Input<'_>, call: &Call) -> Decoded<Self> {
-        let client = Client::read(input, call)?;
-        let fh = input.opaque(fh::LEN_MAX)?.into();
-        let name = input.opaque(OBJECT_MAX)?.into();
-        let process = input.u32()?;
-        let (offset, len) = (input.u64()?, input.u64()?);
-        Ok(Self {
-            fh,
-            owner: Owner {
-                client,
-                process,
-                name,
-            },
-            server: call.local.ip().to_canonical(),
-            offset,
-            len,
+impl Nlm {
+    /// Of these exports. In the time of grace, locks are only claimed again.
+    pub(crate) fn new(
+        exports: &Arc<Exports>,
+        state: Option<Arc<LockState>>,
+        client_portmap: u16,
+    ) -> Arc<Self> {
+        let has_grace = state.as_ref().is_some_and(|state| state.is_grace());
+        let held = exports.iter().filter(|_| has_grace);
+        let grace = held.map(|export| export.volume.grace()).collect();
+        Arc::new(Self {
+            exports: Arc::clone(exports),
+            locks: Locks::default(),
+            shares: Shares::default(),
+            state,
+            grace: Mutex::new(grace),
+            client_portmap,
         })
     }
 
-    fn write(&self, out: &mut Output) {
-        out.opaque(&self.owner.client.machine);
-        out.opaque(&self.fh);
-        out.opaque(&self.owner.name);
-        out.u32(self.owner.process);
-        out.u64(self.offset);
-        out.u64(self.len);
+    /// A second has passed.
+    pub(crate) fn tick(&self) {
+        self.is_grace();
+        self.sweep_lock_state();
     }
 
-    fn range(&self) -> Range {
-        Range::new(self.offset, self.len)
+    /// Ends all locks and shares, and the time of grace.
+    pub(crate) fn shut(&self) {
+        self.locks.shut();
+        self.shares.shut();
+        self.end_grace();
     }
-}
 
-/// Where a lock is wanted.
-struct Place<'a> {
-    export: &'a Export,
-    session: Session,
-    node: NodeId,
-    /// The lock is claimed again.
-    claims: bool,
-}
+    /// Waits until nobody waits for a lock any more, or for this long.
+    pub(crate) fn wait_ended(&self, most: Duration) {
+        self.locks.wait_ended(most);
+    }
 
-impl Programs {
+    /// How many files have locks.
+    pub(crate) fn file_count(&self) -> usize {
+        self.locks.file_count()
+    }
+
+    /// Lets new locks in.
+    fn end_grace(&self) {
+        let over = std::mem::take(&mut *self.grace.lock());
+        drop(over);
+    }
+
     /// Answers one call of NLM.
-    pub(crate) fn nlm(
+    pub(crate) fn answer(
         self: &Arc<Self>,
         call: &Call,
         input: &mut Input<'_>,
@@ -136,13 +149,13 @@ impl Programs {
         let kind = kind(input.bool()?);
         let want = Wanted::read(input, call)?;
         let tested = self.place_now(call, &want.fh, false).and_then(|place| {
-            let (file, number) = self.locks().file(&place, &want.owner, kind)?;
+            let (file, number) = self.locks.file(&place, &want.owner, kind)?;
             let open = file.open(&place, kind);
             let held = open.and_then(|open| {
                 let session = &place.session;
                 session.test_lock(open, number, want.range(), kind)
             });
-            self.locks().settle(&file, number);
+            self.locks.settle(&file, number);
             Ok(held?.map(|held| (place.export, held)))
         });
         out.opaque(cookie);
@@ -162,7 +175,7 @@ impl Programs {
     /// Tells who is in the way. Only the holder's own party is told of its process and name.
     fn write_holder(&self, call: &Call, out: &mut Output, export: &Export, held: &HeldLock) {
         let owner = (held.owner.client == Some(export.client))
-            .then(|| self.locks().owner(held.owner.number))
+            .then(|| self.locks.owner(held.owner.number))
             .flatten()
             .filter(|owner| owner.client.party == call.party);
         out.bool(held.exclusive);
@@ -183,14 +196,14 @@ impl Programs {
         // The client's state.
         input.u32()?;
         let done = self.place_now(call, &want.fh, reclaims).and_then(|place| {
-            let (file, number) = self.locks().file(&place, &want.owner, kind)?;
+            let (file, number) = self.locks.file(&place, &want.owner, kind)?;
             let noted = match call.procedure {
                 NM_LOCK => Ok(()),
                 _ => self.note_client(&want.owner.client, want.server),
             };
             let status =
                 noted.and_then(|()| self.lock_in(&file, &place, number, &want, (kind, waits)));
-            self.locks().settle(&file, number);
+            self.locks.settle(&file, number);
             status
         });
         out.opaque(cookie);
@@ -209,7 +222,7 @@ impl Programs {
         let open = file.open(place, kind)?;
         let session = &place.session;
         let take = || session.lock(open, number, want.range(), kind, Wait::No);
-        let taken = match self.locks().waiter(want) {
+        let taken = match self.locks.waiter(want) {
             Some(waiter) => waiter.claim(take),
             None => take(),
         };
@@ -228,8 +241,8 @@ impl Programs {
         input.bool()?;
         input.bool()?;
         let want = Wanted::read(input, call)?;
-        let found = self.locks().cancel(&want);
-        self.exports().for_each(|e| e.volume.wake_waiting());
+        let found = self.locks.cancel(&want);
+        self.exports.iter().for_each(|e| e.volume.wake_waiting());
         out.opaque(cookie);
         out.u32(if found {
             LockStatus::GRANTED.0
@@ -248,7 +261,7 @@ impl Programs {
         let cookie = input.opaque(OBJECT_MAX)?;
         let want = Wanted::read(input, call)?;
         let done = self.place(call, &want.fh).and_then(|place| {
-            let held = self.locks().held_file(&place, &want.owner);
+            let held = self.locks.held_file(&place, &want.owner);
             let Some((file, number)) = held else {
                 return Ok(());
             };
@@ -256,7 +269,7 @@ impl Programs {
                 Some(open) => place.session.unlock(open, number, want.range()),
                 None => Ok(()),
             };
-            self.locks().settle(&file, number);
+            self.locks.settle(&file, number);
             Ok(given_back?)
         });
         out.opaque(cookie);
@@ -273,9 +286,9 @@ impl Programs {
 
     /// Ends the locks and shares of a client.
     fn end_client(&self, client: &Client) {
-        self.locks().end_client(client);
-        self.shares().end_client(client);
-        self.exports().for_each(|e| e.volume.wake_waiting());
+        self.locks.end_client(client);
+        self.shares.end_client(client);
+        self.exports.iter().for_each(|e| e.volume.wake_waiting());
     }
 
     /// The same for a new lock, or one that is claimed again.
@@ -284,7 +297,7 @@ impl Programs {
     /// `GRACE` for a new one in the time of grace, and for one that is claimed after
     /// it: others may have had it since.
     fn place_now(&self, call: &Call, fh: &[u8], reclaims: bool) -> Result<Place<'_>, LockStatus> {
-        if self.lock_state().is_some() && self.is_grace() != reclaims {
+        if self.state.as_deref().is_some() && self.is_grace() != reclaims {
             return Err(LockStatus::GRACE);
         }
         let place = self.place(call, fh)?;
@@ -299,8 +312,8 @@ impl Programs {
     }
 
     /// Whether locks are only claimed again now. Once that is over, all others are let in.
-    pub(crate) fn is_grace(&self) -> bool {
-        let is_grace = self.lock_state().is_some_and(LockState::is_grace);
+    fn is_grace(&self) -> bool {
+        let is_grace = self.state.as_deref().is_some_and(LockState::is_grace);
         if !is_grace {
             self.end_grace();
         }
@@ -312,7 +325,7 @@ impl Programs {
     /// # Errors
     /// `NO_LOCKS` if that cannot be.
     fn note_client(&self, client: &Client, server: IpAddr) -> Result<(), LockStatus> {
-        let Some(state) = self.lock_state() else {
+        let Some(state) = self.state.as_deref() else {
             return Ok(());
         };
         let noted = state.note(client, server);
@@ -320,16 +333,16 @@ impl Programs {
     }
 
     /// A second has passed: forgets clients that have had no locks for long.
-    pub(crate) fn sweep_lock_state(&self) {
-        if let Some(state) = self.lock_state() {
-            let mut theirs = self.locks().clients();
-            theirs.extend(self.shares().clients());
+    fn sweep_lock_state(&self) {
+        if let Some(state) = self.state.as_deref() {
+            let mut theirs = self.locks.clients();
+            theirs.extend(self.shares.clients());
             state.sweep(|client| theirs.contains(client));
         }
     }
 
     fn place(&self, call: &Call, fh: &[u8]) -> Result<Place<'_>, LockStatus> {
-        let at = self.at(call, fh).map_err(|status| match status {
+        let at = self.exports.at(call, fh).map_err(|status| match status {
             Status::STALE | Status::BADHANDLE => LockStatus::STALE,
             _ => LockStatus::DENIED,
         })?;

@@ -1,6 +1,7 @@
 //! What is served, to whom, and within which bounds.
 
 use crate::nlm::LockState;
+use crate::owner::Database;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,34 +38,6 @@ pub struct ServeOptions {
     pub database: Database,
     /// The user of this host who is believed beside root: who runs this.
     pub believed: u32,
-}
-
-/// Who tells the groups of this host's users.
-#[derive(Clone)]
-pub struct Database(Arc<dyn Fn(u32) -> Cred + Send + Sync>);
-
-impl Database {
-    /// Asks `cred_of` for a user's groups, by their number; it may take its time.
-    pub fn new(cred_of: impl Fn(u32) -> Cred + Send + Sync + 'static) -> Self {
-        Self(Arc::new(cred_of))
-    }
-
-    pub(crate) fn cred_of(&self, uid: u32) -> Cred {
-        (self.0)(uid)
-    }
-}
-
-impl Default for Database {
-    /// The host's own (passwd, group, and what nsswitch.conf names), by this process.
-    fn default() -> Self {
-        Self::new(crate::owner::cred_of)
-    }
-}
-
-impl fmt::Debug for Database {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Database")
-    }
 }
 
 /// Who is told of a server's end, by the thread that ends.

@@ -3,14 +3,13 @@
 //! The kernel's own NFS client is root's, and speaks for all users of its mounts. A program of
 //! an ordinary user speaks for that user only.
 
-use crate::options::Database;
 use crate::rpc::Auth;
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use volary_core::Cred;
 use volary_session::{Party, is_this_host, network_of};
 
@@ -71,6 +70,34 @@ impl Owner {
             Self::User(uid, ..) => Party::User(*uid),
             Self::Trusted | Self::Unknown => Party::Host(network_of(peer)),
         }
+    }
+}
+
+/// Who tells the groups of this host's users.
+#[derive(Clone)]
+pub struct Database(Arc<dyn Fn(u32) -> Cred + Send + Sync>);
+
+impl Database {
+    /// Asks `cred_of` for a user's groups, by their number; it may take its time.
+    pub fn new(cred_of: impl Fn(u32) -> Cred + Send + Sync + 'static) -> Self {
+        Self(Arc::new(cred_of))
+    }
+
+    pub(crate) fn cred_of(&self, uid: u32) -> Cred {
+        (self.0)(uid)
+    }
+}
+
+impl Default for Database {
+    /// The host's own (passwd, group, and what nsswitch.conf names), by this process.
+    fn default() -> Self {
+        Self::new(cred_of)
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Database")
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a portmapper answers about this server's programs: version 2 (RFC 1833,
 //! section 3), and GETADDR of versions 3 and 4. Nothing can be registered.
 
-use crate::programs::{Call, Programs};
+use crate::call::Call;
+use crate::programs::Programs;
 use crate::rpc::Refusal;
 use crate::{mount, nfs, nlm};
 use std::net::{IpAddr, SocketAddr};

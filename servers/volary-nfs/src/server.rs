@@ -1,9 +1,11 @@
 //! [`Server`]: listens, and keeps the connections.
 
 use crate::conn::Conn;
-use crate::options::{Database, ExportOptions, Limits, OnEnd, ServeOptions};
+use crate::dispatch::Way;
+use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions};
+use crate::owner::Database;
 use crate::owner::Owner;
-use crate::programs::{Programs, Way};
+use crate::programs::Programs;
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -92,7 +94,7 @@ pub fn serve(
     });
     // Not for programs that are started meanwhile: they would hold it open.
     let (woken, wake) = pipe_with(PipeFlags::CLOEXEC)?;
-    shared.programs.tell_of_restart();
+    shared.programs.nlm().tell_of_restart();
     let listening = {
         let shared = Arc::clone(&shared);
         let mut last = Last(options.on_end.clone());
@@ -298,7 +300,7 @@ impl Shared {
     fn take(&self, door: &Door, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
         self.forget_ended();
         let address = peer.ip().to_canonical();
-        if !self.programs.admits(peer.ip()) {
+        if !self.programs.exports().admits(peer.ip()) {
             warn!(target: "NFS", %address, "client refused");
             return Ok(());
         }

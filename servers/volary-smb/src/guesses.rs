@@ -8,7 +8,7 @@
 //! guess waits a quarter of the longest time at most, so that nobody is kept out of
 //! their own account. A right password never is a wrong guess, however late.
 
-use crate::conn::now;
+use crate::clock::now;
 use parking_lot::{Condvar, Mutex};
 use siphasher::sip::SipHasher13;
 use std::collections::HashMap;

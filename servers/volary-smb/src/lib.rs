@@ -3,18 +3,23 @@
 //! A [`Server`] serves volumes as shares to users with passwords. It is safe by
 //! default: NTLMv2 only (no anonymous users, no guests), messages signed.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
 //! | `wire` | bytes to checked types and back |
-//! | `crypto` | key derivation, signing, sealing, pre-authentication integrity |
-//! | `config`, `nt_hash` | what a server is told: shares, users and what their passwords are kept as |
+//! | `clock` | the clock of deadlines |
+//! | `crypto` | key derivation, signing, sealing, pre-authentication integrity, hashes of passwords |
+//! | `config` | what a server is told: shares and users |
 //! | `auth` | SPNEGO and NTLM |
-//! | `conn` | one connection: framing, credits, compounds, waits, sessions, trees |
-//! | `files` | requests about files, answered by the session |
-//! | `ipc` | the pipe `srvsvc`, which lists shares |
 //! | `guesses` | what wrong passwords cost |
 //! | `budget` | what a user may have at a time |
-//! | `call` | the border between `conn` and those who answer |
+//! | `answer` | what requests are answered with |
+//! | `client` | one client's connection and sessions, as those see it who answer its requests |
+//! | `files` | requests about files, answered by the session |
+//! | `ipc` | the pipe `srvsvc`, which lists shares |
+//! | `conn` | connections: framing, credits, compounds, logons, trees; hands requests to `files` and `ipc` |
+//! | `server` | the listener |
+//!
+//! Each uses only those above it in this table.
 //!
 //! # Threads
 //!
@@ -26,17 +31,19 @@
 //!
 //! # Lock order
 //!
-//! `Shared::sessions`, `Conn::logons`, `Logon::trees` and the others are leaves:
+//! `Register::sessions`, the tables of `Members` and the others are leaves:
 //! none is held while another is taken, nor over a call into the session. The
 //! turn of a connection is held over requests; the lock of its socket's sending
 //! side is held over a `send`, which ends after [`Limits::send_time`], and leaves
 //! are taken under it. No thread of one connection takes either of another's: it
-//! leaves what it has for it in a queue (`conn::send`).
+//! leaves what it has for it in a queue (`client::sending`).
 #![forbid(unsafe_code)]
 
+mod answer;
 mod auth;
 mod budget;
-mod call;
+mod client;
+mod clock;
 mod config;
 mod conn;
 mod crypto;
@@ -46,10 +53,10 @@ mod files;
 pub mod fuzzing;
 mod guesses;
 mod ipc;
-mod nt_hash;
 mod server;
 mod wire;
 
-pub use config::{Config, Dialect, Limits, Share, User};
-pub use nt_hash::NtHash;
+pub use config::{Config, Limits, Share, User};
+pub use crypto::NtHash;
 pub use server::Server;
+pub use wire::Dialect;

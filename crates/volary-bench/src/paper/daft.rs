@@ -9,6 +9,7 @@ mod laid;
 mod layout;
 mod run;
 
+use super::on;
 use super::table::{Cell, FigureKind, Table};
 use anyhow::{Result, bail};
 use laid::{BYTE, FILE, REQUEST, TOGETHER};
@@ -16,13 +17,27 @@ use layout::Layout;
 use run::{How, run};
 use std::sync::Arc;
 use volary::bulk::{Cleaning, Method};
-use volary_sim::Timed;
-use volary_sim::hard::{HardDisk, Model};
+use volary_sim::Preset;
 
 /// The tables' names. `fig2` is Figure 2, `memory` what section II.C says of little memory.
 pub const TABLES: [&str; 5] = ["2", "3", "4", "fig2", "memory"];
 
-const DISKS: [(&str, Model); 2] = [("fast disk", Model::FAST), ("slow disk", Model::SLOW)];
+/// Those that have times.
+pub const TIMED: [&str; 4] = ["2", "4", "fig2", "memory"];
+
+/// The paper's disks.
+const DISKS: [Disk; 2] = [
+    Disk {
+        name: "fast disk",
+        preset: Preset::ST373455LW,
+        papers: Some([TABLE_II[0], TABLE_IV[0]]),
+    },
+    Disk {
+        name: "slow disk",
+        preset: Preset::DIAMONDMAX,
+        papers: Some([TABLE_II[1], TABLE_IV[1]]),
+    },
+];
 const METHODS: [Method; 3] = [Method::Vanilla, Method::DaftNm, Method::DaftM];
 /// KiB of the files of the synthetic volume.
 const SIZES: [u64; 3] = [4, 16, 64];
@@ -38,35 +53,56 @@ const READ: (u64, u64) = (10, 200);
 const SEED: u64 = 1;
 const KIB: u64 = 1 << 10;
 
-/// Rates in MB/s: for each disk and size, of Vanilla, DAFTNM and DAFTM.
+/// A disk, and the paper's figures for it: of Tables II and IV.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Disk {
+    name: &'static str,
+    preset: Preset,
+    papers: Option<[[f64; 3]; 2]>,
+}
+
+impl Disk {
+    /// Returns a disk that the paper does not have.
+    fn other(preset: Preset) -> Self {
+        Self {
+            name: preset.name,
+            preset,
+            papers: None,
+        }
+    }
+
+    /// Returns the cell of a column in one of the two tables.
+    fn cell(&self, table: usize, column: usize, ours: f64) -> Cell {
+        let paper = self
+            .papers
+            .and_then(|all| all.get(table)?.get(column).copied());
+        paper.map_or_else(|| Cell::ours(ours), |paper| Cell::claimed(paper, ours))
+    }
+}
+
+/// Rates in MB/s: for each disk, and for each of [`SIZES`], of Vanilla, DAFTNM and DAFTM.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rates(Vec<(&'static str, u64, [f64; 3])>);
+struct Rates(Vec<(Disk, [[f64; 3]; 3])>);
 
 impl Rates {
-    /// Measures all. The same at each run.
+    /// Measures all on these disks. The same at each run.
     ///
     /// # Errors
     /// If not all files were read.
-    pub fn take() -> Result<Self> {
-        let mut all = Vec::new();
-        for kib in SIZES {
+    fn take(disks: &[Disk]) -> Result<Self> {
+        let mut all: Vec<_> = disks.iter().map(|disk| (*disk, [[0.0; 3]; 3])).collect();
+        for (number, kib) in SIZES.iter().enumerate() {
             let layout = Arc::new(layout::fresh(kib * KIB, READ.0, READ.1));
             let bytes: u64 = layout.files.iter().map(|file| file.len).sum();
-            for (disk, model) in DISKS {
-                let mut rates = [0.0; 3];
-                for (rate, method) in rates.iter_mut().zip(METHODS) {
-                    let (seconds, _) = run(&layout, model, How::new(method, u64::MAX))?;
+            for (disk, sizes) in &mut all {
+                let rates = sizes.get_mut(number).into_iter().flatten();
+                for (rate, method) in rates.zip(METHODS) {
+                    let (seconds, _) = run(&layout, &disk.preset, How::new(method, u64::MAX))?;
                     *rate = bytes as f64 / 1e6 / seconds;
                 }
-                all.push((disk, kib, rates));
             }
         }
         Ok(Self(all))
-    }
-
-    fn of(&self, disk: &str) -> impl Iterator<Item = (u64, [f64; 3])> {
-        let own = self.0.iter().filter(move |row| row.0 == disk);
-        own.map(|row| (row.1, row.2))
     }
 
     fn table2(&self) -> Table {
@@ -77,11 +113,11 @@ impl Rates {
             "",
             &columns,
         );
-        for ((disk, _), papers) in DISKS.iter().zip(TABLE_II) {
-            let rates = self.of(disk).zip(papers);
-            let cells = rates
-                .map(|((_, [vanilla, _, daftm]), paper)| Cell::claimed(paper, daftm / vanilla));
-            table.row(*disk, cells.collect());
+        for (disk, sizes) in &self.0 {
+            let rates = sizes.iter().enumerate();
+            let cells =
+                rates.map(|(size, [vanilla, _, daftm])| disk.cell(0, size, daftm / vanilla));
+            table.row(disk.name, cells.collect());
         }
         table.note(assumed());
         table.note(FAR_II);
@@ -94,10 +130,10 @@ impl Rates {
             "MB/s",
             &["Vanilla", "DAFTNM", "DAFTM"],
         );
-        for (disk, _) in DISKS {
-            for (kib, rates) in self.of(disk) {
+        for (disk, sizes) in &self.0 {
+            for (kib, rates) in SIZES.iter().zip(sizes) {
                 let cells = rates.map(Cell::ours);
-                table.row(format!("{disk}, {kib} KiB"), cells.to_vec());
+                table.row(format!("{}, {kib} KiB", disk.name), cells.to_vec());
             }
         }
         table.note(FIGURE);
@@ -175,23 +211,23 @@ impl Used {
     }
 
     /// Returns how many times as fast as Vanilla DAFTM is on a disk, with files up to a limit.
-    fn factor(&self, model: Model, limit: u64) -> Result<f64> {
+    fn factor(&self, disk: &Preset, limit: u64) -> Result<f64> {
         let [vanilla, daftm] = [Method::Vanilla, Method::DaftM]
-            .map(|method| run(&self.layout, model, How::new(method, limit)));
+            .map(|method| run(&self.layout, disk, How::new(method, limit)));
         Ok(vanilla?.0 / daftm?.0)
     }
 
-    fn table4(&self) -> Result<Table> {
+    fn table4(&self, disks: &[Disk]) -> Result<Table> {
         let columns = LIMITS.map(|kib| format!("up to {kib} KiB"));
         let columns = columns.each_ref().map(String::as_str);
         let title = "Table IV: DAFTM, times as fast as Vanilla, on the volume in use";
         let mut table = Table::new(title, "", &columns);
-        for ((disk, model), papers) in DISKS.iter().zip(TABLE_IV) {
+        for disk in disks {
             let mut cells = Vec::new();
-            for (paper, kib) in papers.into_iter().zip(LIMITS) {
-                cells.push(Cell::claimed(paper, self.factor(*model, kib * KIB)?));
+            for (column, kib) in LIMITS.iter().enumerate() {
+                cells.push(disk.cell(1, column, self.factor(&disk.preset, kib * KIB)?));
             }
-            table.row(*disk, cells);
+            table.row(disk.name, cells);
         }
         table.note(self.assumed());
         table.note(assumed());
@@ -202,9 +238,10 @@ impl Used {
     /// Says why the factor of the shortest files on the fast disk is far from the paper's.
     fn far(&self) -> Result<String> {
         let how = |method| How::new(method, LIMITS[0] * KIB);
-        let (vanilla, _) = run(&self.layout, Model::FAST, how(Method::Vanilla))?;
-        let (_, sum) = run(&self.layout, Model::FAST, how(Method::DaftM))?;
-        let mut disk = HardDisk::new(Model::FAST);
+        let preset = Preset::ST373455LW;
+        let (vanilla, _) = run(&self.layout, &preset, how(Method::Vanilla))?;
+        let (_, sum) = run(&self.layout, &preset, how(Method::DaftM))?;
+        let mut disk = preset.disk();
         let records = layout::RECORD * self.layout.files.len() as u64;
         for at in (0..sum.bytes + records).step_by(1 << 20) {
             disk.read(at, 1 << 20);
@@ -218,8 +255,8 @@ impl Used {
         ))
     }
 
-    /// What little memory costs: section II.C.
-    fn memory(&self, limit: u64) -> Result<Table> {
+    /// What little memory costs on a disk: section II.C.
+    fn memory(&self, disk: &Disk, limit: u64) -> Result<Table> {
         let mut table = Table::new(
             "Section II.C: DAFTM with less memory than it would take",
             "times as long",
@@ -231,7 +268,7 @@ impl Used {
                 cleaning,
                 ..How::new(Method::DaftM, limit)
             };
-            run(&self.layout, Model::SLOW, how)
+            run(&self.layout, &disk.preset, how)
         };
         let (all, sum) = with(1 << 32, Cleaning::OnDemand)?;
         for part in [2, 4, 8] {
@@ -242,9 +279,10 @@ impl Used {
             table.row(format!("1/{part} of it"), cells.to_vec());
         }
         table.note(format!(
-            "Files up to {} KiB of the volume in use, on the slow disk; all would take {} MB, with lists and reads. The paper has no \
+            "Files up to {} KiB of the volume in use, on the {}; all would take {} MB, with lists and reads. The paper has no \
              figures;\nit says that on-demand cleaning is faster than first fit.",
             limit / KIB,
+            disk.name,
             sum.peak / 1_000_000
         ));
         table.note(self.assumed());
@@ -256,23 +294,42 @@ const FAR_III: &str = "\
 ! Memory: it depends on how far apart a file's fragments are, of which the paper tells nothing. Here what is appended goes to
 another part of the disk, and files up to 128 KiB are as often appended to as long ones.";
 
-/// Makes one of [`TABLES`], or all. The same at each run.
+/// Bytes of the disk that the volumes take: those of a million files of 64 KiB, and of the volume in use.
+const VOLUMES: u64 = 70_000_000_000;
+
+/// Makes one of [`TABLES`], or all; those that have times on another disk than the paper's, if one is given. The same at
+/// each run.
 ///
 /// # Errors
-/// If not all files were read; for a name that is none of them.
-pub fn tables(which: Option<&str>) -> Result<Vec<Table>> {
-    let wanted = which.map_or(TABLES.to_vec(), |which| vec![which]);
+/// Of a disk that is too small; if not all files were read; for a name that is none of them.
+pub fn tables(which: Option<&str>, disk: Option<Preset>) -> Result<Vec<Table>> {
+    let Some(disk) = disk else {
+        return match which {
+            Some(which) => tables_on(&DISKS, &[which]),
+            None => tables_on(&DISKS, &TABLES),
+        };
+    };
+    on::holds(&disk, VOLUMES)?;
+    let tables = tables_on(&[Disk::other(disk)], &on::chosen(&TIMED, which))?;
+    Ok(on::moved(tables, &disk))
+}
+
+fn tables_on(disks: &[Disk], wanted: &[&str]) -> Result<Vec<Table>> {
     let needs = |names: &[&str]| wanted.iter().any(|name| names.contains(name));
-    let rates = needs(&["2", "fig2"]).then(Rates::take).transpose()?;
+    let rates = needs(&["2", "fig2"]).then(|| Rates::take(disks));
+    let rates = rates.transpose()?;
     let used = needs(&["3", "4", "memory"]).then(|| Used::new(aged::FILES));
     let mut all = Vec::new();
-    for name in &wanted {
+    for name in wanted {
         all.push(match (*name, &rates, &used) {
             ("2", Some(rates), _) => rates.table2(),
             ("fig2", Some(rates), _) => rates.figure2(),
             ("3", _, Some(used)) => used.table3(),
-            ("4", _, Some(used)) => used.table4()?,
-            ("memory", _, Some(used)) => used.memory(LIMITS[0] * KIB)?,
+            ("4", _, Some(used)) => used.table4(disks)?,
+            ("memory", _, Some(used)) => {
+                let disk = disks.last().unwrap_or(&DISKS[1]);
+                used.memory(disk, LIMITS[0] * KIB)?
+            }
             _ => bail!("the paper daft has the tables {}", TABLES.join(", ")),
         });
     }
@@ -299,17 +356,18 @@ mod tests {
     /// The figures of bench/README.md. The paper: DAFTM delivers nearly the disk's rate, DAFTNM is between.
     #[test]
     fn factors_of_a_fresh_volume_are_near_the_papers_and_merging_gains() {
-        let rates = Rates::take().unwrap();
+        let rates = Rates::take(&DISKS).unwrap();
         let table = rates.table2();
         assert_eq!(
             ours(&table),
             [["15.38", "5.45", "2.07"], ["9.20", "3.54", "1.62"]]
         );
         assert_eq!(far(&table), 1);
-        for (disk, kib, [vanilla, daftnm, daftm]) in rates.0.clone() {
-            let is_between = vanilla < daftnm && daftnm < daftm * 1.01;
-            let inner = if disk == "fast disk" { 76.0 } else { 30.0 };
-            assert!(is_between && daftm > inner, "{disk} {kib}");
+        for ((disk, sizes), inner) in rates.0.iter().zip([76.0, 30.0]) {
+            for [vanilla, daftnm, daftm] in *sizes {
+                let is_between = vanilla < daftnm && daftnm < daftm * 1.01;
+                assert!(is_between && daftm > inner, "{disk:?} {sizes:?}");
+            }
         }
         assert_eq!(rates.figure2().rows.len(), 6);
         let (_, svg) = chart::drawn(&rates.figure2()).unwrap();
@@ -320,11 +378,11 @@ mod tests {
     #[test]
     fn a_volume_in_use_is_read_several_times_as_fast_and_cleaning_beats_first_fit() {
         let used = Used::new(aged::FILES / 10);
-        for (model, printed) in [(Model::FAST, 3.67), (Model::SLOW, 3.60)] {
-            let found = used.factor(model, LIMITS[0] * KIB).unwrap();
+        for (disk, printed) in DISKS.iter().zip([3.67, 3.60]) {
+            let found = used.factor(&disk.preset, LIMITS[0] * KIB).unwrap();
             assert!((found / printed - 1.0).abs() < 0.01, "{found}");
         }
-        let table = used.memory(LIMITS[0] * KIB).unwrap();
+        let table = used.memory(&DISKS[1], LIMITS[0] * KIB).unwrap();
         for row in &table.rows {
             let cells: Vec<f64> = row.cells.iter().filter_map(|cell| cell.ours).collect();
             assert!(cells[0] >= 1.0 && cells[2] >= 1.0, "{row:?}");

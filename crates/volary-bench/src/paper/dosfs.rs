@@ -32,4 +32,4 @@ mod volume;
 
 pub use dataset::{DATA_BYTES, DIRS, File, dataset};
 pub use table2::{Row, measure};
-pub use tables::{TABLES, tables};
+pub use tables::{TABLES, TIMED, tables};

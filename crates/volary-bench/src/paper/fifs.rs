@@ -21,16 +21,13 @@ use super::chart::logarithmic;
 use super::table::{Cell, Table};
 use crate::served::{Clients, Place};
 use anyhow::{Result, bail};
-use media::{Bench, Times, Work};
+use media::{Bench, LARGE, Times, Work};
 use std::path::Path;
 use std::rc::Rc;
 use volary::Progress;
 
 /// The figures' names; 5-4 and 5-5 are of the same runs, and come together.
 pub const TABLES: [&str; 5] = ["5-1", "5-2", "5-3", "5-4", "5-5"];
-
-/// How often each is run; the median counts.
-const ROUNDS: usize = 3;
 
 /// A figure: its name, title, benchmark, phases, and the paper's seconds of reading, directly and through FSWIN32.
 struct Figure {
@@ -40,14 +37,6 @@ struct Figure {
     phases: &'static [&'static str],
     reads: Option<[f64; 2]>,
 }
-
-const LARGE: [&str; 5] = [
-    "sequential-write",
-    "sequential-read",
-    "random-write",
-    "random-read",
-    "read-again",
-];
 
 const FIGURES: [Figure; 5] = [
     Figure {

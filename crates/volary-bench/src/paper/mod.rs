@@ -7,4 +7,5 @@ pub mod daft;
 pub mod dosfs;
 pub mod ffs;
 pub mod fifs;
+mod on;
 pub mod table;

@@ -1,9 +1,10 @@
 //! Cedar: fuse2fs, and ext4 that the host mounts from a loop device, with files
 //! that are synced as programs do; e2fsck, which replays a journal.
 
+use super::finding::{Finding, Row};
 use super::folder::{self, Folder};
 use super::synced::{create_by_hundred, create_each, delete, list, read, stat};
-use super::{Finding, Options, Row, Run, Task};
+use super::task::{Options, Run, Task};
 use crate::measure::{here, program};
 use crate::needs;
 use crate::served::clients::Phases;

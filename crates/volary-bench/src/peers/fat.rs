@@ -1,8 +1,10 @@
 //! FAT: mtools, dosfstools, fusefat, the `fatfs` crate; and fuse2fs, which
 //! serves ext4, as the best of the mounted ones.
 
+use super::finding::{Bound, Finding};
 use super::folder::{self, Folder, IMAGE_KIB, TREES};
-use super::{Bound, Finding, Options, Run, Task, rust_fatfs};
+use super::rust_fatfs;
+use super::task::{Options, Run, Task};
 use crate::measure::{Summary, here, program, program_with_peak};
 use crate::needs;
 use anyhow::Result;

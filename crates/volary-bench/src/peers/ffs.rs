@@ -1,7 +1,9 @@
 //! FFS: makefs, sleuthkit, fuse-ufs; fuse2fs and e2fsck, which work on ext4.
 
+use super::finding::Finding;
 use super::folder::{self, Folder, IMAGE_KIB, TREES};
-use super::{Finding, Options, Run, Task, trees};
+use super::task::{Options, Run, Task};
+use super::trees;
 use crate::measure::{Cost, program, program_with_peak};
 use crate::needs;
 use anyhow::Result;

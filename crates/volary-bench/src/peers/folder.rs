@@ -1,6 +1,8 @@
 //! A folder with trees and images of them, and the runs that are the same for every format.
 
-use super::{Finding, Options, Run, Task, trees};
+use super::finding::Finding;
+use super::task::{Options, Run, Task};
+use super::trees;
 use crate::measure::{Cost, Scratch, here, program, program_with_peak};
 use crate::needs;
 use crate::served::mounts::Mounted;

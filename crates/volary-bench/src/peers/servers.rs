@@ -1,7 +1,8 @@
 //! Servers: volary beside Samba, nfs-ganesha and libfuse's `passthrough_ll`,
 //! each serving one directory of the host to one client program.
 
-use super::{Finding, Options, Row};
+use super::finding::{Finding, Row};
+use super::task::Options;
 use crate::needs;
 use crate::served::{Clients, Place, Start, clients::Phases, ours, rivals};
 use anyhow::Result;

@@ -57,8 +57,11 @@ mod page;
 mod read;
 mod room;
 mod shard;
+mod stage;
 mod streams;
 mod write;
+
+pub use stage::{PAGE, SECTOR, Stage};
 
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use shard::{GROUP, Shard, Totals};
@@ -66,22 +69,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use streams::Streams;
 use volary_core::BlockDevice;
-
-/// When a write may reach the device, relative to others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stage(pub u8);
-
-impl Stage {
-    /// Any time: data that nothing on the disk points to as yet, or that may
-    /// be old or new after a crash.
-    pub const DATA: Self = Self(0);
-    /// The last stage. A stage past it counts as this one.
-    pub const LAST: Self = Self(4);
-
-    fn index(self) -> usize {
-        usize::from(self.0.min(Self::LAST.0))
-    }
-}
 
 /// Bounds and sizes of a [`Cache`].
 #[derive(Clone, Copy, Debug)]
@@ -104,12 +91,6 @@ impl Default for CacheOptions {
         }
     }
 }
-
-/// Bytes in a page.
-pub const PAGE: usize = 4096;
-
-/// Bytes in the unit of which dirtiness and stage are kept.
-pub const SECTOR: usize = 512;
 
 /// Parts of the page table.
 const SHARDS: u64 = 32;

@@ -1,6 +1,6 @@
 //! One page: its bytes, and the state of each of its sectors.
 
-use super::{PAGE, SECTOR, Stage};
+use super::stage::{PAGE, SECTOR, Stage};
 use std::sync::Arc;
 
 /// How many stages there are.

@@ -8,7 +8,7 @@
 //! FreeBSDs. On FreeBSD, partition `c` is the whole PC partition: where it
 //! begins tells which it is.
 
-use super::{Partition, Scheme, array, read_up_to, stretch};
+use super::partition::{Partition, Scheme, array, read_up_to, stretch};
 use volary_core::{BlockDevice, Error, Result};
 
 const MAGIC: u32 = 0x8256_4557;

@@ -2,7 +2,7 @@
 //! sector and a copy in the last, each with a check sum over itself and over
 //! the array of entries that it names.
 
-use super::{Partition, Scheme, array, read_up_to, stretch};
+use super::partition::{Partition, Scheme, array, read_up_to, stretch};
 use volary_core::{BlockDevice, Error, Result};
 
 const SIGNATURE: [u8; 8] = *b"EFI PART";

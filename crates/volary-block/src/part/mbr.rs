@@ -4,7 +4,7 @@
 //! a logical partition, relative to that sector, and the second the next
 //! sector of the chain, relative to the extended partition.
 
-use super::{Partition, Scheme, array, read_up_to, stretch};
+use super::partition::{Partition, Scheme, array, read_up_to, stretch};
 use std::collections::BTreeSet;
 use volary_core::{BlockDevice, Error, Result};
 

@@ -1,14 +1,8 @@
 //! The header of a qcow2 image (QEMU's docs/interop/qcow2.txt), as far as it
 //! must be right before the image is opened.
 
+use crate::magic::{HEADER_LEN, MAGIC};
 use volary_core::{Error, Kind, Result, escape};
-
-/// The first bytes of every qcow2 image.
-pub(super) const MAGIC: [u8; 4] = *b"QFI\xfb";
-
-/// Length of the header of version 3 without its extensions; that of version 2
-/// is a part of it.
-pub(super) const HEADER_LEN: usize = 104;
 
 /// The largest cluster that QEMU takes, as a power of two.
 const CLUSTER_BITS_MAX: u32 = 21;

@@ -5,10 +5,10 @@ mod refcounts;
 #[cfg(test)]
 mod tests;
 
+use crate::OpenOptions;
 use crate::file::{io_error, not_made, open_locked};
+use crate::magic::HEADER_LEN;
 use crate::range::check_range;
-use crate::{FileDevice, OpenOptions};
-use header::{HEADER_LEN, MAGIC};
 use imago::file::File as Storage;
 use imago::{
     DenyImplicitOpenGate, FormatAccess, FormatCreateBuilder, FormatDriverBuilder,
@@ -19,29 +19,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::{BlockDevice, Error, Geometry, Kind, Result, escape};
 
-/// Opens an image: a qcow2 one as what it holds, any other file or block device
-/// as it is.
-///
-/// # Errors
-/// As [`FileDevice::open`] and [`Qcow2::open`].
-pub fn open_image(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<dyn BlockDevice>> {
-    let path = path.as_ref();
-    let device = FileDevice::open(path, options)?;
-    let mut magic = [0; MAGIC.len()];
-    let size = device.geometry().size;
-    if size < HEADER_LEN as u64 || device.read_at(0, &mut magic).is_err() || magic != MAGIC {
-        return Ok(Arc::new(device));
-    }
-    drop(device);
-    Ok(Arc::new(Qcow2::open(path, options)?))
-}
-
 /// The content of a qcow2 image of version 2 or 3, compressed clusters and
-/// internal snapshots included. The file is locked as by [`FileDevice`].
+/// internal snapshots included. The file is locked as by [`FileDevice`](crate::FileDevice).
 ///
 /// Not durable before a flush, as of any device; clusters that were written
 /// first since the last flush read as they did before after a crash.
@@ -57,7 +39,7 @@ impl Qcow2 {
     /// since opening it would read a file that its maker names.
     ///
     /// # Errors
-    /// Those of [`FileDevice::open`]; `Corrupt`; `Unsupported` for what is
+    /// Those of [`FileDevice::open`](crate::FileDevice::open); `Corrupt`; `Unsupported` for what is
     /// encrypted or stands on another file; `Io`.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         Self::open_with(path.as_ref(), options, false)
@@ -67,7 +49,7 @@ impl Qcow2 {
     /// file or an empty one.
     ///
     /// # Errors
-    /// As [`FileDevice::create`].
+    /// As [`FileDevice::create`](crate::FileDevice::create).
     pub fn create(path: impl AsRef<Path>, size: u64) -> Result<()> {
         let path = path.as_ref();
         let file = File::options()

@@ -1,4 +1,6 @@
 use super::*;
+use crate::magic::MAGIC;
+use crate::open_image;
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::process::Command;

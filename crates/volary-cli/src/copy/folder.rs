@@ -1,6 +1,6 @@
 //! A directory of the host, and its files and other nodes: made, written and finished.
 
-use super::How;
+use super::how::How;
 use super::losses::{Loss, Losses};
 use super::stream::Meta;
 use super::xattrs::{self, Xattr};

@@ -10,6 +10,7 @@
 //! | `helper` | a second thread that makes files of the host |
 //! | `content` | a file's data, holes and what cannot be read |
 //! | `host_range` | stretches of a volume's file that the host copies from the image |
+//! | `how` | what both sinks want to know |
 //! | `links` | nodes with several names |
 //! | `xattrs` | extended attributes, and DOS attributes in one |
 //! | `losses` | what could not be kept |
@@ -20,6 +21,7 @@ mod from_host;
 mod from_volume;
 mod helper;
 mod host_range;
+mod how;
 mod links;
 mod losses;
 mod stream;
@@ -39,6 +41,7 @@ use crate::verbs::mkfs::size;
 use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
 use from_host::{HostSource, Shared};
 use from_volume::VolumeSource;
+use how::How;
 use links::Links;
 use losses::{Losses, Told};
 use std::ffi::{OsStr, OsString};
@@ -47,11 +50,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use stream::{Budget, Meta, Outlet, Sink};
+use stream::{Budget, Outlet, Sink};
 use to_host::HostSink;
 use to_output::OutputSink;
 use to_volume::VolumeSink;
-use volary::{BlockDevice, FileKind, Follow, Kind, NodeId, Place, Session, Source, Time};
+use volary::{BlockDevice, FileKind, Follow, Kind, NodeId, Place, Session, Source};
 
 /// Copies files and trees: into a volume, out of it, and between volumes.
 ///
@@ -108,37 +111,6 @@ pub(crate) struct Cp {
     owner: Option<Owner>,
     #[command(flatten)]
     attach: AttachArgs,
-}
-
-/// What both sinks want to know.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    /// Keep owners and exact modes.
-    preserve: bool,
-    no_clobber: bool,
-    update: bool,
-    /// Who owns what is copied, unless owners are kept.
-    uid: u32,
-    gid: u32,
-    owner_is_given: bool,
-    /// What modes lack in a volume, where the source has none.
-    umask: u32,
-}
-
-impl How {
-    /// Returns whether what is there is to be left.
-    fn keeps(&self, there: Time, new: Time) -> bool {
-        self.no_clobber || self.update && there >= new
-    }
-
-    fn owner(&self, meta: &Meta) -> (u32, u32) {
-        let keeps = self.preserve && !self.owner_is_given;
-        if keeps {
-            (meta.uid, meta.gid)
-        } else {
-            (self.uid, self.gid)
-        }
-    }
 }
 
 /// Something to copy.

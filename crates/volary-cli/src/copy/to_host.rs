@@ -4,10 +4,10 @@
 //! name, and everything is made relative to the descriptor of its directory
 //! without following symlinks: nothing is written outside of the target.
 
-use super::How;
 use super::folder::{Folder, Opened, id, write_all};
 use super::helper::Helper;
 use super::host_range::HostRange;
+use super::how::How;
 use super::links::{Link, Made, Spot};
 use super::losses::Losses;
 use super::stream::{Files, Meta, Sink, stops};

@@ -2,7 +2,7 @@
 
 mod linking;
 
-use super::How;
+use super::how::How;
 use super::links::{Made, Spot};
 use super::losses::{Loss, Losses};
 use super::stream::{Meta, Sink, zeros};

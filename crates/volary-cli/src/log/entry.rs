@@ -1,5 +1,6 @@
 //! One event, as a line.
 
+use super::target::{OURS, REPORT};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write};
 use tracing::field::{Field, Visit};
@@ -49,7 +50,7 @@ impl Entry {
     /// As a user sees it.
     pub(super) fn plain(&self) -> String {
         match self.target {
-            super::REPORT => self.message.clone(),
+            REPORT => self.message.clone(),
             _ => format!("volary: {}", self.words()),
         }
     }
@@ -57,7 +58,7 @@ impl Entry {
     /// Without what says that it is this program.
     pub(super) fn words(&self) -> String {
         let mut line = match self.target {
-            super::OURS | super::REPORT => String::new(),
+            OURS | REPORT => String::new(),
             target => format!("{target}: "),
         };
         line.push_str(&self.message);

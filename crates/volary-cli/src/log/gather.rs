@@ -1,6 +1,7 @@
 //! [`Gather`]: writes the first few events of one kind about one address, and counts the others.
 
 use super::entry::Entry;
+use super::target::OURS;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -45,7 +46,7 @@ impl Gather {
         };
         if self.0.len() >= APART_MAX && !self.0.contains_key(&key) {
             key.about = None;
-            if entry.target == super::OURS {
+            if entry.target == OURS {
                 // Messages of one kind may differ.
                 key.message.clear();
             }
@@ -118,6 +119,7 @@ fn network(about: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::target::now;
     use tracing::Level;
 
     fn entry(address: &str) -> Entry {
@@ -131,7 +133,7 @@ mod tests {
     }
 
     fn begin() -> (Gather, Instant) {
-        (Gather::default(), super::super::now())
+        (Gather::default(), now())
     }
 
     #[test]
@@ -183,7 +185,7 @@ mod tests {
         let (mut gather, begun) = begin();
         for count in 0..10_000 {
             let line = Entry {
-                target: super::super::OURS,
+                target: OURS,
                 message: format!("line {count}"),
                 fields: Vec::new(),
                 ..entry("")

@@ -1,10 +1,11 @@
 //! `volary bench`: this program beside others, and the papers' measurements.
 
+mod failed;
 mod papers;
 mod peers;
 mod report;
 
-use crate::exit::{Done, Exit, Fail};
+use crate::exit::{Done, Exit};
 
 /// Measures this program beside others, on this machine.
 #[derive(clap::Args, Debug)]
@@ -28,11 +29,6 @@ enum What {
     Paper(papers::Paper),
     Peers(peers::Peers),
     Report(report::Report),
-}
-
-/// A benchmark that could not be run.
-fn failed(e: impl std::fmt::Display) -> Fail {
-    Fail::new(Exit::Failed, format!("bench: {e:#}"))
 }
 
 impl Bench {

@@ -6,6 +6,8 @@ mod deaths;
 mod key;
 mod mounts;
 mod needs;
+mod plain;
+mod plan;
 mod say;
 mod smb;
 
@@ -14,14 +16,16 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
 use crate::sandbox::{self, RunAs, Sandbox, SandboxArgs, attendant};
-use crate::stack::{Report, stack};
+use crate::stack::stack;
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
 use address::Listen;
 use config::{Config, Entry, anonymous_of};
 use deaths::Deaths;
-use key::Kept;
 use mounts::Mounts;
 pub(super) use mounts::{mount_ended, mount_on};
+use needs::Common;
+use plain::plain;
+use plan::{Nfs, Plan, Served};
 use smb::{Protect, Smb, SmbMin};
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -29,8 +33,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use volary::fuse::Attendant;
-use volary::layers::{Alarm, Subtree};
-use volary::nfs::{self, Clients, Database, ExportOptions, LockState, OnEnd, ServeOptions, Squash};
+use volary::layers::Subtree;
+use volary::nfs::{self, Clients, ExportOptions, OnEnd, ServeOptions, Squash};
 use volary::{Options, Source, TYPE_OPTION, Volume, VolumeOptions};
 
 /// Serves volumes over NFS or SMB, on this host's own address.
@@ -181,35 +185,6 @@ Layers (--layer):
 const SMB_DEFAULT: &str = "127.0.0.1:4450";
 const SMB_PORT: u16 = 4450;
 
-/// Where to serve what, and to whom.
-struct Plan {
-    nfs: Option<Nfs>,
-    smb: Option<Smb>,
-}
-
-/// Where to serve NFS, and with what.
-struct Nfs {
-    listen: Listen,
-    key: Kept,
-    locks: Option<Arc<LockState>>,
-    database: Database,
-}
-
-/// A volume that is open, and how it is exported.
-struct Served {
-    source: Source,
-    volume: Arc<Volume>,
-    export: ExportOptions,
-    mount: Option<PathBuf>,
-    /// Who mounts it, if not this process.
-    attendant: Option<Arc<Attendant>>,
-    encrypt: bool,
-    /// Who may use it by SMB, if not all.
-    users: Option<Vec<String>>,
-    alarm: Arc<Alarm>,
-    reports: Vec<Report>,
-}
-
 impl Serve {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
@@ -226,7 +201,7 @@ impl Serve {
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
         let attendants = mounts::attendants(level, &entries)?;
-        let sandbox = sandbox::begin(level, &needs::of(self, &plan, &entries))?;
+        let sandbox = sandbox::begin(level, &needs::of(&self.common(), &plan, &entries))?;
         let mut open = Vec::new();
         let served = self
             .open_all(&entries, attendants, &config, &run_as, &mut open)
@@ -348,6 +323,15 @@ impl Serve {
             });
         }
         Ok(())
+    }
+
+    /// Returns what counts for all volumes.
+    fn common(&self) -> Common<'_> {
+        Common {
+            options: &self.options,
+            layers: &self.layers,
+            read_only: self.ro,
+        }
     }
 
     fn open(&self, entry: &Entry, config: &Config, run_as: &RunAs) -> Done<Served> {
@@ -588,9 +572,4 @@ fn lowest_group_of_users() -> u32 {
     let line = lines.find(|line| line.clone().next() == Some("GID_MIN"));
     let number = line.and_then(|mut line| line.nth(1)?.parse().ok());
     number.unwrap_or(1000)
-}
-
-/// Text of a user, safe to print.
-fn plain(text: &str) -> volary::Escaped<'_> {
-    volary::escape(text.as_bytes())
 }

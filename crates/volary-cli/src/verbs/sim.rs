@@ -67,14 +67,7 @@ struct Told<'a> {
 impl Sim {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let preset = Preset::named(&self.disk).ok_or_else(|| {
-            let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-            Fail::usage(format!(
-                "--disk: {} is none of {}",
-                self.disk,
-                names.join(", ")
-            ))
-        })?;
+        let preset = modelled::named(&self.disk)?;
         let verb = self.verb()?;
         let modelled = modelled::begin(preset, self.memory);
         let done = verb.run();

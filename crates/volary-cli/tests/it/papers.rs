@@ -37,10 +37,38 @@ fn what_a_paper_does_not_have_is_refused() {
         ("bench paper ffs --table 3", "--table 3"),
         ("bench paper cedar --table 1", "--table 1"),
         ("bench paper dosfs tree", "DIR is for the paper ffs"),
+        ("bench paper fifs --disk hdd", "--disk is for the papers"),
+        ("bench paper dosfs --table 2 --disk hdd", "3, 4, 5, 6, 7"),
+        ("bench paper cedar --table 3 --disk hdd", "2, 5"),
+        ("bench paper ffs tree --disk hdd", "DIR is for table 1"),
+        ("bench paper dosfs --table 3 --disk drum", "drum is none of"),
     ] {
         let told = sandbox.run(line).fails(2);
         assert!(told.contains(words), "{line}: {told}");
     }
+}
+
+/// Another disk takes the place of the paper's: a file of 5 MB is read faster, and what is said of the old one is not.
+#[test]
+fn a_table_on_another_disk_has_its_times_and_says_so() {
+    let sandbox = Sandbox::empty();
+    let reads = |line: &str| {
+        let json = sandbox.run(line).ok();
+        let mut tables: Vec<Value> = serde_json::from_str(&json).unwrap();
+        let table = tables.swap_remove(0);
+        let rate = table["rows"][0]["cells"][0]["ours"].as_f64().unwrap();
+        (rate, table["title"].as_str().unwrap().to_owned(), json)
+    };
+    let (slow, title, _) = reads("bench paper dosfs --table 4 --json");
+    assert!(!title.contains("; on "), "{title}");
+    let (fast, title, json) = reads("bench paper dosfs --table 4 --disk nvme --json");
+    assert!(title.ends_with("; on nvme"), "{title}");
+    assert!(fast > 2.0 * slow, "{fast} {slow}");
+    assert!(json.contains("another disk, nvme") && !json.contains("rotdelay"));
+    // Too small for the paper's volumes.
+    let told = sandbox.run("bench paper dosfs --table 4 --disk floppy");
+    assert_ne!(told.code, 0);
+    assert!(told.err.contains("1474560"), "{}", told.err);
 }
 
 #[test]

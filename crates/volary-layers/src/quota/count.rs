@@ -1,7 +1,6 @@
 //! Counts what a volume holds.
 
-use super::bytes_of;
-use super::used::Used;
+use super::used::{Used, bytes_of};
 use std::collections::HashSet;
 use volary_core::{
     Attr, Cancel, Cookie, Cred, Ctx, DirBuf, FileKind, Fs, Mode, NodeId, Result, Time,

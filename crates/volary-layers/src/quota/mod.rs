@@ -6,7 +6,7 @@ mod used;
 use count::count;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
-use used::Used;
+use used::{Used, bytes_of};
 use volary_core::{
     Attr, Caps, Create, Cred, Ctx, Entry, Error, FileKind, Fs, Kind, Layer, Mode, Name, NodeId,
     OpenId, Options, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, RenameFlags, Result, SetAttr,
@@ -216,13 +216,6 @@ impl Quota {
     fn node_of(&self, open: OpenId) -> Result<NodeId> {
         let node = self.state.lock().opens.get(&open).copied();
         node.ok_or_else(|| Kind::Stale.into())
-    }
-}
-
-fn bytes_of(attr: &Attr) -> u64 {
-    match attr.kind {
-        FileKind::File | FileKind::Symlink => attr.size,
-        _ => 0,
     }
 }
 

@@ -1,6 +1,15 @@
 //! What owners have taken.
 
 use std::collections::BTreeMap;
+use volary_core::{Attr, FileKind};
+
+/// Returns the bytes of a node that count.
+pub(super) fn bytes_of(attr: &Attr) -> u64 {
+    match attr.kind {
+        FileKind::File | FileKind::Symlink => attr.size,
+        _ => 0,
+    }
+}
 
 /// What one owner, or all, have taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,14 @@
 //! Leases among the uses: granting, breaking, and waiting for those that break.
 
-use super::{Mark, NodeUse, Shard, Uses};
+use super::mark::Mark;
+use super::node::NodeUse;
+use super::{Shard, Uses};
 use crate::leases::{Held, Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
 use crate::sharing::Rights;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use volary_core::{Kind, NodeId, OpenId, Result};
+use volary_core::{Change, Kind, NodeId, OpenId, Result};
 
 /// How long one who waits sleeps before looking whether they still want it.
 const NAP: Duration = Duration::from_millis(50);
@@ -103,6 +105,25 @@ impl NodeUse {
 }
 
 impl Uses {
+    /// What the driver tells of changes made elsewhere breaks leases, too.
+    pub(crate) fn changed_elsewhere(&self, change: Change) {
+        match change {
+            Change::Data(node) | Change::Entries(node) | Change::Gone(node) => {
+                self.change(node, By::Key(None));
+            }
+            Change::Attr(_) => {}
+            Change::Everything => Notice::tell_all(&self.strip_all()),
+        }
+    }
+
+    /// The node has changed: nobody keeps what they know of it.
+    pub(crate) fn change(&self, node: NodeId, by: By) {
+        if self.has_leases() {
+            let (notices, _) = self.strip(node, by, Impact::CHANGED);
+            Notice::tell_all(&notices);
+        }
+    }
+
     /// Whether there are any leases on the volume.
     pub(crate) fn has_leases(&self) -> bool {
         self.leased.load(Ordering::SeqCst) > 0

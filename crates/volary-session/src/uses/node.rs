@@ -1,6 +1,7 @@
 //! The uses of one node.
 
-use super::{Mark, Naming, Place};
+use super::mark::Mark;
+use super::place::{Naming, Place};
 use crate::events::ClientId;
 use crate::how::Beside;
 use crate::leases::{Held, LeaseKey};

@@ -1,8 +1,8 @@
 //! A volume and its model, taken through a sequence step by step.
 
 use super::op::{Op, SLOTS};
+use super::rules::{Rules, Times};
 use super::side::{AttrSeen, Seen, Side, Step};
-use super::{Rules, Times};
 use crate::suite::Fresh;
 use std::collections::HashMap;
 use volary_core::{

@@ -1,8 +1,8 @@
 //! The smallest sequence that still fails: delta debugging (Zeller and
 //! Hildebrandt, 2002) over operations, then over what each says.
 
-use super::Failure;
 use super::op::Op;
+use super::rules::Failure;
 
 /// How many sequences are tried at most.
 const TRIES: usize = 3000;

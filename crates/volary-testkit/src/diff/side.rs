@@ -1,7 +1,7 @@
 //! One of the two volumes: does an operation and says what was seen.
 
-use super::Times;
 use super::op::{Op, Path, SLOTS};
+use super::rules::Times;
 use crate::rng::pattern;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, FileKind, Fs, Kind, Mode, Name, NodeId, OpenId,

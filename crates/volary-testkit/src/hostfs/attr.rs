@@ -1,6 +1,6 @@
 //! Attributes: the host's in our words, and ours for the host.
 
-use super::from_errno;
+use super::errno::from_errno;
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,

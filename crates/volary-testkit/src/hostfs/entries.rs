@@ -1,6 +1,6 @@
 //! Listing a directory by the host's own cookies.
 
-use super::from_errno;
+use super::errno::from_errno;
 use super::table::{Opened, Table};
 use rustix::fs::{RawDir, SeekFrom};
 use std::mem::MaybeUninit;

@@ -1,7 +1,8 @@
 //! The `FileSystem` impl: each operation by the host's system call.
 
+use super::errno::from_errno;
 use super::table::Table;
-use super::{attr, entries, from_errno};
+use super::{attr, entries};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Mode as HostMode, OFlags, RenameFlags as HostRename,
@@ -16,7 +17,7 @@ use volary_core::{
     NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
 };
 
-/// A directory of the host; see [`open`](super::open).
+/// A directory of the host.
 pub struct HostFs {
     caps: Caps,
     root: NodeId,

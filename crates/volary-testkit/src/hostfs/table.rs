@@ -1,6 +1,7 @@
 //! Nodes and opens, each held by a descriptor.
 
-use super::{attr, from_errno};
+use super::attr;
+use super::errno::from_errno;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode as HostMode, OFlags, openat};

@@ -1,7 +1,6 @@
 //! Looking: the copies of everything, the name table as a tree, and, with
 //! [`nodes`](super::nodes), what is in it.
 
-use super::fact;
 use super::nodes::Nodes;
 use super::problem::{Fix, Problem, finding};
 use crate::core::Core;
@@ -245,4 +244,9 @@ impl Visitor for Tree<'_> {
         });
         Ok(())
     }
+}
+
+/// Returns a figure of the volume.
+fn fact(key: &'static str, number: usize) -> Fact {
+    Fact::number(key, number as u64, "")
 }

@@ -2,13 +2,19 @@
 
 use super::problem::Fix;
 use super::salvage::salvage;
-use super::{MEND, open};
 use crate::core::{Core, Takes};
 use crate::entry::{Entry, Far, Head, Part, Place, ROOT_UID};
+use crate::recover::{How, open};
 use crate::runs::Runs;
 use crate::table::{Pair, judge, read_pages, write_copy};
 use std::sync::Arc;
 use volary_core::{BlockDevice, FileKind, Kind, Result, Time};
+
+/// How a volume is opened to be mended.
+const MEND: How = How {
+    read_only: false,
+    ..crate::info::LOOK
+};
 
 /// Makes repairs.
 ///

@@ -12,13 +12,11 @@ mod nodes;
 mod problem;
 mod salvage;
 
-use crate::recover::{How, open};
 use problem::{Fix, Problem};
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{
-    Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, Kind, OptionSpec, Progress,
-    Result,
+    Answer, BlockDevice, Check, CheckMode, CheckReport, Finding, Kind, OptionSpec, Progress, Result,
 };
 use volary_ondisk::Findings;
 
@@ -85,15 +83,4 @@ fn choose(problems: Vec<Problem>, findings: &mut Findings<'_, Matter>) -> Vec<Fi
         chosen.clear();
     }
     chosen
-}
-
-/// How a volume is opened to be mended.
-const MEND: How = How {
-    read_only: false,
-    ..crate::info::LOOK
-};
-
-/// A figure of the volume.
-fn fact(key: &'static str, number: usize) -> Fact {
-    Fact::number(key, number as u64, "")
 }

@@ -7,7 +7,7 @@ use crate::store::Store;
 use std::collections::BTreeMap;
 use volary_core::{Error, FileKind, Finding, Result, Severity};
 use volary_ondisk::Bits;
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
 /// An inode in use.
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
 
     fn attributes(&mut self, inode: &Inode) -> Result<()> {
         if let Err(e) = self.store.xattrs(inode) {
-            if super::ends(&e) {
+            if ends(&e) {
                 return Err(e);
             }
             self.findings.tell(&Finding {

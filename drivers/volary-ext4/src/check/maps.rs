@@ -6,7 +6,7 @@ use crate::ondisk::{DESC_LEN_32, group};
 use crate::scan::bit;
 use crate::store::{Group, Store};
 use volary_core::{Finding, Result, Severity};
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
 /// Looks at every group's bitmaps.
 ///
@@ -52,7 +52,7 @@ impl Maps<'_, '_> {
     fn read(&mut self, what: &'static str, group: &Group, block: u64) -> Result<Option<Vec<u8>>> {
         match self.store.block(what, group.at, block) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if super::ends(&e) => Err(e),
+            Err(e) if ends(&e) => Err(e),
             // It was told with the group.
             Err(_) => Ok(None),
         }

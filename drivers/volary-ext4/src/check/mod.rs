@@ -14,7 +14,7 @@ use inodes::Inodes;
 use std::sync::Arc;
 use volary_block::ByReplica;
 use volary_core::{
-    Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
+    Answer, BlockDevice, Check, CheckReport, Fact, Finding, Kind, Progress, Result, Severity,
 };
 use volary_ondisk::reporter::{Reporter, damage, instead, met};
 
@@ -134,9 +134,4 @@ fn head(store: &Store, findings: &mut Reporter<'_>) {
             ..state("Linux has found errors on the volume")
         });
     }
-}
-
-/// Whether an error ends the check.
-fn ends(e: &Error) -> bool {
-    matches!(e.kind(), Kind::Io | Kind::Interrupted)
 }

@@ -8,7 +8,7 @@ use crate::ondisk::{ROOT_INO, iflag};
 use crate::store::Store;
 use std::collections::HashSet;
 use volary_core::{FileKind, Finding, Kind, Result, Severity};
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
 /// A directory that was met.
 struct Dir {
@@ -83,7 +83,7 @@ impl Walk<'_, '_> {
         let inode = match self.store.node_of(ino) {
             Ok(inode) => inode,
             // It was told with its inode.
-            Err(e) if !super::ends(&e) => {
+            Err(e) if !ends(&e) => {
                 self.seen.is_partial = true;
                 return Ok(());
             }
@@ -147,7 +147,7 @@ impl Walk<'_, '_> {
                     start = chunk.end();
                     self.entries(at, inode, &chunk)?;
                 }
-                Err(e) if super::ends(&e) => return Err(e),
+                Err(e) if ends(&e) => return Err(e),
                 Err(e) => {
                     self.tell(
                         &Finding {
@@ -215,7 +215,7 @@ impl Walk<'_, '_> {
         }
         let below = match self.store.node_of(entry.ino) {
             Ok(below) => below,
-            Err(e) if super::ends(&e) => return Err(e),
+            Err(e) if ends(&e) => return Err(e),
             Err(e) if e == Kind::Stale => {
                 let words = format!("leads to inode {}, which is not in use", entry.ino);
                 self.tell(

@@ -213,12 +213,11 @@ impl Store {
         pending
     }
 
-    /// Whether the cache or the device has something that is not durable yet. What is on the
-    /// device counts as durable from now on.
+    /// Returns whether the cache or the device has something that is not durable yet. What is on the
+    /// device counts as durable from now on: the caller flushes. A write that is noted meanwhile stays noted.
     pub(crate) fn take_unflushed(&self) -> bool {
-        let unflushed = self.cache.dirty() > 0 || self.unflushed.load(Ordering::Acquire);
-        self.unflushed.store(false, Ordering::Release);
-        unflushed
+        let direct = self.unflushed.swap(false, Ordering::AcqRel);
+        direct || self.cache.dirty() > 0
     }
 
     /// Where a byte of a chain lies on the device, and how many follow there.

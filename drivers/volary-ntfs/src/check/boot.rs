@@ -4,7 +4,7 @@ use crate::ondisk::{BOOT_LEN, kind, number};
 use crate::record::Record;
 use crate::store::Store;
 use volary_core::{BlockDevice, Error, Finding, Kind, Result};
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
 /// Compares replicas.
 ///
@@ -47,7 +47,7 @@ fn place(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
         Ok::<_, Error>((stream.at, stream.run(store, 0)?.place))
     };
     match first(store) {
-        Err(e) if super::ends(&e) => Err(e),
+        Err(e) if ends(&e) => Err(e),
         Ok((at, place)) if place != Some(store.volume.mirror) => {
             let words = "the boot sector has the mirror in another place than its record";
             findings.tell(&Finding {
@@ -65,7 +65,7 @@ fn place(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
 fn mirror(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     for number in 0..number::MIRRORED {
         let own = match store.record_itself(number) {
-            Err(e) if super::ends(&e) => return Err(e),
+            Err(e) if ends(&e) => return Err(e),
             Err(e) if e == Kind::Stale => continue,
             Err(e) => {
                 // The scan takes it from the mirror, and does not meet this.
@@ -78,7 +78,7 @@ fn mirror(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
             Ok(own) => own,
         };
         let finding = match store.mirrored(number) {
-            Err(e) if super::ends(&e) => return Err(e),
+            Err(e) if ends(&e) => return Err(e),
             Err(e) => met(&e),
             Ok(other) if is_same(&own, &other) => continue,
             Ok(other) => damage(

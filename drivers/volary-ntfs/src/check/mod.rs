@@ -17,9 +17,9 @@ use records::Records;
 use std::sync::Arc;
 use volary_block::ByReplica;
 use volary_core::{
-    Answer, BlockDevice, Check, CheckReport, Error, Fact, Finding, Kind, Progress, Result, Severity,
+    Answer, BlockDevice, Check, CheckReport, Fact, Finding, Progress, Result, Severity,
 };
-use volary_ondisk::reporter::{Reporter, damage, instead, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, instead, met};
 
 /// Checks the whole volume, and reports what contradicts itself.
 ///
@@ -92,9 +92,4 @@ fn head(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
         Ok(_) => {}
     }
     Ok(())
-}
-
-/// Returns whether an error ends the check.
-fn ends(e: &Error) -> bool {
-    matches!(e.kind(), Kind::Io | Kind::Interrupted)
 }

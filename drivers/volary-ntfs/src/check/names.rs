@@ -7,7 +7,7 @@ use crate::ondisk::{kind, number};
 use crate::store::Store;
 use std::collections::BTreeSet;
 use volary_core::{Finding, Result};
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
 /// Checks all directories.
 ///
@@ -47,7 +47,7 @@ fn directory(
     match read {
         Ok(Some(index)) => Tree::new(store, all, findings, &index, done).check(),
         Ok(None) => Ok(()),
-        Err(e) if super::ends(&e) => Err(e),
+        Err(e) if ends(&e) => Err(e),
         Err(e) => {
             all.is_partial = true;
             let path = path(store, all, number, None);

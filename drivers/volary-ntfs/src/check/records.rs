@@ -11,7 +11,7 @@ use crate::stream::{Content, Stream};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use volary_core::{Error, FileKind, Finding, Kind, Result};
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, met};
 use volary_ondisk::{Bits, Ranges};
 
 /// Records between the volume's own and the first of files, which are kept for the volume.
@@ -135,7 +135,7 @@ impl<'a, 'f> Records<'a, 'f> {
             let words = match self.store.shared_descriptor(id) {
                 Ok(Some(_)) => continue,
                 Ok(None) => "is not in $Secure".to_owned(),
-                Err(e) if super::ends(&e) => return Err(e),
+                Err(e) if ends(&e) => return Err(e),
                 Err(e) => e.to_string(),
             };
             let at = self.store.record_at(number).unwrap_or(0);
@@ -210,7 +210,7 @@ impl<'a, 'f> Records<'a, 'f> {
             let is_read = last.as_ref().is_some_and(|(of, _)| *of == one.reference);
             if !is_read {
                 let ids = match self.store.held(node, one) {
-                    Err(e) if super::ends(&e) => return Err(e),
+                    Err(e) if ends(&e) => return Err(e),
                     Err(e) => {
                         self.bad(node.number(), "attribute-list", e)?;
                         continue;
@@ -237,7 +237,7 @@ impl<'a, 'f> Records<'a, 'f> {
     /// Checks the names, and the link count.
     fn names(&mut self, node: &Node, seen: &mut Seen) -> Result<()> {
         let names = match self.store.names(node) {
-            Err(e) if super::ends(&e) => return Err(e),
+            Err(e) if ends(&e) => return Err(e),
             Err(e) => return self.bad(node.number(), "name", e),
             Ok(names) => names,
         };
@@ -278,7 +278,7 @@ impl<'a, 'f> Records<'a, 'f> {
             self.tell("cross-link", stream.at, node.number(), &words);
         }
         match walked {
-            Err(e) if super::ends(&e) => Err(e),
+            Err(e) if ends(&e) => Err(e),
             Err(e) => {
                 self.bad(node.number(), "runs", e)?;
                 Ok(None)
@@ -326,7 +326,7 @@ impl Visitor for Records<'_, '_> {
             }
             let wsl = self.store.wsl(node).unwrap_or_default();
             match self.store.form(node, &wsl).map(|form| form.kind()) {
-                Err(e) if super::ends(&e) => return Err(e),
+                Err(e) if ends(&e) => return Err(e),
                 Err(e) => self.bad(number, "reparse", e)?,
                 Ok(FileKind::Dir) => self.all.dirs += 1,
                 Ok(_) if number >= number::FIRST_USER => self.all.files += 1,

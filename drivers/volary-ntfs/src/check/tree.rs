@@ -11,7 +11,7 @@ use crate::store::Store;
 use std::cmp::Ordering;
 use volary_core::{Error, Finding, Result};
 use volary_ondisk::Bits;
-use volary_ondisk::reporter::{Reporter, damage, met};
+use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
 /// No sound index is deeper than this.
 const DEPTH_MAX: u32 = 32;
@@ -90,7 +90,7 @@ impl<'a, 'f> Tree<'a, 'f> {
 
     fn bad(&mut self, e: Error) -> Result<()> {
         self.is_whole = false;
-        if super::ends(&e) {
+        if ends(&e) {
             return Err(e);
         }
         let path = path(self.store, self.all, self.dir, None);

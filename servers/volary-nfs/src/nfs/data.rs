@@ -1,11 +1,14 @@
 //! READ, WRITE, COMMIT.
 
+use super::attrs;
 use super::attrs::{FATTR, Shown, write_attr};
+use super::common::{Answered, DATA_MAX, read_fh};
 use super::nodes::write_none;
-use super::{Answered, At, DATA_MAX, attrs, read_fh};
+use crate::call::Call;
+use crate::exports::At;
+use crate::exports::Exports;
 use crate::opens::Held;
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
 use crate::status::Status;
 use std::sync::Arc;
 use volary_core::{Attr, Kind, Mode};
@@ -30,74 +33,77 @@ impl Stability {
     }
 }
 
-impl Programs {
-    pub(super) fn read(&self, call: &Call, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let (offset, len) = (input.u64()?, input.u32()?);
-        let at = match self.at(call, fh) {
-            Ok(at) => at,
-            Err(status) => {
-                write_none(out, status);
-                return Ok(());
-            }
-        };
-        let begin = out.len();
-        let len = usize::try_from(len).unwrap_or(DATA_MAX).min(DATA_MAX);
-        if let Err(status) = at.read(offset, len, out) {
-            out.truncate(begin);
-            out.u32(status.0);
-            at.write_post(out, at.attr().as_ref());
+pub(super) fn read(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let (offset, len) = (input.u64()?, input.u32()?);
+    let at = match exports.at(call, fh) {
+        Ok(at) => at,
+        Err(status) => {
+            write_none(out, status);
+            return Ok(());
         }
-        Ok(())
+    };
+    let begin = out.len();
+    let len = usize::try_from(len).unwrap_or(DATA_MAX).min(DATA_MAX);
+    if let Err(status) = at.read(offset, len, out) {
+        out.truncate(begin);
+        out.u32(status.0);
+        at.write_post(out, at.attr().as_ref());
     }
+    Ok(())
+}
 
-    pub(super) fn write(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let (offset, len) = (input.u64()?, input.u32()?);
-        let stability = Stability::read(input)?;
-        let data = input.opaque(DATA_MAX)?;
-        let data = usize::try_from(len).ok().and_then(|len| data.get(..len));
-        let data = data.ok_or(Garbage)?;
-        let at = self.at(call, fh);
-        let (done, wcc) = match &at {
-            Ok(at) => at.write(offset, data, stability),
-            Err(status) => (Err(*status), Wcc::default()),
-        };
-        write_head(out, &at, &done, &wcc);
-        if let Ok(verifier) = done {
-            out.u32(count(data.len()));
-            out.u32(stability as u32);
-            out.u64(verifier);
-        }
-        Ok(())
+pub(super) fn write(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let (offset, len) = (input.u64()?, input.u32()?);
+    let stability = Stability::read(input)?;
+    let data = input.opaque(DATA_MAX)?;
+    let data = usize::try_from(len).ok().and_then(|len| data.get(..len));
+    let data = data.ok_or(Garbage)?;
+    let at = exports.at(call, fh);
+    let (done, wcc) = match &at {
+        Ok(at) => at.write(offset, data, stability),
+        Err(status) => (Err(*status), Wcc::default()),
+    };
+    write_head(out, &at, &done, &wcc);
+    if let Ok(verifier) = done {
+        out.u32(count(data.len()));
+        out.u32(stability as u32);
+        out.u64(verifier);
     }
+    Ok(())
+}
 
-    pub(super) fn commit(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        // The range: all of the file is committed.
-        input.u64()?;
-        input.u32()?;
-        let at = self.at(call, fh);
-        let (done, wcc) = match &at {
-            Ok(at) => at.commit(),
-            Err(status) => (Err(*status), Wcc::default()),
-        };
-        write_head(out, &at, &done, &wcc);
-        if let Ok(verifier) = done {
-            out.u64(verifier);
-        }
-        Ok(())
+pub(super) fn commit(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    // The range: all of the file is committed.
+    input.u64()?;
+    input.u32()?;
+    let at = exports.at(call, fh);
+    let (done, wcc) = match &at {
+        Ok(at) => at.commit(),
+        Err(status) => (Err(*status), Wcc::default()),
+    };
+    write_head(out, &at, &done, &wcc);
+    if let Ok(verifier) = done {
+        out.u64(verifier);
     }
+    Ok(())
 }
 
 /// The status and `wcc_data`.

@@ -10,9 +10,11 @@
 //! them nothing of what is there: READDIRPLUS then leaves out handles and attributes.
 
 use super::attrs::{FATTR, write_post};
-use super::{Answered, At, read_fh};
+use super::common::{Answered, read_fh};
+use crate::call::Call;
+use crate::exports::At;
+use crate::exports::Exports;
 use crate::fh;
-use crate::programs::{Call, Programs};
 use crate::status::Status;
 use volary_core::{Access, Attr, Caps, Cookie, DirBuf, Kind, Name};
 use volary_rpc::{Decoded, Input, Output, padding};
@@ -42,7 +44,7 @@ struct Asked {
 
 /// Writes entries until there is no more room.
 struct Page<'a> {
-    programs: &'a Programs,
+    exports: &'a Exports,
     at: &'a At<'a>,
     out: &'a mut Output,
     asked: &'a Asked,
@@ -54,104 +56,108 @@ struct Page<'a> {
     looks_up: bool,
 }
 
-impl Programs {
-    pub(super) fn readdir(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let (from, verifier, max) = (input.u64()?, input.u64()?, clamped(input.u32()?));
-        let asked = Asked {
-            from,
-            verifier,
-            names_max: max,
-            max,
-            plus: false,
-        };
-        self.list(call, fh, &asked, out);
-        Ok(())
-    }
+pub(super) fn readdir(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let (from, verifier, max) = (input.u64()?, input.u64()?, clamped(input.u32()?));
+    let asked = Asked {
+        from,
+        verifier,
+        names_max: max,
+        max,
+        plus: false,
+    };
+    list(exports, call, fh, &asked, out);
+    Ok(())
+}
 
-    pub(super) fn readdirplus(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let (from, verifier) = (input.u64()?, input.u64()?);
-        let (names_max, max) = (clamped(input.u32()?), clamped(input.u32()?));
-        let asked = Asked {
-            from,
-            verifier,
-            names_max,
-            max,
-            plus: true,
-        };
-        self.list(call, fh, &asked, out);
-        Ok(())
-    }
+pub(super) fn readdirplus(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let (from, verifier) = (input.u64()?, input.u64()?);
+    let (names_max, max) = (clamped(input.u32()?), clamped(input.u32()?));
+    let asked = Asked {
+        from,
+        verifier,
+        names_max,
+        max,
+        plus: true,
+    };
+    list(exports, call, fh, &asked, out);
+    Ok(())
+}
 
-    fn list(&self, call: &Call, fh: &[u8], asked: &Asked, out: &mut Output) {
-        let at = match self.at(call, fh) {
-            Ok(at) => at,
-            Err(status) => return super::nodes::write_none(out, status),
-        };
-        let begin = out.len();
-        out.u32(Status::OK.0);
+fn list(exports: &Exports, call: &Call, fh: &[u8], asked: &Asked, out: &mut Output) {
+    let at = match exports.at(call, fh) {
+        Ok(at) => at,
+        Err(status) => return super::nodes::write_none(out, status),
+    };
+    let begin = out.len();
+    out.u32(Status::OK.0);
+    at.write_post(out, at.attr().as_ref());
+    if let Err(status) = list_at(exports, &at, asked, begin, out) {
+        out.truncate(begin);
+        out.u32(status.0);
         at.write_post(out, at.attr().as_ref());
-        if let Err(status) = self.list_at(&at, asked, begin, out) {
-            out.truncate(begin);
-            out.u32(status.0);
-            at.write_post(out, at.attr().as_ref());
-        }
     }
+}
 
-    fn list_at(&self, at: &At<'_>, asked: &Asked, begin: usize, out: &mut Output) -> Answered<()> {
-        let held = at.export.open_dir(&at.session, at.node)?;
-        let stable = at.export.caps().has(Caps::STABLE_COOKIES);
-        // An open's number is not used again, but its kin of another run may be.
-        let verifier = if stable {
-            0
-        } else {
-            at.export.epoch.rotate_left(32) ^ held.open.0
-        };
-        if asked.from != 0 && asked.verifier != verifier && !stable {
-            return Err(Status::BAD_COOKIE);
-        }
-        out.u64(verifier);
-        let looks_up = asked.plus && may_search(at)?;
-        let mut page = Page {
-            programs: self,
-            at,
-            out,
-            asked,
-            begin,
-            names: 0,
-            written: 0,
-            looks_up,
-        };
-        let mut eof = false;
-        if page.dots()? {
-            let each = PLAIN + if asked.plus { PLUS } else { 0 };
-            let mut entries = DirBuf::new(asked.max / each + 1, asked.names_max, looks_up);
-            let from = Cookie(asked.from.saturating_sub(DOTS));
-            let read = at.session.readdir(held.open, from, &mut entries);
-            let all = read.map_err(|e| match e.kind() {
-                Kind::Invalid => Status::BAD_COOKIE,
-                kind => kind.into(),
-            })?;
-            eof = page.entries(&entries)? && all;
-        }
-        if page.written == 0 && !eof {
-            return Err(Status::TOOSMALL);
-        }
-        out.bool(false);
-        out.bool(eof);
-        Ok(())
+fn list_at(
+    exports: &Exports,
+    at: &At<'_>,
+    asked: &Asked,
+    begin: usize,
+    out: &mut Output,
+) -> Answered<()> {
+    let held = at.export.open_dir(&at.session, at.node)?;
+    let stable = at.export.caps().has(Caps::STABLE_COOKIES);
+    // An open's number is not used again, but its kin of another run may be.
+    let verifier = if stable {
+        0
+    } else {
+        at.export.epoch.rotate_left(32) ^ held.open.0
+    };
+    if asked.from != 0 && asked.verifier != verifier && !stable {
+        return Err(Status::BAD_COOKIE);
     }
+    out.u64(verifier);
+    let looks_up = asked.plus && may_search(at)?;
+    let mut page = Page {
+        exports,
+        at,
+        out,
+        asked,
+        begin,
+        names: 0,
+        written: 0,
+        looks_up,
+    };
+    let mut eof = false;
+    if page.dots()? {
+        let each = PLAIN + if asked.plus { PLUS } else { 0 };
+        let mut entries = DirBuf::new(asked.max / each + 1, asked.names_max, looks_up);
+        let from = Cookie(asked.from.saturating_sub(DOTS));
+        let read = at.session.readdir(held.open, from, &mut entries);
+        let all = read.map_err(|e| match e.kind() {
+            Kind::Invalid => Status::BAD_COOKIE,
+            kind => kind.into(),
+        })?;
+        eof = page.entries(&entries)? && all;
+    }
+    if page.written == 0 && !eof {
+        return Err(Status::TOOSMALL);
+    }
+    out.bool(false);
+    out.bool(eof);
+    Ok(())
 }
 
 /// Whether the caller may look up what is in the directory.
@@ -219,7 +225,7 @@ impl Page<'_> {
             return false;
         }
         write_post(self.out, self.at.shown(), Some(attr));
-        let fh = self.programs.fh(self.at.export, attr.node);
+        let fh = self.exports.fh(self.at.export, attr.node);
         self.out.bool(true);
         self.out.opaque(&fh);
         true

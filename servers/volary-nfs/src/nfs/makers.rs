@@ -1,10 +1,13 @@
 //! CREATE, MKDIR, SYMLINK, MKNOD.
 
+use super::attrs;
 use super::attrs::{Shown, kind_of, read_set};
-use super::{Answered, At, attrs, read_place};
+use super::common::{Answered, read_place};
+use crate::call::Call;
 use crate::exclusive::Verifier;
+use crate::exports::At;
+use crate::exports::Exports;
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
 use crate::status::Status;
 use volary_core::{Attr, Create, FileKind, Kind, Mode, SetAttr};
 use volary_rpc::{Decoded, Garbage, Input, Output};
@@ -37,107 +40,103 @@ impl How {
     }
 }
 
-impl Programs {
-    pub(super) fn create(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let (fh, name) = read_place(input)?;
-        let how = How::read(input)?;
-        self.make(call, fh, out, |at| match &how {
-            How::Unchecked(set) => at.open_or_make(name, &at.for_new(set, FILE_MODE)),
-            How::Guarded(set) => at.make_file(name, &at.for_new(set, FILE_MODE)),
-            How::Exclusive(verifier) => at.make_exclusively(call.party, name, *verifier),
-        });
-        Ok(())
-    }
+pub(super) fn create(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let (fh, name) = read_place(input)?;
+    let how = How::read(input)?;
+    make(exports, call, fh, out, |at| match &how {
+        How::Unchecked(set) => at.open_or_make(name, &at.for_new(set, FILE_MODE)),
+        How::Guarded(set) => at.make_file(name, &at.for_new(set, FILE_MODE)),
+        How::Exclusive(verifier) => at.make_exclusively(call.party, name, *verifier),
+    });
+    Ok(())
+}
 
-    pub(super) fn mkdir(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let (fh, name) = read_place(input)?;
-        let set = read_set(input)?;
-        self.make(call, fh, out, |at| {
-            let set = at.for_new(&set, DIR_MODE);
-            Ok(at.session.mkdir(at.node, name, &set)?.attr)
-        });
-        Ok(())
-    }
+pub(super) fn mkdir(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let (fh, name) = read_place(input)?;
+    let set = read_set(input)?;
+    make(exports, call, fh, out, |at| {
+        let set = at.for_new(&set, DIR_MODE);
+        Ok(at.session.mkdir(at.node, name, &set)?.attr)
+    });
+    Ok(())
+}
 
-    pub(super) fn symlink(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let (fh, name) = read_place(input)?;
-        let set = read_set(input)?;
-        let target = input.opaque(PATH_MAX + 1)?;
-        self.make(call, fh, out, |at| {
-            let set = at.for_new(&set, DIR_MODE);
-            Ok(at.session.symlink(at.node, name, target, &set)?.attr)
-        });
-        Ok(())
-    }
+pub(super) fn symlink(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let (fh, name) = read_place(input)?;
+    let set = read_set(input)?;
+    let target = input.opaque(PATH_MAX + 1)?;
+    make(exports, call, fh, out, |at| {
+        let set = at.for_new(&set, DIR_MODE);
+        Ok(at.session.symlink(at.node, name, target, &set)?.attr)
+    });
+    Ok(())
+}
 
-    pub(super) fn mknod(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let (fh, name) = read_place(input)?;
-        let kind = kind_of(input.u32()?);
-        let (set, rdev) = match kind {
-            Some(FileKind::CharDevice | FileKind::BlockDevice) => (read_set(input)?, input.u64()?),
-            Some(FileKind::Fifo | FileKind::Socket) => (read_set(input)?, 0),
-            _ => (SetAttr::default(), 0),
-        };
-        self.make(call, fh, out, |at| {
-            let set = at.for_new(&set, FILE_MODE);
-            match kind {
-                None | Some(FileKind::File | FileKind::Dir | FileKind::Symlink) => {
-                    Err(Status::BADTYPE)
-                }
-                // Devices are made by root only: a client's root, if it is not squashed.
-                Some(kind) => Ok(at.session.mknod(at.node, name, kind, rdev, &set)?.attr),
-            }
-        });
-        Ok(())
-    }
-
-    /// Makes a node and answers with its handle and attributes.
-    fn make(
-        &self,
-        call: &Call,
-        fh: &[u8],
-        out: &mut Output,
-        make: impl FnOnce(&At<'_>) -> Answered<Attr>,
-    ) {
-        let at = match self.at(call, fh) {
-            Ok(at) => at,
-            Err(status) => {
-                out.u32(status.0);
-                attrs::write_wcc(out, Shown::default(), &Wcc::default());
-                return;
-            }
-        };
-        let (made, wcc) = at.change(|| make(&at));
-        match made {
-            Ok(attr) => {
-                out.u32(Status::OK.0);
-                self.write_post_fh(out, at.export, attr.node);
-                at.write_post(out, Some(&attr));
-            }
-            Err(status) => out.u32(status.0),
+pub(super) fn mknod(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let (fh, name) = read_place(input)?;
+    let kind = kind_of(input.u32()?);
+    let (set, rdev) = match kind {
+        Some(FileKind::CharDevice | FileKind::BlockDevice) => (read_set(input)?, input.u64()?),
+        Some(FileKind::Fifo | FileKind::Socket) => (read_set(input)?, 0),
+        _ => (SetAttr::default(), 0),
+    };
+    make(exports, call, fh, out, |at| {
+        let set = at.for_new(&set, FILE_MODE);
+        match kind {
+            None | Some(FileKind::File | FileKind::Dir | FileKind::Symlink) => Err(Status::BADTYPE),
+            // Devices are made by root only: a client's root, if it is not squashed.
+            Some(kind) => Ok(at.session.mknod(at.node, name, kind, rdev, &set)?.attr),
         }
-        at.write_wcc(out, &wcc);
+    });
+    Ok(())
+}
+
+/// Makes a node and answers with its handle and attributes.
+fn make(
+    exports: &Exports,
+    call: &Call,
+    fh: &[u8],
+    out: &mut Output,
+    make: impl FnOnce(&At<'_>) -> Answered<Attr>,
+) {
+    let at = match exports.at(call, fh) {
+        Ok(at) => at,
+        Err(status) => {
+            out.u32(status.0);
+            attrs::write_wcc(out, Shown::default(), &Wcc::default());
+            return;
+        }
+    };
+    let (made, wcc) = at.change(|| make(&at));
+    match made {
+        Ok(attr) => {
+            out.u32(Status::OK.0);
+            exports.write_post_fh(out, at.export, attr.node);
+            at.write_post(out, Some(&attr));
+        }
+        Err(status) => out.u32(status.0),
     }
+    at.write_wcc(out, &wcc);
 }
 
 impl At<'_> {

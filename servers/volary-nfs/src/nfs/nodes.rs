@@ -1,9 +1,11 @@
 //! GETATTR, SETATTR, ACCESS, READLINK.
 
 use super::attrs::{read_set, read_time, write_attr};
-use super::{Answered, At, read_fh, write_changed};
+use super::common::{Answered, read_fh, write_changed};
+use crate::call::Call;
+use crate::exports::At;
+use crate::exports::Exports;
 use crate::order::Wcc;
-use crate::programs::{Call, Programs};
 use crate::status::Status;
 use volary_core::{Access, Attr, FileKind, Kind, Mode, SetAttr, Time};
 use volary_rpc::{Decoded, Input, Output};
@@ -18,96 +20,94 @@ mod bits {
     pub(super) const EXECUTE: u32 = 0x20;
 }
 
-impl Programs {
-    pub(super) fn getattr(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let found = self.at(call, fh).and_then(|at| {
-            let attr = at.session.getattr(at.node)?;
-            Ok((at.shown(), attr))
-        });
-        match found {
-            Ok((shown, attr)) => {
-                out.u32(Status::OK.0);
-                write_attr(out, shown, &attr);
-            }
-            Err(status) => out.u32(status.0),
+pub(super) fn getattr(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let found = exports.at(call, fh).and_then(|at| {
+        let attr = at.session.getattr(at.node)?;
+        Ok((at.shown(), attr))
+    });
+    match found {
+        Ok((shown, attr)) => {
+            out.u32(Status::OK.0);
+            write_attr(out, shown, &attr);
         }
-        Ok(())
+        Err(status) => out.u32(status.0),
     }
+    Ok(())
+}
 
-    pub(super) fn setattr(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let set = read_set(input)?;
-        let guard = if input.bool()? {
-            Some(read_time(input)?)
-        } else {
-            None
-        };
-        let at = self.at(call, fh);
-        let (done, wcc) = match &at {
-            Ok(at) => at.set(&set, guard),
-            Err(status) => (Err(*status), Wcc::default()),
-        };
-        write_changed(out, &at, &done, &wcc);
-        Ok(())
-    }
+pub(super) fn setattr(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let set = read_set(input)?;
+    let guard = if input.bool()? {
+        Some(read_time(input)?)
+    } else {
+        None
+    };
+    let at = exports.at(call, fh);
+    let (done, wcc) = match &at {
+        Ok(at) => at.set(&set, guard),
+        Err(status) => (Err(*status), Wcc::default()),
+    };
+    write_changed(out, &at, &done, &wcc);
+    Ok(())
+}
 
-    pub(super) fn access(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let want = input.u32()?;
-        let found = self.at(call, fh).and_then(|at| {
-            let attr = at.session.getattr(at.node)?;
-            let granted = at.granted(&attr, want)?;
-            Ok((at, attr, granted))
-        });
-        match found {
-            Ok((at, attr, granted)) => {
-                out.u32(Status::OK.0);
-                at.write_post(out, Some(&attr));
-                out.u32(granted);
-            }
-            Err(status) => write_none(out, status),
+pub(super) fn access(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let want = input.u32()?;
+    let found = exports.at(call, fh).and_then(|at| {
+        let attr = at.session.getattr(at.node)?;
+        let granted = at.granted(&attr, want)?;
+        Ok((at, attr, granted))
+    });
+    match found {
+        Ok((at, attr, granted)) => {
+            out.u32(Status::OK.0);
+            at.write_post(out, Some(&attr));
+            out.u32(granted);
         }
-        Ok(())
+        Err(status) => write_none(out, status),
     }
+    Ok(())
+}
 
-    pub(super) fn readlink(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let at = self.at(call, fh);
-        let target = at.as_ref().map_err(|status| *status).and_then(|at| {
-            let target = at.session.readlink(at.node)?;
-            Ok(target)
-        });
-        out.u32(target.as_ref().err().unwrap_or(&Status::OK).0);
-        match &at {
-            Ok(at) => at.write_post(out, at.attr().as_ref()),
-            Err(_) => out.bool(false),
-        }
-        if let Ok(target) = target {
-            out.opaque(&target);
-        }
-        Ok(())
+pub(super) fn readlink(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let at = exports.at(call, fh);
+    let target = at.as_ref().map_err(|status| *status).and_then(|at| {
+        let target = at.session.readlink(at.node)?;
+        Ok(target)
+    });
+    out.u32(target.as_ref().err().unwrap_or(&Status::OK).0);
+    match &at {
+        Ok(at) => at.write_post(out, at.attr().as_ref()),
+        Err(_) => out.bool(false),
     }
+    if let Ok(target) = target {
+        out.opaque(&target);
+    }
+    Ok(())
 }
 
 impl At<'_> {

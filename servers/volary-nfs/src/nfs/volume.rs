@@ -1,9 +1,10 @@
 //! FSSTAT, FSINFO, PATHCONF.
 
+use super::common::{DATA_MAX, read_fh};
 use super::nodes::write_none;
-use super::{DATA_MAX, read_fh};
+use crate::call::Call;
+use crate::exports::Exports;
 use crate::nfs::attrs::write_time;
-use crate::programs::{Call, Programs};
 use crate::status::Status;
 use volary_core::{Caps, Time};
 use volary_rpc::{Decoded, Input, Output, count};
@@ -20,100 +21,98 @@ mod properties {
     pub(super) const CAN_SET_TIME: u32 = 0x10;
 }
 
-impl Programs {
-    pub(super) fn fsstat(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let fh = read_fh(input)?;
-        let found = self.at(call, fh).and_then(|at| {
-            let stat = at.session.statfs()?;
-            Ok((at, stat))
-        });
-        match found {
-            Ok((at, stat)) => {
-                out.u32(Status::OK.0);
-                at.write_post(out, at.attr().as_ref());
-                let (nodes, free) = (stat.nodes, stat.nodes_free);
-                for n in [stat.size, stat.free, stat.available, nodes, free, free] {
-                    out.u64(n);
-                }
-                // How long it stays so: it may change at once.
-                out.u32(0);
+pub(super) fn fsstat(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let fh = read_fh(input)?;
+    let found = exports.at(call, fh).and_then(|at| {
+        let stat = at.session.statfs()?;
+        Ok((at, stat))
+    });
+    match found {
+        Ok((at, stat)) => {
+            out.u32(Status::OK.0);
+            at.write_post(out, at.attr().as_ref());
+            let (nodes, free) = (stat.nodes, stat.nodes_free);
+            for n in [stat.size, stat.free, stat.available, nodes, free, free] {
+                out.u64(n);
             }
-            Err(status) => write_none(out, status),
+            // How long it stays so: it may change at once.
+            out.u32(0);
         }
-        Ok(())
+        Err(status) => write_none(out, status),
     }
+    Ok(())
+}
 
-    pub(super) fn fsinfo(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let Some(caps) = self.begin_caps(call, read_fh(input)?, out) else {
-            return Ok(());
-        };
-        let data = count(DATA_MAX);
-        for n in [data, data, BLOCK, data, data, BLOCK, LIST_BEST] {
-            out.u32(n);
-        }
-        out.u64(caps.size_max);
-        let step = caps.time_step.max(1);
-        let secs = i64::try_from(step / 1_000_000_000).unwrap_or(i64::MAX);
-        write_time(out, Time::new(secs, (step % 1_000_000_000) as u32));
-        let mut bits = properties::HOMOGENEOUS | properties::CAN_SET_TIME;
-        if caps.has(Caps::HARD_LINKS) {
-            bits |= properties::LINK;
-        }
-        if caps.has(Caps::SYMLINKS) {
-            bits |= properties::SYMLINK;
-        }
-        out.u32(bits);
-        Ok(())
+pub(super) fn fsinfo(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let Some(caps) = begin_caps(exports, call, read_fh(input)?, out) else {
+        return Ok(());
+    };
+    let data = count(DATA_MAX);
+    for n in [data, data, BLOCK, data, data, BLOCK, LIST_BEST] {
+        out.u32(n);
     }
-
-    pub(super) fn pathconf(
-        &self,
-        call: &Call,
-        input: &mut Input<'_>,
-        out: &mut Output,
-    ) -> Decoded<()> {
-        let Some(caps) = self.begin_caps(call, read_fh(input)?, out) else {
-            return Ok(());
-        };
-        // No volume says how many it can count; where there are any, at least these.
-        let links = if caps.has(Caps::HARD_LINKS) {
-            32_000
-        } else {
-            1
-        };
-        out.u32(links);
-        out.u32(caps.name_max.into());
-        // Names that are too long are refused, not cut; only root gives away.
-        out.bool(true);
-        out.bool(true);
-        out.bool(!caps.has(Caps::CASE_SENSITIVE));
-        out.bool(caps.has(Caps::CASE_KEEPING));
-        Ok(())
+    out.u64(caps.size_max);
+    let step = caps.time_step.max(1);
+    let secs = i64::try_from(step / 1_000_000_000).unwrap_or(i64::MAX);
+    write_time(out, Time::new(secs, (step % 1_000_000_000) as u32));
+    let mut bits = properties::HOMOGENEOUS | properties::CAN_SET_TIME;
+    if caps.has(Caps::HARD_LINKS) {
+        bits |= properties::LINK;
     }
+    if caps.has(Caps::SYMLINKS) {
+        bits |= properties::SYMLINK;
+    }
+    out.u32(bits);
+    Ok(())
+}
 
-    /// Begins an answer that tells what the volume of a handle is capable of; `None` where
-    /// it was an error and is whole.
-    fn begin_caps(&self, call: &Call, fh: &[u8], out: &mut Output) -> Option<Caps> {
-        match self.at(call, fh) {
-            Ok(at) => {
-                out.u32(Status::OK.0);
-                at.write_post(out, at.attr().as_ref());
-                Some(at.export.caps())
-            }
-            Err(status) => {
-                write_none(out, status);
-                None
-            }
+pub(super) fn pathconf(
+    exports: &Exports,
+    call: &Call,
+    input: &mut Input<'_>,
+    out: &mut Output,
+) -> Decoded<()> {
+    let Some(caps) = begin_caps(exports, call, read_fh(input)?, out) else {
+        return Ok(());
+    };
+    // No volume says how many it can count; where there are any, at least these.
+    let links = if caps.has(Caps::HARD_LINKS) {
+        32_000
+    } else {
+        1
+    };
+    out.u32(links);
+    out.u32(caps.name_max.into());
+    // Names that are too long are refused, not cut; only root gives away.
+    out.bool(true);
+    out.bool(true);
+    out.bool(!caps.has(Caps::CASE_SENSITIVE));
+    out.bool(caps.has(Caps::CASE_KEEPING));
+    Ok(())
+}
+
+/// Begins an answer that tells what the volume of a handle is capable of; `None` where
+/// it was an error and is whole.
+fn begin_caps(exports: &Exports, call: &Call, fh: &[u8], out: &mut Output) -> Option<Caps> {
+    match exports.at(call, fh) {
+        Ok(at) => {
+            out.u32(Status::OK.0);
+            at.write_post(out, at.attr().as_ref());
+            Some(at.export.caps())
+        }
+        Err(status) => {
+            write_none(out, status);
+            None
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Calls to a client's own programs; the one to its lock manager, that it has a
 //! lock that it waited for.
 
-use super::Wanted;
+use super::wanted::{OBJECT_MAX, Wanted};
 use crate::record::{Patience, Records};
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
@@ -35,7 +35,7 @@ fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
         want.write(out);
     })?;
     let mut answer = Input::new(&answer);
-    answer.opaque(super::OBJECT_MAX).ok()?;
+    answer.opaque(OBJECT_MAX).ok()?;
     Some(answer.u32().ok()? == 0)
 }
 

@@ -1,10 +1,10 @@
 //! Tells clients that had locks that the server has restarted (`SM_NOTIFY` of NSM
 //! version 1): those that are heard of in the time of grace claim them again.
 
+use super::Nlm;
 use super::granted::{Back, ask_program};
 use super::nsm;
 use super::state::Client;
-use crate::programs::Programs;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -25,31 +25,31 @@ const NSM: Program = Program {
 
 type Calls = Mutex<VecDeque<(Client, IpAddr)>>;
 
-impl Programs {
+impl Nlm {
     /// Begins to tell the clients that had locks when the last run ended; whoever
     /// cannot be reached is tried until the time of grace is over.
     pub(crate) fn tell_of_restart(self: &Arc<Self>) {
-        let Some(state) = self.lock_state().filter(|state| state.is_grace()) else {
+        let Some(state) = self.state.as_deref().filter(|state| state.is_grace()) else {
             return;
         };
         let calls = VecDeque::from(state.clients());
         let callers = calls.len().min(CALLERS_MAX);
         let calls = Arc::new(Mutex::new(calls));
         for _ in 0..callers {
-            let (programs, calls) = (Arc::clone(self), Arc::clone(&calls));
-            self.locks().state.lock().threads += 1;
+            let (nlm, calls) = (Arc::clone(self), Arc::clone(&calls));
+            self.locks.state.lock().threads += 1;
             let spawned = Builder::new().name("nsm notify".into()).spawn(move || {
-                programs.tell_all(&calls);
-                programs.locks().thread_ended();
+                nlm.tell_all(&calls);
+                nlm.locks.thread_ended();
             });
             if spawned.is_err() {
-                self.locks().thread_ended();
+                self.locks.thread_ended();
             }
         }
     }
 
     fn tell_all(&self, calls: &Calls) {
-        let Some(state) = self.lock_state() else {
+        let Some(state) = self.state.as_deref() else {
             return;
         };
         loop {
@@ -59,7 +59,7 @@ impl Programs {
             let way = Back {
                 from: server,
                 to: client.peer,
-                portmap_port: self.client_portmap(),
+                portmap_port: self.client_portmap,
             };
             let told = ask_program(&way, NSM, SM_NOTIFY, |out| {
                 out.opaque(server.to_string().as_bytes());
@@ -67,12 +67,12 @@ impl Programs {
             });
             if told.is_none() {
                 calls.lock().push_back((client, server));
-                let mut locks = self.locks().state.lock();
+                let mut locks = self.locks.state.lock();
                 if !locks.shut {
-                    self.locks().ended.wait_for(&mut locks, AGAIN);
+                    self.locks.ended.wait_for(&mut locks, AGAIN);
                 }
             }
-            if self.locks().state.lock().shut || !state.is_grace() {
+            if self.locks.state.lock().shut || !state.is_grace() {
                 return;
             }
         }

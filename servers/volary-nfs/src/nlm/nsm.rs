@@ -2,15 +2,16 @@
 //! that has restarted says so, and its locks end. A client's word counts for locks
 //! from its own address only, and that of a user of this host for that user's.
 
+use super::Nlm;
 use super::state::Client;
-use crate::programs::{Call, Programs};
+use crate::call::Call;
 use crate::rpc::Refusal;
 use volary_rpc::{Input, Output};
 
 pub(crate) const PROGRAM: u32 = 100_024;
 pub(crate) const VERSION: u32 = 1;
 
-impl Programs {
+impl Nlm {
     /// Answers one call of NSM.
     pub(crate) fn nsm(
         &self,

@@ -4,8 +4,8 @@
 //! restart (`SM_NOTIFY`), and claims its locks again. For that there is a time of
 //! grace, in which no others are given.
 
+use crate::call::Call;
 use crate::owner::BELIEVED;
-use crate::programs::Call;
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::fs::OFlags;

@@ -1,17 +1,18 @@
-//! Whose locks there are, and the opens that they are held through.
+//! Whose locks there are.
 //!
 //! The table's lock is a leaf: no session is called while it is held.
 
+use super::lock_file::{FileId, LockFile};
 use super::state::Client;
-use super::waiting::Waiter;
-use super::{Place, Wanted};
+use super::waiter::Waiter;
+use super::wanted::{Owner, Place, Wanted};
 use crate::status::LockStatus;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tracing::warn;
-use volary_core::{Access, Caps, FileKind, Kind, Mode, NodeId, OpenId, Result};
-use volary_session::{Beside, ClientId, LockKind, OpenHow, Session, is_this_host};
+use volary_core::{Access, FileKind, Kind};
+use volary_session::{LockKind, is_this_host};
 
 /// How many owners there can be.
 const OWNERS_MAX: usize = 8192;
@@ -19,14 +20,6 @@ const OWNERS_MAX: usize = 8192;
 const OWNERS_OF_USER: usize = 1024;
 /// How many of them another host can have, whoever it says that they are.
 const OWNERS_OF_PEER: usize = 2048;
-
-/// Who has a lock: a process of a client, in its own words.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Owner {
-    pub(super) client: Client,
-    pub(super) process: u32,
-    pub(super) name: Box<[u8]>,
-}
 
 /// All that is locked by NFS clients.
 #[derive(Default)]
@@ -55,93 +48,6 @@ struct Known {
     uses: usize,
     /// Who made it, as the caller of the first request.
     uid: u32,
-}
-
-type FileId = (u32, NodeId);
-
-/// A file with locks, or about to have.
-pub(crate) struct LockFile {
-    id: FileId,
-    client: ClientId,
-    /// Does what the server does by itself.
-    own: Session,
-    /// For reading and for writing; closed with this.
-    opens: Mutex<[Option<OpenId>; 2]>,
-    /// Who may have locks on it.
-    owners: Mutex<Vec<u64>>,
-}
-
-impl Drop for LockFile {
-    fn drop(&mut self) {
-        for open in self.opens.get_mut().iter().flatten() {
-            // Nothing was written through it.
-            let _ = self.own.close(*open);
-        }
-    }
-}
-
-impl LockFile {
-    fn new(place: &Place<'_>) -> Self {
-        Self {
-            id: (place.export.id, place.node),
-            client: place.export.client,
-            own: place.export.own_session(),
-            opens: Mutex::default(),
-            owners: Mutex::default(),
-        }
-    }
-
-    /// The open that a lock of this kind is taken through.
-    pub(super) fn open(&self, place: &Place<'_>, kind: LockKind) -> Result<OpenId> {
-        let mut opens = self.opens.lock();
-        let [reads, writes] = &mut *opens;
-        let (slot, mode) = match kind {
-            LockKind::Shared => (reads, Mode::Read),
-            LockKind::Exclusive => (writes, Mode::Write),
-        };
-        if let Some(open) = *slot {
-            return Ok(open);
-        }
-        // Shares of NFS clients, this owner's or another's, say nothing of locks. Those of
-        // other servers' clients do, but not of one that was there before them.
-        let beside = if place.claims {
-            Beside::All
-        } else {
-            Beside::Client
-        };
-        let how = OpenHow::from(mode).beside(beside);
-        let session = if place.export.caps().has(Caps::CHECKS_ACCESS) {
-            &place.session
-        } else {
-            &self.own
-        };
-        let open = session.open(place.node, how)?;
-        *slot = Some(open);
-        Ok(open)
-    }
-
-    /// An open to give locks back through.
-    pub(super) fn any_open(&self) -> Option<OpenId> {
-        self.opens.lock().iter().flatten().next().copied()
-    }
-
-    /// Whether the owner has locks.
-    fn is_held_by(&self, number: u64) -> bool {
-        let Some(open) = self.any_open() else {
-            return false;
-        };
-        let held = self.own.locks(open).unwrap_or_default();
-        held.iter()
-            .any(|h| h.owner.client == Some(self.client) && h.owner.number == number)
-    }
-
-    /// Ends all locks of an owner.
-    pub(super) fn end(&self, number: u64) {
-        if let Some(open) = self.any_open() {
-            // A file that is gone has no locks.
-            let _ = self.own.unlock_owner(open, number);
-        }
-    }
 }
 
 impl Locks {

@@ -3,47 +3,22 @@
 //! Clients ask again every half a minute or so; one for whom there is no thread,
 //! or who cannot be called, gets the lock that way.
 
-use super::table::{LockFile, Locks};
-use super::{Wanted, granted};
-use crate::programs::Programs;
+use super::Nlm;
+use super::granted;
+use super::lock_file::LockFile;
+use super::table::Locks;
+use super::waiter::Waiter;
+use super::wanted::Wanted;
 use crate::timer;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use volary_core::{Cancel, OpenId, Result};
-use volary_session::{LockKind, Party, Session, Wait};
+use volary_core::{Cancel, OpenId};
+use volary_session::{LockKind, Session, Wait};
 
 const WAITERS_MAX: usize = 128;
 /// How many of them one client can have.
 const WAITERS_OF_PARTY: usize = 32;
-
-/// One who waits.
-pub(crate) struct Waiter {
-    pub(super) want: Wanted,
-    pub(super) number: u64,
-    pub(super) file: Arc<LockFile>,
-    party: Party,
-    cancel: Cancel,
-    /// The client has asked again and been told that it has the lock. Held over
-    /// that, and over giving back what nobody claims.
-    claimed: Mutex<bool>,
-}
-
-impl Waiter {
-    pub(super) fn cancel(&self) {
-        self.cancel.set();
-    }
-
-    /// Takes the lock for a client that asks again, by `take`, and waits no more
-    /// if it is had.
-    pub(super) fn claim(&self, take: impl FnOnce() -> Result<()>) -> Result<()> {
-        let mut claimed = self.claimed.lock();
-        take()?;
-        *claimed = true;
-        self.cancel();
-        Ok(())
-    }
-}
 
 impl Locks {
     /// The one who waits for this lock, if it was asked for before.
@@ -65,7 +40,7 @@ impl Locks {
     }
 }
 
-impl Programs {
+impl Nlm {
     /// Begins to wait for a lock, unless it is waited for already or too many are.
     pub(super) fn wait_for(
         self: &Arc<Self>,
@@ -85,7 +60,7 @@ impl Programs {
             cancel: Cancel::new(),
             claimed: Mutex::new(false),
         });
-        let mut state = self.locks().state.lock();
+        let mut state = self.locks.state.lock();
         let known = state.waiters.iter().any(|w| w.want == *want);
         let theirs = state.waiters.iter().filter(|w| w.party == party).count();
         let too_many = theirs >= WAITERS_OF_PARTY || state.waiters.len() >= WAITERS_MAX;
@@ -95,20 +70,20 @@ impl Programs {
         state.waiters.push(Arc::clone(&waiter));
         state.threads += 1;
         drop(state);
-        let (programs, session) = (Arc::clone(self), session.clone());
+        let (nlm, session) = (Arc::clone(self), session.clone());
         let thread = std::thread::Builder::new().name("nlm wait".into());
         let spawned = {
             let waiter = Arc::clone(&waiter);
             thread.spawn(move || {
-                programs.wait(&waiter, &session, open, kind);
+                nlm.wait(&waiter, &session, open, kind);
                 // With it goes the last use of the file, maybe.
                 drop(waiter);
-                programs.locks().thread_ended();
+                nlm.locks.thread_ended();
             })
         };
         if spawned.is_err() {
             self.end_waiter(&waiter);
-            self.locks().thread_ended();
+            self.locks.thread_ended();
         }
     }
 
@@ -117,7 +92,7 @@ impl Programs {
         let wait = Wait::Yes(&waiter.cancel);
         let taken = session.lock(open, *number, want.range(), kind, wait);
         if taken.is_ok() {
-            let told = !waiter.cancel.is_set() && granted::tell(want, kind, self.client_portmap());
+            let told = !waiter.cancel.is_set() && granted::tell(want, kind, self.client_portmap);
             let claimed = waiter.claimed.lock();
             if !told && !*claimed {
                 // A file that is gone has no locks.
@@ -128,9 +103,9 @@ impl Programs {
     }
 
     fn end_waiter(&self, waiter: &Arc<Waiter>) {
-        let mut state = self.locks().state.lock();
+        let mut state = self.locks.state.lock();
         state.waiters.retain(|w| !Arc::ptr_eq(w, waiter));
         drop(state);
-        self.locks().settle(&waiter.file, waiter.number);
+        self.locks.settle(&waiter.file, waiter.number);
     }
 }

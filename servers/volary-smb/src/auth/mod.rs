@@ -1,7 +1,7 @@
 //! Who is it: SPNEGO (RFC 4178, MS-SPNG) around NTLM (MS-NLMP).
 //!
 //! [`Exchange`] takes a client's tokens and gives the answers, knowing nothing
-//! of SMB. Only NTLMv2 is accepted, from users with a password.
+//! of SMB; it may use `config`. Only NTLMv2 is accepted, from users with a password.
 
 mod der;
 mod logon;

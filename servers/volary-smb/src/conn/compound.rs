@@ -1,13 +1,8 @@
 //! Compounds (MS-SMB2 3.3.5.2.7, 3.3.4.1.3): several messages in one.
 
-use super::{Body, Logon};
+use crate::client::Broken;
 use crate::wire::Header;
 use crate::wire::header::{self, HEADER_LEN};
-use std::sync::Arc;
-
-/// A client that broke the protocol, or is gone: its connection has to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken;
 
 /// The requests of a message, each from its header to where the next begins.
 #[derive(Clone, Copy, Debug)]
@@ -52,23 +47,6 @@ impl<'a> Iterator for Requests<'a> {
         self.0 = Some(rest);
         Some((header, this, false))
     }
-}
-
-/// A reply, before it is signed and sent.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) header: Header,
-    pub(super) body: Body,
-    pub(super) security: Security,
-}
-
-/// How a reply is kept from being read or changed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Security {
-    /// Whose keys are used.
-    pub(super) logon: Option<Arc<Logon>>,
-    pub(super) sign: bool,
-    pub(super) seal: bool,
 }
 
 /// See [`crate::fuzzing`].

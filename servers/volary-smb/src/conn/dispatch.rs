@@ -1,14 +1,15 @@
 //! From a request to the one who answers it (MS-SMB2 3.3.5.2).
 
-use super::compound::{Broken, Reply, Requests, Security};
-use super::tree::{self, Joined};
-use super::work::Worker;
-use super::{Body, Conn, Logon, Wait, negotiate, now, setup};
-use crate::call::{Answer, Call, Failure, Related};
-use crate::config::Dialect;
+use super::compound::Requests;
+use super::members::{Joined, Member};
+use super::{Conn, negotiate, setup, tree};
+use crate::answer::{Answer, Failure, Related, empty_body};
+use crate::client::{Broken, Logon, Reply, Security, Wait, Worker};
 use crate::crypto::{Role, TransformHeader};
+use crate::files::Call;
+use crate::wire::Dialect;
 use crate::wire::header::{self, HEADER_LEN, flags};
-use crate::wire::{Command, Cursor, Header, Status};
+use crate::wire::{Body, Command, Cursor, Header, Status};
 use crate::{crypto, files, ipc};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,7 +40,7 @@ pub(super) fn message(
         Some(&header::MAGIC) => requests(conn, worker, frame, protection),
         Some(&crypto::SEALED_MAGIC) => {
             let transform = TransformHeader::parse(frame).map_err(|_| Broken)?;
-            let logon = conn.logon(transform.session_id).ok_or(Broken)?;
+            let logon = conn.members.logon(transform.session_id).ok_or(Broken)?;
             let (_, opener) = logon.keys.seal.as_ref().ok_or(Broken)?;
             opener.open(frame).map_err(|_| Broken)?;
             let message = frame.get(crypto::TRANSFORM_LEN..).ok_or(Broken)?;
@@ -54,7 +55,7 @@ pub(super) fn message(
                 },
             )
         }
-        Some(&negotiate::SMB1_MAGIC) => negotiate::from_smb1(conn, frame),
+        Some(&negotiate::SMB1_MAGIC) => negotiate::from_smb1(&conn.link, frame),
         _ => Err(Broken),
     }
 }
@@ -91,7 +92,7 @@ fn requests(
     message: &[u8],
     Protection { signer, sealed }: Protection<'_>,
 ) -> Result<(), Broken> {
-    let requests = Requests::of(message, conn.limits().compound)?;
+    let requests = Requests::of(message, conn.link.limits().compound)?;
     let mut compound = Compound {
         conn,
         worker,
@@ -109,7 +110,7 @@ fn requests(
         compound.request(at, header, message)?;
     }
     let replies = std::mem::take(&mut *worker.replies.lock());
-    conn.send(replies)
+    conn.link.send(replies)
 }
 
 impl Compound<'_> {
@@ -124,10 +125,10 @@ impl Compound<'_> {
             return Ok(());
         }
         let charge = self.charge(&header);
-        if !self.conn.window.lock().take(header.message_id, charge) {
+        if !self.conn.link.window.lock().take(header.message_id, charge) {
             return Err(Broken);
         }
-        let is_negotiated = self.conn.negotiated.get().is_some();
+        let is_negotiated = self.conn.link.negotiated.get().is_some();
         if is_negotiated == (command == Some(Command::Negotiate)) {
             return Err(Broken);
         }
@@ -140,7 +141,7 @@ impl Compound<'_> {
                 );
             }
             Some(Command::Negotiate) => {
-                negotiate::answer(self.conn, self.worker, &header, message)?;
+                negotiate::answer(&self.conn.link, self.worker, &header, message)?;
             }
             Some(Command::SessionSetup) => {
                 setup::answer(self.conn, self.worker, self.sealed, &header, message)?;
@@ -171,7 +172,7 @@ impl Compound<'_> {
     }
 
     fn charge(&self, header: &Header) -> u16 {
-        if self.conn.dialect() >= Dialect::Smb210 {
+        if self.conn.link.dialect() >= Dialect::Smb210 {
             header.credit_charge.max(1)
         } else {
             1
@@ -185,13 +186,14 @@ impl Compound<'_> {
         command: Option<Command>,
         message: &[u8],
     ) -> Result<(), Broken> {
-        let logon = self.conn.logon(header.session_id);
+        let member = self.conn.members.get(header.session_id);
+        let logon = member.as_ref().map(|member| &member.logon);
         let mut security = Security {
             sign: header.has(flags::SIGNED),
             seal: self.sealed.is_some(),
-            logon: logon.clone(),
+            logon: logon.cloned(),
         };
-        if let Err(status) = self.check_security(header, logon.as_ref(), message)? {
+        if let Err(status) = self.check_security(header, logon, message)? {
             security.sign = false;
             security.logon = self.sealed.cloned();
             self.reply(header, &security, Err(status.into()));
@@ -202,15 +204,15 @@ impl Compound<'_> {
         } else if logon.is_none() {
             security.logon = self.signed_by(header, message);
         }
-        let answer = match (command, logon) {
+        let answer = match (command, &member) {
             _ if self.is_senseless => Err(Status::INVALID_PARAMETER.into()),
             (None, _) => Err(Status::INVALID_PARAMETER.into()),
-            (Some(Command::Echo), logon) if logon.is_some() || header.session_id == 0 => {
-                Ok(tree::empty_body())
+            (Some(Command::Echo), member) if member.is_some() || header.session_id == 0 => {
+                Ok(empty_body())
             }
             (Some(_), None) => Err(Status::USER_SESSION_DELETED.into()),
-            (Some(command), Some(logon)) => {
-                return self.in_session(header, command, &logon, &security, message);
+            (Some(command), Some(member)) => {
+                return self.in_session(header, command, member, &security, message);
             }
         };
         self.reply(header, &security, answer);
@@ -246,7 +248,7 @@ impl Compound<'_> {
                 return Ok(Ok(()));
             }
             if logon.forged.fetch_add(1, Ordering::Relaxed) >= FORGED_MAX {
-                self.conn.log_sent_away("wrong signatures");
+                self.conn.link.log_sent_away("wrong signatures");
                 return Err(Broken);
             }
             return Ok(Err(Status::ACCESS_DENIED));
@@ -254,7 +256,8 @@ impl Compound<'_> {
         // Whoever could not sign NEGOTIATE proves by its first signed request
         // that nobody changed it (3.3.5.7).
         let connects = header.command == Command::TreeConnect.code();
-        let required = logon.signing_required || connects && self.conn.dialect() >= Dialect::Smb311;
+        let required =
+            logon.signing_required || connects && self.conn.link.dialect() >= Dialect::Smb311;
         Ok(if required {
             Err(Status::ACCESS_DENIED)
         } else {
@@ -269,15 +272,15 @@ impl Compound<'_> {
         if !header.has(flags::SIGNED) {
             return None;
         }
-        let ended = self.conn.ended(header.session_id);
-        let known = ended.or_else(|| self.conn.only_logon())?;
+        let ended = self.conn.members.ended(header.session_id);
+        let known = ended.or_else(|| self.conn.members.only_logon())?;
         let signer = &known.keys.signer;
         let is_theirs = signer.verify(message, header.message_id, Role::Client);
         is_theirs.then_some(known)
     }
 
     fn cancel(&self, header: &Header, message: &[u8]) {
-        let Some(logon) = self.conn.logon(header.session_id) else {
+        let Some(logon) = self.conn.members.logon(header.session_id) else {
             return;
         };
         let is_right = match self.sealed {
@@ -290,7 +293,7 @@ impl Compound<'_> {
             None => !logon.signing_required,
         };
         if is_right {
-            self.conn.waits.cancel(header, logon.id);
+            self.conn.link.waits.cancel(header, logon.id);
         }
     }
 
@@ -298,12 +301,12 @@ impl Compound<'_> {
         &mut self,
         header: &Header,
         command: Command,
-        logon: &Arc<Logon>,
+        member: &Arc<Member>,
         security: &Security,
         message: &[u8],
     ) -> Result<(), Broken> {
         let answer = match command {
-            Command::TreeConnect => match tree::connect(self.conn, logon, message) {
+            Command::TreeConnect => match tree::connect(self.conn, member, message) {
                 Ok((id, body)) => {
                     self.tree_id = id;
                     let header = Header {
@@ -316,15 +319,15 @@ impl Compound<'_> {
                 Err(status) => Err(status.into()),
             },
             Command::Logoff => {
-                self.conn.end_logon(logon, true);
-                Ok(tree::empty_body())
+                self.conn.end_logon(member, true);
+                Ok(empty_body())
             }
             _ => {
-                let joined = logon.trees.read().get(&header.tree_id).cloned();
+                let joined = member.joined(header.tree_id);
                 match joined {
                     None => Err(Status::NETWORK_NAME_DELETED.into()),
                     Some(joined) => {
-                        return self.in_tree(header, command, logon, &joined, security, message);
+                        return self.in_tree(header, command, member, &joined, security, message);
                     }
                 }
             }
@@ -337,24 +340,24 @@ impl Compound<'_> {
         &mut self,
         header: &Header,
         command: Command,
-        logon: &Arc<Logon>,
+        member: &Arc<Member>,
         joined: &Joined,
         security: &Security,
         message: &[u8],
     ) -> Result<(), Broken> {
         if command == Command::Ioctl
-            && let Some(answer) = negotiate::validation(self.conn, message)?
+            && let Some(answer) = negotiate::validation(&self.conn.link, message)?
         {
             self.reply(header, security, answer);
             return Ok(());
         }
-        let wait = Wait::new(self.conn, self.worker, header, security);
+        let wait = Wait::new(&self.conn.link, self.worker, header, security);
         if !self.is_last {
             wait.forbid_parking();
         }
         let answer = match joined {
             _ if command == Command::TreeDisconnect => {
-                tree::disconnect(logon, header.tree_id).map(Body::from)
+                tree::disconnect(member, header.tree_id).map(Body::from)
             }
             Joined::Disk(tree) if tree.sealed && !security.seal => {
                 Err(Status::ACCESS_DENIED.into())
@@ -367,13 +370,14 @@ impl Compound<'_> {
                 if self.is_alone {
                     self.overlap(command, message);
                 }
-                let is_v3 = self.conn.dialect() >= Dialect::Smb300;
+                let is_v3 = self.conn.link.dialect() >= Dialect::Smb300;
                 let mut call = Call {
                     message,
                     body: message.get(HEADER_LEN..).unwrap_or_default(),
-                    conn: self.conn,
-                    logon,
+                    link: &self.conn.link,
+                    logon: &member.logon,
                     tree,
+                    trees: &|| member.trees(),
                     related: &mut self.related,
                     wait: &wait,
                     command,
@@ -400,13 +404,13 @@ impl Compound<'_> {
             && payload(command, message).is_some_and(|len| len >= LONG);
         if is_long && self.conn.frames.lock().has_more() {
             // If there is nobody to pass it to, requests go one by one.
-            let _ = self.worker.pass(self.conn);
+            let _ = self.worker.pass(&self.conn.link.turn);
         }
     }
 
     /// Whether the request's credits pay for what it moves (3.3.5.2.5).
     fn is_paid(&self, header: &Header, command: Command, message: &[u8]) -> bool {
-        let large = self.conn.dialect() >= Dialect::Smb210;
+        let large = self.conn.link.dialect() >= Dialect::Smb210;
         let Some(len) = payload(command, message).filter(|_| large) else {
             return true;
         };
@@ -425,7 +429,7 @@ impl Compound<'_> {
         if let Err(failure) = &answer {
             self.note_failure(failure);
         }
-        let wait = Wait::new(self.conn, self.worker, request, security);
+        let wait = Wait::new(&self.conn.link, self.worker, request, security);
         if let Some(reply) = wait.answered(answer.map(Body::from)) {
             self.push(reply);
         }
@@ -433,17 +437,6 @@ impl Compound<'_> {
 
     fn push(&self, reply: Reply) {
         self.worker.replies.lock().push(reply);
-    }
-}
-
-/// A reply's header, with the credits that the client asked for.
-pub(super) fn reply_header(conn: &Conn, request: &Header) -> Header {
-    Header {
-        credits: conn.window.lock().grant(request.credits),
-        flags: flags::RESPONSE | request.flags & (flags::RELATED | flags::PRIORITY),
-        next_command: 0,
-        async_id: 0,
-        ..*request
     }
 }
 
@@ -487,33 +480,4 @@ fn payload(command: Command, message: &[u8]) -> Option<u32> {
         c.u32().ok()
     };
     at.iter().filter_map(number).max()
-}
-
-impl Conn {
-    /// Ends a session: closes what is open in it, but keeps what is open durably if the user may
-    /// come `back`.
-    pub(super) fn end_logon(&self, logon: &Arc<Logon>, back: bool) {
-        // Before it is gone, so that nobody finds the connection alone for longer.
-        *self.alone_since.lock() = now();
-        self.forget(logon.id);
-        self.server.forget_logon(logon.id);
-        if logon.ended.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        for tree in logon.trees() {
-            files::end_tree(&tree, back);
-        }
-        files::end_logon(logon);
-        logon.trees.write().clear();
-        logon.tree_places.lock().clear();
-        logon.place.lock().take();
-    }
-
-    /// Ends all sessions, at the connection's end.
-    pub(super) fn end_logons(&self) {
-        let logons: Vec<_> = self.logons.read().values().cloned().collect();
-        for logon in logons {
-            self.end_logon(&logon, true);
-        }
-    }
 }

@@ -2,8 +2,10 @@
 //!
 //! Each begins with a zero byte and its length in three bytes (MS-SMB2 2.1).
 
+use super::members::Members;
 use super::proof::Proof;
-use super::{Conn, Logon};
+use crate::client::{Link, Logon};
+use crate::clock::now;
 use crate::config::Limits;
 use std::io::{self, Read};
 use std::mem;
@@ -60,11 +62,16 @@ impl Frames {
 
     /// The next message, in the first bytes of `frame`. `None` if the connection
     /// has to end: it did, a deadline passed, or the message is too long.
-    pub(super) fn next(&mut self, conn: &Conn, frame: &mut Vec<u8>) -> Option<Frame> {
-        let limits = conn.limits();
+    pub(super) fn next(
+        &mut self,
+        link: &Link,
+        members: &Members,
+        frame: &mut Vec<u8>,
+    ) -> Option<Frame> {
+        let limits = link.limits();
         let mut since = now();
-        if conn.is_late(since) {
-            conn.log_sent_away("nobody has logged on in time");
+        if members.is_late(since, limits.logon_time) {
+            link.log_sent_away("nobody has logged on in time");
             return None;
         }
         let mut idle = true;
@@ -76,7 +83,7 @@ impl Frames {
                 idle = false;
                 since = now();
             }
-            this.may_wait(conn, idle, since)
+            this.may_wait(link, members, idle, since)
         })?;
         self.linger.begin();
         if idle {
@@ -86,17 +93,17 @@ impl Frames {
         let head: [u8; 4] = self.ahead.get(self.start..)?.first_chunk().copied()?;
         self.start += 4;
         let len = u32::from_be_bytes(head) as usize;
-        let len_max = if conn.has_logons() {
-            (limits.io as usize).saturating_add(OVERHEAD)
-        } else {
+        let len_max = if members.is_empty() {
             limits.message_before_logon
+        } else {
+            (limits.io as usize).saturating_add(OVERHEAD)
         };
         // A first byte that is not 0 makes the length too long.
         if len > len_max {
             return None;
         }
         self.fit(frame, len);
-        let signer = self.fill(conn, frame.get_mut(..len)?, since)?;
+        let signer = self.fill(link, members, frame.get_mut(..len)?, since)?;
         Some(Frame { len, signer })
     }
 
@@ -116,23 +123,23 @@ impl Frames {
 
     /// Whether a reader may wait for another tick. `since` is when the message
     /// began, or, on an idle connection, when the one before was done.
-    fn may_wait(&self, conn: &Conn, idle: bool, since: Instant) -> bool {
+    fn may_wait(&self, link: &Link, members: &Members, idle: bool, since: Instant) -> bool {
         let now = now();
-        if conn.is_closed() {
+        if link.is_closed() {
             return false;
         }
-        let limits = conn.limits();
+        let limits = link.limits();
         let since = now.duration_since(since);
-        let reason = if conn.is_late(now) {
+        let reason = if members.is_late(now, limits.logon_time) {
             "nobody has logged on in time"
         } else if !idle && since >= limits.message_time {
             "a message came too slowly"
-        } else if idle && since >= limits.idle_time && !conn.has_trees() {
+        } else if idle && since >= limits.idle_time && !members.has_trees() {
             "it was idle"
         } else {
             return true;
         };
-        conn.log_sent_away(reason);
+        link.log_sent_away(reason);
         false
     }
 
@@ -164,13 +171,19 @@ impl Frames {
     }
 
     /// Reads a whole message; gives who signed it, where that is known.
-    fn fill(&mut self, conn: &Conn, out: &mut [u8], since: Instant) -> Option<Option<Arc<Logon>>> {
+    fn fill(
+        &mut self,
+        link: &Link,
+        members: &Members,
+        out: &mut [u8],
+        since: Instant,
+    ) -> Option<Option<Arc<Logon>>> {
         let mut proof = Proof::new(out.len());
         let mut at = self.take_ready(out);
         let rest = out.len() - at;
         if rest < AHEAD / 2 && rest > 0 {
             // A short rest: what comes after it may come with it.
-            self.await_bytes(rest, |this| this.may_wait(conn, false, since))?;
+            self.await_bytes(rest, |this| this.may_wait(link, members, false, since))?;
             at += self.take_ready(out.get_mut(at..)?);
         }
         while at < out.len() {
@@ -180,10 +193,10 @@ impl Frames {
                 Came::Nothing => {}
                 Came::End => return None,
             }
-            if at < out.len() && !self.may_wait(conn, false, since) {
+            if at < out.len() && !self.may_wait(link, members, false, since) {
                 return None;
             }
-            proof.hear(conn, out.get(..at)?);
+            proof.hear(members, out.get(..at)?);
         }
         Some(proof.end(out))
     }
@@ -197,29 +210,6 @@ impl Frames {
         }
         self.start += len;
         len
-    }
-}
-
-impl Conn {
-    /// Whether the time to log on, or to log on again, is over.
-    fn is_late(&self, now: Instant) -> bool {
-        !self.has_logons()
-            && now.duration_since(*self.alone_since.lock()) >= self.limits().logon_time
-    }
-
-    pub(crate) fn has_logons(&self) -> bool {
-        !self.logons.read().is_empty()
-    }
-
-    /// Whether this user has logged on.
-    pub(crate) fn has_logon_of(&self, user: &str) -> bool {
-        let logons = self.logons.read();
-        logons.values().any(|logon| logon.user == user)
-    }
-
-    fn has_trees(&self) -> bool {
-        let logons = self.logons.read();
-        logons.values().any(|logon| !logon.trees.read().is_empty())
     }
 }
 
@@ -240,11 +230,4 @@ fn read(mut socket: &TcpStream, out: &mut [u8]) -> Came {
             _ => Came::End,
         },
     }
-}
-
-/// Deadlines are of the connection, not of a volume: they run on a clock that
-/// nobody sets.
-#[expect(clippy::disallowed_methods, reason = "deadlines of sockets")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
 }

@@ -1,11 +1,12 @@
 //! Requests of a client that has logged on, for fuzzing: see [`crate::fuzzing`].
 
-use super::tree;
-use super::work::Worker;
-use super::{Conn, Logon, dispatch};
-use crate::config::{Config, Dialect, Share, User};
+use super::members::Member;
+use super::{Conn, dispatch, tree};
+use crate::client::{Logon, Worker};
+use crate::config::{Config, Share, User};
 use crate::crypto::{Algorithm, Keys, Preauth};
 use crate::server::Server;
+use crate::wire::Dialect;
 use crate::wire::header::flags;
 use crate::wire::{Command, Header, Out};
 use rustix::net::sockopt;
@@ -50,7 +51,7 @@ pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()>
     }
     client.send(&compound);
     client.end();
-    server.shared().end_durables();
+    server.register().end_durables();
     Ok(())
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn connections(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<
         }
     }
     clients.iter().for_each(Client::end);
-    server.shared().end_durables();
+    server.register().end_durables();
     Ok(())
 }
 
@@ -120,7 +121,7 @@ impl Client {
         // A port that waits after its end is not to be had for a minute, and there are 28,000.
         sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
         let (theirs, _) = listener.accept()?;
-        let conn = Arc::new(Conn::new(server.shared(), theirs, PEER)?);
+        let conn = Arc::new(Conn::new(server.register(), theirs, PEER)?);
         let mut client = Self {
             conn,
             worker: Arc::default(),
@@ -145,7 +146,7 @@ impl Client {
 
     /// The connection is lost.
     fn end(&self) {
-        self.conn.close();
+        self.conn.link.close();
         self.conn.end_logons();
     }
 
@@ -157,7 +158,8 @@ impl Client {
             None,
             &Preauth::START,
         );
-        let shared = server.shared();
+        let register = server.register();
+        let shared = &register.shared;
         let Some(user) = shared.config.users.get(place) else {
             return;
         };
@@ -177,13 +179,11 @@ impl Client {
         let mut body = Out::new();
         body.u16(9).u16(0).u16(72).len16(path.len()).bytes(&path);
         message.extend(body.done());
-        let joined = tree::connect(&self.conn, &logon, &message);
+        let member = Arc::new(Member::new(logon));
+        let joined = tree::connect(&self.conn, &member, &message);
         assert_eq!(joined.map(|(id, _)| id).ok(), Some(self.tree));
-        self.conn
-            .logons
-            .write()
-            .insert(self.session, Arc::clone(&logon));
-        shared.add_logon(&self.conn, &logon);
+        self.conn.members.insert(Arc::clone(&member));
+        register.add_logon(&self.conn, &member);
     }
 
     /// Sends requests as one message; `false` once the connection has to end.
@@ -216,6 +216,6 @@ impl Client {
         let sent = dispatch::message(&self.conn, &self.worker, &mut message, None);
         let mut taken = [0; 4096];
         while matches!(self.socket.read(&mut taken), Ok(1..)) {}
-        sent.is_ok() && !self.conn.is_closed()
+        sent.is_ok() && !self.conn.link.is_closed()
     }
 }

@@ -1,20 +1,17 @@
 //! NEGOTIATE (MS-SMB2 3.3.5.3, 3.3.5.4) and its validation (3.3.5.15.12).
 
-use super::Conn;
-use super::compound::{Broken, Reply, Security};
-use super::dispatch::reply_header;
-use super::work::Worker;
+use crate::answer::{Answer, Failure};
 use crate::auth;
-use crate::call::{Answer, Failure, FileId};
-use crate::config::Dialect;
+use crate::client::{Broken, Link, Negotiated, Reply, Security, Worker};
 use crate::crypto::{self, Algorithm, Cipher, Preauth};
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::header::flags;
 use crate::wire::negotiate::{
     ANY_SMB2, Chosen, Contexts, Request, Response, Validate, capabilities, security_mode,
     smb1_dialects,
 };
 use crate::wire::{Header, Status, ioctl};
-use std::sync::Arc;
 
 /// `Protocol` of an SMB1 message.
 pub(super) const SMB1_MAGIC: [u8; 4] = *b"\xFFSMB";
@@ -23,30 +20,14 @@ const FSCTL_VALIDATE: u32 = 0x0014_0204;
 /// What dialects without large messages move at most.
 const IO_MAX_SMALL: u32 = 64 * 1024;
 
-/// What was agreed on.
-#[derive(Debug)]
-pub(super) struct Negotiated {
-    pub(super) dialect: Dialect,
-    pub(super) client_guid: [u8; 16],
-    /// What the server says that it can do.
-    capabilities: u32,
-    /// What the client said, for its validation.
-    asked: Request,
-    pub(super) cipher: Option<Cipher>,
-    pub(super) signing: Algorithm,
-    /// Over the request and the response.
-    pub(super) preauth: Preauth,
-    pub(super) io_max: u32,
-}
-
 /// A client that speaks SMB1 asks for SMB2.
 ///
 /// # Errors
 /// [`Broken`] if it does not, or comes too late: SMB1 is not spoken.
-pub(super) fn from_smb1(conn: &Arc<Conn>, frame: &[u8]) -> Result<(), Broken> {
-    let config = &conn.server.config;
+pub(super) fn from_smb1(link: &Link, frame: &[u8]) -> Result<(), Broken> {
+    let config = &link.shared.config;
     let dialects = smb1_dialects(frame).map_err(|_| Broken)?;
-    if conn.negotiated.get().is_some() || !conn.window.lock().take(0, 1) {
+    if link.negotiated.get().is_some() || !link.window.lock().take(0, 1) {
         return Err(Broken);
     }
     let any = config.max_dialect > Dialect::Smb202;
@@ -59,7 +40,7 @@ pub(super) fn from_smb1(conn: &Arc<Conn>, frame: &[u8]) -> Result<(), Broken> {
     };
     let response = Response {
         io_max: IO_MAX_SMALL,
-        ..response(conn, dialect)
+        ..response(link, dialect)
     };
     if dialect != ANY_SMB2 {
         let negotiated = Negotiated {
@@ -79,14 +60,14 @@ pub(super) fn from_smb1(conn: &Arc<Conn>, frame: &[u8]) -> Result<(), Broken> {
             preauth: Preauth::START,
             io_max: IO_MAX_SMALL,
         };
-        conn.negotiated.set(negotiated).map_err(|_| Broken)?;
+        link.negotiated.set(negotiated).map_err(|_| Broken)?;
     }
     let header = Header {
-        credits: conn.window.lock().grant(1),
+        credits: link.window.lock().grant(1),
         flags: flags::RESPONSE,
         ..Header::default()
     };
-    conn.send(vec![Reply {
+    link.send(vec![Reply {
         header,
         body: response.emit().into(),
         security: Security::default(),
@@ -94,8 +75,8 @@ pub(super) fn from_smb1(conn: &Arc<Conn>, frame: &[u8]) -> Result<(), Broken> {
 }
 
 /// A response, but for what depends on the dialect.
-fn response(conn: &Conn, dialect: u16) -> Response {
-    let config = &conn.server.config;
+fn response(link: &Link, dialect: u16) -> Response {
+    let config = &link.shared.config;
     let required = if config.signing_required {
         security_mode::SIGNING_REQUIRED
     } else {
@@ -104,7 +85,7 @@ fn response(conn: &Conn, dialect: u16) -> Response {
     Response {
         security_mode: security_mode::SIGNING_ENABLED | required,
         dialect,
-        server_guid: conn.server.guid,
+        server_guid: link.shared.guid,
         capabilities: 0,
         io_max: config.limits.io,
         system_time: auth::file_time((config.clock)()),
@@ -115,24 +96,24 @@ fn response(conn: &Conn, dialect: u16) -> Response {
 
 /// NEGOTIATE.
 pub(super) fn answer(
-    conn: &Arc<Conn>,
+    link: &Link,
     worker: &Worker,
     header: &Header,
     message: &[u8],
 ) -> Result<(), Broken> {
     let mut reply = Reply {
-        header: reply_header(conn, header),
+        header: link.reply_header(header),
         body: Vec::new().into(),
         security: Security::default(),
     };
-    match agree(conn, message) {
+    match agree(link, message) {
         Ok((mut negotiated, response)) => {
             reply.body = response.emit().into();
             negotiated.preauth.mix(&[message]);
             negotiated
                 .preauth
                 .mix(&[&reply.header.emit(), reply.body.bytes()]);
-            conn.negotiated.set(negotiated).map_err(|_| Broken)?;
+            link.negotiated.set(negotiated).map_err(|_| Broken)?;
         }
         Err(status) => {
             reply.header.status = status.0;
@@ -143,8 +124,8 @@ pub(super) fn answer(
     Ok(())
 }
 
-fn agree(conn: &Conn, message: &[u8]) -> Result<(Negotiated, Response), Status> {
-    let config = &conn.server.config;
+fn agree(link: &Link, message: &[u8]) -> Result<(Negotiated, Response), Status> {
+    let config = &link.shared.config;
     let request = Request::parse(message)?;
     let range = config.min_dialect..=config.max_dialect;
     let mut ours = Dialect::ALL.into_iter().rev().filter(|d| range.contains(d));
@@ -160,7 +141,7 @@ fn agree(conn: &Conn, message: &[u8]) -> Result<(Negotiated, Response), Status> 
         io_max: config.limits.io,
         asked: request.clone(),
     };
-    let mut response = response(conn, dialect.code());
+    let mut response = response(link, dialect.code());
     match dialect {
         Dialect::Smb202 => negotiated.io_max = negotiated.io_max.min(IO_MAX_SMALL),
         Dialect::Smb210 => {}
@@ -218,12 +199,12 @@ fn choose(request: &Request, negotiated: &mut Negotiated) -> Result<Chosen, Stat
 ///
 /// # Errors
 /// [`Broken`] if the client said something else in NEGOTIATE than what came in.
-pub(super) fn validation(conn: &Conn, message: &[u8]) -> Result<Option<Answer>, Broken> {
+pub(super) fn validation(link: &Link, message: &[u8]) -> Result<Option<Answer>, Broken> {
     let request = ioctl::Request::parse(message).ok();
     let Some(request) = request.filter(|r| r.code == FSCTL_VALIDATE && r.is_fsctl) else {
         return Ok(None);
     };
-    let negotiated = conn.negotiated.get().ok_or(Broken)?;
+    let negotiated = link.negotiated.get().ok_or(Broken)?;
     let info = Validate::parse(request.input).map_err(|_| Broken)?;
     let asked = &negotiated.asked;
     let is_same = info.capabilities == asked.capabilities
@@ -236,7 +217,7 @@ pub(super) fn validation(conn: &Conn, message: &[u8]) -> Result<Option<Answer>, 
     if request.output_max < 24 {
         return Ok(Some(Err(Status::BUFFER_TOO_SMALL.into())));
     }
-    let said = response(conn, negotiated.dialect.code());
+    let said = response(link, negotiated.dialect.code());
     let mut out = crate::wire::Out::with_capacity(24);
     out.u32(negotiated.capabilities).bytes(&said.server_guid);
     out.u16(said.security_mode).u16(said.dialect);

@@ -3,7 +3,8 @@
 //! What has come is hashed while the client still sends the rest, and while it is in
 //! the processor's cache.
 
-use super::{Conn, Logon};
+use super::members::Members;
+use crate::client::Logon;
 use crate::crypto::{Role, Signing};
 use crate::wire::Header;
 use crate::wire::header::{self, HEADER_LEN, flags};
@@ -39,11 +40,11 @@ impl Proof {
     }
 
     /// `come` is what there is of the message, from its header on.
-    pub(super) fn hear(&mut self, conn: &Conn, come: &[u8]) {
+    pub(super) fn hear(&mut self, members: &Members, come: &[u8]) {
         if matches!(self, Self::Waiting)
             && let Some(header) = come.first_chunk()
         {
-            *self = Self::begin(conn, header).unwrap_or(Self::Left);
+            *self = Self::begin(members, header).unwrap_or(Self::Left);
         }
         if let Self::Running { signing, done, .. } = self {
             signing.update(come.get(*done..).unwrap_or_default());
@@ -51,7 +52,7 @@ impl Proof {
         }
     }
 
-    fn begin(conn: &Conn, bytes: &[u8; HEADER_LEN]) -> Option<Self> {
+    fn begin(members: &Members, bytes: &[u8; HEADER_LEN]) -> Option<Self> {
         if !bytes.starts_with(&header::MAGIC) {
             return None;
         }
@@ -59,7 +60,7 @@ impl Proof {
         if !header.has(flags::SIGNED) || header.next_command != 0 {
             return None;
         }
-        let logon = conn.logon(header.session_id)?;
+        let logon = members.logon(header.session_id)?;
         Some(match logon.keys.signer.begin(bytes) {
             Some(signing) => Self::Running {
                 logon,

@@ -1,20 +1,18 @@
 //! SESSION_SETUP (MS-SMB2 3.3.5.5): logging on, and again.
 
-use super::compound::{Broken, Reply, Security};
-use super::dispatch::reply_header;
-use super::negotiate::Negotiated;
-use super::work::Worker;
-use super::{Conn, Logon};
+use super::Conn;
+use super::members::Member;
+use super::setups::Setup;
+use crate::answer::Failure;
 use crate::auth::{self, Exchange, Host, LoggedOn, Refused, Step};
-use crate::call::Failure;
-use crate::config::Dialect;
+use crate::client::{Broken, Logon, Negotiated, Reply, Security, Worker};
 use crate::crypto::{self, Algorithm, Keys, Preauth, Role};
 use crate::guesses::Attempt;
+use crate::wire::Dialect;
 use crate::wire::header::flags;
 use crate::wire::negotiate::security_mode;
 use crate::wire::setup::{self, BINDING, ENCRYPT_DATA, Request};
 use crate::wire::{Header, Status};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tracing::{info, warn};
@@ -22,16 +20,6 @@ use volary_core::escape_short;
 
 /// Logons of a connection that are being negotiated at a time.
 const SETUPS_MAX: usize = 8;
-
-/// Sessions that are being set up, or logged on to again, by id.
-pub(super) type Setups = HashMap<u64, Setup>;
-
-/// One of them.
-#[derive(Debug)]
-pub(super) struct Setup {
-    exchange: Exchange,
-    preauth: Preauth,
-}
 
 /// What a request is answered with, but for the header.
 struct Outcome {
@@ -49,11 +37,13 @@ pub(super) fn answer(
     header: &Header,
     message: &[u8],
 ) -> Result<(), Broken> {
-    let negotiated = conn.negotiated.get().ok_or(Broken)?;
+    let link = &conn.link;
+    let negotiated = link.negotiated.get().ok_or(Broken)?;
     let id = header.session_id;
-    let logon = conn.logon(id);
+    let member = conn.members.get(id);
+    let logon = member.as_ref().map(|member| &member.logon);
     if let Some((status, security)) = of_another(conn, negotiated, header, message) {
-        let mut header = reply_header(conn, header);
+        let mut header = link.reply_header(header);
         header.status = status.0;
         let body = Failure::from(status).into_body().into();
         let reply = Reply {
@@ -64,16 +54,16 @@ pub(super) fn answer(
         worker.replies.lock().push(reply);
         return Ok(());
     }
-    let checked = check(sealed, logon.as_ref(), header, message);
+    let checked = check(sealed, logon, header, message);
     let security = Security {
         // What may be forged gets no signed reply.
         sign: header.has(flags::SIGNED) && logon.is_some() && checked.is_ok(),
         seal: sealed.is_some(),
-        logon: sealed.or(logon.as_ref()).cloned(),
+        logon: sealed.or(logon).cloned(),
     };
     let outcome = checked.and_then(|()| {
-        let logon = logon.as_ref();
-        step(conn, worker, negotiated, logon, &security, id, message)
+        let member = member.as_ref();
+        step(conn, worker, negotiated, member, &security, id, message)
     });
     let outcome = outcome.unwrap_or_else(|status| Outcome {
         session_id: id,
@@ -82,7 +72,7 @@ pub(super) fn answer(
         security,
     });
     let mut reply = Reply {
-        header: reply_header(conn, header),
+        header: link.reply_header(header),
         body: outcome.body.into(),
         security: outcome.security,
     };
@@ -110,17 +100,18 @@ fn of_another(
     let request = Request::parse(message).ok()?;
     let binds = request.flags & BINDING != 0;
     let id = header.session_id;
-    let is_ours = conn.logon(id).is_some() || conn.setups.lock().contains_key(&id);
+    let is_ours = conn.members.get(id).is_some() || conn.setups.lock().contains_key(&id);
     if !binds && (id == 0 || is_ours) {
         return None;
     }
     let gone = (Status::USER_SESSION_DELETED, Security::default());
-    let Some((theirs, logon)) = conn.server.find_logon(id) else {
+    let Some((theirs, member)) = conn.register.find_logon(id) else {
         return Some(gone);
     };
-    let Some(agreed) = theirs.negotiated.get() else {
+    let Some(agreed) = theirs.link.negotiated.get() else {
         return Some(gone);
     };
+    let logon = &member.logon;
     let signer = &logon.keys.signer;
     if !header.has(flags::SIGNED) || !signer.verify(message, header.message_id, Role::Client) {
         let status = if binds {
@@ -135,7 +126,7 @@ fn of_another(
         // where the id is new, is not answered under it again.
         sign: logon.is_new_setup(message) || agreed.signing != Algorithm::AesGmac,
         seal: false,
-        logon: Some(logon),
+        logon: Some(Arc::clone(logon)),
     };
     let status = if binds {
         binding_error(negotiated, agreed)
@@ -203,19 +194,20 @@ fn step(
     conn: &Arc<Conn>,
     worker: &Worker,
     negotiated: &Negotiated,
-    logon: Option<&Arc<Logon>>,
+    member: Option<&Arc<Member>>,
     security: &Security,
     asked_id: u64,
     message: &[u8],
 ) -> Result<Outcome, Status> {
-    let config = &conn.server.config;
+    let shared = &conn.link.shared;
+    let config = &shared.config;
     let request = Request::parse(message).map_err(|_| Status::INVALID_PARAMETER)?;
     if config.encryption_required && negotiated.cipher.is_none() {
         let reason = "it cannot encrypt";
-        warn!(target: "SMB", address = %conn.peer, reason, "logon refused");
+        warn!(target: "SMB", address = %conn.link.peer, reason, "logon refused");
         return Err(Status::ACCESS_DENIED);
     }
-    let (id, mut setup) = begin_or_go_on(conn, negotiated, logon, asked_id)?;
+    let (id, mut setup) = begin_or_go_on(conn, negotiated, member.is_some(), asked_id)?;
     setup.preauth.mix(&[message]);
     let claimed = claimed(conn, worker, request.token)?;
     let host = Host {
@@ -236,18 +228,18 @@ fn step(
         }
         Ok(Step::Done(token, who)) => {
             if let Some(claimed) = claimed {
-                conn.server.guesses.right(claimed.attempt);
+                shared.guesses.right(claimed.attempt);
             }
-            match logon {
-                Some(logon) => logged_on_again(conn, logon, security, &who, &token),
+            match member {
+                Some(member) => logged_on_again(conn, member, security, &who, &token),
                 None => logged_on(conn, negotiated, id, &setup.preauth, &request, &who, &token),
             }
         }
         Err(refused) => {
-            end_again(conn, logon);
+            end_again(conn, member);
             log_refused(conn, claimed.as_ref(), refused);
             if let Some(claimed) = claimed {
-                conn.server.guesses.wrong(claimed.attempt);
+                shared.guesses.wrong(claimed.attempt);
             }
             Err(match refused {
                 Refused::Malformed => Status::INVALID_PARAMETER,
@@ -272,20 +264,20 @@ fn claimed(conn: &Arc<Conn>, worker: &Worker, token: &[u8]) -> Result<Option<Cla
     let Some(name) = auth::claimed(token) else {
         return Ok(None);
     };
-    let mut users = conn.server.config.users.iter();
+    let mut users = conn.link.shared.config.users.iter();
     let place = users.position(|user| auth::is_called(user, &name));
     let mut passed = false;
     // Others who have logged on go on meanwhile; one thread is enough for those who wait.
     let waits = || {
-        if conn.has_logons() && !conn.logon_waits.swap(true, Ordering::Relaxed) {
+        if !conn.members.is_empty() && !conn.logon_waits.swap(true, Ordering::Relaxed) {
             passed = true;
             // With nobody to pass it to, they wait as well.
-            let _ = worker.pass(conn);
+            let _ = worker.pass(&conn.link.turn);
         }
     };
-    let is_over = || conn.is_closed() || conn.has_hung_up();
-    let guesses = &conn.server.guesses;
-    let attempt = guesses.await_turn(conn.peer, place, &name, waits, is_over);
+    let is_over = || conn.link.is_closed() || conn.link.has_hung_up();
+    let guesses = &conn.link.shared.guesses;
+    let attempt = guesses.await_turn(conn.link.peer, place, &name, waits, is_over);
     if passed {
         conn.logon_waits.store(false, Ordering::Relaxed);
     }
@@ -308,26 +300,26 @@ fn log_refused(conn: &Conn, claimed: Option<&Claimed>, refused: Refused) {
     };
     let user = claimed.map_or("", |claimed| &claimed.name);
     let user = escape_short(user.as_bytes());
-    warn!(target: "SMB", user, address = %conn.peer, reason, "logon refused");
+    warn!(target: "SMB", user, address = %conn.link.peer, reason, "logon refused");
 }
 
 /// The setup of session `id`, or a new one.
 fn begin_or_go_on(
     conn: &Conn,
     negotiated: &Negotiated,
-    logon: Option<&Arc<Logon>>,
+    is_again: bool,
     id: u64,
 ) -> Result<(u64, Setup), Status> {
     let mut setups = conn.setups.lock();
     if let Some(setup) = setups.remove(&id) {
         return Ok((id, setup));
     }
-    if id != 0 && logon.is_none() {
+    if id != 0 && !is_again {
         return Err(Status::USER_SESSION_DELETED);
     }
-    let logons = conn.logons.read().len();
-    if setups.len() >= SETUPS_MAX || logons >= conn.limits().sessions {
-        conn.log_limit("sessions", "");
+    let logons = conn.members.count();
+    if setups.len() >= SETUPS_MAX || logons >= conn.link.limits().sessions {
+        conn.link.log_limit("sessions", "");
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
     let setup = Setup {
@@ -335,7 +327,7 @@ fn begin_or_go_on(
         preauth: negotiated.preauth,
     };
     let id = if id == 0 {
-        conn.server.new_session_id()
+        conn.register.new_session_id()
     } else {
         id
     };
@@ -343,23 +335,24 @@ fn begin_or_go_on(
 }
 
 /// A logon to a session that there was: it failed, and so ends the session.
-fn end_again(conn: &Arc<Conn>, logon: Option<&Arc<Logon>>) {
-    if let Some(logon) = logon {
-        conn.end_logon(logon, false);
+fn end_again(conn: &Conn, member: Option<&Arc<Member>>) {
+    if let Some(member) = member {
+        conn.end_logon(member, false);
     }
 }
 
 /// The user has proved once more who they are; the keys stay.
 fn logged_on_again(
-    conn: &Arc<Conn>,
-    logon: &Arc<Logon>,
+    conn: &Conn,
+    member: &Member,
     security: &Security,
     who: &LoggedOn,
     token: &[u8],
 ) -> Result<Outcome, Status> {
-    let user = conn.server.config.users.get(who.user);
+    let logon = &member.logon;
+    let user = conn.link.shared.config.users.get(who.user);
     if user.is_none_or(|user| user.name != logon.user) {
-        conn.end_logon(logon, false);
+        conn.end_logon(member, false);
         return Err(Status::ACCESS_DENIED);
     }
     Ok(Outcome {
@@ -382,7 +375,8 @@ fn logged_on(
     who: &LoggedOn,
     token: &[u8],
 ) -> Result<Outcome, Status> {
-    let config = &conn.server.config;
+    let (link, shared) = (&conn.link, &conn.link.shared);
+    let config = &shared.config;
     let user = config.users.get(who.user).ok_or(Status::LOGON_FAILURE)?;
     let keys = Keys::derive(
         &who.session_key,
@@ -395,20 +389,21 @@ fn logged_on(
     let logon = Arc::new(Logon::new(
         id,
         user,
-        conn.server.budget(who.user),
+        shared.budget(who.user),
         keys,
         config.signing_required || client_requires,
         config.encryption_required,
     ));
     end_previous(conn, request.previous_session_id, &logon);
-    let place = conn
-        .place_of(&logon)
-        .ok_or(Status::INSUFFICIENT_RESOURCES)?;
-    *logon.place.lock() = Some(place);
-    conn.logons.write().insert(id, Arc::clone(&logon));
-    conn.server.add_logon(conn, &logon);
+    let max = link.limits().connections_per_user;
+    let place = conn.members.place_of(&logon.budget, max);
+    let member = Member::new(Arc::clone(&logon));
+    member.takes(place.ok_or(Status::INSUFFICIENT_RESOURCES)?);
+    let member = Arc::new(member);
+    conn.members.insert(Arc::clone(&member));
+    conn.register.add_logon(conn, &member);
     let user = escape_short(logon.user.as_bytes());
-    info!(target: "SMB", user, address = %conn.peer, dialect = ?negotiated.dialect, "logon");
+    info!(target: "SMB", user, address = %conn.link.peer, dialect = ?negotiated.dialect, "logon");
     Ok(Outcome {
         session_id: id,
         status: Status::SUCCESS,
@@ -430,8 +425,8 @@ fn end_previous(conn: &Arc<Conn>, id: u64, logon: &Logon) {
     if id == 0 || id == logon.id {
         return;
     }
-    if let Some((theirs, previous)) = conn.server.find_logon(id)
-        && previous.user == logon.user
+    if let Some((theirs, previous)) = conn.register.find_logon(id)
+        && previous.logon.user == logon.user
     {
         theirs.end_logon(&previous, true);
     }

@@ -1,100 +1,19 @@
-//! [`Tree`]: a session's connection to a share, and the commands that make and
-//! end one (MS-SMB2 3.3.5.7, 3.3.5.8).
+//! The commands that make and end a session's connection to a share (MS-SMB2 3.3.5.7, 3.3.5.8).
 
-use super::{Conn, Logon};
-use crate::call::Answer;
-use crate::config::Limits;
-use crate::files::{self, By, Common, FileTable};
+use super::Conn;
+use super::members::{Joined, Member};
+use crate::answer::{Answer, empty_body};
+use crate::files::{self, ACCESS_ALL, ACCESS_READ, FileTable, Tree};
 use crate::ipc::Pipes;
-use crate::server::Shared;
 use crate::wire::cursor::part;
 use crate::wire::header::HEADER_LEN;
 use crate::wire::{Cursor, Out, Status};
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tracing::warn;
 use volary_core::escape_short;
-use volary_session::Session;
 
 /// `SHI1005_FLAGS_ENCRYPT_DATA` of `ShareFlags`.
 const SHARE_ENCRYPTS: u32 = 0x8000;
-/// Every right to files.
-const ACCESS_ALL: u32 = 0x001F_01FF;
-/// Rights to files that change nothing: read, execute, read attributes and
-/// extended attributes, read control, synchronize.
-const ACCESS_READ: u32 = 0x0012_00A9;
-
-/// A session's connection to a share that is a volume.
-pub(crate) struct Tree {
-    pub(crate) id: u32,
-    /// The share's place in `Config::shares`.
-    share: usize,
-    server: Arc<Shared>,
-    /// The user's session on the volume.
-    pub(crate) session: Session,
-    /// The most rights that an open can have here.
-    pub(crate) access: u32,
-    /// Every message about it is encrypted.
-    pub(crate) sealed: bool,
-    pub(crate) files: FileTable,
-    /// What it has in common with the share's other trees.
-    pub(crate) common: Arc<Common>,
-}
-
-impl Tree {
-    /// The share's name.
-    pub(crate) fn name(&self) -> &str {
-        self.server
-            .config
-            .shares
-            .get(self.share)
-            .map_or("", |s| &s.name)
-    }
-
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.server.config.limits
-    }
-
-    /// Its user, as who makes changes.
-    pub(crate) fn by(&self) -> By<'_> {
-        By {
-            common: &self.common,
-            cred: Some(self.session.cred()),
-        }
-    }
-
-    /// Whether all changes are refused.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.access == ACCESS_READ
-    }
-}
-
-impl fmt::Debug for Tree {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tree")
-            .field("id", &self.id)
-            .field("share", &self.name())
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a tree id stands for.
-#[derive(Clone, Debug)]
-pub(super) enum Joined {
-    Disk(Arc<Tree>),
-    Pipes(Arc<Pipes>),
-}
-
-impl Joined {
-    pub(super) fn disk(&self) -> Option<&Arc<Tree>> {
-        match self {
-            Self::Disk(tree) => Some(tree),
-            Self::Pipes(_) => None,
-        }
-    }
-}
-
 /// TREE_CONNECT: the new tree's id and the reply.
 ///
 /// # Errors
@@ -102,43 +21,39 @@ impl Joined {
 /// this user or this client, and for an encrypted one to a client that cannot,
 /// `INSUFFICIENT_RESOURCES`.
 pub(super) fn connect(
-    conn: &Arc<Conn>,
-    logon: &Arc<Logon>,
+    conn: &Conn,
+    member: &Member,
     message: &[u8],
 ) -> Result<(u32, Vec<u8>), Status> {
     let name = share_name(message).ok_or(Status::INVALID_PARAMETER)?;
-    let id = logon
-        .tree_ids
-        .fetch_add(1, Ordering::Relaxed)
-        .wrapping_add(1);
-    let (joined, reply) = join(conn, logon, id, &name)?;
-    let place = logon.budget.trees.take(conn.limits().trees_per_user);
+    let (link, logon) = (&conn.link, &member.logon);
+    let id = member.next_tree_id();
+    let (joined, reply) = join(conn, member, id, &name)?;
+    let place = logon.budget.trees.take(link.limits().trees_per_user);
     let place = place.ok_or(Status::INSUFFICIENT_RESOURCES)?;
-    let mut trees = logon.trees.write();
-    if trees.len() >= conn.limits().trees {
-        conn.log_limit("trees", &logon.user);
+    if !member.join(id, joined, place, link.limits().trees) {
+        link.log_limit("trees", &logon.user);
         return Err(Status::INSUFFICIENT_RESOURCES);
     }
-    trees.insert(id, joined);
-    logon.tree_places.lock().insert(id, place);
     Ok((id, reply))
 }
 
-fn join(conn: &Arc<Conn>, logon: &Logon, id: u32, name: &str) -> Result<(Joined, Vec<u8>), Status> {
+fn join(conn: &Conn, member: &Member, id: u32, name: &str) -> Result<(Joined, Vec<u8>), Status> {
+    let (link, logon) = (&conn.link, &member.logon);
     if name.eq_ignore_ascii_case("IPC$") {
-        let pipes = Joined::Pipes(Arc::new(Pipes::new(conn, logon)));
+        let pipes = Joined::Pipes(Arc::new(Pipes::new(link, logon)));
         return Ok((pipes, reply(2, 0, ACCESS_ALL)));
     }
-    let server = &conn.server;
-    let place = server.share_place(name).ok_or(Status::BAD_NETWORK_NAME)?;
-    let share = server
+    let shared = &link.shared;
+    let place = shared.share_place(name).ok_or(Status::BAD_NETWORK_NAME)?;
+    let share = shared
         .config
         .shares
         .get(place)
         .ok_or(Status::BAD_NETWORK_NAME)?;
-    if !share.is_for(&logon.user, conn.peer) {
+    if !share.is_for(&logon.user, link.peer) {
         let (user, share) = (escape_short(logon.user.as_bytes()), &share.name);
-        warn!(target: "SMB", user, address = %conn.peer, share, "share refused");
+        warn!(target: "SMB", user, address = %link.peer, share, "share refused");
         return Err(Status::ACCESS_DENIED);
     }
     if share.encrypt && logon.keys.seal.is_none() {
@@ -149,12 +64,15 @@ fn join(conn: &Arc<Conn>, logon: &Logon, id: u32, name: &str) -> Result<(Joined,
     } else {
         ACCESS_ALL
     };
-    let common = server.common(place).ok_or(Status::BAD_NETWORK_NAME)?;
+    let common = conn
+        .register
+        .common(place)
+        .ok_or(Status::BAD_NETWORK_NAME)?;
     let session = share.volume.session(logon.cred.clone());
     let tree = Tree {
         id,
         share: place,
-        server: Arc::clone(server),
+        config: Arc::clone(&shared.config),
         session: session.with_client(common.client),
         access,
         sealed: share.encrypt,
@@ -189,18 +107,11 @@ fn reply(share_type: u8, flags: u32, access: u32) -> Vec<u8> {
 }
 
 /// TREE_DISCONNECT.
-pub(super) fn disconnect(logon: &Logon, id: u32) -> Answer {
-    let joined = logon.trees.write().remove(&id);
-    logon.tree_places.lock().remove(&id);
-    match joined {
+pub(super) fn disconnect(member: &Member, id: u32) -> Answer {
+    match member.part(id) {
         Some(Joined::Disk(tree)) => files::end_tree(&tree, false),
         Some(Joined::Pipes(_)) => {}
         None => return Err(Status::NETWORK_NAME_DELETED.into()),
     }
     Ok(empty_body())
-}
-
-/// The body of replies that say nothing.
-pub(super) fn empty_body() -> Vec<u8> {
-    vec![4, 0, 0, 0]
 }

@@ -2,7 +2,7 @@
 //! a length of 32 bits.
 
 use super::Preauth;
-use crate::config::Dialect;
+use crate::wire::Dialect;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 

@@ -1,11 +1,14 @@
-//! What keeps messages from being read or changed on the way.
+//! What keeps messages from being read or changed on the way, and what passwords are kept as. Uses
+//! `wire` alone.
 
 mod kdf;
+mod nt_hash;
 mod preauth;
 mod sealing;
 mod signing;
 
-use crate::config::Dialect;
+use crate::wire::Dialect;
+pub use nt_hash::NtHash;
 pub(crate) use preauth::Preauth;
 pub(crate) use sealing::{Cipher, MAGIC as SEALED_MAGIC, Sealer, TRANSFORM_LEN, TransformHeader};
 pub(crate) use signing::{Algorithm, Role, Signer, Signing};

@@ -1,6 +1,6 @@
 //! Signatures (MS-SMB2 3.1.4.1).
 
-use crate::config::Dialect;
+use crate::wire::Dialect;
 use crate::wire::header::{HEADER_LEN, SIGNATURE_AT};
 use aes::Aes128;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};

@@ -5,17 +5,13 @@
 //! extended attributes; else a file is read-only if nobody may write it, and the others are not
 //! kept. A file without any of these is to be archived, a directory is plain.
 
-use super::common::Common;
-use super::ea;
+use super::ea::{self, DOS_XATTR};
 use super::known::Kept;
-use crate::conn::Tree;
+use super::open::Common;
 use crate::wire::fscc::file::{FileFacts, TAG_SYMLINK, attribute};
 use crate::wire::fscc::time;
 use volary_core::{Attr, Caps, FileKind, Kind, NodeId, Result, SetAttr};
 use volary_session::{Session, SetXattr};
-
-/// Where DOS attributes are kept.
-pub(crate) const DOS_XATTR: &[u8] = b"user.DOSATTRIB";
 
 /// What a driver's own attributes hold.
 const OF_DRIVER: u32 =
@@ -26,7 +22,7 @@ const ANY_WRITE: u32 = 0o222;
 const OWNER_WRITE: u32 = 0o200;
 
 /// What the information levels tell of a node; the size of its extended attributes is left out.
-pub(crate) fn facts(tree: &Tree, attr: &Attr) -> FileFacts {
+pub(crate) fn facts(common: &Common, attr: &Attr) -> FileFacts {
     let is_file = attr.kind == FileKind::File;
     let is_link = attr.kind == FileKind::Symlink;
     let birth = attr.btime.unwrap_or(attr.mtime.min(attr.ctime));
@@ -34,8 +30,8 @@ pub(crate) fn facts(tree: &Tree, attr: &Attr) -> FileFacts {
         created: time::from_time(birth),
         accessed: time::from_time(attr.atime),
         written: time::from_time(attr.mtime),
-        changed: tree.common.change_time(attr),
-        attributes: shown(attr.kind, dos(&tree.common, attr)),
+        changed: common.change_time(attr),
+        attributes: shown(attr.kind, dos(common, attr)),
         size: if is_file { attr.size } else { 0 },
         allocated: if is_file { attr.allocated } else { 0 },
         links: if attr.kind == FileKind::Dir {

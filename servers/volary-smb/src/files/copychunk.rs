@@ -1,9 +1,11 @@
 //! Copies made by the server (MS-SMB2 3.3.5.15.6): `FSCTL_SRV_COPYCHUNK`.
 
 use super::fsctl::{self, Asked};
-use super::table::File;
-use super::{access, io, waiting};
-use crate::call::{Call, Failure, FileId};
+use super::open::File;
+use super::{access, io};
+use crate::answer::Failure;
+use crate::files::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::le::{u32_at, u64_at};
 use crate::wire::{Out, Status};
 use std::sync::Arc;
@@ -56,7 +58,7 @@ pub(super) fn copy(
         file.need_any(access::READ_DATA)?;
     }
     source.need_any(access::READ_DATA | access::EXECUTE)?;
-    let session = waiting(call);
+    let session = call.waiting();
     let mut buf = Vec::new();
     let (mut count, mut total) = (0_u32, 0_u32);
     for chunk in chunks {
@@ -103,7 +105,7 @@ fn source(call: &Call<'_>, input: &[u8]) -> Result<(Session, Arc<File>), Failure
         volatile: field(8)?,
     };
     let tree_id = field(16)?;
-    let trees = call.logon.trees();
+    let trees = (call.trees)();
     let tree = trees.iter().find(|tree| u64::from(tree.id) == tree_id);
     let found = tree.and_then(|tree| Some((tree.session.clone(), tree.files.get(id)?)));
     found.ok_or_else(|| Status::OBJECT_NAME_NOT_FOUND.into())

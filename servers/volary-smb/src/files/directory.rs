@@ -1,15 +1,16 @@
 //! QUERY_DIRECTORY (MS-SMB2 3.3.5.18, MS-FSA 2.1.5.6).
 
 use super::names::{shown, to_utf16, to_wtf8};
-use super::table::{self, File};
+use super::open::{File, Scan, Tree};
 use super::wildcard::Pattern;
 use super::{access, attrs, short};
-use crate::call::{Answer, Call, Failure};
-use crate::conn::Tree;
+use crate::answer::{Answer, Failure};
+use crate::files::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::dir::{DirLevel, DirList};
 use crate::wire::fscc::file::FileFacts;
 use crate::wire::{Cursor, Out, Status, out::len32};
-use volary_core::{Attr, Cookie, DirBuf, DirEntry};
+use volary_core::{Attr, DirBuf, DirEntry};
 use volary_session::{Listed, Session};
 
 const RESTART: u8 = 0x1;
@@ -22,30 +23,6 @@ const PATTERN_MAX: u16 = 2 * 2 * 255;
 const ENTRIES: usize = 256;
 const NAMES: usize = 16 << 10;
 
-/// How far an open directory has been listed.
-#[derive(Debug)]
-pub(crate) struct Scan {
-    pattern: Pattern,
-    /// How many of `.` and `..` have been given.
-    dots: u8,
-    place: Cookie,
-    /// Whether anything has been given.
-    found: bool,
-    ended: bool,
-}
-
-impl Scan {
-    fn new(pattern: &str) -> Self {
-        Self {
-            pattern: Pattern::new(pattern),
-            dots: 0,
-            place: Cookie::START,
-            found: false,
-            ended: false,
-        }
-    }
-}
-
 /// QUERY_DIRECTORY.
 pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
@@ -54,9 +31,9 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
     }
     let (class, flags) = (c.u8()?, c.u8()?);
     c.skip(4)?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let (name_at, name_len, max) = (c.u16()?, c.u16()?, c.u32()?);
-    let file = table::named(call, id)?;
+    let file = call.named(id)?;
     if !file.is_dir() {
         return Err(Status::INVALID_PARAMETER.into());
     }
@@ -67,7 +44,7 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
         len if len > PATTERN_MAX => return Err(Status::OBJECT_NAME_INVALID.into()),
         len => call.part(name_at.into(), len.into())?,
     };
-    let max = max.min(call.conn.io_max()) as usize;
+    let max = max.min(call.link.io_max()) as usize;
     if max < level.fixed() {
         return Err(Status::INFO_LENGTH_MISMATCH.into());
     }
@@ -216,7 +193,7 @@ impl Listing<'_> {
     }
 
     fn facts(&self, attr: &Attr) -> FileFacts {
-        attrs::facts(self.tree, attr)
+        attrs::facts(&self.tree.common, attr)
     }
 
     /// # Errors

@@ -1,12 +1,14 @@
 //! Extended attributes: `user.` ones of the volume, whose names do not tell upper from lower case.
 //! Those that the server keeps for itself are not among them.
 
-use super::attrs::DOS_XATTR;
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::wire::fscc::set::Ea;
 use crate::wire::{Out, Status};
 use volary_core::{Caps, Kind, NodeId};
 use volary_session::{Session, SetXattr};
+
+/// Where DOS attributes are kept.
+pub(crate) const DOS_XATTR: &[u8] = b"user.DOSATTRIB";
 
 const PREFIX: &[u8] = b"user.";
 /// Names that begin so are volary's own.

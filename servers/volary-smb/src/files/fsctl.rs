@@ -1,6 +1,6 @@
 //! An FSCTL, the kind of IOCTL that is answered (MS-SMB2 2.2.31, 2.2.32): what is asked for, and the response.
 
-use crate::call::FileId;
+use crate::wire::FileId;
 use crate::wire::{Out, out::len32};
 
 /// What is asked for.

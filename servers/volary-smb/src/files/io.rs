@@ -1,13 +1,11 @@
 //! CLOSE, FLUSH, READ and WRITE (MS-SMB2 3.3.5.10 to 3.3.5.13).
 
-use super::create::option;
-use super::notify::filter;
-use super::table::{self, File};
-use super::{access, attrs, waiting};
-use crate::call::{Answer, Call, Failure};
-use crate::conn::{Body, Tree};
-use crate::wire::{Cursor, Out, Status, out::len32};
-use std::sync::Arc;
+use super::open::{File, Tree, end, filter};
+use super::{access, attrs};
+use crate::answer::{Answer, Failure};
+use crate::files::call::Call;
+use crate::wire::FileId;
+use crate::wire::{Body, Cursor, Out, Status, out::len32};
 use std::sync::atomic::Ordering;
 use volary_core::{OpenId, Result as CoreResult, SetAttr, SetTime};
 use volary_session::{Range, Session};
@@ -25,8 +23,8 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     }
     let flags = c.u16()?;
     c.skip(4)?;
-    let id = table::file_id(&mut c)?;
-    let file = table::named(call, id)?;
+    let id = FileId::read(&mut c)?;
+    let file = call.named(id)?;
     // A search that was begun has its answer before.
     drop(file.scan.lock());
     let session = &call.tree.session;
@@ -34,12 +32,12 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
         None
     } else {
         let attr = session.getattr_open(file.open).ok();
-        attr.map(|attr| attrs::facts(call.tree, &attr))
+        attr.map(|attr| attrs::facts(&call.tree.common, &attr))
     };
     if call.tree.files.remove(file.id).is_none() {
         return Err(Status::FILE_CLOSED.into());
     }
-    end(call.tree, &file)?;
+    end(&call.tree.common, &call.tree.session, &file)?;
     let mut out = Out::with_capacity(60);
     out.u16(60)
         .u16(if facts.is_some() { POST_QUERY } else { 0 })
@@ -59,37 +57,6 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     Ok(out.done())
 }
 
-/// Ends a file that has been taken out of its tree's table.
-pub(crate) fn end(tree: &Arc<Tree>, file: &Arc<File>) -> CoreResult<()> {
-    let common = &tree.common;
-    let watch = file.watch.lock().take();
-    if let Some(watch) = watch {
-        common.watches.remove(&watch);
-        watch.end(Status::NOTIFY_CLEANUP);
-    }
-    file.send_away();
-    let closed = tree.session.close(file.open);
-    if let Some(key) = file.lease {
-        common.leave_lease(key);
-    }
-    common.leave(file);
-    if file.is_dir() && file.options & option::DELETE_ON_CLOSE != 0 {
-        tell_deletion(tree, file);
-    }
-    tree.session.volume().wake_waiting();
-    closed
-}
-
-/// Whoever watches a directory that is about to go is told so.
-pub(crate) fn tell_deletion(tree: &Tree, file: &File) {
-    for other in tree.common.of_node(file.node) {
-        let watch = other.watch.lock().clone();
-        if let Some(watch) = watch.filter(|_| tree.session.delete_pending(other.open)) {
-            watch.end(Status::DELETE_PENDING);
-        }
-    }
-}
-
 /// FLUSH.
 pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
@@ -97,8 +64,8 @@ pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
         return Err(Status::INVALID_PARAMETER.into());
     }
     c.skip(6)?;
-    let id = table::file_id(&mut c)?;
-    let file = table::named(call, id)?;
+    let id = FileId::read(&mut c)?;
+    let file = call.named(id)?;
     file.need_any(access::WRITES)?;
     call.tree.session.fsync(file.open, false)?;
     Ok(vec![4, 0, 0, 0])
@@ -112,10 +79,10 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     }
     c.skip(2)?;
     let (len, offset) = (c.u32()?, c.u64()?);
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let minimum = c.u32()?;
-    let file = table::named(call, id)?;
-    if len > call.conn.io_max() {
+    let file = call.named(id)?;
+    if len > call.link.io_max() {
         return Err(Status::INVALID_PARAMETER.into());
     }
     file.need_file()?;
@@ -124,7 +91,7 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     if offset > OFFSET_MAX || offset.saturating_add(len64) > OFFSET_MAX {
         return Err(Status::INVALID_PARAMETER.into());
     }
-    let session = waiting(call);
+    let session = call.waiting();
     check_locks(&session, file.open, offset, len64, false)?;
     let before = file.frozen.lock().accessed;
     /// The fixed part of the response.
@@ -135,7 +102,7 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     let room = message.get_mut(DATA_AT..).unwrap_or_default();
     let n = session.read(file.open, offset, room)?;
     if (len > 0 && n == 0) || n < minimum as usize {
-        call.conn.buffers.give(message);
+        call.link.buffers().give(message);
         return Err(Status::END_OF_FILE.into());
     }
     if before.is_some() {
@@ -161,17 +128,17 @@ pub(crate) fn write(call: &mut Call<'_>) -> Answer {
         return Err(Status::INVALID_PARAMETER.into());
     }
     let (data_at, len, offset) = (c.u16()?, c.u32()?, c.u64()?);
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     c.skip(12)?;
     let flags = c.u32()?;
-    let file = table::named(call, id)?;
-    if len > call.conn.io_max() {
+    let file = call.named(id)?;
+    if len > call.link.io_max() {
         return Err(Status::INVALID_PARAMETER.into());
     }
     let data = call.part(data_at.into(), len as usize)?;
     file.need_file()?;
     file.need_any(access::WRITES)?;
-    let session = waiting(call);
+    let session = call.waiting();
     write_at(&session, &file, offset, data)?;
     if flags & WRITE_THROUGH != 0 || file.writes_through() {
         session.fsync(file.open, true)?;

@@ -2,9 +2,11 @@
 //! other is refused.
 
 use super::fsctl::{Asked, reply};
-use super::table::{self, File};
-use super::{access, attrs, copychunk, io, passed, reparse, waiting};
-use crate::call::{Answer, Call, Failure};
+use super::open::File;
+use super::{access, attrs, copychunk, io, passed, reparse};
+use crate::answer::{Answer, Failure};
+use crate::files::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::le::{u8_at, u64_at};
 use crate::wire::{Cursor, Out, Status};
@@ -48,14 +50,14 @@ pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
     }
     c.skip(2)?;
     let code = c.u32()?;
-    let id = table::file_id(&mut c)?;
+    let id = FileId::read(&mut c)?;
     let (input_at, input_len) = (c.u32()?, c.u32()?);
     c.skip(12)?;
     let (max, flags) = (c.u32()?, c.u32()?);
     if flags != IS_FSCTL {
         return Err(Status::NOT_SUPPORTED.into());
     }
-    if max > call.conn.io_max() {
+    if max > call.link.io_max() {
         return Err(Status::INVALID_PARAMETER.into());
     }
     match code {
@@ -65,7 +67,7 @@ pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
         code::QUERY_NETWORK_INTERFACES => return Err(Status::NOT_SUPPORTED.into()),
         _ => {}
     }
-    let file = table::named(call, id)?;
+    let file = call.named(id)?;
     let input = match input_len {
         0 => &[][..],
         len => call.part(input_at as usize, len as usize)?,
@@ -108,7 +110,7 @@ fn object_id(call: &Call<'_>, file: &File) -> Result<Vec<u8>, Failure> {
     let mut out = Out::with_capacity(64);
     out.u64(attr.node.ino.get())
         .u64(attr.node.generation.into());
-    out.bytes(&call.conn.server.guid).zeros(32);
+    out.bytes(&call.link.shared.guid).zeros(32);
     Ok(out.done())
 }
 
@@ -116,7 +118,7 @@ fn set_sparse(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Fai
     file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
     file.need_any(access::WRITES | access::WRITE_ATTRIBUTES)?;
     let sparse = u8_at(input, 0).is_none_or(|byte| byte != 0);
-    let session = waiting(call);
+    let session = call.waiting();
     let attr = session.getattr_open(file.open)?;
     let common = &call.tree.common;
     let dos = attrs::dos(common, &attr);
@@ -134,7 +136,7 @@ fn set_sparse(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Fai
 fn allocated_ranges(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Failure> {
     file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
     file.need_any(access::READ_DATA)?;
-    let session = waiting(call);
+    let session = call.waiting();
     let (offset, len) = range(asked.input)?;
     let size = session.getattr_open(file.open)?.size;
     let end = offset.saturating_add(len).min(size);
@@ -247,7 +249,7 @@ fn zero(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> 
     if from > to {
         return Err(Status::INVALID_PARAMETER.into());
     }
-    let session = waiting(call);
+    let session = call.waiting();
     let attr = session.getattr_open(file.open)?;
     let to = to.min(attr.size);
     if from >= to {

@@ -1,9 +1,11 @@
 //! LOCK (MS-SMB2 3.3.5.14, MS-FSA 2.1.5.8).
 
-use super::table::{self, File};
-use super::{access, waiting};
-use crate::call::{Answer, Call, Failure};
-use crate::config::Dialect;
+use super::access;
+use super::open::{File, SEQUENCES};
+use crate::answer::{Answer, Failure};
+use crate::files::call::Call;
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::{Cursor, Status};
 use volary_core::{Kind, Result as CoreResult};
 use volary_session::{LockKind, Range, Session, Wait};
@@ -31,8 +33,8 @@ pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
         return Err(Status::INVALID_PARAMETER.into());
     }
     let (count, sequence) = (c.u16()?, c.u32()?);
-    let id = table::file_id(&mut c)?;
-    let file = table::named(call, id)?;
+    let id = FileId::read(&mut c)?;
+    let file = call.named(id)?;
     let sequence = Sequence::of(call, &file, sequence);
     if sequence.is_some_and(|sequence| sequence.is_done(&file)) {
         return Ok(vec![4, 0, 0, 0]);
@@ -44,7 +46,7 @@ pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
         .map(|_| element(&mut c))
         .collect::<Result<Vec<_>, _>>()?;
     let unlocks = elements.first().is_some_and(|e| e.flags & UNLOCK != 0);
-    let session = waiting(call);
+    let session = call.waiting();
     if unlocks {
         unlock_all(&session, &file, &elements)?;
     } else {
@@ -66,15 +68,10 @@ struct Sequence {
     number: u8,
 }
 
-/// The last numbers that were carried out, by their indices from 1 on.
-pub(crate) type Sequences = [Option<u8>; SEQUENCES];
-/// How many indices there are.
-const SEQUENCES: usize = 64;
-
 impl Sequence {
     fn of(call: &Call<'_>, file: &File, field: u32) -> Option<Self> {
         let is_durable = file.claim.as_ref().is_some_and(|c| c.time.is_some());
-        let counts = is_durable && call.conn.dialect() >= Dialect::Smb210;
+        let counts = is_durable && call.link.dialect() >= Dialect::Smb210;
         let index = usize::try_from(field >> 4).ok()?.checked_sub(1)?;
         let number = u8::try_from(field & 0xf).unwrap_or(0);
         (counts && index < SEQUENCES).then_some(Self { index, number })

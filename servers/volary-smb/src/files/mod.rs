@@ -1,36 +1,34 @@
-//! Requests about files: what the session is asked for, and how its answers are
-//! told.
+//! Requests about files: what the session is asked for, and how its answers are told. May use
+//! `client` and all below it; `conn` hands a [`Call`] in, and nothing here knows of `conn`.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
+//! | `status` | what clients are told went wrong |
+//! | `names`, `wildcard`, `short` | names and patterns |
+//! | `access`, `security`, `ea` | rights, descriptors and extended attributes |
+//! | `known` | what is remembered of nodes and names, until news makes it wrong |
+//! | `open` | what is open, and who is told of changes and breaks |
+//! | `call` | one request, with all that who answers it may use |
+//! | `attrs`, `path` | attributes, and the way to a node |
+//! | `oplock` | oplocks and leases: their keys, and acknowledgements of breaks |
 //! | `create` | CREATE: the request, its contexts, the rights it gets, what it makes |
 //! | `io` | CLOSE, FLUSH, READ, WRITE |
-//! | `lock` | LOCK |
-//! | `oplock` | oplocks and leases: asked for, broken, acknowledged |
-//! | `durable` | opens that outlive their connection, and requests that come twice |
-//! | `directory` | QUERY_DIRECTORY |
-//! | `notify` | CHANGE_NOTIFY |
+//! | `lock`, `directory`, `notify` | LOCK, QUERY_DIRECTORY, CHANGE_NOTIFY |
 //! | `query`, `set`, `setting`, `rename` | QUERY_INFO and SET_INFO |
 //! | `ioctl`, `fsctl`, `copychunk`, `reparse`, `passed` | IOCTL |
-//! | `table`, `common` | what is open in a tree, and what the trees of a share have in common |
-//! | `names`, `wildcard`, `short`, `path` | names, patterns and the way to a node |
-//! | `known` | what is remembered of nodes and names, until news makes it wrong |
-//! | `access`, `security`, `attrs`, `ea` | rights, descriptors and attributes |
-//! | `status` | what clients are told went wrong |
 //!
 //! # Lock order
 //!
-//! The locks here (a tree's table, a share's files, the fields of a [`table::File`], a watch) are
+//! The locks here (a tree's table, a share's files, the fields of an [`open::File`], a watch) are
 //! leaves but for `File::scan`, which is held over the reading of the directory so that two
 //! requests on one open take turns.
 
 mod access;
 mod attrs;
-mod common;
+mod call;
 mod copychunk;
 mod create;
 mod directory;
-mod durable;
 mod ea;
 mod fsctl;
 mod io;
@@ -39,6 +37,7 @@ mod known;
 mod lock;
 mod names;
 mod notify;
+mod open;
 mod oplock;
 mod passed;
 mod path;
@@ -50,12 +49,9 @@ mod set;
 mod setting;
 mod short;
 mod status;
-mod table;
 mod wildcard;
 
-use crate::call::Call;
-use crate::conn::{Logon, Tree};
-pub(crate) use common::Common;
+pub(crate) use call::Call;
 #[cfg(test)]
 pub(crate) use create::contexts::emit as contexts_of;
 pub(crate) use create::create;
@@ -63,41 +59,8 @@ pub(crate) use directory::query_directory;
 pub(crate) use io::{close, flush, read, write};
 pub(crate) use ioctl::ioctl;
 pub(crate) use lock::lock;
-pub(crate) use notify::{By, change_notify};
+pub(crate) use notify::change_notify;
+pub(crate) use open::{ACCESS_ALL, ACCESS_READ, Common, FileTable, Tree, end_durables, end_tree};
 pub(crate) use oplock::oplock_break;
 pub(crate) use query::query_info;
 pub(crate) use set::set_info;
-use std::sync::Arc;
-pub(crate) use table::FileTable;
-use volary_session::Session;
-
-/// The tree's session for a request that may have to wait: the client is told so when it does, and
-/// can cancel it.
-fn waiting(call: &Call<'_>) -> Session {
-    let wait = Arc::clone(call.wait);
-    let cancel = Arc::clone(wait.cancel());
-    let session = call.tree.session.clone().with_cancel(cancel);
-    session.with_wait_hook(Arc::new(move || wait.pend()))
-}
-
-/// Closes what is open in the tree; what is open durably is kept if the user may
-/// come `back`.
-pub(crate) fn end_tree(tree: &Arc<Tree>, back: bool) {
-    for file in tree.files.take_all() {
-        if back && tree.common.durables.keep(tree, &file) {
-            continue;
-        }
-        // Nobody is left to be told.
-        let _ = io::end(tree, &file);
-    }
-    if tree.common.is_idle() {
-        tree.common.known.forget_all();
-    }
-}
-
-/// Closes what the logon has open, in trees that have not been ended.
-pub(crate) fn end_logon(logon: &Arc<Logon>) {
-    for tree in logon.trees() {
-        end_tree(&tree, false);
-    }
-}

@@ -1,50 +1,16 @@
 //! Oplocks and leases (MS-SMB2 3.3.1.4, 3.3.5.22): asked for at CREATE, broken by the session,
 //! acknowledged here. An oplock is a lease whose key is its own open.
 
-use super::common::Common;
-use super::create::contexts::LeaseAsked;
-use super::table;
-use crate::call::{Answer, Call, Failure, FileId};
-use crate::conn::{Conn, Logon};
+use super::open::{Breaker, READ, Way, bits_of_level, level, level_of_bits, oplock_body};
+use crate::answer::{Answer, Failure};
+use crate::client::Link;
+use crate::files::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::le::id_at;
 use crate::wire::{Cursor, Out, Status};
-use parking_lot::Mutex;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use volary_core::Kind;
-use volary_session::{LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
-
-/// `OplockLevel`.
-pub(crate) mod level {
-    pub(crate) const NONE: u8 = 0;
-    pub(crate) const II: u8 = 1;
-    pub(crate) const EXCLUSIVE: u8 = 8;
-    pub(crate) const BATCH: u8 = 9;
-    pub(crate) const LEASE: u8 = 0xff;
-}
-
-const READ: u8 = 1;
-const HANDLE: u8 = 2;
-const WRITE: u8 = 4;
-
-/// The bits that an oplock level stands for.
-pub(crate) fn bits_of_level(level: u8) -> LeaseBits {
-    LeaseBits(match level {
-        level::II => READ,
-        level::EXCLUSIVE => READ | WRITE,
-        level::BATCH => READ | HANDLE | WRITE,
-        _ => 0,
-    })
-}
-
-/// The oplock level that stands for the bits.
-pub(crate) fn level_of_bits(bits: LeaseBits) -> u8 {
-    match bits.0 {
-        all if all == READ | HANDLE | WRITE => level::BATCH,
-        both if both == READ | WRITE => level::EXCLUSIVE,
-        some if some & READ != 0 => level::II,
-        _ => level::NONE,
-    }
-}
+use volary_session::{LeaseBits, LeaseKey};
 
 /// The bits of a lease that a client asks for: what makes no sense is nothing.
 pub(crate) fn bits_of_state(state: u32) -> LeaseBits {
@@ -53,164 +19,43 @@ pub(crate) fn bits_of_state(state: u32) -> LeaseBits {
 }
 
 /// The key under which the session keeps an oplock.
-pub(crate) fn oplock_key(conn: &Conn, id: FileId) -> LeaseKey {
+pub(crate) fn oplock_key(link: &Link, id: FileId) -> LeaseKey {
     let mut key = [0; 16];
     let (first, second) = key.split_at_mut(8);
     first.copy_from_slice(&id.persistent.to_le_bytes());
     second.copy_from_slice(&id.volatile.to_le_bytes());
     LeaseKey {
-        client: conn.server.guid,
+        client: link.shared.guid,
         key,
     }
 }
 
 /// The key under which the session keeps a lease of this caller's.
 pub(crate) fn lease_key(call: &Call<'_>, key: [u8; 16]) -> LeaseKey {
-    let server = &call.conn.server;
-    server.lease_key(&call.logon.user, call.conn.client_guid(), key)
+    let shared = &call.link.shared;
+    shared.lease_key(&call.logon.user, call.link.client_guid(), key)
 }
 
-/// Tells a client of breaks.
-#[derive(Debug)]
-pub(crate) struct Breaker {
-    way: Mutex<Way>,
-    told: Told,
-    common: Weak<Common>,
-}
-
-/// How the client is reached.
-#[derive(Clone, Debug)]
-struct Way {
-    conn: Weak<Conn>,
-    logon: Weak<Logon>,
-    sealed: bool,
-    /// What an oplock's open is called there.
-    id: FileId,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Told {
-    Oplock,
-    /// For the second version, with the epoch from which the session's are counted.
-    Lease {
-        base: Option<u16>,
-    },
-}
-
-impl Breaker {
-    pub(crate) fn of_oplock(call: &Call<'_>, id: FileId) -> Arc<Self> {
-        Self::new(call, id, Told::Oplock)
-    }
-
-    /// The lease is of the version, and its epochs begin, as its first open says.
-    pub(crate) fn of_lease(call: &Call<'_>, asked: &LeaseAsked) -> Arc<Self> {
-        let base = asked.v2.map(|v2| v2.epoch);
-        Self::new(call, FileId::default(), Told::Lease { base })
-    }
-
-    /// The epoch from which the session's are counted, for a lease of the second version.
-    pub(crate) fn base(&self) -> Option<u16> {
-        match self.told {
-            Told::Lease { base } => base,
-            Told::Oplock => None,
-        }
-    }
-
-    /// Whether the client can be told.
-    pub(crate) fn reaches(&self) -> bool {
-        let way = self.way.lock();
-        let open = way.conn.upgrade().is_some_and(|conn| !conn.is_closed());
-        open && way.logon.upgrade().is_some_and(|logon| !logon.has_ended())
-    }
-
-    /// The client's connection.
-    pub(crate) fn conn(&self) -> Option<Arc<Conn>> {
-        self.way.lock().conn.upgrade()
-    }
-
-    /// From now on the client is reached as `other` does it.
-    pub(crate) fn go_by_way_of(&self, other: &Self) {
-        let way = other.way.lock().clone();
-        *self.way.lock() = way;
-    }
-
-    /// From now on the client is reached by this call's connection, where the open is called `id`.
-    pub(crate) fn follow(&self, call: &Call<'_>, id: FileId) {
-        *self.way.lock() = Way::of(call, id);
-    }
-
-    fn new(call: &Call<'_>, id: FileId, told: Told) -> Arc<Self> {
-        Arc::new(Self {
-            way: Mutex::new(Way::of(call, id)),
-            told,
-            common: Arc::downgrade(&call.tree.common),
-        })
+/// How this call's client is told of breaks, to whom the open is called `id`.
+pub(crate) fn way_of(call: &Call<'_>, id: FileId) -> Way {
+    Way {
+        link: Arc::downgrade(call.link),
+        logon: Arc::downgrade(call.logon),
+        sealed: call.tree.sealed,
+        id,
     }
 }
 
-impl Way {
-    fn of(call: &Call<'_>, id: FileId) -> Self {
-        Self {
-            conn: Arc::downgrade(call.conn),
-            logon: Arc::downgrade(call.logon),
-            sealed: call.tree.sealed,
-            id,
-        }
-    }
+/// Who tells the client of breaks of an oplock.
+pub(crate) fn oplock_breaker(call: &Call<'_>, id: FileId) -> Arc<Breaker> {
+    Breaker::of_oplock(way_of(call, id), Arc::downgrade(&call.tree.common) as _)
 }
 
-impl LeaseSink for Breaker {
-    fn broken(&self, broken: &LeaseBreak) {
-        // What is kept for a client that is away is not kept any more.
-        if let Some(common) = self.common.upgrade() {
-            common.durables.end_of(broken.key);
-        }
-        let way = self.way.lock().clone();
-        let (Some(conn), Some(logon)) = (way.conn.upgrade(), way.logon.upgrade()) else {
-            return;
-        };
-        if logon.has_ended() {
-            return;
-        }
-        match self.told {
-            Told::Oplock => {
-                let body = oplock_body(way.id, level_of_bits(broken.to));
-                conn.send_break(&logon, way.sealed, body);
-            }
-            Told::Lease { base } => {
-                // A lease is the client's, not a connection's: its first one is told, if the same
-                // user has logged on there and the keys of another are not needed for that.
-                let first = if way.sealed || logon.is_sealed() {
-                    None
-                } else {
-                    conn.server.first_conn_of(conn.client_guid(), &logon.user)
-                };
-                let conn = first.unwrap_or(conn);
-                conn.send_break(&logon, way.sealed, lease_break_body(broken, base));
-            }
-        }
-    }
-
-    fn is_oplock(&self) -> bool {
-        matches!(self.told, Told::Oplock)
-    }
-}
-
-fn oplock_body(id: FileId, level: u8) -> Vec<u8> {
-    let mut out = Out::with_capacity(24);
-    out.u16(24).u8(level).u8(0).u32(0);
-    out.u64(id.persistent).u64(id.volatile);
-    out.done()
-}
-
-fn lease_break_body(broken: &LeaseBreak, base: Option<u16>) -> Vec<u8> {
-    let epoch = base.map_or(0, |base| base.wrapping_add(broken.epoch));
-    let mut out = Out::with_capacity(44);
-    out.u16(44).u16(epoch);
-    out.u32(u32::from(broken.must_ack)).bytes(&broken.key.key);
-    out.u32(broken.from.0.into()).u32(broken.to.0.into());
-    out.zeros(12);
-    out.done()
+/// Who tells the client of breaks of a lease. It is of the version, and its epochs begin, as its
+/// first open says: of the second with a `base`, from which the session's are counted.
+pub(crate) fn lease_breaker(call: &Call<'_>, base: Option<u16>) -> Arc<Breaker> {
+    let way = way_of(call, FileId::default());
+    Breaker::of_lease(way, base, Arc::downgrade(&call.tree.common) as _)
 }
 
 /// OPLOCK_BREAK: an acknowledgement of either kind, told apart by its size.
@@ -226,8 +71,8 @@ pub(crate) fn oplock_break(call: &mut Call<'_>) -> Answer {
 fn oplock_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
     let level = c.u8()?;
     c.skip(5)?;
-    let id = table::file_id(&mut c)?;
-    let file = table::named(call, id)?;
+    let id = FileId::read(&mut c)?;
+    let file = call.named(id)?;
     let Some(key) = file.oplock else {
         return Err(Status::INVALID_OPLOCK_PROTOCOL.into());
     };

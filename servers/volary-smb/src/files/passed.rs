@@ -15,10 +15,11 @@
 //! The size (bits 29–16) is that of the input where something is written, else the room for the
 //! output where something is read.
 
+use super::access;
 use super::fsctl::Asked;
-use super::table::File;
-use super::{access, waiting};
-use crate::call::{Call, Failure};
+use super::open::File;
+use crate::answer::Failure;
+use crate::files::call::Call;
 use crate::wire::Status;
 use volary_core::Kind;
 
@@ -74,7 +75,7 @@ pub(super) fn on(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<
         return Err(Status::ACCESS_DENIED.into());
     }
     let code = code.code | (size as u32) << 16;
-    match waiting(call).ioctl(file.open, code, asked.input) {
+    match call.waiting().ioctl(file.open, code, asked.input) {
         Err(e) if e == Kind::Unsupported => Err(Status::INVALID_DEVICE_REQUEST.into()),
         answer => Ok(answer?),
     }

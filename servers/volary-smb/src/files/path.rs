@@ -5,12 +5,12 @@
 //! name that differs in case alone, or whose 8.3 name this is. Under the layer `casefold`, or on a
 //! volume that does not tell them apart, it is not.
 
-use super::common::Common;
 use super::known::hash;
 use super::names::{Path, shown, to_utf16};
+use super::open::Common;
 use super::short;
-use crate::call::Failure;
-use crate::config::Dialect;
+use crate::answer::Failure;
+use crate::wire::Dialect;
 use crate::wire::fscc::file::TAG_SYMLINK;
 use crate::wire::{Out, Status, out::len32};
 use volary_core::{

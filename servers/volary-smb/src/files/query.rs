@@ -1,11 +1,13 @@
 //! QUERY_INFO (MS-SMB2 3.3.5.20).
 
 use super::names::{Path, shown, to_utf16};
+use super::open::File;
 use super::security::{self, descriptor::parts};
-use super::table::{self, File};
 use super::{access, attrs, ea, short};
-use crate::call::{Answer, Call, Failure};
-use crate::config::Dialect;
+use crate::answer::{Answer, Failure};
+use crate::files::call::Call;
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::fscc::file::{self, OpenFacts};
 use crate::wire::fscc::volume::{self, VolumeFacts};
 use crate::wire::fscc::{set, time};
@@ -41,9 +43,9 @@ pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
     c.skip(2)?;
     let (input_len, additional) = (c.u32()?, c.u32()?);
     c.skip(4)?;
-    let id = table::file_id(&mut c)?;
-    let file = table::named(call, id)?;
-    if max > call.conn.io_max() {
+    let id = FileId::read(&mut c)?;
+    let file = call.named(id)?;
+    if max > call.link.io_max() {
         return Err(Status::INVALID_PARAMETER.into());
     }
     let input = match input_len {
@@ -155,7 +157,7 @@ fn node_class(call: &Call<'_>, file: &File, class: u8, out: &mut Out) -> Result<
         28 => file::compression(out, &facts.file),
         34 => file::network_open(out, &facts.file),
         35 => file::attribute_tag(out, &facts.file),
-        48 if call.conn.dialect() >= Dialect::Smb311 => {
+        48 if call.link.dialect() >= Dialect::Smb311 => {
             let path = facts.path.get(2..).unwrap_or_default();
             file::name(out, path);
             return Ok(8);
@@ -169,7 +171,7 @@ fn node_class(call: &Call<'_>, file: &File, class: u8, out: &mut Out) -> Result<
 
 fn open_facts(call: &Call<'_>, file: &File, attr: &Attr, class: u8) -> OpenFacts {
     let session = &call.tree.session;
-    let mut facts = attrs::facts(call.tree, attr);
+    let mut facts = attrs::facts(&call.tree.common, attr);
     if matches!(class, 7 | 18) {
         facts.ea_size = attrs::ea_size(&call.tree.common, attr);
     }
@@ -302,7 +304,7 @@ fn volume_facts(call: &Call<'_>) -> Result<VolumeFacts, Failure> {
     let root = session.getattr(session.root())?;
     let born = root.btime.unwrap_or(root.ctime);
     let mut id = [0; 16];
-    for (to, from) in id.iter_mut().zip(call.conn.server.guid) {
+    for (to, from) in id.iter_mut().zip(call.link.shared.guid) {
         *to = from;
     }
     for (to, from) in id.iter_mut().zip(serial(call).to_le_bytes()) {
@@ -342,7 +344,7 @@ fn of_security(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
 /// `BUFFER_TOO_SMALL` with the length that would do.
 fn too_small(call: &Call<'_>, needed: usize) -> Failure {
     let needed = len32(needed).to_le_bytes();
-    if call.conn.dialect() < Dialect::Smb311 {
+    if call.link.dialect() < Dialect::Smb311 {
         return Failure::with_data(Status::BUFFER_TOO_SMALL, 0, &needed);
     }
     let mut context = Out::new();

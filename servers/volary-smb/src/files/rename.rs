@@ -6,7 +6,7 @@ use super::path::{self, Walked};
 use super::security::stored;
 use super::setting::Setting;
 use super::{access, attrs};
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::wire::Status;
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::set;
@@ -45,7 +45,7 @@ impl Setting<'_, '_> {
             &self.session,
             &self.call.tree.common,
             &parsed,
-            self.call.conn.dialect(),
+            self.call.link.dialect(),
             path::Search::new(&wanted),
         )?;
         Ok(Target {

@@ -1,13 +1,14 @@
 //! Reparse points (MS-FSCC 2.1.2): symlinks, and nothing else.
 
+use super::access;
 use super::create::granted;
 use super::fsctl::Asked;
 use super::names::{component, to_wtf8};
+use super::open::File;
 use super::path::{put_target, shown_target};
 use super::security::stored;
-use super::table::File;
-use super::{access, waiting};
-use crate::call::{Call, Failure};
+use crate::answer::Failure;
+use crate::files::call::Call;
 use crate::wire::fscc::file::TAG_SYMLINK;
 use crate::wire::fscc::le::{slice_at, u16_at, u32_at};
 use crate::wire::{Out, Status};
@@ -46,7 +47,7 @@ pub(super) fn get(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec
 /// is not empty; `FILE_DELETED`; `ACCESS_DENIED` if the caller may not delete it, or not add a file in
 /// its place; `DIRECTORY_NOT_EMPTY`.
 pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
-    let session = waiting(call);
+    let session = call.waiting();
     file.need_any(access::WRITE_DATA | access::WRITE_ATTRIBUTES)?;
     if u32_at(input, 0).ok_or(Status::IO_REPARSE_DATA_INVALID)? != TAG_SYMLINK {
         return Err(Status::IO_REPARSE_TAG_INVALID.into());

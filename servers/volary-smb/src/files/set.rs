@@ -1,12 +1,13 @@
 //! SET_INFO (MS-SMB2 3.3.5.21).
 
-use super::notify::filter;
+use super::open::{filter, tell_deletion};
 use super::query::info;
 use super::security::{self, descriptor::Descriptor, descriptor::parts};
 use super::setting::Setting;
-use super::table;
-use super::{access, attrs, ea, io, rename, waiting};
-use crate::call::{Answer, Call, Failure};
+use super::{access, attrs, ea, io, rename};
+use crate::answer::{Answer, Failure};
+use crate::files::call::Call;
+use crate::wire::FileId;
 use crate::wire::fscc::file::attribute;
 use crate::wire::fscc::le::{u8_at, u32_at, u64_at};
 use crate::wire::fscc::{set, time};
@@ -30,11 +31,11 @@ pub(crate) fn set_info(call: &mut Call<'_>) -> Answer {
     let (kind, class, len, at) = (c.u8()?, c.u8()?, c.u32()?, c.u16()?);
     c.skip(2)?;
     let additional = c.u32()?;
-    let id = table::file_id(&mut c)?;
-    let file = table::named(call, id)?;
+    let id = FileId::read(&mut c)?;
+    let file = call.named(id)?;
     let buf = call.part(at.into(), len as usize)?;
     let setting = Setting {
-        session: waiting(call),
+        session: call.waiting(),
         call,
         file: &file,
         buf,
@@ -186,7 +187,7 @@ impl Setting<'_, '_> {
         }
         self.session.set_delete(self.file.open, on)?;
         if on && self.file.is_dir() {
-            io::tell_deletion(self.call.tree, self.file);
+            tell_deletion(&self.call.tree.common, &self.call.tree.session, self.file);
         }
         Ok(())
     }
@@ -273,7 +274,14 @@ impl Setting<'_, '_> {
         let descriptor = Descriptor::parse(self.buf).ok_or(Status::INVALID_SECURITY_DESCR)?;
         let attr = self.session.getattr_open(self.file.open)?;
         let common = &self.call.tree.common;
-        security::set(&self.session, common, attr.node, &descriptor, given)?;
+        security::set(
+            &self.session,
+            &common.all_seeing(),
+            &common.protecting,
+            attr.node,
+            &descriptor,
+            given,
+        )?;
         self.changed(filter::SECURITY);
         Ok(())
     }

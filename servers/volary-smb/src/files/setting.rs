@@ -1,7 +1,7 @@
 //! A SET_INFO under way.
 
-use super::table::File;
-use crate::call::Call;
+use super::open::File;
+use crate::files::call::Call;
 use volary_session::Session;
 
 /// What a SET_INFO is about, and what it is to become.

@@ -1,6 +1,6 @@
 //! What clients are told went wrong: one row for every [`Kind`].
 
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::wire::Status;
 use volary_core::{Error, Kind};
 

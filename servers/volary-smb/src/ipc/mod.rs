@@ -1,23 +1,26 @@
-//! The share `IPC$`: pipes, of which `srvsvc` is the one there is.
+//! The share `IPC$`: pipes, of which `srvsvc` is the one there is. May use `client` and all below it.
 //!
-//! | module | what |
+//! | module, from bottom to top | what |
 //! |---|---|
-//! | `rpc` | the calls that go through a pipe (C706, MS-RPCE) |
-//! | `ndr` | how their arguments are written |
+//! | `caller` | who calls |
+//! | `ndr` | how arguments of calls are written |
 //! | `srvsvc` | calls about shares and the server (MS-SRVS) |
+//! | `rpc` | the calls that go through a pipe (C706, MS-RPCE) |
 
+mod caller;
 mod ndr;
 mod rpc;
 mod srvsvc;
 
+use crate::answer::{Answer, Failure, Related};
 use crate::budget::{Budget, Taken};
-use crate::call::{Answer, Failure, FileId, Related};
+use crate::client::{Link, Logon};
 use crate::config::Config;
-use crate::conn::{Conn, Logon};
-use crate::server::Shared;
+use crate::wire::FileId;
 use crate::wire::cursor::part;
 use crate::wire::header::HEADER_LEN;
 use crate::wire::{Command, Cursor, Out, Short, Status, ioctl};
+use caller::Caller;
 use parking_lot::Mutex;
 use rpc::Pipe;
 use std::collections::HashMap;
@@ -34,7 +37,7 @@ const FSCTL_TRANSCEIVE: u32 = 0x0011_C017;
 
 /// What is open in a connection to `IPC$`.
 pub(crate) struct Pipes {
-    server: Arc<Shared>,
+    config: Arc<Config>,
     user: String,
     /// What the user has, on all connections.
     budget: Arc<Budget>,
@@ -220,12 +223,12 @@ fn whole_or_not(body: Vec<u8>, is_whole: bool) -> Answer {
 
 impl Pipes {
     /// For this user, who calls by this connection.
-    pub(crate) fn new(conn: &Conn, logon: &Logon) -> Self {
+    pub(crate) fn new(link: &Link, logon: &Logon) -> Self {
         Self {
-            server: Arc::clone(&conn.server),
+            config: Arc::clone(&link.shared.config),
             user: logon.user.clone(),
             budget: Arc::clone(&logon.budget),
-            peer: conn.peer,
+            peer: link.peer,
             open: Mutex::default(),
         }
     }
@@ -235,10 +238,7 @@ impl Pipes {
     /// # Errors
     /// `PIPE_NOT_AVAILABLE`.
     fn take_one(&self) -> Result<Taken, Status> {
-        let taken = self
-            .budget
-            .pipes
-            .take(self.server.config.limits.pipes_per_user);
+        let taken = self.budget.pipes.take(self.config.limits.pipes_per_user);
         taken.ok_or_else(|| {
             let user = escape_short(self.user.as_bytes());
             warn!(target: "SMB", limit = "pipes", user, address = %self.peer, "limit reached");
@@ -248,19 +248,11 @@ impl Pipes {
 
     fn caller(&self) -> Caller<'_> {
         Caller {
-            config: &self.server.config,
+            config: &self.config,
             user: &self.user,
             peer: self.peer,
         }
     }
-}
-
-/// Who calls, and what of.
-#[derive(Clone, Copy, Debug)]
-struct Caller<'a> {
-    config: &'a Config,
-    user: &'a str,
-    peer: IpAddr,
 }
 
 /// See [`crate::fuzzing`].

@@ -1,6 +1,6 @@
 //! DCE/RPC over a pipe (C706 chapter 12, MS-RPCE): bind, alter, request.
 
-use super::Caller;
+use super::caller::Caller;
 use super::srvsvc;
 use crate::wire::{Cursor, Out, Short, Status};
 use std::collections::VecDeque;

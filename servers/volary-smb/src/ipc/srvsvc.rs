@@ -1,6 +1,6 @@
 //! Calls about shares and the server (MS-SRVS 3.1.4).
 
-use super::Caller;
+use super::caller::Caller;
 use super::ndr::{Args, Results};
 use crate::wire::Short;
 use volary_core::same_name;

@@ -3,7 +3,7 @@
 use super::cursor::part;
 use super::header::HEADER_LEN;
 use super::{Cursor, Out, Short};
-use crate::call::FileId;
+use crate::wire::FileId;
 
 /// A request.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,12 @@
-//! What is on the wire: bytes become checked types here, and nowhere else.
+//! What is on the wire: bytes become checked types here, and nowhere else. Uses no other room.
 //!
 //! Structures keep the field names of MS-SMB2 and MS-FSCC.
 
+pub(crate) mod body;
+pub(crate) mod create;
 pub(crate) mod cursor;
+pub(crate) mod dialect;
+pub(crate) mod file_id;
 pub(crate) mod fscc;
 pub(crate) mod header;
 pub(crate) mod ioctl;
@@ -11,7 +15,10 @@ pub(crate) mod out;
 pub(crate) mod setup;
 pub(crate) mod status;
 
+pub(crate) use body::Body;
 pub(crate) use cursor::{Cursor, Short};
+pub use dialect::Dialect;
+pub(crate) use file_id::FileId;
 pub(crate) use header::{Command, Header};
 pub(crate) use out::{Out, utf16};
 pub(crate) use status::Status;

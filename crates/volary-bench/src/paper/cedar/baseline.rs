@@ -3,6 +3,7 @@
 use super::cfs::Volume;
 use super::machine::LARGE;
 use anyhow::Result;
+use volary_sim::Preset;
 use volary_sim::rng::Rng;
 use volary_sim::seek::Drive;
 
@@ -63,8 +64,8 @@ fn large(i: usize) -> String {
 
 /// Returns a volume that is half full, and how many files it has. Half of them have less than 4,000 bytes, and together 8 %
 /// of the sectors (section 5.6).
-fn half_full() -> Result<(Volume, usize)> {
-    let mut on = Volume::make(DRIVE)?;
+fn half_full(disk: &Preset) -> Result<(Volume, usize)> {
+    let mut on = Volume::make(disk)?;
     let (mut rng, mut taken, mut files) = (Rng::new(2), 0, 0);
     while taken < HALF {
         let len = match rng.below(2) {
@@ -78,12 +79,12 @@ fn half_full() -> Result<(Volume, usize)> {
     Ok((on, files))
 }
 
-/// Measures all.
+/// Measures all on a disk.
 ///
 /// # Errors
 /// Of the volume.
-pub(super) fn times() -> Result<Times> {
-    let (on, others) = half_full()?;
+pub(super) fn times(disk: &Preset) -> Result<Times> {
+    let (on, others) = half_full(disk)?;
     let rng = Rng::new(1);
     let mut timing = Timing { on, rng };
     for i in 0..BEFORE {

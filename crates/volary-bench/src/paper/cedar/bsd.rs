@@ -10,6 +10,7 @@ use super::mounted::Mounted;
 use super::rival::Rival;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
+use volary_sim::Preset;
 
 /// The parameters of the time: blocks of 8 KiB in fragments of 1 KiB, and a pause between blocks.
 const MAKE: &str = "old,block=8k,fragment=1k,rotdelay=4,maxcontig=1";
@@ -125,7 +126,7 @@ pub(super) struct Bsd {
 
 impl Bsd {
     pub(super) fn new() -> Result<Self> {
-        let on = Mounted::new("ffs1", MAKE, "sync")?;
+        let on = Mounted::new(&Preset::T300, "ffs1", MAKE, "sync")?;
         let groups = Groups::read(&on)?;
         Ok(Self {
             on,

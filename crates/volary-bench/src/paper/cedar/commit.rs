@@ -5,6 +5,7 @@ use super::rival::{APART, Fsd, Rival, SMALL};
 use crate::paper::table::{Cell, Table};
 use anyhow::Result;
 use volary_cedar::volume::Layout;
+use volary_sim::Preset;
 
 /// Small files that are made, in directories of a hundred: a bulk update of the name table.
 const MADE: usize = 400;
@@ -23,7 +24,7 @@ struct Run {
 }
 
 fn run(commit: &str) -> Result<Run> {
-    let mut fsd = Fsd::new(commit)?;
+    let mut fsd = Fsd::new(&Preset::T300, commit)?;
     let name = |kind: &str, i: usize| format!("{kind}{}>Small{i:04}.bcd", i / 100);
     for i in 0..BEFORE {
         fsd.create(&name("before", i), SMALL)?;

@@ -1,9 +1,8 @@
-//! A Trident that keeps a record of its requests.
+//! A disk that keeps a record of its requests.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
-use volary_sim::seek::{Drive, Turning};
-use volary_sim::{SECTOR, Timed};
+use volary_sim::{Preset, SECTOR, Timed};
 
 /// A request: sectors, and whether they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +17,15 @@ pub(super) type Log = Arc<Mutex<Vec<Request>>>;
 
 /// The disk.
 pub(super) struct Counted {
-    disk: Turning,
+    disk: Box<dyn Timed>,
     log: Log,
 }
 
 impl Counted {
     /// Returns a disk that adds its requests to `log`.
-    pub(super) fn new(drive: Drive, log: &Log) -> Self {
+    pub(super) fn new(disk: &Preset, log: &Log) -> Self {
         Self {
-            disk: Turning::new(drive),
+            disk: disk.disk(),
             log: log.clone(),
         }
     }
@@ -87,7 +86,7 @@ mod tests {
     #[test]
     fn reads_in_a_row_are_one_request_if_they_are_asked_for_together() {
         let log = Log::default();
-        let mut disk = Counted::new(Drive::TRIDENT, &log);
+        let mut disk = Counted::new(&Preset::T300, &log);
         disk.read(0, 512);
         disk.read(512, 512);
         disk.read_all(&[(1024, 512), (1536, 1024), (4096, 512)]);

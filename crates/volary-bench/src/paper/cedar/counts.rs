@@ -4,6 +4,7 @@ use super::bsd::Bsd;
 use super::rival::{APART, Cfs, Fsd, Rival, SMALL};
 use crate::paper::table::{Cell, Table};
 use anyhow::{Result, ensure};
+use volary_sim::Preset;
 use volary_sim::rng::Rng;
 
 /// Small files in the tables.
@@ -161,7 +162,7 @@ impl Counts {
         };
         Ok(Self {
             cfs: all(&mut Cfs::new()?)?,
-            fsd: all(&mut Fsd::new("")?)?,
+            fsd: all(&mut Fsd::new(&Preset::T300, "")?)?,
             bsd: small_files(&mut Bsd::new()?)?,
         })
     }

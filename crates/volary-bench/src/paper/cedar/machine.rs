@@ -12,8 +12,7 @@ use volary_cedar::CEDAR;
 use volary_cedar::volume::Layout;
 use volary_core::{Format, Place};
 use volary_sim::rng::Rng;
-use volary_sim::seek::{Drive, Turning};
-use volary_sim::{SECTOR, Spinning};
+use volary_sim::{Preset, SECTOR, Spinning};
 
 /// Bytes of a large file.
 pub(super) const LARGE: u64 = 1 << 20;
@@ -34,13 +33,10 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new() -> Result<Self> {
-        let drive = Drive::TRIDENT;
-        let size = drive.track * drive.heads * drive.cylinders * SECTOR as u64;
-        let dev = Arc::new(Spinning::new(
-            Arc::new(MemDevice::new(size)),
-            Turning::new(drive),
-        ));
+    /// Makes a volume as large as a Trident on a disk, and attaches it.
+    pub(super) fn new(disk: &Preset) -> Result<Self> {
+        let below = Arc::new(MemDevice::new(Preset::T300.capacity));
+        let dev = Arc::new(Spinning::new(below, disk.disk()));
         let how = Make {
             options: Options::parse("page=512,log=642k"),
             ..Make::default()

@@ -11,8 +11,7 @@ use volary::{
     OpenId, Options, SetAttr, Time,
 };
 use volary_core::{BlockDevice, Place};
-use volary_sim::Spinning;
-use volary_sim::seek::Drive;
+use volary_sim::{Preset, Spinning};
 
 /// Bytes that a program reads or writes at a time.
 const REQUEST: usize = 4096;
@@ -32,14 +31,14 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Makes a volume of the whole disk and attaches it.
+    /// Makes a volume as large as a Trident on a disk, and attaches it.
     ///
     /// # Errors
     /// Of the driver.
-    pub(super) fn new(kind: &str, make: &str, attach: &str) -> Result<Self> {
+    pub(super) fn new(disk: &Preset, kind: &str, make: &str, attach: &str) -> Result<Self> {
         let log = Log::default();
-        let disk = Counted::new(Drive::TRIDENT, &log);
-        let below = Arc::new(MemDevice::new(Drive::TRIDENT.capacity() / 8192 * 8192));
+        let disk = Counted::new(disk, &log);
+        let below = Arc::new(MemDevice::new(Preset::T300.capacity / 8192 * 8192));
         let dev = Arc::new(Spinning::new(below, disk));
         let how = Make {
             options: Options::parse(make),

@@ -3,7 +3,7 @@
 use super::cfs::{self, Done};
 use super::mounted::Mounted;
 use anyhow::Result;
-use volary_sim::seek::Drive;
+use volary_sim::Preset;
 
 /// Bytes of a small file, which fits in one page.
 pub(super) const SMALL: usize = 400;
@@ -40,7 +40,7 @@ pub(super) struct Cfs(cfs::Volume);
 
 impl Cfs {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self(cfs::Volume::make(Drive::TRIDENT)?))
+        Ok(Self(cfs::Volume::make(&Preset::T300)?))
     }
 }
 
@@ -97,10 +97,10 @@ pub(super) struct Fsd {
 const LONG: (&str, usize) = ("aside>Long", 3 << 20);
 
 impl Fsd {
-    /// Returns a new volume that commits as often as `commit` says, an option of attaching.
-    pub(super) fn new(commit: &str) -> Result<Self> {
+    /// Returns a new volume on a disk that commits as often as `commit` says, an option of attaching.
+    pub(super) fn new(disk: &Preset, commit: &str) -> Result<Self> {
         let attach = format!("data=through,iosize=4k{commit}");
-        let mut on = Mounted::new("cedar", "page=512,log=642k", &attach)?;
+        let mut on = Mounted::new(disk, "cedar", "page=512,log=642k", &attach)?;
         on.create(LONG.0, LONG.1)?;
         Ok(Self { on, aside: 0 })
     }

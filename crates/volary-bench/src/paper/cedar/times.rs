@@ -6,6 +6,7 @@ use super::machine::{LARGE, Machine, SINCE_CRASH};
 use super::scripts::Volume;
 use crate::paper::table::{Cell, Table};
 use anyhow::Result;
+use volary_sim::Preset;
 
 /// An operation: its time on the simulated disk, and what its script predicts, in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +33,12 @@ const LARGES: usize = 48;
 const READS: usize = 400;
 const CRASHES: usize = 12;
 
-/// All rows.
+/// Returns all rows of a disk.
 ///
 /// # Errors
 /// Of the volume.
-fn rows() -> Result<Vec<Row>> {
-    let mut on = Machine::new()?;
+fn rows(disk: &Preset) -> Result<Vec<Row>> {
+    let mut on = Machine::new(disk)?;
     on.create_smalls(0..BEFORE)?;
     let create = on.create_smalls(BEFORE..SMALLS)? / MADE as f64;
     on.again()?;
@@ -101,7 +102,7 @@ transfer, it had 3 MB. CFS's volume is half full, with files as in section 5.6.
 CFS's scavenger takes a quarter of the paper's hour: how many files there were the paper does not say, nor what was the
 processor's. FSD recovers after 1000 creates; it reads the map from the log, as the paper's did not (20 s of its 25).";
 
-/// Makes the table.
+/// Makes the table, on a simulated Trident.
 ///
 /// # Errors
 /// As [`rows`]; of CFS.
@@ -111,8 +112,8 @@ pub(super) fn table() -> Result<Table> {
         "milliseconds",
         &["CFS", "FSD", "CFS / FSD", "at least", "script of FSD"],
     );
-    let cfs = baseline::times()?;
-    for row in rows()? {
+    let cfs = baseline::times(&Preset::T300)?;
+    for row in rows(&Preset::T300)? {
         let ours = of(&cfs, row.what) / 1000.0;
         let some = |x: f64| (x > 0.0).then_some(x);
         let ratio = Cell {
@@ -132,6 +133,27 @@ pub(super) fn table() -> Result<Table> {
         table.row(row.what, [&cells[..], &[ratio, least, script]].concat());
     }
     table.note(NOTES);
+    Ok(table)
+}
+
+/// Makes the table on another disk: of the disk's time alone.
+///
+/// # Errors
+/// As [`rows`]; of CFS.
+pub(super) fn table_on(disk: &Preset) -> Result<Table> {
+    let columns = ["CFS", "FSD", "CFS / FSD"];
+    let mut table = Table::new("Table 2: CFS to FSD", "milliseconds", &columns);
+    let cfs = baseline::times(disk)?;
+    for row in rows(disk)? {
+        let ours = of(&cfs, row.what) / 1000.0;
+        let ratio = Cell {
+            paper: Some(row.cfs / row.fsd),
+            ours: (row.disk > 0.0).then(|| ours / row.disk),
+            is_claimed: false,
+        };
+        let times = [Cell::new(row.cfs, ours), Cell::new(row.fsd, row.disk)];
+        table.row(row.what, [&times[..], &[ratio]].concat());
+    }
     Ok(table)
 }
 

@@ -14,8 +14,7 @@ use volary::{
     Attr, BlockDevice, Caps, Cookie, Ctx, DirBuf, Entry, Extent, ExtentPlace, FileKind, FileSystem,
     Geometry, Kind, Mode, Name, NodeId, OpenId, Prefetch, Result, StatFs, Time,
 };
-use volary_sim::Timed;
-use volary_sim::hard::{HardDisk, Model};
+use volary_sim::{Preset, Timed};
 
 /// Host time in microseconds: for a file that is opened, read and closed, for a byte of it, for a request of DAFT.
 pub(super) const FILE: f64 = 450.0;
@@ -29,15 +28,16 @@ const BULK: u64 = 1 << 20;
 
 /// The disk, which gives no bytes.
 pub(super) struct Platter {
-    disk: Mutex<HardDisk>,
+    disk: Mutex<Box<dyn Timed>>,
     size: u64,
 }
 
 impl Platter {
-    pub(super) fn new(model: Model) -> Arc<Self> {
+    /// Returns a disk of this kind with so many bytes.
+    pub(super) fn new(disk: &Preset, size: u64) -> Arc<Self> {
         Arc::new(Self {
-            disk: Mutex::new(HardDisk::new(model)),
-            size: model.capacity,
+            disk: Mutex::new(disk.disk()),
+            size,
         })
     }
 

@@ -9,7 +9,7 @@ use volary::bulk::{
     BulkFileRead, Cleaning, Consumer, File, Method, Options, Part, Source, Summary,
 };
 use volary::{Cred, FileKind, Time, Volume, VolumeOptions};
-use volary_sim::hard::Model;
+use volary_sim::Preset;
 
 /// Memory of the paper's computer, less what else is in it.
 const MEMORY: u64 = 768 << 20;
@@ -53,8 +53,8 @@ impl Consumer for UpTo {
 ///
 /// # Errors
 /// If not all files were read.
-pub(super) fn run(layout: &Arc<Layout>, model: Model, how: How) -> Result<(f64, Summary)> {
-    let disk = Platter::new(model);
+pub(super) fn run(layout: &Arc<Layout>, disk: &Preset, how: How) -> Result<(f64, Summary)> {
+    let disk = Platter::new(disk, disk.capacity.min(i64::MAX as u64));
     let options = VolumeOptions {
         trust: true,
         ..VolumeOptions::new("laid", || Time::EPOCH)

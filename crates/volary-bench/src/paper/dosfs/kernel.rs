@@ -9,7 +9,6 @@ use anyhow::Result;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use volary_sim::Timed;
-use volary_sim::buffered::BufferedDisk;
 
 /// How often all that waits is written.
 const SYNC: f64 = 30e6;
@@ -42,7 +41,7 @@ pub(super) struct Kernel {
     machine: Machine,
     system: System,
     real: Real,
-    disk: BufferedDisk,
+    disk: Box<dyn Timed>,
     now: f64,
     buffers: Buffers,
     /// Buffers that were given away and are still to be written: when that is done, bytes.
@@ -71,7 +70,7 @@ impl Kernel {
             machine,
             system,
             real: Real::make(&system.made)?,
-            disk: BufferedDisk::new(machine.disk),
+            disk: machine.disk.disk(),
             now: 0.0,
             buffers: Buffers::default(),
             leaving: VecDeque::new(),

@@ -1,12 +1,12 @@
 //! The paper's machines: what their processors take. Times are in microseconds.
 
-use volary_sim::buffered::Buffered;
+use volary_sim::Preset;
 
 /// A machine and its kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Machine {
     pub(super) name: &'static str,
-    pub(super) disk: Buffered,
+    pub(super) disk: Preset,
     /// Bytes of the buffer cache.
     pub(super) cache: u64,
     /// A call that reads or writes, a buffer in it, and a KiB that is read and written.
@@ -51,7 +51,7 @@ const BUFFER: f64 = buffer(3.0, 3.3);
 /// The Gateway with Mach 3.0 and its UNIX server.
 pub(super) const GATEWAY: Machine = Machine {
     name: "Gateway, Mach 3.0",
-    disk: Buffered::MAXTOR400,
+    disk: Preset::MAXTOR400,
     cache: 1_300_000,
     call: [READ[0] - BUFFER, WRITE[0] - BUFFER],
     buffer: BUFFER,
@@ -89,7 +89,7 @@ const DEC_BUFFER: f64 = 20.0;
 /// The DECstation with Mach 2.5.
 pub(super) const DECSTATION: Machine = Machine {
     name: "DECstation, Mach 2.5",
-    disk: Buffered::C2247,
+    disk: Preset::C2247,
     cache: 1_600_000,
     call: [
         DEC_READ[0] - DEC_READ[1] - DEC_BUFFER,
@@ -107,3 +107,33 @@ pub(super) const DECSTATION: Machine = Machine {
     taken: 50.0,
     is_server: false,
 };
+
+/// The machines of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machines {
+    pub(super) gateway: Machine,
+    pub(super) gateway25: Machine,
+    pub(super) decstation: Machine,
+    /// The Gateway with a floppy disk, unless all have another disk.
+    pub(super) floppy: Option<Machine>,
+}
+
+impl Machines {
+    /// Returns the paper's machines, all with `disk` in place of their own if it is given.
+    pub(super) fn new(disk: Option<Preset>) -> Self {
+        let on = |machine: Machine| Machine {
+            disk: disk.unwrap_or(machine.disk),
+            ..machine
+        };
+        let floppy = Machine {
+            disk: Preset::FLOPPY,
+            ..GATEWAY
+        };
+        Self {
+            gateway: on(GATEWAY),
+            gateway25: on(GATEWAY25),
+            decstation: on(DECSTATION),
+            floppy: disk.is_none().then_some(floppy),
+        }
+    }
+}

@@ -8,13 +8,12 @@ use crate::workload::Files;
 use anyhow::Result;
 use std::collections::HashMap;
 use volary_sim::Timed;
-use volary_sim::buffered::BufferedDisk;
 
 /// The machine with a FAT volume at the beginning of the disk.
 pub(super) struct Dos {
     machine: Machine,
     real: Real,
-    disk: BufferedDisk,
+    disk: Box<dyn Timed>,
     /// The sectors in memory.
     buffers: Buffers,
     /// Sectors of directories in which entries were made, in this order; sectors of a file's chain.
@@ -39,7 +38,7 @@ impl Dos {
         Ok(Self {
             machine,
             real: Real::make(made)?,
-            disk: BufferedDisk::new(machine.disk),
+            disk: machine.disk.disk(),
             buffers: Buffers::default(),
             entries: HashMap::new(),
             chains: HashMap::new(),

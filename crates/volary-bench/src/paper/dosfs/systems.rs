@@ -1,7 +1,7 @@
 //! The paper's file systems, as volary makes them.
 
 use super::kernel::{Kernel, System};
-use super::machine::{GATEWAY, Machine};
+use super::machine::Machine;
 use super::msdos::Dos;
 use super::today::Today;
 use super::volume::Made;
@@ -117,12 +117,12 @@ impl Any {
         Ok(Self::Unix(Box::new(Kernel::new(machine, system)?)))
     }
 
-    /// Returns MS-DOS on the Gateway.
+    /// Returns MS-DOS.
     ///
     /// # Errors
     /// Of the driver.
-    pub(super) fn dos() -> Result<Self> {
-        Ok(Self::Dos(Box::new(Dos::new(GATEWAY, &FAT)?)))
+    pub(super) fn dos(machine: Machine) -> Result<Self> {
+        Ok(Self::Dos(Box::new(Dos::new(machine, &FAT)?)))
     }
 
     /// Returns volary of today.

@@ -1,6 +1,6 @@
 //! Table 3: Ousterhout's tests on the Gateway.
 
-use super::machine::GATEWAY;
+use super::machine::Machine;
 use super::runs::{again, cells, crtdel, opens};
 use super::systems::{Any, DOSFS, FAT, SYSTEMS, UFS};
 use crate::paper::table::{Cell, Table};
@@ -39,17 +39,17 @@ pub(super) fn column(any: &mut Any) -> Result<Vec<f64>> {
     Ok(column)
 }
 
-/// Returns the table.
+/// Returns the table of a Gateway.
 ///
 /// # Errors
 /// Of volumes.
-pub(super) fn table() -> Result<Table> {
+pub(super) fn table(gateway: Machine) -> Result<Table> {
     let mut columns = Vec::new();
     for mut any in [
-        Any::dos()?,
-        Any::unix(GATEWAY, UFS)?,
-        Any::unix(GATEWAY, DOSFS)?,
-        Any::today(GATEWAY, &FAT)?,
+        Any::dos(gateway)?,
+        Any::unix(gateway, UFS)?,
+        Any::unix(gateway, DOSFS)?,
+        Any::today(gateway, &FAT)?,
     ] {
         columns.push(column(&mut any)?);
     }

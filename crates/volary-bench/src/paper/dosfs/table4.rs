@@ -1,7 +1,7 @@
 //! Table 4: large files on the Gateway, local and over NFS; and what each optimisation does.
 
 use super::kernel::System;
-use super::machine::{DECSTATION, GATEWAY};
+use super::machine::{Machine, Machines};
 use super::runs::{cells, uncached};
 use super::systems::{Any, DOSFS, FAT, FFS_TODAY, UFS, UFS_DEC};
 use crate::paper::table::{Cell, Table};
@@ -17,10 +17,10 @@ const WIRE: f64 = 0.86;
 /// other without a pause.
 const CALL: f64 = 8192.0 / 0.749 - 8192.0 / WIRE;
 
-/// Returns KB/s over NFS: read, written. The server has the DECstation's disk and processor; it answers reads one by one, and
+/// Returns KB/s over NFS: read, written. `machine` is the server; it answers reads one by one, and
 /// takes writes while others come.
-fn over_nfs(system: System) -> Result<[f64; 2]> {
-    let mut server = Any::unix(DECSTATION, system)?;
+fn over_nfs(machine: Machine, system: System) -> Result<[f64; 2]> {
+    let mut server = Any::unix(machine, system)?;
     let path = "large.x";
     server.files().create(path)?;
     let each = CALL + NFS as f64 / WIRE;
@@ -56,7 +56,8 @@ fn over_nfs(system: System) -> Result<[f64; 2]> {
 ///
 /// # Errors
 /// Of volumes.
-pub(super) fn table() -> Result<Table> {
+pub(super) fn table(machines: &Machines) -> Result<Table> {
+    let gateway = machines.gateway;
     let names = [
         "FFS",
         "DosFs",
@@ -71,10 +72,10 @@ pub(super) fn table() -> Result<Table> {
         "KB/s",
         &names,
     );
-    let [ffs, dosfs] = [UFS, DOSFS].map(|system| uncached(&mut Any::unix(GATEWAY, system)?, LEN));
-    let dos = uncached(&mut Any::dos()?, LEN)?;
+    let [ffs, dosfs] = [UFS, DOSFS].map(|system| uncached(&mut Any::unix(gateway, system)?, LEN));
+    let dos = uncached(&mut Any::dos(gateway)?, LEN)?;
     let [today_ffs, today_fat] =
-        [FFS_TODAY, FAT].map(|made| uncached(&mut Any::today(GATEWAY, &made)?, LEN));
+        [FFS_TODAY, FAT].map(|made| uncached(&mut Any::today(gateway, &made)?, LEN));
     let (ffs, dosfs, today_ffs, today_fat) = (ffs?, dosfs?, today_ffs?, today_fat?);
     let paper = [
         ("uncached read", [170.0, 850.0, 1200.0]),
@@ -89,7 +90,8 @@ pub(super) fn table() -> Result<Table> {
         );
         table.row(name, row);
     }
-    let (ffs, dosfs) = (over_nfs(UFS_DEC)?, over_nfs(DOSFS)?);
+    let nfs = |system| over_nfs(machines.decstation, system);
+    let (ffs, dosfs) = (nfs(UFS_DEC)?, nfs(DOSFS)?);
     for (number, (name, paper)) in [("NFS read", [377.0, 379.0]), ("NFS write", [749.0, 749.0])]
         .into_iter()
         .enumerate()
@@ -111,13 +113,13 @@ pub(super) fn table() -> Result<Table> {
 ///
 /// # Errors
 /// Of volumes.
-pub(super) fn without() -> Result<Table> {
+pub(super) fn without(gateway: Machine) -> Result<Table> {
     let small = System {
         io: DOSFS.unit,
         ..DOSFS
     };
     let read_by = |system: System, unit: u64| -> Result<f64> {
-        let mut any = Any::unix(GATEWAY, system)?;
+        let mut any = Any::unix(gateway, system)?;
         workload::write_new(any.files(), "large.x", LEN, 16 << 10)?;
         any.remount()?;
         let time = any.time(|files| workload::read_whole(files, "large.x", LEN, unit))?;
@@ -125,7 +127,7 @@ pub(super) fn without() -> Result<Table> {
     };
     let open = |caches_names: bool| -> Result<f64> {
         let mut any = Any::unix(
-            GATEWAY,
+            gateway,
             System {
                 caches_names,
                 ..DOSFS
@@ -177,12 +179,16 @@ pub(super) fn without() -> Result<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::dosfs::machine::Machine;
+    use crate::paper::dosfs::machine::GATEWAY;
+    use volary_sim::Preset;
     use volary_sim::buffered::{Ahead, Buffered};
 
     /// Returns FFS' rate on another disk.
     fn rate(disk: Buffered) -> f64 {
-        let machine = Machine { disk, ..GATEWAY };
+        let machine = Machine {
+            disk: Preset::buffered("other", "", disk),
+            ..GATEWAY
+        };
         let mut any = Any::unix(machine, UFS).unwrap();
         uncached(&mut any, 1_000_000).unwrap()[0]
     }
@@ -192,7 +198,7 @@ mod tests {
         Buffered {
             command,
             bus: 16_384.0 / (16_384.0 / 1.5 - command),
-            ..GATEWAY.disk
+            ..Buffered::MAXTOR400
         }
     }
 
@@ -205,11 +211,11 @@ mod tests {
         }
         let always = Buffered {
             ahead: Ahead::Always,
-            ..GATEWAY.disk
+            ..Buffered::MAXTOR400
         };
         let overlaps = Buffered {
             overlaps: true,
-            ..GATEWAY.disk
+            ..Buffered::MAXTOR400
         };
         for other in [with(1_000.0), always, overlaps] {
             let found = rate(other);

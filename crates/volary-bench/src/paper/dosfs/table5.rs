@@ -2,14 +2,13 @@
 
 use super::dataset;
 use super::kernel::System;
-use super::machine::{GATEWAY, Machine};
+use super::machine::{Machine, Machines};
 use super::runs::{Programs, andrew, cells, copy_and_delete, iostone, iostones};
 use super::systems::{Any, DOSFS, FAT, SYSTEMS, UFS};
 use super::volume::Made;
 use crate::paper::table::{Cell, Table};
 use crate::workload::{self, Tree};
 use anyhow::Result;
-use volary_sim::buffered::Buffered;
 
 /// What MS-DOS copies at a time: assumed.
 const DOS_COPY: u64 = 64 << 10;
@@ -71,10 +70,10 @@ fn unpack(any: &mut Any) -> Result<f64> {
 }
 
 /// Returns our figures for Andrew of FFS and DosFs.
-fn phases() -> Result<[[f64; 5]; 2]> {
+fn phases(gateway: Machine) -> Result<[[f64; 5]; 2]> {
     Ok([
-        andrew(&mut Any::unix(GATEWAY, UFS)?, PROGRAMS)?,
-        andrew(&mut Any::unix(GATEWAY, DOSFS)?, PROGRAMS)?,
+        andrew(&mut Any::unix(gateway, UFS)?, PROGRAMS)?,
+        andrew(&mut Any::unix(gateway, DOSFS)?, PROGRAMS)?,
     ])
 }
 
@@ -132,30 +131,21 @@ pub(super) fn small_table(
 ///
 /// # Errors
 /// Of volumes.
-pub(super) fn tables() -> Result<[Table; 2]> {
+pub(super) fn tables(machines: &Machines) -> Result<[Table; 2]> {
+    let gateway = machines.gateway;
     let mut table = Table::new(
         "Table 5: macro-benchmarks on the Gateway",
         "seconds",
         &SYSTEMS,
     );
     let paper = [[0.5, 9.0, 8.0, 12.0, 49.0], [0.5, 8.0, 6.0, 9.0, 40.0]];
-    andrew_rows(&mut table, paper, phases()?, 1);
-    let stones = stones(GATEWAY, UFS, DOSFS)?;
-    stone_rows(&mut table, stones)?;
-    let floppy = Machine {
-        disk: Buffered::FLOPPY,
-        ..GATEWAY
-    };
-    let ours = [
-        None,
-        Some(unpack(&mut Any::unix(floppy, FLOPPY_FFS)?)?),
-        Some(unpack(&mut Any::unix(floppy, FLOPPY_FAT)?)?),
-    ];
-    let today = unpack(&mut Any::today(floppy, &FLOPPY_FAT.made)?)?;
-    let mut row = cells(&[None, Some(187.0), Some(150.0)], &ours, &[(1, 2), (0, 2)]);
-    row.push(Cell::ours(today));
-    table.row("unpack a tar file to a floppy", row);
-    windows_rows(&mut table)?;
+    andrew_rows(&mut table, paper, phases(gateway)?, 1);
+    let stones = stones(gateway, UFS, DOSFS)?;
+    stone_rows(&mut table, gateway, stones)?;
+    if let Some(floppy) = machines.floppy {
+        floppy_row(&mut table, floppy)?;
+    }
+    windows_rows(&mut table, gateway)?;
     let paper = [[195.0, 287.0], [550.0, 700.0], [963.0, 983.0]];
     let small = small_table(
         "Table 5, in brackets: DosFs without large I/O",
@@ -165,9 +155,22 @@ pub(super) fn tables() -> Result<[Table; 2]> {
     Ok([table, small])
 }
 
-fn stone_rows(table: &mut Table, [ffs, dosfs, _]: [[f64; 3]; 3]) -> Result<()> {
-    let dos = [Some(iostone(&mut Any::dos()?, 1)?), None, None];
-    let today = iostone(&mut Any::today(GATEWAY, &FAT)?, 1)?;
+fn floppy_row(table: &mut Table, floppy: Machine) -> Result<()> {
+    let ours = [
+        None,
+        Some(unpack(&mut Any::unix(floppy, FLOPPY_FFS)?)?),
+        Some(unpack(&mut Any::unix(floppy, FLOPPY_FAT)?)?),
+    ];
+    let today = unpack(&mut Any::today(floppy, &FLOPPY_FAT.made)?)?;
+    let mut row = cells(&[None, Some(187.0), Some(150.0)], &ours, &[(1, 2), (0, 2)]);
+    row.push(Cell::ours(today));
+    table.row("unpack a tar file to a floppy", row);
+    Ok(())
+}
+
+fn stone_rows(table: &mut Table, gateway: Machine, [ffs, dosfs, _]: [[f64; 3]; 3]) -> Result<()> {
+    let dos = [Some(iostone(&mut Any::dos(gateway)?, 1)?), None, None];
+    let today = iostone(&mut Any::today(gateway, &FAT)?, 1)?;
     let paper = [
         [Some(996.0), Some(233.0), Some(195.0)],
         [None, Some(654.0), Some(550.0)],
@@ -184,13 +187,13 @@ fn stone_rows(table: &mut Table, [ffs, dosfs, _]: [[f64; 3]; 3]) -> Result<()> {
     Ok(())
 }
 
-fn windows_rows(table: &mut Table) -> Result<()> {
+fn windows_rows(table: &mut Table, gateway: Machine) -> Result<()> {
     let ours = [
-        copy_and_delete(&mut Any::dos()?, DOS_COPY)?,
-        copy_and_delete(&mut Any::unix(GATEWAY, UFS)?, 16 << 10)?,
-        copy_and_delete(&mut Any::unix(GATEWAY, DOSFS)?, 16 << 10)?,
+        copy_and_delete(&mut Any::dos(gateway)?, DOS_COPY)?,
+        copy_and_delete(&mut Any::unix(gateway, UFS)?, 16 << 10)?,
+        copy_and_delete(&mut Any::unix(gateway, DOSFS)?, 16 << 10)?,
     ];
-    let today = copy_and_delete(&mut Any::today(GATEWAY, &FAT)?, 16 << 10)?;
+    let today = copy_and_delete(&mut Any::today(gateway, &FAT)?, 16 << 10)?;
     let paper = [
         ("copy Windows", [48.0, 76.0, 58.0]),
         ("delete Windows", [11.0, 5.4, 1.2]),

@@ -1,6 +1,6 @@
 //! Tables 6 and 7: Mach 2.5 on the Gateway and on the DECstation.
 
-use super::machine::{DECSTATION, GATEWAY25};
+use super::machine::Machine;
 use super::runs::{Programs, again, andrew, cells, copy_and_delete, uncached};
 use super::systems::{Any, DOSFS25, UFS_DEC, UFS25};
 use super::table3;
@@ -17,11 +17,11 @@ const PROGRAMS: Programs = Programs {
     compile: 2_700_000.0,
 };
 
-/// Returns Table 6.
+/// Returns Table 6 of a Gateway with Mach 2.5.
 ///
 /// # Errors
 /// Of volumes.
-pub(super) fn table6() -> Result<Table> {
+pub(super) fn table6(gateway: Machine) -> Result<Table> {
     let mut table = Table::new(
         "Table 6: Mach 2.5 on the Gateway",
         "test",
@@ -29,7 +29,7 @@ pub(super) fn table6() -> Result<Table> {
     );
     let mut ours = Vec::new();
     for system in [UFS25, DOSFS25] {
-        let mut any = Any::unix(GATEWAY25, system)?;
+        let mut any = Any::unix(gateway, system)?;
         let [read, written] = again(&mut any, 16)?;
         let [large, _] = uncached(&mut any, LEN)?;
         let [copied, removed] = copy_and_delete(&mut any, 16 << 10)?;
@@ -66,11 +66,11 @@ const PAPER: [(&str, [f64; 2]); 13] = [
     ("write 100 KB, MB/s", [0.7, 15.2]),
 ];
 
-/// Returns Table 7, and what large requests are worth.
+/// Returns Table 7 of a DECstation, and what large requests are worth.
 ///
 /// # Errors
 /// Of volumes.
-pub(super) fn table7() -> Result<[Table; 2]> {
+pub(super) fn table7(decstation: Machine) -> Result<[Table; 2]> {
     let mut table = Table::new(
         "Table 7: Mach 2.5 on the DECstation",
         "test",
@@ -78,7 +78,7 @@ pub(super) fn table7() -> Result<[Table; 2]> {
     );
     let (mut columns, mut phases) = (Vec::new(), Vec::new());
     for system in [UFS_DEC, DOSFS25] {
-        let mut any = Any::unix(DECSTATION, system)?;
+        let mut any = Any::unix(decstation, system)?;
         let mut column = table3::column(&mut any)?;
         // Before the writes.
         column.insert(9, uncached(&mut any, LEN)?[0] / 1e3);
@@ -92,7 +92,7 @@ pub(super) fn table7() -> Result<[Table; 2]> {
             .collect();
         table.row(name, cells(&paper.map(Some), &ours, &[(0, 1)]));
     }
-    let stones = stones(DECSTATION, UFS_DEC, DOSFS25)?;
+    let stones = stones(decstation, UFS_DEC, DOSFS25)?;
     let [ffs, dosfs, _] = stones;
     let paper = [[103.0, 121.0], [324.0, 278.0], [563.0, 496.0]];
     for (number, (paper, ours)) in paper.iter().zip(ffs.iter().zip(dosfs)).enumerate() {

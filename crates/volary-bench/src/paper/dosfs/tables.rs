@@ -1,20 +1,69 @@
 //! The paper's tables, and what stands below those that have times.
 
-use super::machine::{DECSTATION, GATEWAY, GATEWAY25, Machine};
+use super::machine::{DECSTATION, GATEWAY, GATEWAY25, Machine, Machines};
 use super::{figures, table2, table3, table4, table5, table67};
+use crate::paper::on;
 use crate::paper::table::Table;
 use anyhow::Result;
+use volary_sim::Preset;
+use volary_sim::buffered::Buffered;
 
 /// The tables' names. `fixed` is what is paid before the first file.
 pub const TABLES: [&str; 10] = [
     "2", "fixed", "fig2", "fig3", "fig4", "3", "4", "5", "6", "7",
 ];
 
-/// Returns one of [`TABLES`], or all.
+/// Those that have times.
+pub const TIMED: [&str; 5] = ["3", "4", "5", "6", "7"];
+
+/// Bytes of the disk that the paper's volumes take.
+const VOLUMES: u64 = 180 << 20;
+
+/// Returns one of [`TABLES`], or all; those that have times on another disk than the paper's, if one is given.
 ///
 /// # Errors
-/// Of volumes.
-pub fn tables(which: Option<&str>) -> Result<Vec<Table>> {
+/// Of a disk that is too small; of volumes.
+pub fn tables(which: Option<&str>, disk: Option<Preset>) -> Result<Vec<Table>> {
+    let Some(disk) = disk else {
+        return papers(which);
+    };
+    on::holds(&disk, VOLUMES)?;
+    let machines = Machines::new(Some(disk));
+    let mut tables = Vec::new();
+    for name in on::chosen(&TIMED, which) {
+        tables.extend(timed(name, &machines)?);
+    }
+    Ok(on::moved(tables, &disk))
+}
+
+/// Returns the tables of a name that have times.
+fn timed(name: &str, machines: &Machines) -> Result<Vec<Table>> {
+    Ok(match name {
+        "3" => vec![table3::table(machines.gateway)?],
+        "4" => vec![table4::table(machines)?, table4::without(machines.gateway)?],
+        "5" => table5::tables(machines)?.into(),
+        "6" => vec![table67::table6(machines.gateway25)?],
+        _ => table67::table7(machines.decstation)?.into(),
+    })
+}
+
+/// Returns the notes of the tables of a name.
+fn notes(name: &str) -> Vec<Vec<String>> {
+    let own = |notes: &str| vec![notes.to_owned()];
+    match name {
+        "3" => vec![vec![processor(&GATEWAY), NOTES3.into()]],
+        "4" => vec![vec![requests(&GATEWAY), NOTES4.into()], own(NOTES_WITHOUT)],
+        "5" => vec![own(NOTES5), own(NOTES_SMALL)],
+        "6" => vec![vec![processor(&GATEWAY25), NOTES6.into()]],
+        _ => vec![
+            vec![processor(&DECSTATION), NOTES7.into()],
+            own(NOTES_SMALL),
+        ],
+    }
+}
+
+/// Returns one of [`TABLES`], or all, on the paper's disks.
+fn papers(which: Option<&str>) -> Result<Vec<Table>> {
     let mut tables = Vec::new();
     let is_wanted = |table: &str| which.is_none_or(|which| which == table);
     if is_wanted("2") {
@@ -25,31 +74,15 @@ pub fn tables(which: Option<&str>) -> Result<Vec<Table>> {
             tables.push(figure());
         }
     }
-    if is_wanted("3") {
-        tables.push(with(table3::table()?, &[&processor(&GATEWAY), NOTES3]));
-    }
-    if is_wanted("4") {
-        tables.push(with(table4::table()?, &[&requests(&GATEWAY), NOTES4]));
-        tables.push(with(table4::without()?, &[NOTES_WITHOUT]));
-    }
-    if is_wanted("5") {
-        let [table, small] = table5::tables()?;
-        tables.extend([with(table, &[NOTES5]), with(small, &[NOTES_SMALL])]);
-    }
-    if is_wanted("6") {
-        tables.push(with(table67::table6()?, &[&processor(&GATEWAY25), NOTES6]));
-    }
-    if is_wanted("7") {
-        let [table, small] = table67::table7()?;
-        tables.push(with(table, &[&processor(&DECSTATION), NOTES7]));
-        tables.push(with(small, &[NOTES_SMALL]));
+    let machines = Machines::new(None);
+    for name in on::chosen(&TIMED, which) {
+        let noted = timed(name, &machines)?.into_iter().zip(notes(name));
+        tables.extend(noted.map(|(mut table, notes)| {
+            notes.into_iter().for_each(|note| table.note(note));
+            table
+        }));
     }
     Ok(tables)
-}
-
-fn with(mut table: Table, notes: &[&str]) -> Table {
-    notes.iter().for_each(|note| table.note(*note));
-    table
 }
 
 /// Returns what is fitted of a machine's processor.
@@ -70,11 +103,12 @@ fn processor(machine: &Machine) -> String {
 
 /// Returns what is fitted and assumed of requests.
 fn requests(machine: &Machine) -> String {
+    let disk = Buffered::MAXTOR400;
     format!(
         "Disk: {:.0} ms a command, {:.2} MB/s on the bus (by the raw disk's 1.5 MB/s at 16 KB). Processor: {:.1} ms between requests (by dd's 1.2 MB/s), {:.0} MB/s to move what is read \
          (the paper's memory bandwidth).",
-        machine.disk.command / 1e3,
-        machine.disk.bus,
+        disk.command / 1e3,
+        disk.bus,
         machine.request / 1e3,
         machine.memory,
     )
@@ -154,7 +188,10 @@ mod tests {
     /// Returns the tables' lines but for notes, of which each row that is far from the paper must have one, and no other.
     fn lines(which: &[&str]) -> Vec<String> {
         let mut all = Vec::new();
-        for table in which.iter().flat_map(|which| tables(Some(which)).unwrap()) {
+        for table in which
+            .iter()
+            .flat_map(|which| tables(Some(which), None).unwrap())
+        {
             for row in table
                 .rows
                 .iter()

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use volary::{Cancel, Cred, Ctx, Fs, Mode, Name, NodeId, OpenId, Time};
 use volary_sim::Spinning;
-use volary_sim::buffered::BufferedDisk;
 
 /// An attached volume on a disk that takes its time.
 pub(super) struct Today {
@@ -30,7 +29,7 @@ impl Today {
     /// # Errors
     /// Of the driver.
     pub(super) fn new(machine: Machine, made: &Made) -> Result<Self> {
-        let over = |dev| Arc::new(Spinning::new(dev, BufferedDisk::new(machine.disk)));
+        let over = |dev| Arc::new(Spinning::new(dev, machine.disk.disk()));
         let (fs, disk) = volume::make(made, machine.cache, over)?;
         let root = fs.root();
         Ok(Self {

@@ -1,13 +1,14 @@
-//! The paper's machine in virtual time: a VAX-11/750, a controller on the UNIBUS or MASSBUS, and an AMPEX
-//! Capricorn. Times are in microseconds.
+//! The paper's machine in virtual time: a VAX-11/750, a controller on the UNIBUS or MASSBUS, and a disk: an AMPEX
+//! Capricorn, or another. Times are in microseconds.
 //!
 //! A request waits until its first sector passes under the head. The kernel reads one block at a time and one
 //! ahead. It queues writes as long as it has buffers, and the driver serves the queue in one sweep of the arm
 //! over the cylinders.
 
 use super::volume::Stretch;
-use volary_sim::seek::{Drive, Turning};
-use volary_sim::{SECTOR, Timed};
+use volary_sim::preset::Timing;
+use volary_sim::seek::Drive;
+use volary_sim::{Preset, SECTOR, Timed};
 
 /// The transfer rate of a track in KB/s: "bandwidth" in the paper.
 pub(super) const BANDWIDTH: f64 = 983.0;
@@ -92,25 +93,34 @@ impl Rate {
     }
 }
 
-/// A disk behind a bus.
+/// A disk behind a bus, which reads or writes.
 struct Channel {
-    disk: Turning,
+    disk: Box<dyn Timed>,
+    /// The drive, if what passes under its head goes onto the bus at once; otherwise the disk has read all before.
+    passing: Option<Drive>,
     bus: Bus,
+    is_write: bool,
     /// When the next transfer can begin.
     ready: f64,
     cylinder: u64,
 }
 
 impl Channel {
-    fn new(bus: Bus) -> Self {
+    fn new(host: &Host, is_write: bool) -> Self {
         Self {
-            disk: Turning::new(Drive::CAPRICORN),
-            bus,
+            disk: host.disk.disk(),
+            passing: match host.disk.timing {
+                Timing::Unbuffered(drive) => Some(drive),
+                _ => None,
+            },
+            bus: host.bus,
+            is_write,
             ready: 0.0,
             cylinder: 0,
         }
     }
 
+    /// Returns the cylinder that the kernel takes a byte to be on: of the paper's disk, for which the volume is laid out.
     fn cylinder_of(at: u64) -> u64 {
         Drive::CAPRICORN.cylinder(at / SECTOR as u64)
     }
@@ -119,9 +129,13 @@ impl Channel {
     fn serve(&mut self, made: f64, (at, len): Stretch) -> f64 {
         let start = made.max(self.ready);
         self.disk.wait((start - self.disk.now()).max(0.0));
-        self.disk.read(at, len);
+        match self.is_write {
+            true => self.disk.write(at, len),
+            false => self.disk.read(at, len),
+        }
         let passed = self.disk.now();
-        let began = passed - Drive::CAPRICORN.transfer(len.div_ceil(SECTOR as u64));
+        let transfer = |drive: Drive| drive.transfer(len.div_ceil(SECTOR as u64));
+        let began = passed - self.passing.map_or(0.0, transfer);
         let done = passed.max(began + len as f64 / self.bus.rate());
         self.ready = done + INTERRUPT;
         self.cylinder = Self::cylinder_of(at + len - 1);
@@ -129,9 +143,17 @@ impl Channel {
     }
 }
 
+/// A disk, its bus, and what the processor does for a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Host {
+    pub(super) disk: Preset,
+    pub(super) bus: Bus,
+    pub(super) cost: Cost,
+}
+
 /// Reads requests in order, each only when the one before was read, with one ahead. The file has so many bytes.
-pub(super) fn read(bus: Bus, cost: Cost, requests: &[Stretch], bytes: u64) -> Rate {
-    let mut channel = Channel::new(bus);
+pub(super) fn read(host: &Host, requests: &[Stretch], bytes: u64) -> Rate {
+    let (mut channel, cost) = (Channel::new(host, false), host.cost);
     let (mut now, mut busy) = (0.0_f64, 0.0);
     let mut ahead = requests.iter();
     let mut next = ahead.next().map(|&request| channel.serve(now, request));
@@ -145,9 +167,10 @@ pub(super) fn read(bus: Bus, cost: Cost, requests: &[Stretch], bytes: u64) -> Ra
 }
 
 /// Writes requests, made in order, as many at a time as there are buffers.
-pub(super) fn write(bus: Bus, cost: Cost, requests: &[Stretch], bytes: u64) -> Rate {
+pub(super) fn write(host: &Host, requests: &[Stretch], bytes: u64) -> Rate {
+    let cost = host.cost;
     let mut queue = Queue {
-        channel: Channel::new(bus),
+        channel: Channel::new(host, true),
         waiting: Vec::new(),
         bytes: 0,
     };
@@ -217,8 +240,16 @@ mod tests {
         (0..64).map(|i| (i * apart * 8192, 8192)).collect()
     }
 
+    fn host(bus: Bus, cost: Cost) -> Host {
+        Host {
+            disk: Preset::CAPRICORN,
+            bus,
+            cost,
+        }
+    }
+
     fn speed(requests: &[Stretch], bus: Bus) -> f64 {
-        read(bus, NONE, requests, 64 * 8192).speed
+        read(&host(bus, NONE), requests, 64 * 8192).speed
     }
 
     #[test]
@@ -238,7 +269,7 @@ mod tests {
             kib: 1000.0,
         };
         for done in [read, write] {
-            let rate = done(Bus::Massbus, slow, &blocks(2), 64 * 8192);
+            let rate = done(&host(Bus::Massbus, slow), &blocks(2), 64 * 8192);
             assert!((rate.speed - 8192.0 / 48.0).abs() < 4.0, "{rate:?}");
             assert!(rate.cpu > 98.0, "{rate:?}");
         }
@@ -250,7 +281,8 @@ mod tests {
         let apart: Vec<Stretch> = (0..64)
             .map(|i| (i * 37 % 64 * 16 * cylinder, 1024))
             .collect();
-        let [reads, writes] = [read, write].map(|f| f(Bus::Massbus, NONE, &apart, 65_536).speed);
+        let [reads, writes] =
+            [read, write].map(|f| f(&host(Bus::Massbus, NONE), &apart, 65_536).speed);
         assert!(writes > reads * 1.3, "{writes} {reads}");
     }
 

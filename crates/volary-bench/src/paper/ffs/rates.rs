@@ -4,15 +4,16 @@
 //! model of the paper's machine as its kernel made them, one block at a time. Beside it: the requests that
 //! volary makes today, on a volume with today's settings.
 
-use super::host::{BANDWIDTH, BUFFERS, Bus, Cost, INTERRUPT, Rate, read, write};
+use super::host::{BANDWIDTH, BUFFERS, Bus, Cost, Host, INTERRUPT, Rate, read, write};
 use super::volume::{Kind, Stretch, Volume, Wear};
 use crate::paper::table::{Cell, Table};
 use anyhow::Result;
+use volary_sim::Preset;
 use volary_sim::rng::Rng;
 use volary_sim::seek::Drive;
 
 /// Bytes of a volume: the paper's traditional file system has 150 MB.
-const SIZE: u64 = 150_000_000 / 8192 * 8192;
+pub(super) const SIZE: u64 = 150_000_000 / 8192 * 8192;
 /// Bytes of the file: the paper's has eight megabytes.
 const FILE: u64 = 8 << 20;
 /// Part of a volume that is free when the file is written: the reserve of FFS, and a little.
@@ -118,6 +119,8 @@ pub struct Rows {
     pub fresh: Rate,
     /// Blocks of the old file system's file of which the one before is on the same cylinder, in percent.
     pub near: f64,
+    /// The disk's rate in sequence, in KB/s.
+    pub bandwidth: f64,
     costs: [Cost; 2],
 }
 
@@ -128,11 +131,11 @@ struct Requests {
     today: [Vec<Stretch>; 2],
 }
 
-/// Measures all rows. The same at each run.
+/// Measures all rows on a disk. The same at each run.
 ///
 /// # Errors
 /// Of a volume.
-pub fn rows() -> Result<Rows> {
+pub fn rows(disk: Preset) -> Result<Rows> {
     let costs = [|row: &Paper| row.read, |row: &Paper| row.write].map(cost);
     let all = [old()?, new(4096)?, new(8192)?];
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
@@ -141,25 +144,36 @@ pub fn rows() -> Result<Rows> {
             continue;
         };
         let name = (paper.name, paper.bus.name());
-        let [r, w] = costs;
+        let host = |cost| Host {
+            disk,
+            bus: paper.bus,
+            cost,
+        };
+        let [r, w] = costs.map(host);
         reads.push(Row {
             name,
             paper: paper.read,
-            then: read(paper.bus, r, &of.then, FILE),
-            today: read(paper.bus, r, &of.today[0], FILE),
+            then: read(&r, &of.then, FILE),
+            today: read(&r, &of.today[0], FILE),
         });
         writes.push(Row {
             name,
             paper: paper.write,
-            then: write(paper.bus, w, &of.then, FILE),
-            today: write(paper.bus, w, &of.today[1], FILE),
+            then: write(&w, &of.then, FILE),
+            today: write(&w, &of.today[1], FILE),
         });
     }
     let fresh = Volume::make(&OLD)?.blocks_of_new(FILE)?;
+    let host = Host {
+        disk,
+        bus: Bus::Unibus,
+        cost: costs[0],
+    };
     Ok(Rows {
+        bandwidth: (disk.bandwidth() * 1000.0).round(),
         read: reads,
         write: writes,
-        fresh: read(Bus::Unibus, costs[0], &fresh, FILE),
+        fresh: read(&host, &fresh, FILE),
         near: near(&all[0].then),
         costs,
     })
@@ -238,10 +252,10 @@ pub(super) fn table2a(rows: &Rows) -> Table {
         "Table 2a: reading a file of {} MiB, on models of the paper's machine and disk",
         FILE >> 20
     );
-    let mut table = table(title, &rows.read);
+    let mut table = table(title, &rows.read, rows.bandwidth);
     let fresh = [
         Cell::new(FRESH, rows.fresh.speed),
-        Cell::ours(of_bandwidth(rows.fresh)),
+        Cell::ours(rows.fresh.speed * 100.0 / rows.bandwidth),
         Cell::ours(rows.fresh.cpu),
     ];
     table.row("old 1024, UNIBUS, new", fresh.to_vec());
@@ -258,14 +272,11 @@ pub(super) fn table2a(rows: &Rows) -> Table {
 
 /// Makes Table 2b.
 pub(super) fn table2b(rows: &Rows) -> Table {
-    table("Table 2b: writing it".into(), &rows.write)
+    table("Table 2b: writing it".into(), &rows.write, rows.bandwidth)
 }
 
-fn of_bandwidth(rate: Rate) -> f64 {
-    rate.speed * 100.0 / BANDWIDTH
-}
-
-fn table(title: String, rows: &[Row]) -> Table {
+fn table(title: String, rows: &[Row], bandwidth: f64) -> Table {
+    let percent = |rate: Rate, bandwidth: f64| rate.speed * 100.0 / bandwidth;
     let columns = [
         "KB/s",
         "% bandwidth",
@@ -283,7 +294,7 @@ fn table(title: String, rows: &[Row]) -> Table {
         let (file_system, bus) = row.name;
         let cells = [
             Cell::new(row.paper.speed, row.then.speed),
-            Cell::new(of_bandwidth(row.paper), of_bandwidth(row.then)),
+            Cell::new(percent(row.paper, BANDWIDTH), percent(row.then, bandwidth)),
             Cell::new(row.paper.cpu, row.then.cpu),
             Cell::claimed(theirs, ours),
             Cell::ours(row.today.speed),
@@ -349,7 +360,7 @@ mod tests {
     /// Each figure that is printed, on all machines.
     #[test]
     fn the_tables_are_the_same_at_each_run() {
-        let rows = rows().expect("rows");
+        let rows = rows(Preset::CAPRICORN).expect("rows");
         let (read, written) = (table2a(&rows), table2b(&rows));
         let figure = |cell: &Cell| {
             cell.ours

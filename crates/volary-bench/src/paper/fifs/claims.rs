@@ -1,7 +1,8 @@
 //! What the paper's text says of its graphs, as factors, beside ours.
 
+use super::build;
+use super::media::LARGE;
 use super::media::{self, Timed, Times};
-use super::{LARGE, build};
 use crate::paper::table::{Cell, Table};
 
 /// What the paper says of a factor.

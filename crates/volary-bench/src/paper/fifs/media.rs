@@ -1,6 +1,6 @@
 //! The ways to the files, and how long the benchmarks take on each.
 
-use super::{ROUNDS, build};
+use super::build;
 use crate::needs;
 use crate::served::clients::{self, Phases};
 use crate::served::guest::{self, Guest, MOUNTED};
@@ -10,6 +10,18 @@ use anyhow::{Context, Result, bail};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use volary::Progress;
+
+/// How often each is run; the median counts.
+pub(super) const ROUNDS: usize = 3;
+
+/// The phases with a large file.
+pub(super) const LARGE: [&str; 5] = [
+    "sequential-write",
+    "sequential-read",
+    "random-write",
+    "random-read",
+    "read-again",
+];
 
 /// The paper's names of media, with what each is here.
 pub(super) const DIRECTORY: &str = "NTFS: the directory";

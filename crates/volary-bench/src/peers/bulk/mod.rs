@@ -13,22 +13,16 @@ mod cold;
 mod rivals;
 mod sets;
 
-use super::{Finding, Options, PerFile, Row};
+pub use sets::Scale;
+
+use super::finding::{Finding, PerFile, Row};
+use super::task::Options;
 use crate::measure::{Cost, Summary};
 use crate::needs;
 use anyhow::Result;
 use cold::Cold;
 use rivals::Rival;
 use sets::{Set, Volume};
-
-/// What the sets are made of.
-#[derive(Clone, Debug)]
-pub struct Scale {
-    /// Sets have this many times fewer files.
-    pub fewer: usize,
-    /// The real tree.
-    pub tree: std::path::PathBuf,
-}
 
 /// Most processor time that a file of an image takes, in microseconds.
 const MICROS_MAX: f64 = 1.5;

@@ -3,7 +3,7 @@
 use super::sets::{From, Set, Volume};
 use crate::measure::{Cost, here, program};
 use crate::needs::{self, Lacks};
-use crate::peers::Run;
+use crate::peers::task::Run;
 use anyhow::Result;
 use std::fs::{self, OpenOptions};
 use std::io::Read;

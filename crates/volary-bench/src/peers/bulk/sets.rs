@@ -1,8 +1,9 @@
 //! The sets that are read: trees on the host's disk, and images of them.
 
-use super::{Scale, aged};
+use super::aged;
 use crate::measure::program;
-use crate::peers::{Options, trees};
+use crate::peers::task::Options;
+use crate::peers::trees;
 use crate::served::mounts::Looped;
 use anyhow::Result;
 use rustix::fs::FallocateFlags;
@@ -12,6 +13,15 @@ use crate::measure::Scratch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+
+/// What the sets are made of.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    /// Sets have this many times fewer files.
+    pub fewer: usize,
+    /// The real tree.
+    pub tree: std::path::PathBuf,
+}
 
 /// What a set is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Where a source puts what it reads.
 
-use super::{ALONE, BATCH_LEN, BATCHES, Batch, ITEMS_MAX, Item, Meta, Pump, STEP, Span};
+use super::batch::{ALONE, BATCH_LEN, BATCHES, Batch, ITEMS_MAX, Item, Meta, STEP, Span};
+use super::pump::Pump;
 use crate::copy::host_range::HostRange;
 use crate::exit::{Done, Exit, Fail};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,6 +1,10 @@
+use super::batch::{ALONE, BATCH_LEN};
 use super::*;
+use crate::copy::host_range::HostRange;
+use crate::exit::Exit;
 use crate::exit::Fail;
 use std::fmt::Write;
+use volary::{FileKind, Time};
 
 /// Writes down what comes, and fails where it is told to.
 #[derive(Default)]

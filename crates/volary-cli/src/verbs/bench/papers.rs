@@ -1,9 +1,9 @@
 //! `volary bench paper`: tables and figures of a paper, beside the paper's own.
 
-use super::failed;
+use super::failed::failed;
 use crate::exit::{Done, Exit, Fail};
 use crate::progress::Bar;
-use crate::{interrupt, out};
+use crate::{interrupt, modelled, out};
 use std::path::{Path, PathBuf};
 use volary_bench::paper::{self, table::Table};
 
@@ -19,6 +19,7 @@ Examples:
   volary bench paper cedar --table 5.4
   volary bench paper daft --table 4 --json
   volary bench paper daft --table fig2 --svg figures
+  volary bench paper dosfs --table 5 --disk hdd
   sudo volary bench paper fifs --table 5-1 --svg figures")]
 pub(crate) struct Paper {
     /// The paper: dosfs is Forin and Malan's of 1993, ffs McKusick and others' of 1984,
@@ -35,12 +36,27 @@ pub(crate) struct Paper {
     /// of such lengths as the paper's)
     #[arg(value_name = "DIR")]
     tree: Option<PathBuf>,
+    /// dosfs, ffs, cedar, daft: this disk in place of the paper's own: see `volary sim --help`
+    /// for the names. Only tables that have times
+    #[arg(long, value_name = "DISK")]
+    disk: Option<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
     /// dosfs, daft, fifs: draws the paper's figures into this directory, which is made if it is not there
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+}
+
+/// Returns the names of a paper's tables that have times on a modelled disk.
+fn timed_of(paper: &str) -> &'static [&'static str] {
+    match paper {
+        "dosfs" => &paper::dosfs::TIMED,
+        "ffs" => &paper::ffs::TIMED,
+        "cedar" => &paper::cedar::TIMED,
+        "daft" => &paper::daft::TIMED,
+        _ => &[],
+    }
 }
 
 /// Returns the names of a paper's tables.
@@ -59,13 +75,20 @@ impl Paper {
     pub(super) fn run(&self) -> Done<Exit> {
         self.check()?;
         let table = self.table.as_deref();
-        match self.paper.as_str() {
-            "dosfs" => self.print(&paper::dosfs::tables(table).map_err(failed)?),
-            "ffs" => self.print(&paper::ffs::tables(table, self.tree.as_deref()).map_err(failed)?),
-            "cedar" => self.print(&paper::cedar::tables(table).map_err(failed)?),
-            "daft" => self.print(&paper::daft::tables(table).map_err(failed)?),
-            _ => self.fifs(table),
-        }
+        let disk = self
+            .disk
+            .as_deref()
+            .map(modelled::named)
+            .transpose()?
+            .copied();
+        let tables = match self.paper.as_str() {
+            "dosfs" => paper::dosfs::tables(table, disk),
+            "ffs" => paper::ffs::tables(table, self.tree.as_deref(), disk),
+            "cedar" => paper::cedar::tables(table, disk),
+            "daft" => paper::daft::tables(table, disk),
+            _ => return self.fifs(table),
+        };
+        self.print(&tables.map_err(failed)?)
     }
 
     /// Measures the paper fifs, and prints and draws what was found.
@@ -92,8 +115,14 @@ impl Paper {
         if self.tree.is_some() && paper != "ffs" {
             return refused("DIR is for the paper ffs".into());
         }
+        if self.disk.is_some() && paper == "fifs" {
+            return refused("--disk is for the papers dosfs, ffs, cedar and daft".into());
+        }
         let Some(table) = self.table.as_deref() else {
-            return Ok(());
+            return match self.disk.is_some() && self.tree.is_some() {
+                true => refused("DIR is for table 1, which has no times for --disk".into()),
+                false => Ok(()),
+            };
         };
         let all = tables_of(paper);
         if !all.contains(&table) {
@@ -105,6 +134,14 @@ impl Paper {
         }
         if self.tree.is_some() && table != "1" {
             return refused("DIR is for table 1".into());
+        }
+        let timed = timed_of(paper);
+        if self.disk.is_some() && !timed.contains(&table) {
+            let words = format!(
+                "--disk is for tables of the paper {paper} that have times: {}",
+                timed.join(", ")
+            );
+            return refused(words);
         }
         Ok(())
     }

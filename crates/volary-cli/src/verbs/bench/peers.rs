@@ -87,7 +87,7 @@ impl How {
             fewer: self.fewer,
             tree: self.tree.clone(),
         };
-        let found = peers::run(peers, &options, &scale, told).map_err(super::failed)?;
+        let found = peers::run(peers, &options, &scale, told).map_err(super::failed::failed)?;
         let date = clock::to_second(clock::now());
         Ok(Run::new(peers, date, &options, found))
     }

@@ -1,6 +1,6 @@
 //! Where to listen, and who may be served there.
 
-use super::plain;
+use super::plain::plain;
 use crate::exit::{Done, Exit, Fail, words};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

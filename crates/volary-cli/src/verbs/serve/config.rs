@@ -1,6 +1,6 @@
 //! The configuration file.
 
-use super::plain;
+use super::plain::plain;
 use super::smb::{Protect, SmbMin, is_called};
 use crate::exit::{Done, Fail};
 use crate::sandbox::Level;

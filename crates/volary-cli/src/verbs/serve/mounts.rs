@@ -1,7 +1,7 @@
 //! Mounts of this host beside the servers, on the same sessions.
 
-use super::Served;
 use super::config::Entry;
+use super::plan::Served;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::warn;
 use crate::sandbox::{Level, attendant};

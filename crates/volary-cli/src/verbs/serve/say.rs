@@ -1,6 +1,6 @@
 //! What is told: that it serves, and how to mount.
 
-use super::Served;
+use super::plan::Served;
 use crate::exit::Done;
 use crate::out::{end, out};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! SMB beside NFS: who may log on, and the server's thread.
 
 use super::deaths::Deaths;
-use super::plain;
+use super::plain::plain;
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, words};
 use rustix::process::geteuid;

@@ -1,7 +1,7 @@
 //! The examples of MS-NLMP 4.2, and forgeries of them.
 
 use super::*;
-use crate::nt_hash::NtHash;
+use crate::crypto::NtHash;
 use volary_core::{Cred, Time};
 
 /// 4.2.1.

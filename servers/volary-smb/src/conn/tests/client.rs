@@ -1,11 +1,11 @@
 //! [`Client`]: a client that hands its messages over itself.
 
 use crate::auth::tests::Client as Ntlm;
-use crate::config::Dialect;
-use crate::conn::compound::Broken;
-use crate::conn::work::Worker;
+use crate::client::Broken;
+use crate::client::Worker;
 use crate::conn::{Conn, dispatch};
 use crate::crypto::{Algorithm, Cipher, Keys, Preauth, Role};
+use crate::wire::Dialect;
 use crate::wire::header::{HEADER_LEN, flags};
 use crate::wire::{Command, Cursor, Header, Out, Status};
 use std::io::{Read, Write};

@@ -67,7 +67,7 @@ fn close(client: &mut Client, id: [u8; 16]) -> Status {
 
 /// The connection is lost: what its last thread does then is done.
 fn lose(client: &Client) {
-    client.conn.close();
+    client.conn.link.close();
     client.conn.end_logons();
 }
 
@@ -85,11 +85,13 @@ fn client(server: &Server) -> Client {
 }
 
 fn opens(server: &Server) -> usize {
-    server.shared().config.shares[0].volume.open_count()
+    server.register().shared.config.shares[0]
+        .volume
+        .open_count()
 }
 
 fn posix(server: &Server) -> Session {
-    server.shared().config.shares[0]
+    server.register().shared.config.shares[0]
         .volume
         .session(Cred::root())
 }
@@ -163,7 +165,7 @@ fn a_lost_open_ends_in_time_and_with_the_server() {
     let server = server(|config| config.limits.durable_time = Duration::from_millis(1));
     let (first, _) = with_open(&server);
     lose(&first);
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     while opens(&server) > 0 {
         assert!(begun.elapsed() < PATIENCE, "it stays");
         thread::yield_now();

@@ -3,7 +3,7 @@
 use super::client::{Client, Heard, setup_body};
 use super::*;
 use crate::auth::tests::Client as Ntlm;
-use crate::conn::compound::Broken;
+use crate::client::Broken;
 use crate::conn::dispatch;
 use crate::wire::header::flags;
 use crate::wire::{Command, Status};
@@ -131,7 +131,8 @@ fn is_known(client: &mut Client, message: &[u8]) -> bool {
     let frame = std::thread::scope(|scope| {
         let conn = Arc::clone(&client.conn);
         let bytes = &mut bytes;
-        let reading = scope.spawn(move || conn.frames.lock().next(&conn, bytes));
+        let reading =
+            scope.spawn(move || conn.frames.lock().next(&conn.link, &conn.members, bytes));
         let len = u32::try_from(message.len()).expect("a short one");
         client.say(&len.to_be_bytes());
         for piece in message.chunks(50_000) {
@@ -172,7 +173,13 @@ fn a_message_that_another_session_signed_is_refused() {
     let server = Server::new(config(Dialect::Smb311)).expect("a server");
     let way = (Dialect::Smb311, Some(2), None, false);
     let [mut client, other] = [connect(&server, way), connect(&server, way)];
-    let known = |client: &Client| client.conn.logon(client.session).expect("a session");
+    let known = |client: &Client| {
+        client
+            .conn
+            .members
+            .logon(client.session)
+            .expect("a session")
+    };
     for (signer, is_right) in [(known(&other), false), (known(&client), true)] {
         let mut message = client.secured(Command::Echo, &[4, 0, 0, 0]);
         message[50] ^= 1;

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::*;
-use crate::conn::now;
+use crate::clock::now;
 use crate::wire::Status;
 
 /// Each guess comes from an address of this host that made none before.
@@ -15,7 +15,7 @@ fn guesses_from_many_addresses_of_this_host_cost_as_those_from_one() {
     for last in 1..=4 {
         let (socket, client) = sockets();
         let peer = Ipv4Addr::new(127, 3, last, 2).into();
-        let conn = Conn::new(server.shared(), socket, peer).expect("a connection");
+        let conn = Conn::new(server.register(), socket, peer).expect("a connection");
         let mut client = Client::new((Arc::new(conn), client), Dialect::Smb311, None, None);
         assert_eq!(client.log_on("user", "Pass"), Err(Status::LOGON_FAILURE));
     }

@@ -9,9 +9,10 @@ mod pipes;
 mod rules;
 mod slow;
 
-use crate::config::{Config, Dialect, Share, User};
+use crate::config::{Config, Share, User};
 use crate::conn::Conn;
 use crate::server::Server;
+use crate::wire::Dialect;
 use client::Client;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -44,7 +45,7 @@ fn config(dialect: Dialect) -> Config {
 fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
     let (socket, client) = sockets();
     let peer = Ipv4Addr::LOCALHOST.into();
-    let conn = Conn::new(server.shared(), socket, peer).expect("a connection");
+    let conn = Conn::new(server.register(), socket, peer).expect("a connection");
     (Arc::new(conn), client)
 }
 

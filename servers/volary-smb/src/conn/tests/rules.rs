@@ -2,7 +2,7 @@
 
 use super::client::{Client, Heard, granted};
 use super::*;
-use crate::conn::compound::Broken;
+use crate::client::Broken;
 use crate::crypto::Role;
 use crate::wire::header::{HEADER_LEN, flags};
 use crate::wire::{Command, Status};
@@ -33,7 +33,7 @@ fn wrong_passwords_are_refused_and_cost_time() {
         let mut client = Client::new(pair(&server), Dialect::Smb311, None, None);
         client.log_on(user, password)
     };
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     for (user, password) in [("user", "Pass"), ("nobody", "pass"), ("user", "")] {
         assert_eq!(log_on(user, password), Err(Status::LOGON_FAILURE));
     }
@@ -46,9 +46,13 @@ fn wrong_passwords_are_refused_and_cost_time() {
 #[test]
 fn a_break_comes_before_the_reply_to_what_is_asked_later() {
     let mut client = client();
-    let logon = client.conn.logon(client.session).expect("a session");
+    let logon = client
+        .conn
+        .members
+        .logon(client.session)
+        .expect("a session");
     for round in 0..200 {
-        client.conn.send_break(&logon, false, vec![44; 44]);
+        client.conn.link.send_break(&logon, false, vec![44; 44]);
         let first = client.ask(Command::Echo, &ECHO).expect("a break");
         assert_eq!(first.header.message_id, u64::MAX, "round {round}");
         let second = client.hear().expect("a reply");
@@ -91,7 +95,7 @@ fn credits_are_granted_as_asked_up_to_the_limit() {
         let heard = client.ask(Command::Echo, &ECHO).expect("a reply");
         sum += i64::from(granted(&heard)) - 1;
     }
-    let limit = i64::from(client.conn.limits().credits);
+    let limit = i64::from(client.conn.link.limits().credits);
     assert!((limit - 300..=limit).contains(&sum), "{sum}");
 }
 
@@ -110,7 +114,7 @@ fn compounds_are_answered_in_one_and_bounded() {
         }
         client.exchange(&all)
     };
-    let max = client.conn.limits().compound;
+    let max = client.conn.link.limits().compound;
     let replies = compound(&mut client, max).expect("replies");
     assert_eq!(replies.len(), max);
     assert!(

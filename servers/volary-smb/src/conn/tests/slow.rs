@@ -42,7 +42,7 @@ fn watch(client: &mut Client, id: [u8; 16]) -> Heard {
 #[test]
 fn a_message_that_does_not_end_ends_the_session_and_no_other() {
     let server = server(|config| config.limits.message_time = Duration::from_millis(100));
-    let volume = Arc::clone(&server.shared().config.shares[0].volume);
+    let volume = Arc::clone(&server.register().shared.config.shares[0].volume);
     let mut slow = client(&server);
     open_root(&mut slow);
     assert_eq!(volume.open_count(), 1);
@@ -50,7 +50,7 @@ fn a_message_that_does_not_end_ends_the_session_and_no_other() {
     begin(&slow.conn);
     slow.say(&[0, 0, 0, 100, 0xFE, b'S', b'M', b'B']);
     slow.await_end();
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     while volume.open_count() > 0 {
         assert!(begun.elapsed() < Duration::from_secs(60), "still open");
         std::thread::yield_now();
@@ -76,7 +76,7 @@ fn of_a_request_that_waits_one_reply_alone_is_signed() {
     let message = client.secured(Command::Close, &out.done());
     let mut heard = client.exchange(&message).expect("replies");
     let of_watch = |heard: &Heard| heard.header.message_id == interim.header.message_id;
-    let begun = crate::conn::frame::now();
+    let begun = crate::clock::now();
     while !heard.iter().any(of_watch) {
         assert!(begun.elapsed() < Duration::from_secs(60), "no reply");
         heard.extend(client.hear().expect("replies"));
@@ -93,7 +93,7 @@ fn requests_that_wait_are_bounded_and_end_with_the_connection() {
         config.limits.waiting = 2;
         config.limits.parked = 3;
     });
-    let volume = Arc::clone(&server.shared().config.shares[0].volume);
+    let volume = Arc::clone(&server.register().shared.config.shares[0].volume);
     let mut client = client(&server);
     let id = open_root(&mut client);
     for at in 0..5 {
@@ -103,7 +103,7 @@ fn requests_that_wait_are_bounded_and_end_with_the_connection() {
     assert_eq!(refused, Status::INSUFFICIENT_RESOURCES);
     let heard = client.ask(Command::Echo, &ECHO).expect("a reply");
     assert_eq!(heard.status(), Status::SUCCESS);
-    client.conn.close();
+    client.conn.link.close();
     client.conn.end_logons();
     assert_eq!(volume.open_count(), 0);
 }
@@ -116,7 +116,7 @@ fn a_user_has_so_many_connections_and_trees() {
     });
     let new = || Client::new(pair(&server), Dialect::Smb311, Some(1), Some(2));
     let end = |client: Client| {
-        client.conn.close();
+        client.conn.link.close();
         client.conn.end_logons();
     };
     let (one, mut two) = (client(&server), client(&server));

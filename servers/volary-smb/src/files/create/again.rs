@@ -3,24 +3,21 @@
 //! (3.3.5.9.13).
 
 use super::contexts::{self, Back};
-use super::request::{Action, Request, Response};
-use crate::call::{Answer, Call, Failure, FileId};
-use crate::config::Dialect;
+use super::durable;
+use super::request::{Request, Response};
+use crate::answer::{Answer, Failure};
 use crate::files::attrs;
-use crate::files::durable::{Claim, CreateName, Named, Pending};
+use crate::files::call::Call;
 use crate::files::names::Path;
-use crate::files::oplock::{self, level};
-use crate::files::table::File;
+use crate::files::open::{CreateName, File, Named, Pending, end_durable, level, level_of_bits};
+use crate::files::oplock;
+use crate::wire::Dialect;
+use crate::wire::FileId;
 use crate::wire::Status;
-use parking_lot::Mutex;
-use std::mem;
+use crate::wire::create::Action;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 use volary_core::same_name;
-
-/// How long an open is kept whose client leaves that to the server.
-const TIME_USUAL: Duration = Duration::from_secs(60);
 
 /// What comes of a look at what is there already.
 pub(super) enum Before<'a> {
@@ -41,16 +38,16 @@ pub(super) fn before<'c>(
     request: &Request<'_>,
 ) -> Result<Before<'c>, Failure> {
     if let Some(back) = request.asked.back
-        && (back.guid.is_none() || call.conn.dialect() >= Dialect::Smb300)
+        && (back.guid.is_none() || call.link.dialect() >= Dialect::Smb300)
     {
         return found_again(call, request, back).map(|body| Before::Answered(Ok(body)));
     }
-    let Some(asked) = request.asked.durable_v2.filter(|_| is_v2(call)) else {
+    let Some(asked) = request.asked.durable_v2.filter(|_| durable::is_v2(call)) else {
         return Ok(Before::Nothing(None));
     };
     let name = CreateName {
         user: call.logon.user.clone(),
-        client: call.conn.client_guid(),
+        client: call.link.client_guid(),
         guid: asked.guid,
     };
     let tree = call.tree;
@@ -65,44 +62,6 @@ pub(super) fn before<'c>(
         Named::Done(file) if !file.is_fresh.load(Ordering::Relaxed) => Ok(Before::Nothing(None)),
         Named::Done(file) => replayed(call, request, &file).map(|body| Before::Answered(Ok(body))),
     }
-}
-
-fn is_v2(call: &Call<'_>) -> bool {
-    call.conn.dialect() >= Dialect::Smb300
-}
-
-/// What the open may be called by, if by anything; `durable` if it has what makes it so.
-pub(super) fn claim(call: &Call<'_>, request: &Request<'_>, durable: bool) -> Option<Box<Claim>> {
-    let v2 = request.asked.durable_v2.filter(|_| is_v2(call));
-    if v2.is_none() && !request.asked.durable {
-        return None;
-    }
-    let limits = &call.tree.limits();
-    let wanted = match v2.map_or(0, |v2| v2.timeout) {
-        0 => TIME_USUAL,
-        millis => Duration::from_millis(millis.into()),
-    };
-    let is_kept = durable && limits.durable_opens > 0;
-    Some(Box::new(Claim {
-        user: call.logon.user.clone(),
-        client: call.conn.client_guid(),
-        guid: v2.map(|v2| v2.guid),
-        app: request.asked.app.filter(|_| v2.is_some()),
-        time: is_kept.then(|| wanted.min(limits.durable_time)),
-    }))
-}
-
-/// The context that tells the client that its open is durable.
-pub(super) fn granted(claim: Option<&Claim>) -> Option<(&'static [u8; 4], Vec<u8>)> {
-    let claim = claim?;
-    let time = claim.time?;
-    if claim.guid.is_none() {
-        return Some((b"DHnQ", vec![0; 8]));
-    }
-    let millis = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-    let mut data = millis.to_le_bytes().to_vec();
-    data.resize(8, 0);
-    Some((b"DH2Q", data))
 }
 
 /// A durable open is the client's once more.
@@ -130,11 +89,18 @@ fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer
         let named = file.lease.is_none() || is_at(request, file);
         named.then_some(()).ok_or(Status::INVALID_PARAMETER)
     })?;
-    let file = Arc::new(moved(call, &old));
+    let file = Arc::new(old.moved(
+        FileId {
+            persistent: old.id.persistent,
+            volatile: call.tree.files.next_volatile(),
+        },
+        call.sequence,
+        Arc::downgrade(call.tree) as _,
+    ));
     common.leave(&old);
     common.enter(&file);
     if let Some(breaker) = &file.breaker {
-        breaker.follow(call, file.id);
+        breaker.follow(oplock::way_of(call, file.id));
     }
     call.tree.files.insert(Arc::clone(&file));
     let session = &call.tree.session;
@@ -142,7 +108,7 @@ fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer
         (Some(_), _) => level::LEASE,
         (None, Some(key)) => {
             let held = session.lease_state(key).map(|held| held.granted);
-            oplock::level_of_bits(held.unwrap_or_default())
+            level_of_bits(held.unwrap_or_default())
         }
         (None, None) => level::NONE,
     };
@@ -170,38 +136,6 @@ fn is_at(request: &Request<'_>, file: &File) -> bool {
     asked.components.len() == path.len() && asked.components.iter().zip(&path).all(same)
 }
 
-/// The same open in the call's tree.
-fn moved(call: &Call<'_>, old: &File) -> File {
-    File {
-        id: FileId {
-            persistent: old.id.persistent,
-            volatile: call.tree.files.next_volatile(),
-        },
-        open: old.open,
-        node: old.node,
-        kind: old.kind,
-        access: old.access,
-        options: old.options,
-        path: Mutex::new(mem::take(&mut *old.path.lock())),
-        position: AtomicU64::new(old.position.load(Ordering::Relaxed)),
-        mode: AtomicU64::new(old.mode.load(Ordering::Relaxed)),
-        frozen: Mutex::new(*old.frozen.lock()),
-        scan: Mutex::default(),
-        watch: Mutex::default(),
-        oplock: old.oplock,
-        lease: old.lease,
-        breaker: old.breaker.clone(),
-        claim: old.claim.clone(),
-        action: old.action,
-        is_fresh: AtomicBool::new(false),
-        sequences: Mutex::new(old.sequences.lock().take()),
-        sequence: Mutex::new(call.sequence.unwrap_or(0)),
-        tree: Arc::downgrade(call.tree),
-        waiting: Mutex::default(),
-        taken: Arc::clone(&old.taken),
-    }
-}
-
 /// The request has been carried out before: it is answered as it was then, but told that it has
 /// whatever oplock it asks for now, as Windows does.
 ///
@@ -222,7 +156,7 @@ fn replayed(call: &mut Call<'_>, request: &Request<'_>, file: &Arc<File>) -> Ans
         None => request.oplock,
     };
     let durable = matches!(level, level::LEASE | level::BATCH);
-    let durable = granted(file.claim.as_deref()).filter(|_| durable);
+    let durable = durable::granted(file.claim.as_deref()).filter(|_| durable);
     answer(call, request, file, file.action, level, durable)
 }
 
@@ -246,7 +180,7 @@ fn answer(
     let response = Response {
         oplock,
         action,
-        facts: attrs::facts(call.tree, &attr),
+        facts: attrs::facts(&call.tree.common, &attr),
         id: file.id,
         contexts: contexts::emit(&replies),
     };
@@ -262,12 +196,12 @@ fn make_way(call: &Call<'_>, request: &Request<'_>) -> Result<(), Failure> {
         return Ok(());
     };
     Path::parse(request.name)?;
-    let durables = &call.tree.common.durables;
-    for file in durables.of_app(app) {
+    let common = &call.tree.common;
+    for file in common.durables.of_app(app) {
         let Some(claim) = &file.claim else { continue };
-        let elsewhere = claim.client != call.conn.client_guid();
+        let elsewhere = claim.client != call.link.client_guid();
         if elsewhere && claim.user == call.logon.user && is_at(request, &file) {
-            durables.end(&file);
+            end_durable(common, &file);
         }
     }
     Ok(())

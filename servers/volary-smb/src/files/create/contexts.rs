@@ -4,7 +4,7 @@
 //! refused, since there are no snapshots; contexts not known here are ignored, as the specification
 //! has it.
 
-use crate::call::FileId;
+use crate::wire::FileId;
 use crate::wire::fscc::le::{id_at, slice_at, u16_at, u32_at, u64_at};
 use crate::wire::fscc::set::{self, Ea};
 use crate::wire::{Out, Status, out::len32};

@@ -1,12 +1,13 @@
 //! Which rights an open gets.
 
 use super::super::access;
-use super::request::option;
 use super::{Opening, Walked};
-use crate::call::{Call, Failure};
+use crate::answer::Failure;
 use crate::files::attrs;
+use crate::files::call::Call;
 use crate::files::security::stored;
 use crate::wire::Status;
+use crate::wire::create::option;
 use crate::wire::fscc::file::attribute;
 use volary_core::Attr;
 use volary_session::Session;

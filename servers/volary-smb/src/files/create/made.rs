@@ -3,13 +3,13 @@
 use super::super::known::Kept;
 use super::super::names::Path;
 use super::super::{attrs, ea, security};
-use super::request::{Action, option};
 use super::{Opened, Opening, RETRY, Walked, mode_for};
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::files::access;
 use crate::files::security::descriptor::Descriptor;
 use crate::files::security::stored;
 use crate::wire::Status;
+use crate::wire::create::{Action, option};
 use crate::wire::fscc::file::attribute;
 use volary_core::{Attr, Caps, Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, SetAttr};
 use volary_session::{OpenHow, Session};
@@ -177,14 +177,15 @@ impl Opening<'_, '_> {
     fn protect(&self, opened: &Opened) -> Result<bool, Failure> {
         let attr = &opened.entry.attr;
         let common = &self.call.tree.common;
+        let (root, alone) = (common.all_seeing(), &common.protecting);
         if let Some(bytes) = self.request.asked.descriptor {
             let descriptor = Descriptor::parse(bytes).ok_or(Status::INVALID_SECURITY_DESCR)?;
             let given = descriptor.parts();
-            security::set(&self.session, common, attr.node, &descriptor, given)?;
+            security::set(&self.session, &root, alone, attr.node, &descriptor, given)?;
             return Ok(true);
         }
         match &opened.walked.dir_attr {
-            Some(dir) => security::inherit(&self.session, common, dir, attr),
+            Some(dir) => security::inherit(&self.session, &root, alone, dir, attr),
             None => Ok(false),
         }
     }

@@ -1,28 +1,36 @@
-//! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens what there is, makes what there is not.
+//! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens what there is, makes what there is not. May use
+//! `open`, `path`, `oplock` and the rooms of rights and attributes.
+//!
+//! A request is read (`request`, `contexts`), unless it is about an open that is there already
+//! (`again`) it is opened here or made (`made`), as far as it may be (`granted`), and is then entered,
+//! to be found again if it is `durable`.
 
 mod again;
 pub(crate) mod contexts;
+mod durable;
 pub(super) mod granted;
 mod made;
 mod request;
 
 use super::names::{KeptPath, Path};
-use super::oplock::{self, Breaker, level};
+use super::open::{Breaker, File, bits_of_level, level, level_of_bits};
+use super::oplock;
 use super::path::{self, Walked};
-use super::table::File;
-use super::{access, attrs, waiting};
+use super::{access, attrs};
+use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
-use crate::call::{Answer, Call, Failure, FileId};
+use crate::files::call::Call;
+use crate::wire::FileId;
 use crate::wire::Status;
+use crate::wire::create::{Action, Disposition, option};
 use crate::wire::fscc::file::attribute;
 use again::Before;
 use parking_lot::Mutex;
-pub(crate) use request::{Action, option};
-use request::{Disposition, Request, Response, share};
+use request::{Request, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId, Result as CoreResult};
-use volary_session::{LeaseBits, LeaseKey, OpenHow, Rights, Session, Share};
+use volary_session::{LeaseBits, LeaseKey, OpenHow, Session};
 
 /// How often an entry that comes and goes is looked for again.
 const RACES_MAX: u32 = 8;
@@ -42,15 +50,15 @@ pub(crate) fn create(call: &mut Call<'_>) -> Answer {
     };
     let lease = request.lease(call);
     let opening = Opening {
-        session: waiting(call),
+        session: call.waiting(),
         call,
         request: &request,
         id,
         lease,
     };
-    let taken = call.logon.budget.opens.take(call.conn.limits().opens);
+    let taken = call.logon.budget.opens.take(call.link.limits().opens);
     let taken = taken.ok_or_else(|| {
-        call.conn.log_limit("opens", &call.logon.user);
+        call.link.log_limit("opens", &call.logon.user);
         Status::TOO_MANY_OPENED_FILES
     })?;
     let opened = opening.open(&path)?;
@@ -93,54 +101,6 @@ struct Leased {
     keeps: bool,
 }
 
-impl Request<'_> {
-    /// The key of the lease that is asked for, on a dialect that has leases.
-    fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
-        use crate::config::Dialect;
-        let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
-        let oldest = match asked.v2 {
-            Some(_) => Dialect::Smb300,
-            None => Dialect::Smb210,
-        };
-        (call.conn.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
-    }
-
-    /// What share modes are told, for these rights.
-    fn shares(&self, access: u32) -> Share {
-        let right = |mask: u32, right: Rights| {
-            if access & mask != 0 {
-                right
-            } else {
-                Rights::NONE
-            }
-        };
-        let mut wants = right(access::READ_DATA | access::EXECUTE, Rights::READ)
-            | right(access::WRITES, Rights::WRITE)
-            | right(access::DELETE, Rights::DELETE)
-            | right(!access::STAT_ONLY, Rights::OTHER);
-        if self.disposition.truncates() {
-            wants = wants | Rights::WRITE;
-        }
-        let allowed = |bit: u32, right: Rights| {
-            if self.share & bit != 0 {
-                right
-            } else {
-                Rights::NONE
-            }
-        };
-        let allows = allowed(share::READ, Rights::READ)
-            | allowed(share::WRITE, Rights::WRITE)
-            | allowed(share::DELETE, Rights::DELETE);
-        // One that touches no data is in nobody's way.
-        let allows = if wants.0 & Rights::ALL.0 == 0 {
-            Rights::ALL
-        } else {
-            allows
-        };
-        Share { wants, allows }
-    }
-}
-
 impl Opening<'_, '_> {
     /// Opens or makes what the path says.
     fn open(&self, path: &Path) -> Result<Opened, Failure> {
@@ -149,7 +109,7 @@ impl Opening<'_, '_> {
                 let common = &self.call.tree.common;
                 let wanted = |looked_at| self.call.check_search(looked_at);
                 let search = path::Search::new(&wanted);
-                let dialect = self.call.conn.dialect();
+                let dialect = self.call.link.dialect();
                 path::walk(&self.session, common, path, dialect, search)?
             };
             self.check_key(&walked)?;
@@ -184,7 +144,7 @@ impl Opening<'_, '_> {
         }
         let is_link = entry.attr.kind == FileKind::Symlink;
         if is_link && !request.has(option::OPEN_REPARSE_POINT) {
-            let dialect = self.call.conn.dialect();
+            let dialect = self.call.link.dialect();
             return Err(path::stopped(
                 &self.session,
                 entry.node,
@@ -261,8 +221,8 @@ impl Opening<'_, '_> {
 
     /// The key of the lease, or of the oplock, that is asked for.
     fn key(&self) -> Option<LeaseKey> {
-        let oplock = oplock::bits_of_level(self.request.oplock) != LeaseBits::NONE;
-        let own = || oplock::oplock_key(self.call.conn, self.id);
+        let oplock = bits_of_level(self.request.oplock) != LeaseBits::NONE;
+        let own = || oplock::oplock_key(self.call.link, self.id);
         self.lease.or_else(|| oplock.then(own))
     }
 
@@ -304,10 +264,10 @@ impl Opening<'_, '_> {
         let leased = self.or_undo(opened, leased)?;
         let mut replies = self.contexts(opened, &attr);
         let is_file = opened.entry.attr.kind == FileKind::File;
-        let claim = again::claim(self.call, self.request, leased.keeps && is_file);
-        replies.extend(again::granted(claim.as_deref()));
+        let (claim, context) = durable::of(self.call, self.request, leased.keeps && is_file);
+        replies.extend(context);
         replies.extend(leased.context.map(|data| (b"RqLs", data)));
-        let facts = attrs::facts(self.call.tree, &attr);
+        let facts = attrs::facts(&self.call.tree.common, &attr);
         let file = Arc::new(File {
             id: self.id,
             open: opened.open,
@@ -329,7 +289,7 @@ impl Opening<'_, '_> {
             is_fresh: AtomicBool::new(true),
             sequences: Mutex::default(),
             sequence: Mutex::new(self.call.sequence.unwrap_or(0)),
-            tree: Arc::downgrade(self.call.tree),
+            tree: Arc::downgrade(self.call.tree) as _,
             waiting: Mutex::default(),
             taken: Arc::new(taken),
         });
@@ -369,7 +329,10 @@ impl Opening<'_, '_> {
             let state = if leasable { asked.state } else { 0 };
             let want = oplock::bits_of_state(state);
             let common = &self.call.tree.common;
-            let sink = common.enter_lease(key, &Breaker::of_lease(self.call, asked));
+            let sink = common.enter_lease(
+                key,
+                &oplock::lease_breaker(self.call, asked.v2.map(|v2| v2.epoch)),
+            );
             let base = sink.base();
             let lease = self.session.lease(opened.open, key, want, sink.clone());
             let lease = lease.inspect_err(|_| common.leave_lease(key))?;
@@ -382,17 +345,17 @@ impl Opening<'_, '_> {
                 context: Some(contexts::lease_granted(asked, &lease, base)),
             });
         }
-        let want = oplock::bits_of_level(self.request.oplock);
+        let want = bits_of_level(self.request.oplock);
         if kind != FileKind::File || want == LeaseBits::NONE {
             return Ok(Leased::default());
         }
-        let key = oplock::oplock_key(self.call.conn, self.id);
-        let sink = Breaker::of_oplock(self.call, self.id);
+        let key = oplock::oplock_key(self.call.link, self.id);
+        let sink = oplock::oplock_breaker(self.call, self.id);
         let lease = self.session.lease(opened.open, key, want, sink.clone())?;
         Ok(Leased {
             breaker: Some(sink),
             keeps: lease.granted.has(LeaseBits::HANDLE),
-            level: oplock::level_of_bits(lease.granted),
+            level: level_of_bits(lease.granted),
             oplock: Some(key),
             lease: None,
             context: None,

@@ -1,67 +1,16 @@
 //! The CREATE request (MS-SMB2 2.2.13) and its response (2.2.14).
 
 use super::contexts::{self, Asked};
-use crate::call::{Call, Failure, FileId};
+use crate::answer::Failure;
 use crate::files::access;
+use crate::files::call::Call;
+use crate::files::open::level;
+use crate::files::oplock;
+use crate::wire::FileId;
+use crate::wire::create::{Action, Disposition, option, share};
 use crate::wire::fscc::file::{FileFacts, attribute};
-use crate::wire::{Cursor, Out, Status, out::len32};
-
-/// `CreateOptions`.
-pub(crate) mod option {
-    pub(crate) const DIRECTORY: u32 = 0x1;
-    pub(crate) const WRITE_THROUGH: u32 = 0x2;
-    pub(crate) const NON_DIRECTORY: u32 = 0x40;
-    pub(crate) const DELETE_ON_CLOSE: u32 = 0x1000;
-    pub(crate) const OPEN_REPARSE_POINT: u32 = 0x20_0000;
-    /// `FILE_CREATE_TREE_CONNECTION`, `FILE_OPEN_BY_FILE_ID`, `FILE_RESERVE_OPFILTER`.
-    pub(super) const UNSUPPORTED: u32 = 0x10_2080;
-    /// Bits that mean nothing.
-    pub(super) const INVALID: u32 = 0xff00_0000;
-    /// What `FileModeInformation` tells of them.
-    pub(crate) const MODE: u32 = 0x103e;
-}
-
-/// `CreateDisposition`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disposition {
-    Supersede,
-    Open,
-    Create,
-    OpenIf,
-    Overwrite,
-    OverwriteIf,
-}
-
-impl Disposition {
-    fn from_code(code: u32) -> Option<Self> {
-        Some(match code {
-            0 => Self::Supersede,
-            1 => Self::Open,
-            2 => Self::Create,
-            3 => Self::OpenIf,
-            4 => Self::Overwrite,
-            5 => Self::OverwriteIf,
-            _ => return None,
-        })
-    }
-
-    /// Whether what is there loses its content.
-    pub(crate) fn truncates(self) -> bool {
-        matches!(self, Self::Supersede | Self::Overwrite | Self::OverwriteIf)
-    }
-
-    /// Whether what is not there is made.
-    pub(crate) fn makes(self) -> bool {
-        !matches!(self, Self::Open | Self::Overwrite)
-    }
-}
-
-/// `ShareAccess`.
-pub(crate) mod share {
-    pub(crate) const READ: u32 = 1;
-    pub(crate) const WRITE: u32 = 2;
-    pub(crate) const DELETE: u32 = 4;
-}
+use crate::wire::{Cursor, Dialect, Out, Status, out::len32};
+use volary_session::{LeaseKey, Rights, Share};
 
 /// What a client asks for, checked as far as the request alone goes.
 #[derive(Debug)]
@@ -152,13 +101,51 @@ impl<'a> Request<'a> {
     }
 }
 
-/// `CreateAction`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    Superseded = 0,
-    Opened = 1,
-    Created = 2,
-    Overwritten = 3,
+impl Request<'_> {
+    /// The key of the lease that is asked for, on a dialect that has leases.
+    pub(super) fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
+        let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
+        let oldest = match asked.v2 {
+            Some(_) => Dialect::Smb300,
+            None => Dialect::Smb210,
+        };
+        (call.link.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
+    }
+
+    /// What share modes are told, for these rights.
+    pub(super) fn shares(&self, access: u32) -> Share {
+        let right = |mask: u32, right: Rights| {
+            if access & mask != 0 {
+                right
+            } else {
+                Rights::NONE
+            }
+        };
+        let mut wants = right(access::READ_DATA | access::EXECUTE, Rights::READ)
+            | right(access::WRITES, Rights::WRITE)
+            | right(access::DELETE, Rights::DELETE)
+            | right(!access::STAT_ONLY, Rights::OTHER);
+        if self.disposition.truncates() {
+            wants = wants | Rights::WRITE;
+        }
+        let allowed = |bit: u32, right: Rights| {
+            if self.share & bit != 0 {
+                right
+            } else {
+                Rights::NONE
+            }
+        };
+        let allows = allowed(share::READ, Rights::READ)
+            | allowed(share::WRITE, Rights::WRITE)
+            | allowed(share::DELETE, Rights::DELETE);
+        // One that touches no data is in nobody's way.
+        let allows = if wants.0 & Rights::ALL.0 == 0 {
+            Rights::ALL
+        } else {
+            allows
+        };
+        Share { wants, allows }
+    }
 }
 
 /// What a CREATE is answered with.

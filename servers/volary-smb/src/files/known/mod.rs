@@ -1,5 +1,6 @@
 //! [`Known`]: what the server remembers of a share's nodes, so that it need not ask the volume for
 //! it with each request. Changes are news ([`volary_session::News`]) that make it forget.
+//! Uses the clock alone.
 //!
 //! | module | what |
 //! |---|---|
@@ -12,7 +13,7 @@
 
 mod names;
 
-use crate::conn::now;
+use crate::clock::now;
 use names::Names;
 pub(crate) use names::{Build, hash};
 use parking_lot::Mutex;

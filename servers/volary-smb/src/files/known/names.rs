@@ -8,7 +8,7 @@
 //! after the name was made once more. The next reading leaves it out, and comes when there are
 //! many more names than the last one found.
 
-use crate::conn::now;
+use crate::clock::now;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};

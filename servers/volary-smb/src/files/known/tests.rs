@@ -1,8 +1,8 @@
 use super::*;
-use crate::config::Dialect;
-use crate::files::common::Common;
 use crate::files::names::{Path, to_utf16};
-use crate::files::{attrs, path};
+use crate::files::open::Common;
+use crate::files::{attrs, ea, path};
+use crate::wire::Dialect;
 use std::sync::Arc;
 use volary_core::{Create, Cred, Mode, RenameFlags, SetAttr, Time};
 use volary_mem::{Mem, MemOptions};
@@ -99,13 +99,13 @@ fn dos_attributes_that_others_set_are_seen() {
     let attr = || s.getattr(node).unwrap();
     let plain = attrs::dos(&common, &attr());
     assert_eq!(common.known.kept(node), Some(Kept::NOTHING));
-    s.setxattr(node, attrs::DOS_XATTR, b"0x2", SetXattr::Any)
+    s.setxattr(node, ea::DOS_XATTR, b"0x2", SetXattr::Any)
         .unwrap();
     assert_eq!(attrs::dos(&common, &attr()), 2);
     s.setxattr(node, b"user.more", b"12345", SetXattr::Any)
         .unwrap();
     assert!(attrs::ea_size(&common, &attr()) > 5);
-    s.removexattr(node, attrs::DOS_XATTR).unwrap();
+    s.removexattr(node, ea::DOS_XATTR).unwrap();
     assert_eq!(attrs::dos(&common, &attr()), plain);
 }
 

@@ -5,7 +5,9 @@
 //! DACL that is set is kept whole where the volume has extended attributes (`stored`), and as
 //! permission bits. Without those attributes one that the bits cannot say (a rule for anybody but
 //! owner, group and everyone; writing without appending) is refused with `NOT_SUPPORTED`, so that
-//! nobody believes in a protection that is not there.
+//! nobody believes in a protection that is not there. Uses `wire` and [`access`] alone.
+//!
+//! From bottom to top: `sid`, `descriptor`, `kept`, `stored`, and what is here.
 
 pub(crate) mod descriptor;
 mod kept;
@@ -13,10 +15,10 @@ pub(crate) mod sid;
 pub(crate) mod stored;
 
 use super::access;
-use super::common::Common;
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::wire::Status;
 use descriptor::{Ace, Dacl, Descriptor, INHERIT_ONLY, parts};
+use parking_lot::Mutex;
 use sid::{Principal, Sid};
 use volary_core::{Acl, Attr, Caps, NodeId, SetAttr};
 use volary_session::Session;
@@ -42,24 +44,25 @@ pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
 }
 
 /// Sets the given parts of a node's descriptor: whole where the volume has extended attributes,
-/// else as far as owner, group and mode can say it. If it is refused, nothing has changed.
+/// else as far as owner, group and mode can say it. If it is refused, nothing has changed. `root` may
+/// look at all; `alone` is held meanwhile, so that changes on a share go one by one.
 ///
 /// # Errors
 /// `NOT_SUPPORTED` for what they cannot; as [`stored::set`].
 pub(crate) fn set(
     session: &Session,
-    common: &Common,
+    root: &Session,
+    alone: &Mutex<()>,
     node: NodeId,
     new: &Descriptor,
     given: u32,
 ) -> Result<(), Failure> {
-    let root = common.all_seeing();
-    let _alone = common.protecting.lock();
+    let _alone = alone.lock();
     let attr = root.getattr(node)?;
     if session.caps().has(Caps::XATTRS | Caps::MODES) {
         let all = parts::OWNER | parts::GROUP | parts::DACL;
-        let merged = stored::merged(of_node(&root, &attr, all), new.clone(), given);
-        if stored::set(session, &root, &attr, &merged)? {
+        let merged = stored::merged(of_node(root, &attr, all), new.clone(), given);
+        if stored::set(session, root, &attr, &merged)? {
             return Ok(());
         }
     }
@@ -69,22 +72,23 @@ pub(crate) fn set(
 }
 
 /// Gives a new node what it inherits of the descriptor of its directory; false if that is nothing.
+/// `root` and `alone` are as for [`set`].
 ///
 /// # Errors
 /// `NOT_SUPPORTED` if the volume cannot keep it; as [`stored::set`].
 pub(crate) fn inherit(
     session: &Session,
-    common: &Common,
+    root: &Session,
+    alone: &Mutex<()>,
     dir: &Attr,
     child: &Attr,
 ) -> Result<bool, Failure> {
-    let root = common.all_seeing();
-    let parent = stored::read(&root, dir);
+    let parent = stored::read(root, dir);
     let Some(descriptor) = parent.and_then(|parent| stored::inherited(&parent, child)) else {
         return Ok(false);
     };
-    let _alone = common.protecting.lock();
-    match stored::set(session, &root, child, &descriptor)? {
+    let _alone = alone.lock();
+    match stored::set(session, root, child, &descriptor)? {
         true => Ok(true),
         false => Err(Status::NOT_SUPPORTED.into()),
     }

@@ -12,7 +12,7 @@ use super::descriptor::{
 };
 use super::kept::{self, Record};
 use super::sid::{Principal, Sid};
-use crate::call::Failure;
+use crate::answer::Failure;
 use crate::files::access;
 use crate::wire::Status;
 use volary_core::{Attr, Cred, FileKind, SetAttr};

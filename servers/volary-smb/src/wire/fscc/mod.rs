@@ -1,4 +1,5 @@
-//! MS-FSCC: the structures of files and file systems, as SMB carries them.
+//! MS-FSCC: the structures of files and file systems, as SMB carries them. Uses [`super::Out`] and
+//! what else is in `wire`.
 
 pub(crate) mod dir;
 pub(crate) mod file;

@@ -2,8 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use std::collections::BTreeMap;
-use volary_sim::seek::{Drive, Turning};
-use volary_sim::{SECTOR, Timed};
+use volary_sim::{Preset, SECTOR, Timed};
 
 /// The time after which the sector behind a label or a header has begun to go past, in microseconds: what was found is
 /// looked at before the next request. Data goes on without a pause, as the microcode checks labels.
@@ -49,19 +48,19 @@ impl Label {
 
 /// What was asked of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Done {
-    pub(in super::super) reads: u64,
-    pub(in super::super) writes: u64,
+pub(crate) struct Done {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
 }
 
 impl Done {
     /// Returns all requests.
-    pub(in super::super) fn all(self) -> u64 {
+    pub(crate) fn all(self) -> u64 {
         self.reads + self.writes
     }
 
     /// Returns what was asked since `before`.
-    pub(in super::super) fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         Self {
             reads: self.reads - before.reads,
             writes: self.writes - before.writes,
@@ -69,21 +68,22 @@ impl Done {
     }
 }
 
-/// The disk. Each method is one request, which takes the time of a Trident.
+/// The disk. It has a Trident's sectors. Each method is one request.
 pub(super) struct Disk {
     data: BTreeMap<u64, [u8; SECTOR]>,
     labels: Vec<Label>,
-    turning: Turning,
+    disk: Box<dyn Timed>,
     done: Done,
 }
 
 impl Disk {
-    pub(super) fn new(drive: Drive) -> Self {
-        let sectors = (drive.capacity() / SECTOR as u64) as usize;
+    /// Returns one whose requests take the time of `disk`.
+    pub(super) fn new(disk: &Preset) -> Self {
+        let sectors = (Preset::T300.capacity / SECTOR as u64) as usize;
         Self {
             data: BTreeMap::new(),
             labels: vec![Label::FREE; sectors],
-            turning: Turning::new(drive),
+            disk: disk.disk(),
             done: Done::default(),
         }
     }
@@ -97,16 +97,16 @@ impl Disk {
     }
 
     pub(super) fn now(&self) -> f64 {
-        self.turning.now()
+        self.disk.now()
     }
 
     pub(super) fn wait(&mut self, time: f64) {
-        self.turning.wait(time);
+        self.disk.wait(time);
     }
 
     /// Looks at what was read.
     pub(super) fn pause(&mut self) {
-        self.turning.wait(PAST);
+        self.disk.wait(PAST);
     }
 
     fn pass(&mut self, first: u64, count: usize, is_write: bool) -> Result<()> {
@@ -115,11 +115,17 @@ impl Disk {
             fits && count > 0,
             "sector {first} and {count} are not there"
         );
+        let (at, len) = (first * SECTOR as u64, (count * SECTOR) as u64);
         match is_write {
-            true => self.done.writes += 1,
-            false => self.done.reads += 1,
+            true => {
+                self.done.writes += 1;
+                self.disk.write(at, len);
+            }
+            false => {
+                self.done.reads += 1;
+                self.disk.read(at, len);
+            }
         }
-        self.turning.request(first, count as u64);
         Ok(())
     }
 
@@ -193,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_write_to_a_sector_of_another_file_is_caught_and_not_done() {
-        let mut disk = Disk::new(Drive::TRIDENT);
+        let mut disk = Disk::new(&Preset::T300);
         let label = |uid| Label {
             uid,
             page: 0,

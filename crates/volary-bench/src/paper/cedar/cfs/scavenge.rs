@@ -11,7 +11,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk.
-    pub(in super::super) fn scavenge(&mut self, cylinder: usize) -> Result<usize> {
+    pub(crate) fn scavenge(&mut self, cylinder: usize) -> Result<usize> {
         let mut headers = Vec::new();
         let all = self.disk.sectors() as usize;
         let mut uid = table::UID;
@@ -48,12 +48,13 @@ impl Volume {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use volary_sim::Preset;
     use volary_sim::seek::Drive;
 
     #[test]
     fn all_files_are_found_without_name_table_and_map() {
         let drive = Drive::TRIDENT;
-        let mut volume = Volume::make(drive).unwrap();
+        let mut volume = Volume::make(&Preset::T300).unwrap();
         for i in 0..80 {
             volume.create(&format!("f{i:02}"), &[i; 900]).unwrap();
         }

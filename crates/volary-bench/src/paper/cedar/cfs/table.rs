@@ -300,12 +300,12 @@ impl Table {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use volary_sim::Preset;
     use volary_sim::rng::Rng;
-    use volary_sim::seek::Drive;
 
     #[test]
     fn it_holds_what_a_map_holds_through_splits_and_opens() {
-        let mut disk = Disk::new(Drive::TRIDENT);
+        let mut disk = Disk::new(&Preset::T300);
         let mut table = Table::make(&mut disk, 4, 2000).unwrap();
         let (mut rng, mut model) = (Rng::new(1), BTreeMap::new());
         for round in 0..3000_u32 {

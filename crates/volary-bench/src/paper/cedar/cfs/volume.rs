@@ -4,8 +4,7 @@ use super::disk::{Disk, Done, Label, Type};
 use super::header::{self, Header, Run};
 use super::table::Table;
 use anyhow::{Context, Result, ensure};
-use volary_sim::SECTOR;
-use volary_sim::seek::Drive;
+use volary_sim::{Preset, SECTOR};
 
 /// Where the name table's file begins, and the sectors that it may have.
 pub(super) const TABLE: (u64, usize) = (4, 16_000);
@@ -16,8 +15,8 @@ const DIR: &str = "<Cedar>";
 /// Versions that are kept, unless a file says otherwise.
 const KEEP: u16 = 1;
 
-/// A volume on a Trident.
-pub(in super::super) struct Volume {
+/// A volume as large as a Trident.
+pub(crate) struct Volume {
     pub(super) disk: Disk,
     pub(super) table: Table,
     /// The map: a hint, which is kept in memory as long as the volume is used.
@@ -28,17 +27,17 @@ pub(in super::super) struct Volume {
 }
 
 /// A file that is open.
-pub(in super::super) struct Open {
+pub(crate) struct Open {
     header: Header,
 }
 
 impl Volume {
-    /// Makes an empty volume.
+    /// Makes an empty volume on a disk.
     ///
     /// # Errors
     /// Of the disk.
-    pub(in super::super) fn make(drive: Drive) -> Result<Self> {
-        let mut disk = Disk::new(drive);
+    pub(crate) fn make(disk: &Preset) -> Result<Self> {
+        let mut disk = Disk::new(disk);
         let table = Table::make(&mut disk, TABLE.0, TABLE.1)?;
         let mut is_free = vec![true; disk.sectors() as usize];
         is_free[..TABLE.0 as usize + TABLE.1].fill(false);
@@ -51,17 +50,17 @@ impl Volume {
         })
     }
 
-    pub(in super::super) fn done(&self) -> Done {
+    pub(crate) fn done(&self) -> Done {
         self.disk.done()
     }
 
     /// Returns microseconds since the beginning.
-    pub(in super::super) fn now(&self) -> f64 {
+    pub(crate) fn now(&self) -> f64 {
         self.disk.now()
     }
 
     /// Lets time pass, in microseconds.
-    pub(in super::super) fn wait(&mut self, time: f64) {
+    pub(crate) fn wait(&mut self, time: f64) {
         self.disk.wait(time);
     }
 
@@ -69,7 +68,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk.
-    pub(in super::super) fn again(&mut self) -> Result<()> {
+    pub(crate) fn again(&mut self) -> Result<()> {
         self.table = Table::open(&mut self.disk, TABLE.0, TABLE.1)?;
         Ok(())
     }
@@ -78,7 +77,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk; of a volume that is full.
-    pub(in super::super) fn create(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn create(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let before = self.versions(name)?;
         let version = before.last().map_or(1, |(version, _)| version + 1);
         let uid = self.next_uid;
@@ -114,7 +113,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk; if there is none.
-    pub(in super::super) fn delete(&mut self, name: &str) -> Result<()> {
+    pub(crate) fn delete(&mut self, name: &str) -> Result<()> {
         let (version, place) = self.newest(name)?;
         self.remove(name, version, place)
     }
@@ -123,7 +122,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk; if there is none.
-    pub(in super::super) fn open(&mut self, name: &str) -> Result<Open> {
+    pub(crate) fn open(&mut self, name: &str) -> Result<Open> {
         let (_, place) = self.newest(name)?;
         let header = self.read_header(place)?;
         Ok(Open { header })
@@ -133,7 +132,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk.
-    pub(in super::super) fn read(&mut self, open: &Open) -> Result<Vec<u8>> {
+    pub(crate) fn read(&mut self, open: &Open) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         for (first, label, sectors) in open.header.requests() {
             let mut bytes = vec![0; sectors * SECTOR];
@@ -148,7 +147,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk; if the file does not have it.
-    pub(in super::super) fn read_page(&mut self, open: &Open, page: u64) -> Result<Vec<u8>> {
+    pub(crate) fn read_page(&mut self, open: &Open, page: u64) -> Result<Vec<u8>> {
         let at = open.header.sector(page).context("no such page")?;
         let label = open.header.label(page as usize);
         let mut bytes = vec![0; SECTOR];
@@ -160,7 +159,7 @@ impl Volume {
     ///
     /// # Errors
     /// Of the disk.
-    pub(in super::super) fn list(&mut self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    pub(crate) fn list(&mut self, prefix: &str) -> Result<Vec<(String, u64)>> {
         let entries = self.table.all(&mut self.disk, &full(prefix))?;
         let mut all = Vec::with_capacity(entries.len());
         for (_, value) in entries {
@@ -426,7 +425,7 @@ mod tests {
 
     #[test]
     fn files_are_there_after_others_came_and_went() {
-        let mut volume = Volume::make(Drive::TRIDENT).unwrap();
+        let mut volume = Volume::make(&Preset::T300).unwrap();
         for i in 0..60 {
             volume.create(&format!("f{i:02}"), &bytes(i)).unwrap();
         }
@@ -456,7 +455,7 @@ mod tests {
     /// the name table has two sectors here.
     #[test]
     fn a_create_is_eight_requests() {
-        let mut volume = Volume::make(Drive::TRIDENT).unwrap();
+        let mut volume = Volume::make(&Preset::T300).unwrap();
         let before = volume.done();
         volume.create("one", &[1]).unwrap();
         let done = volume.done().since(before);
@@ -466,7 +465,7 @@ mod tests {
     /// The map is a hint: it says too much here, and the labels are believed.
     #[test]
     fn pages_in_use_that_the_map_calls_free_are_not_taken() {
-        let mut volume = Volume::make(Drive::TRIDENT).unwrap();
+        let mut volume = Volume::make(&Preset::T300).unwrap();
         volume.create("one", &[1; 2000]).unwrap();
         volume.is_free.fill(true);
         volume.lowest = 0;

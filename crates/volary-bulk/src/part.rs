@@ -1,0 +1,108 @@
+//! What all of a run shares, and a part of it: what those know who read, assemble and deliver.
+
+use crate::budget::{Budget, Meter};
+use crate::delivery::{Consumer, Way, Why};
+use crate::list::List;
+use crate::options::{Method, Options, Shares};
+use crate::plan::Merge;
+use crate::source::Source;
+use crate::summary::Tally;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How a device is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tuned {
+    /// The largest gap that is read with what is on both sides of it.
+    pub(crate) gap: u64,
+    /// The largest request.
+    pub(crate) request: u64,
+    /// Requests at a time.
+    pub(crate) depth: usize,
+    /// Whether it moves something to find a place.
+    pub(crate) moves: bool,
+}
+
+/// What all of a run shares.
+pub(crate) struct Run<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) shares: Shares,
+    pub(crate) consumer: &'a dyn Consumer,
+    pub(crate) reads: Arc<Budget>,
+    pub(crate) assembly: Arc<Budget>,
+    pub(crate) scratch: Arc<Budget>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) tally: Tally,
+    pub(crate) stop: AtomicBool,
+}
+
+impl Run<'_> {
+    /// Nothing more is to be delivered.
+    pub(crate) fn end(&self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.reads.close();
+        self.assembly.close();
+        self.scratch.close();
+    }
+
+    pub(crate) fn check(&self) -> ControlFlow<()> {
+        match self.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// A part of a source that is listed.
+pub(crate) struct Part<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) number: usize,
+    pub(crate) source: &'a Source,
+    pub(crate) list: &'a List,
+    pub(crate) tuned: Tuned,
+}
+
+impl Part<'_> {
+    /// Whether a file is put together of fragments and holes.
+    pub(crate) fn is_copied(&self, file: u32) -> bool {
+        let file = self.list.files.get(file as usize);
+        file.is_some_and(|f| f.fragments != 1 || f.data.is_some())
+    }
+
+    /// How fragments become requests.
+    pub(crate) fn merge(&self) -> Merge {
+        Merge {
+            gap: (self.run.options.method == Method::DaftM).then_some(self.tuned.gap),
+            request: self.tuned.request,
+        }
+    }
+
+    /// The way of a file whose bytes came from the device in a sweep.
+    pub(crate) fn way(&self, file: u32) -> Way {
+        match self.is_copied(file) || self.run.options.shuffle.is_some() {
+            true => Way::Assembled,
+            false => Way::Direct,
+        }
+    }
+
+    /// Whether a file's bytes can no longer be trusted to be what the walk saw.
+    pub(crate) fn has_changed(&self, file: u32) -> bool {
+        if !self.source.is_live {
+            return false;
+        }
+        let Some(file) = self.list.files.get(file as usize) else {
+            return true;
+        };
+        let now = self.source.session.getattr(file.attr.node);
+        !now.is_ok_and(|now| is_same(&now, &file.attr))
+    }
+}
+
+/// Whether nothing that counts for content has happened between two looks at a node.
+pub(crate) fn is_same(a: &volary_core::Attr, b: &volary_core::Attr) -> bool {
+    (a.node, a.size, a.mtime, a.ctime, a.change) == (b.node, b.size, b.mtime, b.ctime, b.change)
+}
+
+/// For a file that is no good as it was read.
+pub(crate) type Again = (u32, Why);

@@ -1,0 +1,12 @@
+//! [`Mark`]: which open it is among those of its node.
+
+/// Names an open among the uses of its node; [`PLAIN`] for one that is only
+/// counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(pub(crate) u64);
+
+/// An open that allows all and remembers nothing: a POSIX caller's.
+pub(crate) const PLAIN: Mark = Mark(0);
+
+/// An open that is not even counted: see [`OpenHow::momentary`](crate::OpenHow).
+pub(crate) const MOMENTARY: Mark = Mark(u64::MAX);

@@ -1,0 +1,200 @@
+//! Modelled disks by name.
+
+use crate::buffered::{Buffered, BufferedDisk};
+use crate::flash::{Flash, FlashDisk};
+use crate::hard::{HardDisk, Model};
+use crate::seek::{Drive, Turning};
+use crate::spinning::Timed;
+
+/// A disk with a name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub what: &'static str,
+    /// Its bytes.
+    pub capacity: u64,
+    /// How long its requests take.
+    pub timing: Timing,
+}
+
+/// A model of what requests take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Timing {
+    /// An arm and a platter; what passes under the head goes to memory at once.
+    Unbuffered(Drive),
+    /// A disk of about 1990, with a buffer.
+    Buffered(Buffered),
+    /// A hard disk of the years since 2000.
+    Hard(Model),
+    /// A device that moves nothing.
+    Flash(Flash),
+}
+
+/// All of them: those of the papers first.
+pub static PRESETS: &[Preset] = &[
+    Preset::CAPRICORN,
+    Preset::T300,
+    Preset::MAXTOR400,
+    Preset::C2247,
+    Preset::FLOPPY,
+    Preset::ST373455LW,
+    Preset::DIAMONDMAX,
+    Preset::HDD,
+    Preset::flash("sd", "SD card of speed class A1", Flash::CARD),
+    Preset::flash("sata", "SATA SSD", Flash::SATA),
+    Preset::flash("nvme", "NVMe SSD", Flash::NVME),
+    Preset::flash("objects", "object store", Flash::OBJECTS),
+];
+
+impl Preset {
+    /// The disk of the FFS paper.
+    pub const CAPRICORN: Self = Self::unbuffered(
+        "capricorn",
+        "AMPEX Capricorn of the FFS paper, 3,600 revolutions a minute",
+        Drive::CAPRICORN,
+    );
+
+    /// The disk of the Cedar paper.
+    pub const T300: Self = Self::unbuffered(
+        "t300",
+        "Trident T-300 of the Cedar paper, 3,600 revolutions a minute",
+        Drive::TRIDENT,
+    );
+
+    /// The Gateway's disk of the DosFs paper.
+    pub const MAXTOR400: Self = Self::buffered(
+        "maxtor400",
+        "Maxtor of 400 MB of the DosFs paper, 3,600 revolutions a minute, SCSI",
+        Buffered::MAXTOR400,
+    );
+
+    /// The DECstation's disk of the DosFs paper.
+    pub const C2247: Self = Self::buffered(
+        "c2247",
+        "HP C2247 of the DosFs paper, 5,400 revolutions a minute, SCSI",
+        Buffered::C2247,
+    );
+
+    /// The floppy disk of the DosFs paper.
+    pub const FLOPPY: Self = Self::buffered(
+        "floppy",
+        "floppy of 1.44 MB, 300 revolutions a minute",
+        Buffered::FLOPPY,
+    );
+
+    /// The fast disk of the DAFT paper.
+    pub const ST373455LW: Self = Self::hard(
+        "st373455lw",
+        "Seagate of the DAFT paper, 15,000 revolutions a minute",
+        Model::FAST,
+    );
+
+    /// The slow disk of the DAFT paper.
+    pub const DIAMONDMAX: Self = Self::hard(
+        "6y160p0",
+        "Maxtor of the DAFT paper, 7,200 revolutions a minute",
+        Model::SLOW,
+    );
+
+    /// A present hard disk.
+    pub const HDD: Self = Self::hard(
+        "hdd",
+        "hard disk of 8 TB as sold today, 7,200 revolutions a minute",
+        Model::TODAY,
+    );
+
+    /// Names a disk of a drive without a buffer.
+    pub const fn unbuffered(name: &'static str, what: &'static str, drive: Drive) -> Self {
+        Self {
+            name,
+            what,
+            capacity: drive.capacity(),
+            timing: Timing::Unbuffered(drive),
+        }
+    }
+
+    /// Names a disk with a buffer.
+    pub const fn buffered(name: &'static str, what: &'static str, model: Buffered) -> Self {
+        Self {
+            name,
+            what,
+            capacity: model.drive.capacity(),
+            timing: Timing::Buffered(model),
+        }
+    }
+
+    /// Names a hard disk.
+    pub const fn hard(name: &'static str, what: &'static str, model: Model) -> Self {
+        Self {
+            name,
+            what,
+            capacity: model.capacity,
+            timing: Timing::Hard(model),
+        }
+    }
+
+    /// Names a device that moves nothing.
+    pub const fn flash(name: &'static str, what: &'static str, model: Flash) -> Self {
+        Self {
+            name,
+            what,
+            capacity: u64::MAX,
+            timing: Timing::Flash(model),
+        }
+    }
+
+    /// Returns the disk of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+
+    /// Returns a disk of this kind at time 0, with its arm at the first cylinder.
+    pub fn disk(&self) -> Box<dyn Timed> {
+        match self.timing {
+            Timing::Unbuffered(drive) => Box::new(Turning::new(drive)),
+            Timing::Buffered(model) => Box::new(BufferedDisk::new(model)),
+            Timing::Hard(model) => Box::new(HardDisk::new(model)),
+            Timing::Flash(model) => Box::new(FlashDisk::new(model)),
+        }
+    }
+
+    /// Returns bytes a microsecond in sequence: of a drive without a buffer, of its tracks; of others, of requests of
+    /// 64 KiB over the first 8 MiB, or over a quarter of a smaller disk.
+    pub fn bandwidth(&self) -> f64 {
+        if let Timing::Unbuffered(drive) = self.timing {
+            return (drive.track * crate::SECTOR as u64) as f64 / drive.revolution;
+        }
+        let (mut disk, step) = (self.disk(), 64 << 10);
+        let bytes = (8 << 20).min(self.capacity / 4) / step * step;
+        for at in (0..bytes).step_by(step as usize) {
+            disk.read(at, step);
+        }
+        bytes as f64 / disk.now()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_disk_is_found_by_its_name() {
+        for preset in PRESETS {
+            assert_eq!(Preset::named(preset.name), Some(preset));
+            assert_eq!(preset.disk().now(), 0.0);
+        }
+        assert_eq!(Preset::named("drum"), None);
+    }
+
+    #[test]
+    fn bandwidths_are_those_of_the_models() {
+        let of = |name| (Preset::named(name).unwrap().bandwidth() * 1000.0).round();
+        assert_eq!(of("capricorn"), 983.0);
+        assert_eq!(of("t300"), 1167.0);
+        let floppy = of("floppy");
+        assert!((20.0..45.0).contains(&floppy), "{floppy}");
+        assert!(of("nvme") > of("sata") && of("sata") > of("hdd"));
+    }
+}

@@ -1,0 +1,178 @@
+//! [`Told`]: what the kernel is told of nodes, and how long it may remember that.
+
+use crate::events::Progress;
+use crate::kernel::{self, Wishes};
+use crate::nodes::Nodes;
+use crate::options::{Checks, MountOptions};
+use fuser::{FileAttr, Generation, INodeNo};
+use std::sync::Arc;
+use std::time::Duration;
+use volary_core::{Attr, Caps, Entry, FileKind};
+
+const DAY: Duration = Duration::from_secs(86_400);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What the kernel is told.
+pub(crate) struct Told {
+    pub(crate) caps: Caps,
+    pub(crate) wishes: Wishes,
+    pub(crate) news: Arc<Progress>,
+    nodes: Arc<Nodes>,
+    remember: Remember,
+}
+
+/// How long the kernel may answer from what it was told.
+#[derive(Clone, Copy, Debug)]
+struct Remember {
+    attrs: Duration,
+    /// The names of directories, which the kernel knows under one name only.
+    dirs: Duration,
+    /// Other names. Where a node can be named in upper and lower case, a
+    /// rename under one name leaves the kernel's others as they were: these
+    /// must not last.
+    names: Duration,
+    /// That there is no such name.
+    absent: Duration,
+}
+
+impl Told {
+    /// Of a volume's nodes, mounted so.
+    pub(crate) fn new(
+        nodes: &Arc<Nodes>,
+        caps: Caps,
+        wishes: Wishes,
+        options: &MountOptions,
+    ) -> Self {
+        Self {
+            nodes: Arc::clone(nodes),
+            news: Arc::default(),
+            remember: Remember::of(caps, wishes.sole, options),
+            caps,
+            wishes,
+        }
+    }
+
+    /// Whether the volume tells where files have holes.
+    pub(crate) fn knows_holes(&self) -> bool {
+        self.caps.has(Caps::HOLES) && self.caps.has(Caps::EXTENTS)
+    }
+
+    /// Attributes as the kernel takes them.
+    pub(crate) fn attr(&self, attr: &Attr) -> FileAttr {
+        kernel::file_attr(attr, self.nodes.number(attr.node))
+    }
+
+    /// Notes that the kernel is given a node; what it is told of it.
+    pub(crate) fn give(&self, entry: &Entry) -> Given {
+        self.nodes.remember(entry.node);
+        Given {
+            attr: self.attr(&entry.attr),
+            generation: Generation(entry.node.generation.into()),
+            names: self.name_lasts(entry.attr.kind),
+            attrs: self.remember.attrs,
+        }
+    }
+
+    /// How long a name of such a node may be remembered.
+    pub(crate) fn name_lasts(&self, kind: FileKind) -> Duration {
+        match kind {
+            FileKind::Dir => self.remember.dirs,
+            _ => self.remember.names,
+        }
+    }
+
+    /// How long attributes may be remembered.
+    pub(crate) fn attrs_last(&self) -> Duration {
+        self.remember.attrs
+    }
+
+    /// How long it may be remembered that there is no such name.
+    pub(crate) fn absence_lasts(&self) -> Duration {
+        self.remember.absent
+    }
+
+    /// Whether others have changed what the node holds since the kernel last
+    /// opened it. Then the kernel has been told of the size, and is to drop the
+    /// data.
+    pub(crate) fn take_stale(&self, node: INodeNo) -> bool {
+        let stale = self.nodes.take_stale(node.0);
+        if stale {
+            self.news.catch_up();
+        }
+        stale
+    }
+}
+
+/// What the kernel is told of a node that it is given.
+pub(crate) struct Given {
+    pub(crate) attr: FileAttr,
+    pub(crate) generation: Generation,
+    pub(crate) names: Duration,
+    pub(crate) attrs: Duration,
+}
+
+impl Remember {
+    /// Where sessions check access and the kernel serves several users, it remembers no names: it
+    /// would go through a directory that it knows without asking who may search it.
+    fn of(caps: Caps, sole: bool, options: &MountOptions) -> Self {
+        let all = Self::new(caps, sole, options.remember);
+        if options.checks == Checks::Kernel || !options.allow_other {
+            return all;
+        }
+        Self {
+            dirs: Duration::ZERO,
+            names: Duration::ZERO,
+            absent: Duration::ZERO,
+            ..all
+        }
+    }
+
+    fn new(caps: Caps, sole: bool, asked: Option<Duration>) -> Self {
+        let long = asked.unwrap_or(if sole { DAY } else { SECOND });
+        let one_name_each = caps.has(Caps::CASE_SENSITIVE);
+        Self {
+            attrs: long,
+            dirs: long,
+            names: if one_name_each {
+                long
+            } else {
+                long.min(SECOND)
+            },
+            absent: if one_name_each && sole {
+                long
+            } else {
+                Duration::ZERO
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caps(bits: u32) -> Caps {
+        Caps {
+            bits,
+            name_max: 255,
+            size_max: 0,
+            time_step: 1,
+        }
+    }
+
+    #[test]
+    fn absence_is_not_remembered_where_a_name_can_be_spelt_in_two_ways() {
+        let remember = Remember::new(caps(Caps::CASE_KEEPING), true, None);
+        assert_eq!(remember.absent, Duration::ZERO);
+        assert_eq!(remember.names, SECOND);
+        assert_eq!(remember.dirs, DAY);
+        let remember = Remember::new(caps(Caps::CASE_SENSITIVE), true, None);
+        assert_eq!((remember.absent, remember.names), (DAY, DAY));
+    }
+
+    #[test]
+    fn what_others_can_change_is_remembered_for_a_second() {
+        let remember = Remember::new(caps(Caps::CASE_SENSITIVE | Caps::WATCH), false, None);
+        assert_eq!((remember.attrs, remember.absent), (SECOND, Duration::ZERO));
+    }
+}

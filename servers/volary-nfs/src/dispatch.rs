@@ -1,0 +1,147 @@
+//! From a call to its answer: which program, version and procedure.
+
+use crate::call::Call;
+use crate::dupes::{CallId, Seen};
+use crate::owner::Owner;
+use crate::programs::Programs;
+use crate::rpc::{self, Auth, Head, NoCall, Refusal};
+use crate::{mount, nfs, nlm, portmap};
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tracing::error;
+use volary_rpc::{Input, Output};
+
+/// Where a call came from, and where it arrived.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The client.
+    pub peer: SocketAddr,
+    /// This end.
+    pub local: SocketAddr,
+    /// Only the portmapper and NSM answer here.
+    pub only_portmap: bool,
+    /// Whose word the calls are.
+    pub owner: Arc<Owner>,
+}
+
+/// What becomes of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The answer is written; the call was accepted.
+    Accepted,
+    /// The answer is written; it refuses the call.
+    Refused,
+    /// There is nothing to say: the call is being done already.
+    Nothing,
+    /// It is no call: the connection is of no use.
+    Garbage,
+}
+
+impl Programs {
+    /// Answers a record: appends to `out`, which may be empty.
+    pub fn answer(self: &Arc<Self>, way: &Way, record: &[u8], out: &mut Output) -> Answer {
+        let mut input = Input::new(record);
+        let head = match Head::read(&mut input) {
+            Ok(head) => head,
+            Err(NoCall::Garbage) => return Answer::Garbage,
+            Err(NoCall::Version { xid }) => {
+                rpc::refuse_version(out, xid);
+                return Answer::Refused;
+            }
+        };
+        let party = way.owner.party(way.peer.ip());
+        let id = is_done_once(&head).then(|| CallId::new(party, way.peer, head.xid, record));
+        if let Some(id) = id {
+            match self.dupes().look(id) {
+                Seen::New => {}
+                Seen::Working => return Answer::Nothing,
+                Seen::Answer(bytes) => {
+                    out.raw(&bytes);
+                    return Answer::Accepted;
+                }
+            }
+        }
+        let begin = out.len();
+        let answer = self.answer_new(way, &head, &mut input, out);
+        if let Some(id) = id {
+            self.dupes()
+                .answered(id, out.bytes().get(begin..).unwrap_or_default());
+        }
+        answer
+    }
+
+    fn answer_new(
+        self: &Arc<Self>,
+        way: &Way,
+        head: &Head,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Answer {
+        let begin = out.len();
+        rpc::accept(out, head.xid);
+        // The last fence: a defect costs one answer, not the server.
+        let done = catch_unwind(AssertUnwindSafe(|| self.dispatch(way, head, input, out)));
+        let done = done.unwrap_or_else(|_| {
+            self.note_defect();
+            error!(target: "NFS", address = %way.peer.ip(), "caught panic");
+            Err(Refusal::Defect)
+        });
+        match done {
+            Ok(()) => Answer::Accepted,
+            Err(why) => {
+                out.truncate(begin);
+                rpc::refuse(out, head.xid, why);
+                Answer::Refused
+            }
+        }
+    }
+
+    fn dispatch(
+        self: &Arc<Self>,
+        way: &Way,
+        head: &Head,
+        input: &mut Input<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        let versions = match head.program {
+            portmap::PROGRAM => (portmap::LOW, portmap::HIGH),
+            nlm::nsm::PROGRAM => (nlm::nsm::VERSION, nlm::nsm::VERSION),
+            _ if way.only_portmap => return Err(Refusal::NoProgram),
+            nfs::PROGRAM => (nfs::VERSION, nfs::VERSION),
+            mount::PROGRAM => (mount::VERSION, mount::VERSION),
+            nlm::PROGRAM => (nlm::VERSION, nlm::VERSION),
+            _ => return Err(Refusal::NoProgram),
+        };
+        let (low, high) = versions;
+        if !(low..=high).contains(&head.version) {
+            return Err(Refusal::NoVersion { low, high });
+        }
+        match head.auth {
+            Auth::Bad => return Err(Refusal::BadCredentials),
+            // Whether there is a server is told to anybody.
+            Auth::Unknown if head.procedure != 0 => return Err(Refusal::OtherFlavor),
+            _ => {}
+        }
+        let call = Call {
+            peer: way.peer,
+            local: way.local,
+            procedure: head.procedure,
+            caller: way.owner.caller(&head.auth),
+            party: way.owner.party(way.peer.ip()),
+        };
+        match head.program {
+            portmap::PROGRAM => self.portmap(&call, head.version, input, out),
+            nlm::nsm::PROGRAM => self.nlm().nsm(&call, input, out),
+            nfs::PROGRAM => nfs::answer(self.exports(), &call, input, out),
+            mount::PROGRAM => self.mount(&call, input, out),
+            _ => self.nlm().answer(&call, input, out),
+        }
+    }
+}
+
+/// Whether a call that came twice must be done only once: SETATTR, and all that
+/// make, remove or rename.
+fn is_done_once(head: &Head) -> bool {
+    head.program == nfs::PROGRAM && matches!(head.procedure, 2 | 8..=15)
+}

@@ -1,0 +1,84 @@
+//! What the procedures have in common: what they read first, and how they tell of attributes.
+
+use super::attrs::{self, Shown};
+use crate::exports::At;
+use crate::fh;
+use crate::order::Wcc;
+use crate::status::Status;
+use volary_core::Attr;
+use volary_rpc::{Decoded, Input, Output};
+
+/// The largest READ and WRITE, in bytes.
+pub(crate) const DATA_MAX: usize = 1 << 20;
+/// Longest name that is looked at: as long as any volume's.
+pub(super) const NAME_MAX: usize = 1024;
+
+/// What a procedure answers: a status, and what comes after it.
+pub(super) type Answered<T> = Result<T, Status>;
+
+/// A file handle, as it came.
+pub(crate) fn read_fh<'a>(input: &mut Input<'a>) -> Decoded<&'a [u8]> {
+    input.opaque(fh::LEN_MAX)
+}
+
+/// A directory and a name in it.
+pub(super) fn read_place<'a>(input: &mut Input<'a>) -> Decoded<(&'a [u8], &'a [u8])> {
+    Ok((read_fh(input)?, input.opaque(NAME_MAX)?))
+}
+
+impl At<'_> {
+    pub(super) fn shown(&self) -> Shown {
+        let export = self.export;
+        Shown::new(export.id.into(), &export.caps(), export.instance)
+    }
+
+    pub(super) fn attr(&self) -> Option<Attr> {
+        self.session.getattr(self.node).ok()
+    }
+
+    pub(super) fn write_post(&self, out: &mut Output, attr: Option<&Attr>) {
+        attrs::write_post(out, self.shown(), attr);
+    }
+
+    pub(super) fn write_wcc(&self, out: &mut Output, wcc: &Wcc) {
+        attrs::write_wcc(out, self.shown(), wcc);
+    }
+
+    /// Changes this node, or the directory that it is: `change` is done with the
+    /// attributes from before and after around it.
+    pub(super) fn change<T>(&self, change: impl FnOnce() -> Answered<T>) -> (Answered<T>, Wcc) {
+        if let Err(status) = self.export.check_writable() {
+            let after = self.attr();
+            return (
+                Err(status),
+                Wcc {
+                    before: after,
+                    after,
+                },
+            );
+        }
+        let order = self.export.order();
+        let alone = order.alone(self.node, None);
+        let before = order.before(&self.session, self.node);
+        let done = change();
+        let wcc = before.after(&self.session);
+        drop(alone);
+        let done = done.and_then(|done| self.export.settle().map(|()| done));
+        (done, wcc)
+    }
+}
+
+/// Writes what a change of a node answers: its `wcc_data` either way.
+pub(super) fn write_changed(
+    out: &mut Output,
+    at: &Answered<At<'_>>,
+    done: &Answered<()>,
+    wcc: &Wcc,
+) {
+    let status = done.err().unwrap_or(Status::OK);
+    out.u32(status.0);
+    match at {
+        Ok(at) => at.write_wcc(out, wcc),
+        Err(_) => attrs::write_wcc(out, Shown::default(), wcc),
+    }
+}

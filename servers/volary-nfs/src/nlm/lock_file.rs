@@ -1,0 +1,93 @@
+//! [`LockFile`]: a file with locks, and the opens that they are held through.
+
+use super::wanted::Place;
+use parking_lot::Mutex;
+use volary_core::{Caps, Mode, NodeId, OpenId, Result};
+use volary_session::{Beside, ClientId, LockKind, OpenHow, Session};
+
+pub(super) type FileId = (u32, NodeId);
+
+/// A file with locks, or about to have.
+pub(crate) struct LockFile {
+    pub(super) id: FileId,
+    client: ClientId,
+    /// Does what the server does by itself.
+    own: Session,
+    /// For reading and for writing; closed with this.
+    opens: Mutex<[Option<OpenId>; 2]>,
+    /// Who may have locks on it.
+    pub(super) owners: Mutex<Vec<u64>>,
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        for open in self.opens.get_mut().iter().flatten() {
+            // Nothing was written through it.
+            let _ = self.own.close(*open);
+        }
+    }
+}
+
+impl LockFile {
+    pub(super) fn new(place: &Place<'_>) -> Self {
+        Self {
+            id: (place.export.id, place.node),
+            client: place.export.client,
+            own: place.export.own_session(),
+            opens: Mutex::default(),
+            owners: Mutex::default(),
+        }
+    }
+
+    /// The open that a lock of this kind is taken through.
+    pub(super) fn open(&self, place: &Place<'_>, kind: LockKind) -> Result<OpenId> {
+        let mut opens = self.opens.lock();
+        let [reads, writes] = &mut *opens;
+        let (slot, mode) = match kind {
+            LockKind::Shared => (reads, Mode::Read),
+            LockKind::Exclusive => (writes, Mode::Write),
+        };
+        if let Some(open) = *slot {
+            return Ok(open);
+        }
+        // Shares of NFS clients, this owner's or another's, say nothing of locks. Those of
+        // other servers' clients do, but not of one that was there before them.
+        let beside = if place.claims {
+            Beside::All
+        } else {
+            Beside::Client
+        };
+        let how = OpenHow::from(mode).beside(beside);
+        let session = if place.export.caps().has(Caps::CHECKS_ACCESS) {
+            &place.session
+        } else {
+            &self.own
+        };
+        let open = session.open(place.node, how)?;
+        *slot = Some(open);
+        Ok(open)
+    }
+
+    /// An open to give locks back through.
+    pub(super) fn any_open(&self) -> Option<OpenId> {
+        self.opens.lock().iter().flatten().next().copied()
+    }
+
+    /// Whether the owner has locks.
+    pub(super) fn is_held_by(&self, number: u64) -> bool {
+        let Some(open) = self.any_open() else {
+            return false;
+        };
+        let held = self.own.locks(open).unwrap_or_default();
+        held.iter()
+            .any(|h| h.owner.client == Some(self.client) && h.owner.number == number)
+    }
+
+    /// Ends all locks of an owner.
+    pub(super) fn end(&self, number: u64) {
+        if let Some(open) = self.any_open() {
+            // A file that is gone has no locks.
+            let _ = self.own.unlock_owner(open, number);
+        }
+    }
+}

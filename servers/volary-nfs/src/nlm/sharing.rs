@@ -1,0 +1,193 @@
+//! [`Shares`]: which files clients have shared, and how. The table's lock is a leaf: no session is
+//! called while it is held.
+
+use super::state::Client;
+use super::table::check_may_lock;
+use super::wanted::{OBJECT_MAX, Place};
+use crate::call::Call;
+use crate::status::LockStatus;
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use volary_core::{Mode, NodeId, OpenId};
+use volary_rpc::{Decoded, Garbage, Input};
+use volary_session::{Beside, LockKind, OpenHow, Party, Rights, Session, Share};
+
+/// How many shares there can be.
+const SHARES_MAX: usize = 4096;
+/// How many of them one party can have.
+const SHARES_OF_PARTY: usize = 1024;
+
+/// All shares.
+#[derive(Default)]
+pub(crate) struct Shares(Mutex<HashMap<ShareId, Shared>>);
+
+/// Whose share of what: an owner has one of each file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ShareId {
+    export: u32,
+    node: NodeId,
+    owner: Sharer,
+}
+
+/// Who shares, in the client's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sharer {
+    pub(super) client: Client,
+    name: Box<[u8]>,
+}
+
+/// An open with a share mode, closed when dropped.
+pub(super) struct Shared {
+    open: OpenId,
+    session: Session,
+    party: Party,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Nothing was written through it.
+        let _ = self.session.close(self.open);
+    }
+}
+
+impl Shared {
+    /// In the place of `former`, if there is one.
+    fn new(
+        session: &Session,
+        node: NodeId,
+        asked: &Asked<'_>,
+        former: Option<OpenId>,
+    ) -> volary_core::Result<Self> {
+        let share = asked.share;
+        let beside = former.map_or(Beside::Nobody, Beside::Open);
+        let how = |mode: Mode| OpenHow::from(mode).with_share(share).beside(beside);
+        let open = match (
+            share.wants.has(Rights::READ),
+            share.wants.has(Rights::WRITE),
+        ) {
+            (true, true) => session.open(node, how(Mode::ReadWrite)),
+            (false, true) => session.open(node, how(Mode::Write)),
+            (true, false) => session.open(node, how(Mode::Read)),
+            (false, false) => {
+                let attr = session.getattr(node)?;
+                session.open_bare_seen(&attr, None, &how(Mode::Read))
+            }
+        };
+        Ok(Self {
+            open: open?,
+            session: session.clone(),
+            party: asked.owner.client.counts_for(session.cred().uid),
+        })
+    }
+}
+
+/// `nlm4_share`, as it came.
+pub(super) struct Asked<'a> {
+    pub(super) fh: &'a [u8],
+    pub(super) owner: Sharer,
+    share: Share,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn read(input: &mut Input<'a>, call: &Call) -> Decoded<Self> {
+        let client = Client::read(input, call)?;
+        let fh = input.opaque(crate::fh::LEN_MAX)?;
+        let name = input.opaque(OBJECT_MAX)?.into();
+        // What is denied to others comes first.
+        let (denies, wants) = (rights(input.u32()?)?, rights(input.u32()?)?);
+        Ok(Self {
+            fh,
+            owner: Sharer { client, name },
+            share: Share {
+                wants,
+                allows: Rights(Rights::ALL.0 & !denies.0),
+            },
+        })
+    }
+
+    pub(super) fn id(&self, place: &Place<'_>) -> ShareId {
+        ShareId {
+            export: place.export.id,
+            node: place.node,
+            owner: self.owner.clone(),
+        }
+    }
+}
+
+/// `fsh4_mode` and `fsh4_access`: both count alike.
+fn rights(number: u32) -> Decoded<Rights> {
+    Ok(match number {
+        0 => Rights::NONE,
+        1 => Rights::READ,
+        2 => Rights::WRITE,
+        3 => Rights::READ | Rights::WRITE,
+        _ => return Err(Garbage),
+    })
+}
+
+impl Shares {
+    /// Opens a file with a share mode, beside the owner's former one, whose place it can take.
+    ///
+    /// # Errors
+    /// `READ_ONLY`; `FAILED` for what is no file; `DENIED` to who may neither read nor write it,
+    /// whatever the share is for, to who may not open it so, and if another's open does not go
+    /// with it.
+    pub(super) fn open(&self, place: &Place<'_>, asked: &Asked<'_>) -> Result<Shared, LockStatus> {
+        if place.export.options.read_only && asked.share.wants.has(Rights::WRITE) {
+            return Err(LockStatus::READ_ONLY);
+        }
+        check_may_lock(place, LockKind::Shared)?;
+        let id = asked.id(place);
+        // Closed by who takes it out of the table: then nothing is in its place.
+        let former = self.0.lock().get(&id).map(|shared| shared.open);
+        Ok(Shared::new(&place.session, place.node, asked, former)?)
+    }
+
+    /// Puts a share in the place of the owner's former one, which is held until then, and stays
+    /// if this one cannot be had.
+    ///
+    /// # Errors
+    /// `NO_LOCKS` if there are too many, of this party or at all.
+    pub(super) fn put(&self, id: ShareId, shared: Shared) -> Result<(), LockStatus> {
+        let mut shares = self.0.lock();
+        let theirs = || shares.values().filter(|s| s.party == shared.party).count();
+        let too_many = || shares.len() >= SHARES_MAX || theirs() >= SHARES_OF_PARTY;
+        if !shares.contains_key(&id) && too_many() {
+            drop(shares);
+            let address = id.owner.client.peer;
+            tracing::warn!(target: "NFS", limit = "share modes", %address, "limit reached");
+            drop(shared);
+            return Err(LockStatus::NO_LOCKS);
+        }
+        let former = shares.insert(id, shared);
+        drop(shares);
+        drop(former);
+        Ok(())
+    }
+
+    pub(super) fn remove(&self, id: &ShareId) -> Option<Shared> {
+        self.0.lock().remove(id)
+    }
+
+    /// Ends the shares of a client.
+    pub(super) fn end_client(&self, client: &Client) {
+        let mut shares = self.0.lock();
+        let ended: Vec<_> = shares
+            .extract_if(|id, _| id.owner.client == *client)
+            .collect();
+        drop(shares);
+        drop(ended);
+    }
+
+    /// Who has shares.
+    pub(super) fn clients(&self) -> HashSet<Client> {
+        let shares = self.0.lock();
+        shares.keys().map(|id| id.owner.client.clone()).collect()
+    }
+
+    /// Ends all.
+    pub(crate) fn shut(&self) {
+        let all = std::mem::take(&mut *self.0.lock());
+        drop(all);
+    }
+}

@@ -1,0 +1,79 @@
+//! [`Shared`]: what all clients of a server share.
+
+use crate::budget::Budget;
+use crate::config::Config;
+use crate::crypto;
+use crate::guesses::Guesses;
+use siphasher::sip128::{Hasher128, SipHasher13};
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use volary_core::same_name;
+use volary_session::{LeaseKey, Pool};
+
+/// What all clients of a server share.
+pub(crate) struct Shared {
+    pub(crate) config: Arc<Config>,
+    /// What the server calls itself in NEGOTIATE.
+    pub(crate) guid: [u8; 16],
+    /// What keys of leases are made with, which nobody knows.
+    lease_secret: [u8; 16],
+    /// For each user of the configuration, what they have.
+    budgets: Vec<Arc<Budget>>,
+    /// What wrong passwords cost.
+    pub(crate) guesses: Guesses,
+    /// Of all connections, beside the first of each.
+    pub(crate) threads: Arc<Pool>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config) -> Self {
+        let limits = &config.limits;
+        let threads = Pool::new(limits.threads_beside, limits.threads_beside_per_peer);
+        Self {
+            guid: crypto::random(),
+            lease_secret: crypto::random(),
+            budgets: config.users.iter().map(|_| Arc::default()).collect(),
+            guesses: Guesses::new(config.users.len(), limits.failed_logon_delay),
+            threads: Arc::new(threads),
+            config: Arc::new(config),
+        }
+    }
+
+    /// The key under which sessions keep a lease. It is the client's and the user's together: any
+    /// user can say that they call from the client of another.
+    pub(crate) fn lease_key(&self, user: &str, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
+        let mut hasher = SipHasher13::new_with_key(&self.lease_secret);
+        (client, user).hash(&mut hasher);
+        LeaseKey {
+            client: hasher.finish128().as_bytes(),
+            key,
+        }
+    }
+
+    /// What the user at `place` in the configuration has.
+    pub(crate) fn budget(&self, place: usize) -> Arc<Budget> {
+        self.budgets.get(place).cloned().unwrap_or_default()
+    }
+
+    /// The place in the configuration of the share called `name`.
+    pub(crate) fn share_place(&self, name: &str) -> Option<usize> {
+        let mut shares = self.config.shares.iter();
+        shares.position(|share| same_name(share.name.as_bytes(), name.as_bytes()))
+    }
+
+    /// Lets requests that wait on any volume see at once that they are cancelled.
+    pub(crate) fn wake_waiting(&self) {
+        for share in &self.config.shares {
+            share.volume.wake_waiting();
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

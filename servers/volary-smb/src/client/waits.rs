@@ -1,0 +1,100 @@
+//! [`Waits`]: the requests of a connection that are answered later, to be found when they are
+//! cancelled (MS-SMB2 3.3.5.16).
+
+use crate::wire::Header;
+use crate::wire::header::flags;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A request that waits or is parked.
+pub(crate) trait Waiting: Send + Sync {
+    /// The client does not want it any more.
+    fn cancel_now(&self);
+
+    /// The client is gone.
+    fn end(&self);
+}
+
+/// The requests of a connection that wait or are parked.
+#[derive(Default)]
+pub(crate) struct Waits {
+    ids: AtomicU64,
+    all: Mutex<HashMap<u64, Entry>>,
+}
+
+struct Entry {
+    wait: Arc<dyn Waiting>,
+    message_id: u64,
+    session: Option<u64>,
+    bytes: usize,
+}
+
+impl Waits {
+    /// Enters a request in a session, of which so many bytes stay in memory. Returns the id by which
+    /// it is known from now on; `None` if there are `max`.
+    pub(super) fn add(
+        &self,
+        wait: Arc<dyn Waiting>,
+        request: &Header,
+        session: Option<u64>,
+        bytes: usize,
+        max: usize,
+    ) -> Option<u64> {
+        let mut all = self.all.lock();
+        if all.len() >= max {
+            return None;
+        }
+        let id = self.ids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let entry = Entry {
+            wait,
+            message_id: request.message_id,
+            session,
+            bytes,
+        };
+        all.insert(id, entry);
+        Some(id)
+    }
+
+    /// Returns the bytes of the messages of all requests that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.all.lock().values().map(|entry| entry.bytes).sum()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.lock().is_empty()
+    }
+
+    pub(super) fn remove(&self, id: u64) {
+        self.all.lock().remove(&id);
+    }
+
+    /// The client sent a CANCEL in this session.
+    pub(crate) fn cancel(&self, request: &Header, session: u64) {
+        let is_meant = |(id, entry): &(&u64, &Entry)| {
+            let by_id = if request.has(flags::ASYNC) {
+                **id == request.async_id
+            } else {
+                entry.message_id == request.message_id
+            };
+            by_id && entry.session == Some(session)
+        };
+        let all = self.all.lock();
+        let found = all.iter().find(is_meant);
+        let found = found.map(|(_, entry)| Arc::clone(&entry.wait));
+        drop(all);
+        if let Some(wait) = found {
+            wait.cancel_now();
+        }
+    }
+
+    /// The connection ends.
+    pub(super) fn end_all(&self) {
+        let waits = |entry: &Entry| Arc::clone(&entry.wait);
+        let all: Vec<_> = self.all.lock().values().map(waits).collect();
+        for wait in all {
+            wait.end();
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! [`Conn`]: one connection, from its first byte to its last; and [`Register`]: all there are.
+
+use super::frame::Frames;
+use super::members::{Member, Members};
+use super::setups::Setups;
+use crate::client::{Link, Links, Shared};
+use crate::config::Config;
+use crate::files::{self, Common};
+use parking_lot::{Condvar, Mutex};
+use rustix::net::sockopt;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use volary_session::{Guest, Party, is_this_host, socket_owner};
+
+/// One client's connection.
+pub(crate) struct Conn {
+    pub(crate) link: Arc<Link>,
+    pub(super) register: Arc<Register>,
+    pub(super) members: Members,
+    pub(super) setups: Mutex<Setups>,
+    pub(super) frames: Mutex<Frames>,
+    /// A logon waits on a thread of its own.
+    pub(super) logon_waits: AtomicBool,
+}
+
+impl Conn {
+    pub(crate) fn new(
+        register: Arc<Register>,
+        socket: TcpStream,
+        peer: IpAddr,
+    ) -> io::Result<Self> {
+        socket.set_nodelay(true)?;
+        keep_alive(&socket)?;
+        if peer.is_loopback() {
+            send_at_once(&socket);
+        }
+        let told = match is_this_host(peer) {
+            true => socket_owner(socket.peer_addr()?, socket.local_addr()?),
+            false => Ok(None),
+        };
+        let shared = Arc::clone(&register.shared);
+        let socket = Arc::new(socket);
+        let frames = Frames::new(Arc::clone(&socket), &shared.config.limits)?;
+        let all: Weak<Register> = Arc::downgrade(&register);
+        let link = Link::new(shared, socket, peer, Party::of(peer, &told), all)?;
+        Ok(Self {
+            link: Arc::new(link),
+            register,
+            members: Members::default(),
+            setups: Mutex::default(),
+            frames: Mutex::new(frames),
+            logon_waits: AtomicBool::new(false),
+        })
+    }
+
+    /// Ends a session: closes what is open in it, but keeps what is open durably if the user may
+    /// come `back`.
+    pub(super) fn end_logon(&self, member: &Member, back: bool) {
+        let id = member.logon.id;
+        self.members.forget(id);
+        self.register.forget_logon(id);
+        if !member.logon.end() {
+            return;
+        }
+        for tree in member.trees() {
+            files::end_tree(&tree, back);
+        }
+        // Those that have come since.
+        for tree in member.trees() {
+            files::end_tree(&tree, false);
+        }
+        member.part_from_all();
+    }
+
+    /// Ends all sessions, at the connection's end.
+    pub(super) fn end_logons(&self) {
+        for member in self.members.all() {
+            self.end_logon(&member, true);
+        }
+    }
+}
+
+impl Guest for Conn {
+    fn party(&self) -> Party {
+        self.link.party
+    }
+
+    fn is_known(&self) -> bool {
+        !self.members.is_empty()
+    }
+
+    /// Whether nothing is open and nothing waits.
+    fn is_idle(&self) -> bool {
+        self.link.waits.is_empty() && self.members.is_idle()
+    }
+}
+
+/// Finds out within minutes if a silent client is gone, and with it its opens.
+fn keep_alive(socket: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
+    sockopt::set_tcp_keepcnt(socket, 4)?;
+    Ok(())
+}
+
+/// Nobody shares the way to a client on this host: a congestion control that
+/// measures it and paces what is sent (BBR) only makes large replies slower.
+fn send_at_once(socket: &TcpStream) {
+    // A system that has no other goes on with its own.
+    let _ = sockopt::set_tcp_congestion(socket, "reno");
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn")
+            .field("link", &self.link)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The connections of a server and their sessions.
+pub(crate) struct Register {
+    pub(crate) shared: Arc<Shared>,
+    /// For each share, what its trees have in common.
+    commons: Vec<Arc<Common>>,
+    conns: Mutex<Vec<Arc<Conn>>>,
+    /// A connection ended.
+    left: Condvar,
+    /// Sessions by id, for clients that log on again after their connection was lost.
+    sessions: Mutex<HashMap<u64, Place>>,
+}
+
+/// A session, and the connection that it is on.
+type Place = (Weak<Conn>, Weak<Member>);
+
+impl Register {
+    pub(crate) fn new(config: Config) -> Self {
+        let shares = config.shares.iter();
+        Self {
+            commons: shares.map(|share| Common::new(&share.volume)).collect(),
+            shared: Arc::new(Shared::new(config)),
+            conns: Mutex::default(),
+            left: Condvar::new(),
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// What the trees of the share at `place` in the configuration have in common.
+    pub(super) fn common(&self, place: usize) -> Option<Arc<Common>> {
+        self.commons.get(place).cloned()
+    }
+
+    /// How many connections there are, those that are ending among them.
+    pub(crate) fn count(&self) -> usize {
+        self.conns.lock().len()
+    }
+
+    /// The connections that are not ending, the oldest first.
+    pub(crate) fn open(&self) -> Vec<Arc<Conn>> {
+        let mut open = self.conns.lock().clone();
+        open.retain(|conn| !conn.link.is_closed());
+        open
+    }
+
+    pub(crate) fn insert(&self, conn: Arc<Conn>) {
+        self.conns.lock().push(conn);
+    }
+
+    /// A connection has ended.
+    pub(super) fn forget(&self, conn: &Arc<Conn>) {
+        self.conns.lock().retain(|other| !Arc::ptr_eq(other, conn));
+        self.left.notify_all();
+    }
+
+    /// Ends all connections, and waits for that at most until then; also ends what is kept for
+    /// clients that are away.
+    pub(crate) fn end_all(&self, until: Instant) {
+        let mut conns = self.conns.lock();
+        for conn in conns.clone() {
+            conn.link.close();
+        }
+        while !conns.is_empty() && !self.left.wait_until(&mut conns, until).timed_out() {}
+        drop(conns);
+        self.end_durables();
+    }
+
+    /// Ends what is kept for clients that are away.
+    pub(crate) fn end_durables(&self) {
+        for common in &self.commons {
+            files::end_durables(common);
+        }
+    }
+
+    /// An id that no session has; of 32 bits, as there are clients that keep no more.
+    pub(super) fn new_session_id(&self) -> u64 {
+        let sessions = self.sessions.lock();
+        loop {
+            let id = u64::from(u32::from_le_bytes(crate::crypto::random()));
+            if id != 0 && !sessions.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    pub(super) fn add_logon(&self, conn: &Arc<Conn>, member: &Arc<Member>) {
+        let entry = (Arc::downgrade(conn), Arc::downgrade(member));
+        self.sessions.lock().insert(member.logon.id, entry);
+    }
+
+    fn forget_logon(&self, id: u64) {
+        self.sessions.lock().remove(&id);
+    }
+
+    /// A session by its id, and the connection that it is on.
+    pub(super) fn find_logon(&self, id: u64) -> Option<(Arc<Conn>, Arc<Member>)> {
+        let sessions = self.sessions.lock();
+        let (conn, member) = sessions.get(&id)?;
+        Some((conn.upgrade()?, member.upgrade()?))
+    }
+}
+
+impl Links for Register {
+    fn first_of(&self, client_guid: [u8; 16], user: &str) -> Option<Arc<Link>> {
+        let conns = self.conns.lock().clone();
+        let found = conns.into_iter().find(|conn| {
+            let link = &conn.link;
+            let is_theirs = link.client_guid() == client_guid;
+            is_theirs && !link.is_closed() && conn.members.has_user(user)
+        });
+        found.map(|conn| Arc::clone(&conn.link))
+    }
+}
+
+impl fmt::Debug for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Register")
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
+    }
+}

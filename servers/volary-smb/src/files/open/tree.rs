@@ -1,0 +1,74 @@
+//! [`Tree`]: a session's connection to a share that is a volume.
+
+use super::common::Common;
+use super::table::{FileTable, Home};
+use super::watches::By;
+use crate::config::{Config, Limits};
+use crate::wire::FileId;
+use std::fmt;
+use std::sync::Arc;
+use volary_session::Session;
+
+/// Every right to files.
+pub(crate) const ACCESS_ALL: u32 = 0x001F_01FF;
+/// Rights to files that change nothing: read, execute, read attributes and
+/// extended attributes, read control, synchronize.
+pub(crate) const ACCESS_READ: u32 = 0x0012_00A9;
+
+/// A session's connection to a share that is a volume.
+pub(crate) struct Tree {
+    pub(crate) id: u32,
+    /// The share's place in `Config::shares`.
+    pub(crate) share: usize,
+    pub(crate) config: Arc<Config>,
+    /// The user's session on the volume.
+    pub(crate) session: Session,
+    /// The most rights that an open can have here.
+    pub(crate) access: u32,
+    /// Every message about it is encrypted.
+    pub(crate) sealed: bool,
+    pub(crate) files: FileTable,
+    /// What it has in common with the share's other trees.
+    pub(crate) common: Arc<Common>,
+}
+
+impl Tree {
+    /// The share's name.
+    pub(crate) fn name(&self) -> &str {
+        let share = self.config.shares.get(self.share);
+        share.map_or("", |share| &share.name)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// Its user, as who makes changes.
+    pub(crate) fn by(&self) -> By<'_> {
+        self.common.by(Some(self.session.cred()))
+    }
+
+    /// Whether all changes are refused.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.access == ACCESS_READ
+    }
+}
+
+impl Home for Tree {
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn lets_go(&self, id: FileId) -> bool {
+        self.files.remove(id).is_some()
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree")
+            .field("id", &self.id)
+            .field("share", &self.name())
+            .finish_non_exhaustive()
+    }
+}

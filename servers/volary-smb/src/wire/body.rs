@@ -1,0 +1,60 @@
+//! [`Body`]: what follows a reply's header, in memory that has room for the header.
+//!
+//! So a reply is signed, sealed and sent as one piece, wherever its bytes came from.
+
+use super::header::HEADER_LEN;
+
+/// The body of a reply.
+#[derive(Debug)]
+pub(crate) struct Body {
+    /// From where the header will be.
+    message: Vec<u8>,
+}
+
+impl Body {
+    /// How many bytes of a message are left for the header.
+    pub(crate) const ROOM: usize = HEADER_LEN;
+
+    /// What follows the first [`ROOM`](Self::ROOM) bytes.
+    pub(crate) fn of_message(mut message: Vec<u8>) -> Self {
+        let len = message.len().max(Self::ROOM);
+        message.resize(len, 0);
+        Self { message }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.message.get(Self::ROOM..).unwrap_or_default()
+    }
+
+    /// Zeros up to a multiple of 8 bytes.
+    pub(crate) fn pad(&mut self) {
+        let padded = self.message.len().next_multiple_of(8);
+        self.message.resize(padded, 0);
+    }
+
+    /// The whole message, with its header.
+    pub(crate) fn with_header(&mut self, header: &[u8; HEADER_LEN]) -> &mut [u8] {
+        for (to, from) in self.message.iter_mut().zip(header) {
+            *to = *from;
+        }
+        &mut self.message
+    }
+
+    /// The whole message, of which the header was put there.
+    pub(crate) fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    pub(crate) fn into_message(self) -> Vec<u8> {
+        self.message
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        let mut message = Vec::with_capacity(Self::ROOM + bytes.len());
+        message.resize(Self::ROOM, 0);
+        message.extend_from_slice(&bytes);
+        Self { message }
+    }
+}
