@@ -72,6 +72,10 @@ const README: Claims = &[
         ],
     ),
     (
+        "it reads and writes FAT images, is built from fewer than 45 crates, and compiles no C",
+        &["fat_alone_is_built_from_few_crates_and_no_c"],
+    ),
+    (
         "Served, it needs no FUSE:",
         &[
             "what_a_client_writes_is_on_the_image_when_it_ends",
